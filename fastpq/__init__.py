@@ -1,0 +1,1 @@
+"""A complete Apache Parquet codec for NumPy: reading, writing and Parquet Modular Encryption."""

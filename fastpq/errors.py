@@ -1,0 +1,68 @@
+"""The errors of fastpq, one kind for each meaning."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+
+class ParquetError(Exception):
+    """Base of every error that fastpq raises on purpose.
+
+    Args:
+        message: what is wrong.
+        **context: where: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.
+    """
+
+    ORDER = ("path", "row_group", "column", "page", "module", "offset")
+
+    def __init__(self, message: str, **context: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.context = {key: value for key, value in context.items() if value is not None}
+
+    def at(self, **context: Any) -> Self:
+        """Add what an outer layer knows about the place; what an inner layer said stays."""
+        for key, value in context.items():
+            if value is not None:
+                self.context.setdefault(key, value)
+        return self
+
+    def __str__(self) -> str:
+        known = [key for key in self.ORDER if key in self.context]
+        where = ", ".join(f"{key.replace('_', ' ')} {self.context[key]}" for key in known)
+        return f"{self.message} [{where}]" if where else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.context)
+
+
+def _rebuild(kind: type[ParquetError], message: str, context: dict[str, Any]) -> ParquetError:
+    return kind(message, **context)
+
+
+class FormatError(ParquetError, ValueError):
+    """The bytes break the specification."""
+
+
+class UnsupportedError(ParquetError, NotImplementedError):
+    """Valid Parquet that fastpq, or this installation of it, does not do."""
+
+
+class LimitError(ParquetError, MemoryError):
+    """A bound of ReaderProperties or WriterProperties was reached."""
+
+
+class SchemaError(ParquetError, ValueError):
+    """What the caller asked for or passed does not fit the schema."""
+
+
+class CryptoError(ParquetError):
+    """Encryption or decryption failed."""
+
+
+class TagVerificationError(CryptoError):
+    """A module did not authenticate: wrong key, wrong AAD, or altered bytes."""
+
+
+class KeyAccessError(CryptoError):
+    """The key that a module needs is not there."""

@@ -1,0 +1,90 @@
+"""Options of the reader and the writer: frozen, with a named default each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+MIB = 1 << 20
+
+DEFAULT_VERIFY_CHECKSUMS = True
+DEFAULT_MAX_FOOTER_SIZE = 512 * MIB
+DEFAULT_MAX_PAGE_SIZE = 1 << 30
+DEFAULT_MAX_DICTIONARY_SIZE = 256 * MIB
+DEFAULT_MAX_ALLOCATION = 1 << 40
+DEFAULT_COALESCE_GAP = 64 * 1024
+DEFAULT_COALESCE_SIZE = 16 * MIB
+
+DEFAULT_COMPRESSION = "snappy"
+DEFAULT_ROW_GROUP_SIZE = 1 << 20
+DEFAULT_ROW_GROUP_BYTES = 512 * MIB
+DEFAULT_DATA_PAGE_SIZE = MIB
+DEFAULT_DATA_PAGE_ROWS = 20_000
+DEFAULT_DATA_PAGE_VERSION: Literal["1.0", "2.0"] = "1.0"
+DEFAULT_DICTIONARY_PAGE_SIZE = MIB
+DEFAULT_STATISTICS_TRUNCATION = 64
+
+Compression = str | None | Mapping[str, str | None]
+CompressionLevel = int | None | Mapping[str, int]
+ColumnSwitch = bool | list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderProperties:
+    """Bounds and checks of a reader; sizes in bytes.
+
+    Attributes:
+        verify_checksums: check the CRC-32 of every page that has one.
+        max_footer_size: largest serialized footer that is parsed.
+        max_page_size: largest page, compressed or not.
+        max_dictionary_size: largest uncompressed dictionary page.
+        max_allocation: most bytes that the output of one read may take.
+        coalesce_gap: ranges at most this far apart are read together.
+        coalesce_size: ranges are not coalesced beyond this size.
+    """
+
+    verify_checksums: bool = DEFAULT_VERIFY_CHECKSUMS
+    max_footer_size: int = DEFAULT_MAX_FOOTER_SIZE
+    max_page_size: int = DEFAULT_MAX_PAGE_SIZE
+    max_dictionary_size: int = DEFAULT_MAX_DICTIONARY_SIZE
+    max_allocation: int = DEFAULT_MAX_ALLOCATION
+    coalesce_gap: int = DEFAULT_COALESCE_GAP
+    coalesce_size: int = DEFAULT_COALESCE_SIZE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterProperties:
+    """How a file is written; sizes in bytes, a mapping or a list names columns by dotted path.
+
+    Attributes:
+        compression: codec name (``"snappy"``, ``"zstd"`` ...; None or ``"none"`` for uncompressed), or one a column.
+        compression_level: the codec's level, or one a column; None for the codec's default.
+        column_encoding: encoding a column, by the specification's name; overrides use_dictionary.
+        use_dictionary: dictionary-encode every column, none, or those listed.
+        row_group_size: most rows in a row group.
+        row_group_bytes: most uncompressed bytes in a row group.
+        data_page_size: target size of an uncompressed data page.
+        data_page_rows: most rows in a data page.
+        data_page_version: ``"1.0"`` or ``"2.0"``.
+        dictionary_page_size: a larger dictionary makes the chunk fall back to PLAIN.
+        write_statistics: min, max and null count for every column, for none, or for those listed.
+        statistics_truncation: longest bound of a BYTE_ARRAY column that is written.
+        write_page_checksum: write the CRC-32 of every page.
+        key_value_metadata: stored in the footer.
+    """
+
+    compression: Compression = DEFAULT_COMPRESSION
+    compression_level: CompressionLevel = None
+    column_encoding: Mapping[str, str] = field(default_factory=dict)
+    use_dictionary: ColumnSwitch = True
+    row_group_size: int = DEFAULT_ROW_GROUP_SIZE
+    row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES
+    data_page_size: int = DEFAULT_DATA_PAGE_SIZE
+    data_page_rows: int = DEFAULT_DATA_PAGE_ROWS
+    data_page_version: Literal["1.0", "2.0"] = DEFAULT_DATA_PAGE_VERSION
+    dictionary_page_size: int = DEFAULT_DICTIONARY_PAGE_SIZE
+    write_statistics: ColumnSwitch = True
+    statistics_truncation: int = DEFAULT_STATISTICS_TRUNCATION
+    write_page_checksum: bool = True
+    key_value_metadata: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,90 @@
+"""Extension modules; everything else about the package is in pyproject.toml.
+
+Environment variables:
+    FASTPQ_DEBUG=1      bounds checks and the address and undefined-behaviour sanitizers
+    FASTPQ_NO_CLONES=1  one instruction set, no target_clones
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+DEBUG = os.environ.get("FASTPQ_DEBUG") == "1"
+NO_CLONES = os.environ.get("FASTPQ_NO_CLONES") == "1"
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+OPENSSL_MODULES = {"fastpq.encryption.evp"}
+
+
+class BuildExt(build_ext):
+    """Builds the extensions, and says which package brings OpenSSL's headers when they are missing."""
+
+    def build_extensions(self) -> None:
+        if not self._has_openssl():
+            sys.exit(
+                "fastpq: the OpenSSL headers (openssl/evp.h, 3.0 or later) were not found. Install them with\n"
+                "  Debian, Ubuntu:  apt-get install libssl-dev\n"
+                "  Fedora, RHEL:    dnf install openssl-devel\n"
+                "  Homebrew:        brew install openssl@3   (and set CFLAGS=-I$(brew --prefix openssl@3)/include\n"
+                "                   LDFLAGS=-L$(brew --prefix openssl@3)/lib)"
+            )
+        super().build_extensions()
+
+    def _has_openssl(self) -> bool:
+        probe = Path(self.build_temp) / "openssl_probe.c"
+        probe.parent.mkdir(parents=True, exist_ok=True)
+        probe.write_text(
+            "#include <openssl/evp.h>\n#if OPENSSL_VERSION_NUMBER < 0x30000000L\n#error too old\n#endif\n"
+        )
+        try:
+            self.compiler.compile([str(probe)], output_dir=str(probe.parent))
+        except Exception:  # any compiler failure means the same thing here: no usable headers
+            return False
+        return True
+
+
+def extension(path: Path) -> Extension:
+    name = ".".join(path.with_suffix("").parts)
+    compile_args = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused-function", "-Wno-unused-parameter"]
+    compile_args += ["-Wno-cast-function-type", "-Wno-missing-field-initializers", "-Wno-sign-compare"]
+    macros = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")]
+    if NO_CLONES:
+        macros.append(("FASTPQ_NO_CLONES", "1"))
+    if DEBUG:
+        # ifunc resolvers run before the sanitizer runtime is ready, so the debug build has no clones either
+        macros += [("FASTPQ_NO_CLONES", "1"), ("FASTPQ_DEBUG", "1")]
+        compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS]
+    else:
+        compile_args += ["-O3", "-fno-strict-aliasing"]
+    return Extension(
+        name,
+        [str(path)],
+        include_dirs=[np.get_include()],
+        depends=[str(header) for header in Path("fastpq").rglob("*.h")],
+        define_macros=macros,
+        extra_compile_args=compile_args,
+        extra_link_args=SANITIZERS if DEBUG else [],
+        libraries=["crypto"] if name in OPENSSL_MODULES else [],
+    )
+
+
+setup(
+    cmdclass={"build_ext": BuildExt},
+    ext_modules=cythonize(
+        [extension(path) for path in sorted(Path("fastpq").rglob("*.pyx"))],
+        compiler_directives={
+            "language_level": "3",
+            "boundscheck": DEBUG,
+            "wraparound": False,
+            "initializedcheck": DEBUG,
+            "cdivision": True,
+            "embedsignature": True,
+            "freethreading_compatible": False,
+        },
+        nthreads=os.cpu_count() or 1,
+    ),
+)
