@@ -1,0 +1,142 @@
+"""What the writer settles for each column before the first row: layout, codec, encodings, and the footer's entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from fastpq import format as fmt
+from fastpq.column.layout import Conversion, Layout, layout_of
+from fastpq.column.writer import ChunkSettings, ChunkWriter
+from fastpq.compression import Codec, codec_for_write
+from fastpq.encodings.registry import check_writable
+from fastpq.errors import SchemaError
+from fastpq.index.bounds import order_of, truncate_max, truncate_min
+from fastpq.index.statistics import ORDER_NONE
+from fastpq.properties import ColumnSwitch, WriterProperties
+from fastpq.schema import ColumnDescriptor, ParquetSchema
+from fastpq.types import Type
+
+Option = TypeVar("Option")
+
+_DICTIONARY_ENCODINGS = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """How one column is written."""
+
+    descriptor: ColumnDescriptor
+    layout: Layout
+    codec: Codec
+    settings: ChunkSettings
+    truncation: int
+
+    def column_chunk(self, chunk: ChunkWriter, start: int) -> fmt.ColumnChunk:
+        """The footer's entry for a chunk whose pages begin at file offset start."""
+        has_dictionary = chunk.dictionary_page_size > 0
+        encodings = {encoding for _, encoding in chunk.page_counts}
+        if self.settings.optional:
+            encodings.add(fmt.Encoding.RLE)
+        return fmt.ColumnChunk(
+            file_offset=0,
+            meta_data=fmt.ColumnMetaData(
+                type=self.descriptor.physical_type,
+                encodings=sorted(encodings),
+                path_in_schema=list(self.descriptor.path),
+                codec=self.codec.number,
+                num_values=chunk.num_values,
+                total_uncompressed_size=chunk.uncompressed_size,
+                total_compressed_size=chunk.stored_size,
+                data_page_offset=start + chunk.dictionary_page_size,
+                dictionary_page_offset=start if has_dictionary else None,
+                statistics=self._statistics(chunk),
+                encoding_stats=[
+                    fmt.PageEncodingStats(page_type=page_type, encoding=encoding, count=count)
+                    for (page_type, encoding), count in sorted(chunk.page_counts.items())
+                ],
+            ),
+        )
+
+    def _statistics(self, chunk: ChunkWriter) -> fmt.Statistics | None:
+        if not self.settings.statistics:
+            return None
+        statistics = fmt.Statistics(null_count=chunk.null_count)
+        smallest, largest = chunk.bounds.minimum(), chunk.bounds.maximum()
+        if smallest is None or largest is None:
+            return statistics
+        if self.descriptor.physical_type is Type.BYTE_ARRAY and self.layout.conversion is Conversion.VARIABLE:
+            text = self.descriptor.type.is_text
+            statistics.min_value, statistics.is_min_value_exact = truncate_min(smallest, self.truncation, text)
+            largest, exact = truncate_max(largest, self.truncation, text)
+            if largest is not None:
+                statistics.max_value, statistics.is_max_value_exact = largest, exact
+            return statistics
+        statistics.min_value, statistics.is_min_value_exact = smallest, True
+        statistics.max_value, statistics.is_max_value_exact = largest, True
+        return statistics
+
+
+def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[ColumnPlan]:
+    """A ColumnPlan for each leaf.
+
+    Raises:
+        SchemaError: an option names a column that the schema does not have.
+        UnsupportedError: a codec or encoding that fastpq does not write.
+        ValueError: an option's value makes no sense.
+    """
+    names = {column.name for column in schema.columns}
+    for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics"):
+        _check_names(option, getattr(properties, option), names)
+    return [_plan_column(column, properties) for column in schema.columns]
+
+
+def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> ColumnPlan:
+    asked = properties.column_encoding.get(column.name)
+    if asked is not None:
+        check_writable(asked, column.physical_type)
+    dictionary = _is_on(properties.use_dictionary, column.name) if asked is None else asked in _DICTIONARY_ENCODINGS
+    if properties.data_page_version not in ("1.0", "2.0"):
+        raise ValueError(f'data_page_version must be "1.0" or "2.0", not {properties.data_page_version!r}')
+    statistics = _is_on(properties.write_statistics, column.name)
+    settings = ChunkSettings(
+        optional=column.max_definition_level > 0,
+        dictionary=dictionary and column.physical_type is not Type.BOOLEAN,
+        value_encoding=fmt.Encoding.RLE if asked == "RLE" else fmt.Encoding.PLAIN,
+        index_encoding=fmt.Encoding.PLAIN_DICTIONARY if asked == "PLAIN_DICTIONARY" else fmt.Encoding.RLE_DICTIONARY,
+        order=order_of(column.type) if statistics else ORDER_NONE,
+        statistics=statistics,
+        data_page_size=_positive("data_page_size", properties.data_page_size),
+        data_page_rows=_positive("data_page_rows", properties.data_page_rows),
+        dictionary_page_size=_positive("dictionary_page_size", properties.dictionary_page_size),
+        version_2=properties.data_page_version == "2.0",
+        checksums=properties.write_page_checksum,
+    )
+    codec = codec_for_write(
+        _option_of(properties.compression, column.name, "none"), _option_of(properties.compression_level, column.name, None)
+    )
+    return ColumnPlan(column, layout_of(column.type), codec, settings, properties.statistics_truncation)
+
+
+def _option_of(option: Option | Mapping[str, Option] | None, name: str, otherwise: Option | None) -> Option | None:
+    if isinstance(option, Mapping):
+        return option.get(name, otherwise)
+    return option
+
+
+def _is_on(switch: ColumnSwitch, name: str) -> bool:
+    return switch if isinstance(switch, bool) else name in switch
+
+
+def _positive(option: str, value: int) -> int:
+    if value < 1:
+        raise ValueError(f"{option} must be at least 1, not {value}")
+    return value
+
+
+def _check_names(option: str, value: object, names: set[str]) -> None:
+    given: Iterable[str] = value if isinstance(value, Mapping | list | tuple | set | frozenset) else ()
+    unknown = sorted(set(given) - names)
+    if unknown:
+        raise SchemaError(f"{option} names columns that the schema does not have: {', '.join(unknown)}")

@@ -1,0 +1,185 @@
+"""Between a value as a page stores it and as a Column holds it (LogicalTypes.md; INT96 as Impala and Spark wrote it)."""
+
+from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from fastpq.encodings.status cimport BAD_LENGTH, OUT_OF_RANGE
+from fastpq.encodings.views cimport Slice, View
+
+cdef extern from *:
+    """
+    #define fastpq_mul_overflows(a, b, out) __builtin_mul_overflow((int64_t)(a), (int64_t)(b), (int64_t*)(out))
+    #define fastpq_add_overflows(a, b, out) __builtin_add_overflow((int64_t)(a), (int64_t)(b), (int64_t*)(out))
+    """
+    bint mul_overflows "fastpq_mul_overflows"(int64_t a, int64_t b, int64_t* out) noexcept nogil
+    bint add_overflows "fastpq_add_overflows"(int64_t a, int64_t b, int64_t* out) noexcept nogil
+
+cdef enum:
+    JULIAN_DAY_OF_EPOCH = 2440588
+    SECONDS_PER_DAY = 86400
+    NANOSECONDS = 1000000000
+
+
+cdef int64_t from_stored(int conversion, const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
+                         size_t out_width, int64_t units) noexcept nogil:
+    if conversion == COPY:
+        memcpy(out, stored, <size_t>count * out_width)
+    elif conversion == SIGNED or conversion == UNSIGNED:
+        narrow(stored, count, out, out_width)
+    elif conversion == TIMESTAMP96:
+        return timestamps_from_int96(stored, count, out, units)
+    elif conversion == DECIMAL:
+        return decimals_from_fixed(stored, stored_width, count, out, out_width)
+    else:
+        return BAD_LENGTH
+    return count
+
+
+cdef int64_t to_stored(int conversion, const uint8_t* values, size_t width, int64_t count, uint8_t* out,
+                       size_t stored_width, int64_t units) noexcept nogil:
+    if conversion == COPY:
+        memcpy(out, values, <size_t>count * width)
+    elif conversion == SIGNED or conversion == UNSIGNED:
+        widen(values, width, conversion == SIGNED, count, out)
+    elif conversion == TIMESTAMP96:
+        timestamps_to_int96(values, count, out, units)
+    elif conversion == DECIMAL:
+        return decimals_to_fixed(values, width, count, out, stored_width)
+    else:
+        return BAD_LENGTH
+    return count
+
+
+cdef void narrow(const uint8_t* stored, int64_t count, uint8_t* out, size_t width) noexcept nogil:
+    # INT(8) and INT(16) keep their low bytes; values outside the annotated range are wrapped, as every reader does.
+    cdef int64_t i
+    if width == 1:
+        for i in range(count):
+            out[i] = stored[4 * i]
+    else:
+        for i in range(count):
+            memcpy(out + 2 * i, stored + 4 * i, 2)
+
+
+cdef void widen(const uint8_t* values, size_t width, bint signed_, int64_t count, uint8_t* out) noexcept nogil:
+    cdef int64_t i
+    cdef int32_t wide
+    cdef int16_t half
+    for i in range(count):
+        if width == 1:
+            wide = <int8_t>values[i] if signed_ else values[i]
+        else:
+            memcpy(&half, values + 2 * i, 2)
+            wide = half if signed_ else half & 0xFFFF
+        memcpy(out + 4 * i, &wide, 4)
+
+
+cdef int64_t timestamps_from_int96(const uint8_t* stored, int64_t count, uint8_t* out, int64_t units) noexcept nogil:
+    # Eight bytes of nanoseconds within the day, then four of the Julian day number.
+    cdef int64_t i, nanoseconds, ticks
+    cdef uint32_t day
+    for i in range(count):
+        memcpy(&nanoseconds, stored + 12 * i, 8)
+        memcpy(&day, stored + 12 * i + 8, 4)
+        nanoseconds = floor_divide(nanoseconds, NANOSECONDS // units)
+        if (mul_overflows(<int64_t>day - JULIAN_DAY_OF_EPOCH, SECONDS_PER_DAY * units, &ticks)
+                or add_overflows(ticks, nanoseconds, &ticks)):
+            return OUT_OF_RANGE
+        memcpy(out + 8 * i, &ticks, 8)
+    return count
+
+
+cdef void timestamps_to_int96(const uint8_t* values, int64_t count, uint8_t* out, int64_t units) noexcept nogil:
+    cdef int64_t i, ticks, days, nanoseconds
+    cdef uint32_t julian
+    for i in range(count):
+        memcpy(&ticks, values + 8 * i, 8)
+        days = floor_divide(ticks, SECONDS_PER_DAY * units)
+        nanoseconds = (ticks - days * SECONDS_PER_DAY * units) * (NANOSECONDS // units)
+        julian = <uint32_t>(days + JULIAN_DAY_OF_EPOCH)
+        memcpy(out + 12 * i, &nanoseconds, 8)
+        memcpy(out + 12 * i + 8, &julian, 4)
+
+
+cdef inline int64_t floor_divide(int64_t a, int64_t b) noexcept nogil:
+    cdef int64_t quotient = a // b      # cdivision: truncates
+    return quotient - 1 if a % b != 0 and a < 0 else quotient
+
+
+cdef inline bint decimal_from_big_endian(const uint8_t* data, size_t size, uint8_t* out, size_t width) noexcept nogil:
+    # Bytes beyond the output's width must be nothing but sign extension.
+    cdef size_t i
+    cdef uint8_t sign = 0xFF if size and data[0] & 0x80 else 0
+    while size > width:
+        if data[0] != sign or (data[1] ^ sign) & 0x80 and size == width + 1:
+            return False
+        data += 1
+        size -= 1
+    for i in range(size):
+        out[i] = data[size - 1 - i]
+    memset(out + size, sign, width - size)
+    return True
+
+
+cdef int64_t decimals_from_fixed(const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
+                                 size_t width) noexcept nogil:
+    cdef int64_t i
+    for i in range(count):
+        if not decimal_from_big_endian(stored + <size_t>i * stored_width, stored_width, out + <size_t>i * width, width):
+            return OUT_OF_RANGE
+    return count
+
+
+cdef int64_t decimals_to_fixed(const uint8_t* values, size_t width, int64_t count, uint8_t* out,
+                               size_t stored_width) noexcept nogil:
+    cdef int64_t i
+    cdef size_t j, kept
+    cdef uint8_t sign
+    cdef const uint8_t* value
+    cdef uint8_t* target
+    for i in range(count):
+        value = values + <size_t>i * width
+        target = out + <size_t>i * stored_width
+        sign = 0xFF if value[width - 1] & 0x80 else 0
+        kept = significant_bytes(value, width)
+        if kept > stored_width:
+            return OUT_OF_RANGE
+        for j in range(stored_width):
+            target[stored_width - 1 - j] = value[j] if j < width else sign
+    return count
+
+
+cdef inline size_t significant_bytes(const uint8_t* value, size_t width) noexcept nogil:
+    # The fewest low bytes of a little-endian two's complement integer that keep its value.
+    cdef uint8_t sign = 0xFF if value[width - 1] & 0x80 else 0
+    while width > 1 and value[width - 1] == sign and (value[width - 2] ^ sign) & 0x80 == 0:
+        width -= 1
+    return width
+
+
+cdef int64_t decimals_from_views(const View* views, int64_t count, const uint8_t* buffer, uint8_t* out,
+                                 size_t width) noexcept nogil:
+    cdef int64_t i
+    cdef const uint8_t* data
+    for i in range(count):
+        data = <const uint8_t*>&views[i].prefix[0] if views[i].length <= 12 else buffer + views[i].offset
+        if not decimal_from_big_endian(data, <size_t>views[i].length, out + <size_t>i * width, width):
+            return OUT_OF_RANGE
+    return count
+
+
+cdef int64_t decimals_to_slices(const uint8_t* values, size_t width, int64_t count, uint8_t* out,
+                                Slice* slices) noexcept nogil:
+    cdef int64_t i
+    cdef size_t j, kept
+    cdef const uint8_t* value
+    cdef uint8_t* target
+    for i in range(count):
+        value = values + <size_t>i * width
+        target = out + <size_t>i * width
+        kept = significant_bytes(value, width)
+        for j in range(kept):
+            target[kept - 1 - j] = value[j]
+        slices[i].data = target
+        slices[i].size = kept
+    return count

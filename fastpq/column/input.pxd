@@ -1,0 +1,31 @@
+"""A Column as the writer sees it: dense values in stored form, page by page."""
+
+from libc.stdint cimport int64_t, uint8_t
+from fastpq.column.scratch cimport Scratch
+from fastpq.encodings.views cimport Slice
+
+
+cdef class ColumnInput:
+    cdef readonly int64_t rows
+    cdef readonly bint variable         # values are slices; otherwise of stored_width bytes each
+    cdef readonly bint dense_in_place   # stored form is what the column holds already
+    cdef readonly size_t stored_width
+    cdef int conversion
+    cdef size_t width
+    cdef int64_t units
+    cdef const uint8_t* data            # fixed values, views, or offsets
+    cdef const uint8_t* bits            # validity bitmap, or NULL
+    cdef bint wide_offsets
+    cdef bint views
+    cdef const uint8_t* characters      # what offsets point into
+    cdef const uint8_t** buffers        # what views point into
+    cdef list owners
+    cdef Scratch dense
+    cdef Scratch stored
+    cdef Scratch slice_memory
+
+    cdef int64_t count_present(self, int64_t start, int64_t count) noexcept nogil
+    # Stored values of the rows [start, start + count) that are not null; valid until the next call. Returns their number.
+    cdef int64_t fixed(self, int64_t start, int64_t count, const uint8_t** values) except -1 nogil
+    cdef int64_t slices(self, int64_t start, int64_t count, Slice** values) except -1 nogil
+    cdef const uint8_t* _compacted(self, int64_t start, int64_t count, int64_t* present) except NULL nogil

@@ -1,0 +1,57 @@
+"""Pages of a column chunk: read, checked, decrypted, decompressed and split once."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from fastpq.column.scratch cimport Scratch
+from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.format.page_header cimport PageHeader
+
+
+cdef enum PageKind:
+    NO_PAGE = 0
+    DATA = 1
+    DICTIONARY = 2
+
+
+# A page, whatever its version: the level stream and the value stream, both in the clear.
+cdef struct Page:
+    int kind
+    int32_t num_values
+    int32_t encoding
+    int64_t null_count              # what a V2 header claims, or -1
+    const uint8_t* levels
+    int64_t levels_size
+    bint levels_bit_packed          # the deprecated BIT_PACKED level encoding
+    const uint8_t* values
+    int64_t values_size
+    bint retained                   # values lie in PageReader.retained and outlive the page
+
+
+cdef class PageReader:
+    cdef const uint8_t* data        # the stored chunk
+    cdef int64_t size
+    cdef int64_t position
+    cdef int64_t ordinal            # of the next data page
+    cdef bint optional
+    cdef bint retain_plain          # PLAIN values and dictionaries are referred to after the page is done
+    cdef bint expect_dictionary
+    cdef bint verify_checksums
+    cdef int64_t max_page_size
+    cdef int64_t max_dictionary_size
+    cdef object owner               # keeps data alive
+    cdef ModuleCipher cipher
+    cdef object codec               # fastpq.compression.Codec
+    cdef object decompress_into
+    cdef bint compressed
+    cdef Scratch body
+    cdef readonly object retained   # array that the last retained page's values lie in
+    cdef const uint8_t* retained_data   # its first byte
+    cdef int next(self, Page* page) except -1 nogil
+    cdef int64_t _read_header(self, PageHeader* header) except -1 nogil
+    cdef int _check_header(self, const PageHeader* header) except -1 nogil
+    cdef int _split_v1(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil
+    cdef int _split_v2(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil
+    cdef uint8_t* _retain(self, int64_t size) except NULL
+    cdef int _levels_overrun(self, int64_t claimed, int64_t size) except -1 nogil
+    cdef int _levels_encoding(self, int encoding) except -1 nogil
+    cdef const uint8_t* _inflate(self, const PageHeader* header, const uint8_t* plain, int64_t plain_size, int64_t size,
+                                 bint compressed, bint retain, bint in_chunk) except NULL nogil

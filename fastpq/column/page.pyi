@@ -1,0 +1,18 @@
+from typing import Any
+
+from fastpq.compression import Codec
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.properties import ReaderProperties
+
+class PageReader:
+    def __init__(
+        self,
+        chunk: Any,
+        cipher: ModuleCipher,
+        codec: Codec,
+        optional: bool,
+        retain_plain: bool,
+        expect_dictionary: bool,
+        properties: ReaderProperties,
+    ) -> None: ...
+    def require_values(self, count: int) -> None: ...

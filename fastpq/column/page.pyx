@@ -1,0 +1,245 @@
+"""Pages of a column chunk: read, checked, decrypted, decompressed and split once into (levels, values, encoding).
+
+V1, V2 and dictionary pages differ in their headers and in where their levels stand; behind ``PageReader.next`` nothing
+knows the difference (README.md of parquet-format, "Data Pages").
+"""
+
+from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+import numpy as np
+
+from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
+from fastpq.format.page_header cimport PAGE_HEADER_TRUNCATED, PageHeader, read_page_header
+
+from fastpq.compression import check_claimed_size, crc32
+from fastpq.errors import FormatError, LimitError, UnsupportedError
+
+# parquet.thrift: PageType and Encoding
+cdef enum:
+    TYPE_DATA_PAGE = 0
+    TYPE_DICTIONARY_PAGE = 2
+    TYPE_DATA_PAGE_V2 = 3
+    ENCODING_PLAIN = 0
+    ENCODING_RLE = 3
+    ENCODING_BIT_PACKED = 4
+
+# No header is longer than this, unless its statistics are absurd; it bounds what the null cipher lets the parser see.
+cdef int64_t HEADER_BOUND = 16 << 20
+
+
+
+cdef class PageReader:
+    """Walks the pages of one column chunk.
+
+    Args:
+        chunk: the stored bytes of the chunk, from its first page.
+        cipher: the ModuleCipher of the chunk.
+        codec: a fastpq.compression.Codec.
+        optional: whether the pages carry definition levels (of maximum 1).
+        retain_plain: whether values of PLAIN and dictionary pages are referred to after the page is done.
+        expect_dictionary: whether the metadata says that the first page is a dictionary page, which an encrypted
+            chunk must know before the header can be read (Encryption.md, 4.4).
+        properties: ReaderProperties, for its bounds.
+    """
+
+    def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, bint optional,
+                  bint retain_plain, bint expect_dictionary, object properties):
+        self.owner = np.asarray(chunk)
+        self.size = chunk.shape[0]
+        self.data = &chunk[0] if self.size else NULL
+        self.cipher = cipher
+        self.codec = codec
+        self.compressed = codec.number != 0
+        self.decompress_into = codec.decompress_into
+        self.optional = optional
+        self.retain_plain = retain_plain
+        self.expect_dictionary = expect_dictionary
+        self.verify_checksums = properties.verify_checksums
+        self.max_page_size = properties.max_page_size
+        self.max_dictionary_size = properties.max_dictionary_size
+
+    def __dealloc__(self):
+        scratch_free(&self.body)
+
+    cdef int next(self, Page* page) except -1 nogil:
+        """The next data or dictionary page; page.kind is NO_PAGE at the end of the chunk."""
+        cdef PageHeader header
+        cdef const uint8_t* stored
+        while self.position < self.size:
+            self._read_header(&header)
+            stored = self.data + self.position
+            self.position += header.compressed_page_size
+            if header.type == TYPE_DATA_PAGE or header.type == TYPE_DICTIONARY_PAGE:
+                self._split_v1(&header, stored, page)
+            elif header.type == TYPE_DATA_PAGE_V2:
+                self._split_v2(&header, stored, page)
+            else:
+                continue            # index pages and page types of the future hold nothing that a reader must see
+            if page.kind == DATA:
+                self.ordinal += 1
+            return 0
+        page.kind = NO_PAGE
+        return 0
+
+    def require_values(self, int64_t count):
+        """Read the page headers alone and check that they promise count values.
+
+        Raises:
+            FormatError: they promise fewer.
+        """
+        cdef PageHeader header
+        cdef int64_t found = 0
+        with nogil:
+            while self.position < self.size and found < count:
+                self._read_header(&header)
+                self.position += header.compressed_page_size
+                if header.type == TYPE_DATA_PAGE or header.type == TYPE_DATA_PAGE_V2:
+                    found += header.num_values
+                    self.ordinal += 1
+        if found < count:
+            raise FormatError(f"the pages hold {found} of the {count} values that the metadata claim")
+
+    cdef int64_t _read_header(self, PageHeader* header) except -1 nogil:
+        cdef int64_t available = self.size - self.position
+        cdef int64_t plain_size = 0, stored_size = 0, parsed
+        cdef int module = DICTIONARY_PAGE_HEADER if self.expect_dictionary and self.ordinal == 0 else DATA_PAGE_HEADER
+        cdef const uint8_t* plain = self.cipher.open_framed(
+            module, <int>self.ordinal, self.data + self.position, available, &plain_size, &stored_size)
+        parsed = read_page_header(plain, <size_t>min(plain_size, HEADER_BOUND), header)
+        if parsed < 0:
+            with gil:
+                what = "the page header is cut off" if parsed == PAGE_HEADER_TRUNCATED else "no valid page header"
+                raise FormatError(what, page=self.ordinal, offset=self.position)
+        self.expect_dictionary = self.expect_dictionary and self.ordinal == 0 and header.type != TYPE_DICTIONARY_PAGE
+        self.position += parsed if stored_size < 0 else stored_size
+        if header.compressed_page_size > self.size - self.position:
+            with gil:
+                raise FormatError(
+                    f"a page of {header.compressed_page_size} bytes in a chunk that has {self.size - self.position} left",
+                    page=self.ordinal, offset=self.position)
+        self._check_header(header)
+        return 0
+
+    cdef int _check_header(self, const PageHeader* header) except -1 nogil:
+        cdef int64_t bound = self.max_page_size
+        if header.type == TYPE_DICTIONARY_PAGE:
+            bound = min(bound, self.max_dictionary_size)
+        if header.uncompressed_page_size > bound or header.compressed_page_size > self.max_page_size:
+            with gil:
+                name = "max_dictionary_size" if header.type == TYPE_DICTIONARY_PAGE else "max_page_size"
+                raise LimitError(
+                    f"a page of {header.uncompressed_page_size} bytes ({header.compressed_page_size} stored) is over {name}",
+                    page=self.ordinal, offset=self.position)
+        if header.has_crc and self.verify_checksums:
+            with gil:
+                body = PyMemoryView_FromMemory(<char*>self.data + self.position, header.compressed_page_size, PyBUF_READ)
+                if crc32(body) != <uint32_t>header.crc:
+                    raise FormatError("the page's CRC-32 does not match", page=self.ordinal, offset=self.position)
+        return 0
+
+    cdef int _split_v1(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil:
+        """A V1 data page (levels and values compressed together) or a dictionary page (values alone)."""
+        cdef bint dictionary = header.type == TYPE_DICTIONARY_PAGE
+        cdef bint retain = self.retain_plain and (dictionary or header.encoding == ENCODING_PLAIN)
+        cdef int64_t plain_size = 0, size = header.uncompressed_page_size
+        cdef uint32_t level_bytes
+        cdef const uint8_t* plain = self.cipher.open_sized(
+            DICTIONARY_PAGE if dictionary else DATA_PAGE, <int>self.ordinal, stored, header.compressed_page_size, &plain_size)
+        cdef const uint8_t* body = self._inflate(header, plain, plain_size, size, self.compressed, retain, plain == stored)
+        page.kind = DICTIONARY if dictionary else DATA
+        page.num_values = header.num_values
+        page.encoding = header.encoding
+        page.null_count = -1
+        page.levels = body
+        page.levels_size = 0
+        page.levels_bit_packed = header.definition_level_encoding == ENCODING_BIT_PACKED
+        page.retained = retain
+        if self.optional and not dictionary:
+            if page.levels_bit_packed:
+                page.levels_size = (<int64_t>header.num_values + 7) // 8
+            elif size >= 4:
+                memcpy(&level_bytes, body, 4)
+                body += 4
+                size -= 4
+                page.levels = body
+                page.levels_size = level_bytes
+            elif header.num_values:
+                page.levels_size = size + 1
+            if page.levels_size > size:
+                self._levels_overrun(page.levels_size, size)
+            if not page.levels_bit_packed and header.definition_level_encoding != ENCODING_RLE:
+                self._levels_encoding(header.definition_level_encoding)
+        page.values = body + page.levels_size
+        page.values_size = size - page.levels_size
+        return 0
+
+    cdef int _split_v2(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil:
+        """A V2 data page: levels first and never compressed, then the values."""
+        cdef bint retain = self.retain_plain and header.encoding == ENCODING_PLAIN
+        cdef int64_t plain_size = 0
+        cdef int64_t levels_size = <int64_t>header.repetition_levels_byte_length + header.definition_levels_byte_length
+        cdef const uint8_t* plain = self.cipher.open_sized(
+            DATA_PAGE, <int>self.ordinal, stored, header.compressed_page_size, &plain_size)
+        if levels_size > plain_size or levels_size > header.uncompressed_page_size:
+            self._levels_overrun(levels_size, min(plain_size, <int64_t>header.uncompressed_page_size))
+        page.kind = DATA
+        page.num_values = header.num_values
+        page.encoding = header.encoding
+        page.null_count = header.num_nulls
+        page.levels = plain + header.repetition_levels_byte_length
+        page.levels_size = header.definition_levels_byte_length
+        page.levels_bit_packed = False
+        page.values_size = header.uncompressed_page_size - levels_size
+        page.retained = retain
+        page.values = self._inflate(header, plain + levels_size, plain_size - levels_size, page.values_size,
+                                    self.compressed and header.is_compressed, retain, plain == stored)
+        return 0
+
+    cdef const uint8_t* _inflate(self, const PageHeader* header, const uint8_t* plain, int64_t plain_size, int64_t size,
+                                 bint compressed, bint retain, bint in_chunk) except NULL nogil:
+        """size bytes of values: plain itself where it is stored as it is, else decompressed into scratch or, where the
+        values outlive the page, into an array of their own (self.retained)."""
+        cdef uint8_t* out
+        if not compressed or (plain_size == 0 and size == 0):
+            if plain_size != size:
+                with gil:
+                    raise FormatError(f"{plain_size} bytes in an uncompressed page of {size}", page=self.ordinal,
+                                      offset=self.position)
+            if not retain:
+                return plain
+            with gil:
+                if in_chunk:
+                    start = plain - self.data
+                    self.retained = self.owner[start:start + size]
+                    self.retained_data = plain
+                else:
+                    memcpy(self._retain(size), plain, <size_t>size)
+            return self.retained_data
+        with gil:
+            source = PyMemoryView_FromMemory(<char*>plain, plain_size, PyBUF_READ)
+            try:
+                check_claimed_size(self.codec, plain_size, size)
+                out = self._retain(size) if retain else scratch_reserve(&self.body, <size_t>size)
+                self.decompress_into(source, PyMemoryView_FromMemory(<char*>out, size, PyBUF_WRITE))
+            except (FormatError, LimitError) as error:
+                raise error.at(page=self.ordinal, offset=self.position - header.compressed_page_size)
+        return out
+
+    cdef uint8_t* _retain(self, int64_t size) except NULL:
+        cdef uint8_t[::1] kept = np.empty(size + 1, dtype=np.uint8)     # never empty, so that it has an address
+        self.retained = np.asarray(kept)[:size]
+        self.retained_data = &kept[0]
+        return &kept[0]
+
+    cdef int _levels_overrun(self, int64_t claimed, int64_t size) except -1 nogil:
+        with gil:
+            raise FormatError(f"{claimed} bytes of levels in a page that has {size}", page=self.ordinal, offset=self.position)
+
+    cdef int _levels_encoding(self, int encoding) except -1 nogil:
+        with gil:
+            raise UnsupportedError(f"levels in encoding {encoding}", page=self.ordinal, offset=self.position)

@@ -1,0 +1,45 @@
+"""The way of a column from memory into stored pages."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from fastpq.column.input cimport ColumnInput
+from fastpq.column.scratch cimport Scratch
+from fastpq.encodings.views cimport Slice
+from fastpq.encodings.dictionary cimport DictionaryEncoder
+from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.format.page_header cimport PageHeader
+
+
+cdef class ChunkWriter:
+    cdef ColumnInput input
+    cdef ModuleCipher cipher
+    cdef object codec
+    cdef object settings
+    cdef bint optional
+    cdef bint version_2
+    cdef bint checksums
+    cdef int value_encoding             # of pages that are not dictionary-encoded
+    cdef int index_encoding             # of pages that are
+    cdef DictionaryEncoder dictionary
+    cdef int64_t ordinal                # of the next data page
+    cdef readonly list pieces           # what to write, in order
+    cdef readonly int64_t stored_size
+    cdef readonly int64_t uncompressed_size
+    cdef readonly int64_t dictionary_page_size      # stored, with its header; 0 without one
+    cdef readonly dict page_counts      # (page type, encoding) -> number of pages
+    cdef readonly int64_t num_values    # nulls included
+    cdef readonly int64_t null_count
+    cdef readonly object bounds         # fastpq.index.statistics.Bounds, or None
+    cdef Scratch codes
+    cdef Scratch body
+    cdef Scratch sizes
+
+    cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1
+    cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1
+    cdef int _write_dictionary(self) except -1
+    cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1
+    cdef int _write_plain(self, int64_t start, int64_t rows) except -1
+    cdef int64_t _encode_values(self, uint8_t* out, const uint8_t* values, const Slice* slices, int64_t present) except -1
+    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, int64_t* levels_size) except NULL
+    cdef int _write_data_page(self, int encoding, int64_t rows, int64_t present, object body, int64_t levels_size,
+                              bint in_scratch) except -1
+    cdef int64_t _write_page(self, PageHeader* header, int header_module, int body_module, object stored) except -1

@@ -1,0 +1,41 @@
+from dataclasses import dataclass
+from typing import Any
+
+from fastpq.column.bounds import ChunkBounds
+from fastpq.column.input import ColumnInput
+from fastpq.compression import Codec
+from fastpq.encryption.cipher import ModuleCipher
+
+@dataclass(frozen=True, slots=True)
+class ChunkSettings:
+    optional: bool
+    dictionary: bool
+    value_encoding: int
+    index_encoding: int
+    order: int
+    statistics: bool
+    data_page_size: int
+    data_page_rows: int
+    dictionary_page_size: int
+    version_2: bool
+    checksums: bool
+
+class ChunkWriter:
+    @property
+    def pieces(self) -> list[Any]: ...
+    @property
+    def stored_size(self) -> int: ...
+    @property
+    def uncompressed_size(self) -> int: ...
+    @property
+    def dictionary_page_size(self) -> int: ...
+    @property
+    def page_counts(self) -> dict[tuple[int, int], int]: ...
+    @property
+    def num_values(self) -> int: ...
+    @property
+    def null_count(self) -> int: ...
+    @property
+    def bounds(self) -> ChunkBounds: ...
+    def __init__(self, input: ColumnInput, codec: Codec, cipher: ModuleCipher, settings: ChunkSettings) -> None: ...
+    def write(self, start: int, stop: int) -> None: ...

@@ -1,0 +1,338 @@
+"""The way of a column from memory into stored pages: encode, compress, encrypt.
+
+One ChunkWriter makes one column chunk; its pieces are written one after the other by whoever owns the file.
+"""
+
+from cpython.buffer cimport PyBUF_READ
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from dataclasses import dataclass
+
+from fastpq.column.bounds cimport ChunkBounds
+from fastpq.column.convert cimport BOOLEAN
+from fastpq.column.input cimport ColumnInput
+from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.encodings.dictionary cimport DictionaryEncoder
+from fastpq.encodings.levels cimport bitmap_to_levels, levels_all_valid, levels_bound
+from fastpq.encodings.plain cimport plain_encode_booleans, plain_encode_slices
+from fastpq.encodings.rle cimport hybrid_bound, hybrid_encode
+from fastpq.encodings.views cimport Slice
+from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
+from fastpq.format.page_header cimport PAGE_HEADER_BOUND, PageHeader, write_page_header
+
+from fastpq.compression import crc32
+from fastpq.errors import LimitError
+
+# parquet.thrift: PageType and Encoding
+cdef enum:
+    TYPE_DATA_PAGE = 0
+    TYPE_DICTIONARY_PAGE = 2
+    TYPE_DATA_PAGE_V2 = 3
+    ENCODING_PLAIN = 0
+    ENCODING_PLAIN_DICTIONARY = 2
+    ENCODING_RLE = 3
+    ENCODING_RLE_DICTIONARY = 8
+
+cdef enum:
+    LARGEST_PAGE = 0x7FFFFFFF           # page sizes are i32
+    LARGEST_PAGE_ORDINAL = 32767        # in an AAD (Encryption.md, 4.4.2); kept for every file, so that all can be encrypted
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSettings:
+    """What WriterProperties say about one column, resolved.
+
+    Attributes:
+        optional: whether pages carry definition levels.
+        dictionary: whether to try a dictionary.
+        value_encoding: number of the encoding of pages without one.
+        index_encoding: PLAIN_DICTIONARY or RLE_DICTIONARY.
+        order: a value of ``Order`` in fastpq.index.statistics.
+        statistics: whether the footer gets any for the column.
+        data_page_size, data_page_rows, dictionary_page_size: bounds of a page; the sizes in uncompressed bytes.
+        version_2: data pages V2.
+        checksums: write the CRC-32 of each page.
+    """
+
+    optional: bool
+    dictionary: bool
+    value_encoding: int
+    index_encoding: int
+    order: int
+    statistics: bool
+    data_page_size: int
+    data_page_rows: int
+    dictionary_page_size: int
+    version_2: bool
+    checksums: bool
+
+
+cdef class ChunkWriter:
+    """Encodes rows of one column as a column chunk.
+
+    Args:
+        input: the column.
+        codec: a fastpq.compression.Codec.
+        cipher: the ModuleCipher of the chunk.
+        settings: its ChunkSettings.
+    """
+
+    def __cinit__(self, ColumnInput input not None, object codec, ModuleCipher cipher not None, object settings):
+        cdef size_t width = 0 if input.variable else input.stored_width
+        self.input = input
+        self.codec = codec
+        self.cipher = cipher
+        self.settings = settings
+        self.optional = settings.optional
+        self.version_2 = settings.version_2
+        self.checksums = settings.checksums
+        self.value_encoding = settings.value_encoding
+        self.index_encoding = settings.index_encoding
+        self.dictionary = DictionaryEncoder(width) if settings.dictionary else None
+        self.bounds = ChunkBounds(settings.order, width)
+        self.pieces = []
+        self.page_counts = {}
+
+    def __dealloc__(self):
+        scratch_free(&self.codes)
+        scratch_free(&self.body)
+        scratch_free(&self.sizes)
+
+    def write(self, int64_t start, int64_t stop):
+        """Encode the rows [start, stop); the result is in pieces and the counters.
+
+        Raises:
+            LimitError: a page would be larger, or have a higher ordinal, than the format can say.
+            SchemaError: a value does not fit the column's type.
+        """
+        cdef int64_t row = start
+        if not 0 <= start <= stop <= self.input.rows:
+            raise ValueError(f"rows {start} to {stop} of {self.input.rows}")
+        self.num_values = stop - start
+        self.null_count = stop - start - self.input.count_present(start, stop - start)
+        if self.dictionary is not None:
+            row = self._dictionary_rows(start, stop)
+        while row < stop:
+            rows = self._page_rows(row, stop)
+            self._write_plain(row, rows)
+            row += rows
+
+    cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1:
+        """Write the leading rows as dictionary-encoded pages; returns the row at which they end.
+
+        The dictionary ends when it is full or when, after the first page, it does not pay.
+        """
+        cdef int64_t row = start, rows, present = 0, done = 0, taken = 0, page
+        cdef int64_t limit = self.settings.dictionary_page_size, most_rows = self.settings.data_page_rows
+        cdef int64_t plain_size = 0
+        cdef const uint8_t* values
+        cdef Slice* slices
+        cdef uint32_t* codes
+        cdef list pages = []
+        scratch_reserve(&self.codes, <size_t>(stop - start) * sizeof(uint32_t))
+        codes = <uint32_t*>self.codes.data
+        while row < stop:
+            rows = min(most_rows, stop - row)
+            with nogil:
+                if self.input.variable:
+                    present = self.input.slices(row, rows, &slices)
+                    done = self.dictionary.encode_slices(slices, present, limit, codes + taken)
+                    if row == start:
+                        for page in range(present):
+                            plain_size += 4 + <int64_t>slices[page].size
+                else:
+                    present = self.input.fixed(row, rows, &values)
+                    done = self.dictionary.encode_fixed(values, present, limit, codes + taken)
+                    plain_size = present * <int64_t>self.input.stored_width
+            if done < 0:
+                raise MemoryError("the dictionary's hash table")
+            if done < present:
+                break
+            if row == start and not self._dictionary_pays(present, plain_size):
+                return start
+            pages.append((row, rows, taken, present))
+            taken += present
+            row += rows
+        if not pages:
+            return start
+        self._write_dictionary()
+        for row, rows, taken, present in pages:
+            self._write_indices(row, rows, codes + taken, present)
+        return row + rows
+
+    def _dictionary_pays(self, int64_t count, int64_t plain_size):
+        """Whether dictionary and indices of the first page are smaller than its plain values."""
+        cdef int64_t bits = bit_width(self.dictionary.count)
+        return self.dictionary.plain_size + count * bits // 8 < plain_size or count == 0
+
+    cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:
+        """How many rows the next page of plain values takes: at least one."""
+        cdef int64_t rows = min(<int64_t>self.settings.data_page_rows, stop - start)
+        cdef int64_t size = 0, bound = self.settings.data_page_size, present, i
+        cdef Slice* slices
+        if not self.input.variable:
+            return max(1, min(rows, bound // <int64_t>max(self.input.stored_width, <size_t>1)))
+        while True:
+            present = self.input.slices(start, rows, &slices)
+            size = 0
+            for i in range(present):
+                size += 4 + <int64_t>slices[i].size
+            if size <= bound or rows <= 1:
+                return rows
+            rows = max(1, min(rows - 1, rows * bound // size))
+
+    cdef int _write_dictionary(self) except -1:
+        cdef PageHeader header
+        cdef int64_t size = self.dictionary.plain_size
+        cdef uint8_t* body = scratch_reserve(&self.body, <size_t>size)
+        self.dictionary.write_plain(body)
+        if self.input.variable:
+            (<ChunkBounds>self.bounds).observe_slices(self.dictionary.slice_values(), self.dictionary.count)
+        else:
+            (<ChunkBounds>self.bounds).observe_fixed(self.dictionary.fixed_values(), self.dictionary.count)
+        header.type = TYPE_DICTIONARY_PAGE
+        header.num_values = <int32_t>self.dictionary.count
+        header.encoding = ENCODING_PLAIN_DICTIONARY if self.index_encoding == ENCODING_PLAIN_DICTIONARY else ENCODING_PLAIN
+        header.uncompressed_page_size = <int32_t>size
+        header.is_sorted = False
+        stored = self._compress(PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ), True)
+        self.dictionary_page_size = self._write_page(&header, DICTIONARY_PAGE_HEADER, DICTIONARY_PAGE, stored)
+
+    cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1:
+        cdef int width = bit_width(self.dictionary.count)
+        cdef int64_t levels_size = 0, size
+        cdef uint8_t* body = self._body(start, rows, present, 1 + hybrid_bound(present, width), &levels_size)
+        with nogil:
+            body[levels_size] = <uint8_t>width
+            size = levels_size + 1 + hybrid_encode(codes, present, width, body + levels_size + 1)
+        page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
+        return self._write_data_page(self.index_encoding, rows, present, page, levels_size, True)
+
+    cdef int _write_plain(self, int64_t start, int64_t rows) except -1:
+        cdef const uint8_t* values = NULL
+        cdef Slice* slices = NULL
+        cdef uint8_t* body
+        cdef int64_t levels_size = 0, present, size = 0, i
+        with nogil:
+            if self.input.variable:
+                present = self.input.slices(start, rows, &slices)
+                for i in range(present):
+                    size += 4 + <int64_t>slices[i].size
+                (<ChunkBounds>self.bounds).observe_slices(slices, present)
+            else:
+                present = self.input.fixed(start, rows, &values)
+                size = present * <int64_t>self.input.stored_width
+                (<ChunkBounds>self.bounds).observe_fixed(values, present)
+        if size > LARGEST_PAGE:
+            raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
+        if self.input.dense_in_place and not self.optional and self.value_encoding == ENCODING_PLAIN:
+            page = PyMemoryView_FromMemory(<char*>values, size, PyBUF_READ)     # no copy: the column's own memory
+            return self._write_data_page(ENCODING_PLAIN, rows, present, page, 0, False)
+        body = self._body(start, rows, present, size + 16, &levels_size)
+        size = levels_size + self._encode_values(body + levels_size, values, slices, present)
+        page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
+        return self._write_data_page(self.value_encoding, rows, present, page, levels_size, True)
+
+    cdef int64_t _encode_values(self, uint8_t* out, const uint8_t* values, const Slice* slices, int64_t present) except -1:
+        """Values of one page in value_encoding; returns their size in bytes."""
+        cdef int64_t size, i
+        cdef uint32_t* flags
+        cdef uint32_t length
+        if self.input.variable:
+            with nogil:
+                size = plain_encode_slices(slices, present, out)
+        elif self.input.conversion != BOOLEAN:
+            size = present * <int64_t>self.input.stored_width
+            with nogil:
+                memcpy(out, values, <size_t>size)
+        elif self.value_encoding == ENCODING_PLAIN:
+            size = plain_encode_booleans(values, present, out)
+        else:
+            flags = <uint32_t*>scratch_reserve(&self.codes, <size_t>present * sizeof(uint32_t))
+            for i in range(present):
+                flags[i] = values[i] != 0
+            length = <uint32_t>hybrid_encode(flags, present, 1, out + 4)
+            memcpy(out, &length, 4)
+            size = 4 + length
+        return size
+
+    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, int64_t* levels_size) except NULL:
+        """Memory for a page body of bound bytes of values behind its definition levels, which are written."""
+        cdef int64_t room = 4 + levels_bound(rows) if self.optional else 0
+        cdef int64_t prefix = 0 if self.version_2 else 4
+        cdef uint32_t size
+        cdef uint8_t* body = scratch_reserve(&self.body, <size_t>(room + bound))
+        levels_size[0] = 0
+        if self.optional:
+            if present == rows:
+                size = <uint32_t>levels_all_valid(rows, body + prefix)
+            else:
+                size = <uint32_t>bitmap_to_levels(self.input.bits, start, rows, body + prefix)
+            if prefix:
+                memcpy(body, &size, 4)
+            levels_size[0] = prefix + size
+        return body
+
+    cdef int _write_data_page(self, int encoding, int64_t rows, int64_t present, object body, int64_t levels_size,
+                              bint in_scratch) except -1:
+        # body holds the levels and the values; in_scratch: it must be copied if it is kept
+        cdef PageHeader header
+        if self.ordinal > LARGEST_PAGE_ORDINAL:
+            raise LimitError(f"more than {LARGEST_PAGE_ORDINAL + 1} pages in a column chunk: use larger pages or row groups")
+        if len(body) > LARGEST_PAGE:
+            raise LimitError(f"a page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
+        header.num_values = <int32_t>rows
+        header.encoding = encoding
+        header.uncompressed_page_size = <int32_t>len(body)
+        if self.version_2:
+            header.type = TYPE_DATA_PAGE_V2
+            header.num_nulls = <int32_t>(rows - present)
+            header.num_rows = <int32_t>rows
+            header.definition_levels_byte_length = <int32_t>levels_size
+            header.repetition_levels_byte_length = 0
+            header.is_compressed = self.codec.number != 0
+            stored = bytes(body[:levels_size]) + bytes(self._compress(body[levels_size:], False))
+        else:
+            header.type = TYPE_DATA_PAGE
+            header.definition_level_encoding = ENCODING_RLE
+            header.repetition_level_encoding = ENCODING_RLE
+            stored = self._compress(body, in_scratch)
+        self._write_page(&header, DATA_PAGE_HEADER, DATA_PAGE, stored)
+        self.ordinal += 1
+
+    def _compress(self, body, bint in_scratch):
+        if self.codec.number:
+            return self.codec.compress(body)
+        return bytes(body) if in_scratch else body
+
+    cdef int64_t _write_page(self, PageHeader* header, int header_module, int body_module, object stored) except -1:
+        """Seal header and body and add them to the pieces; returns their stored size."""
+        cdef uint8_t room[PAGE_HEADER_BOUND]
+        cdef int64_t size
+        body = self.cipher.seal(body_module, <int>self.ordinal, stored)
+        if len(body) > LARGEST_PAGE:
+            raise LimitError(f"a stored page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
+        header.compressed_page_size = <int32_t>len(body)
+        header.has_crc = self.checksums
+        header.crc = <int32_t><uint32_t>crc32(body) if self.checksums else 0
+        size = write_page_header(header, room)
+        sealed = self.cipher.seal(header_module, <int>self.ordinal, PyBytes_FromStringAndSize(<char*>room, size))
+        self.pieces.append(sealed)
+        self.pieces.append(body)
+        self.stored_size += len(sealed) + len(body)
+        self.uncompressed_size += len(sealed) + header.uncompressed_page_size
+        key = header.type, header.encoding
+        self.page_counts[key] = self.page_counts.get(key, 0) + 1
+        return len(sealed) + len(body)
+
+
+cdef int bit_width(int64_t count) noexcept nogil:
+    """Bits of the largest index into a dictionary of count values."""
+    cdef int width = 0
+    while count > <int64_t>1 << width:
+        width += 1
+    return width

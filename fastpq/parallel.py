@@ -1,0 +1,35 @@
+"""Running independent pieces of work on some threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def resolve_threads(threads: int | None) -> int:
+    """The number of threads to use: as asked, or one for each core that this process may use."""
+    if threads is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, not {threads}")
+    return threads
+
+
+def run(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Sequence[Result]:
+    """work(item) for each item, results in order; the first error ends it, once running work is done."""
+    waiting = list(items)
+    if threads == 1 or len(waiting) < 2:
+        return [work(item) for item in waiting]
+    with ThreadPoolExecutor(min(threads, len(waiting)), thread_name_prefix="fastpq") as pool:
+        futures = [pool.submit(work, item) for item in waiting]
+        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+        for future in done:
+            if future.exception() is not None:
+                pool.shutdown(cancel_futures=True)
+                break
+        return [future.result() for future in futures if not future.cancelled()]

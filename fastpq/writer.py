@@ -1,0 +1,281 @@
+"""ParquetWriter and write_table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from fastpq import format as fmt
+from fastpq.chunks import ColumnPlan, plan_columns
+from fastpq.column.input import ColumnInput
+from fastpq.column.writer import ChunkWriter
+from fastpq.encryption.file import FileEncryptor, open_file_encryptor
+from fastpq.encryption.properties import FileEncryptionProperties
+from fastpq.errors import LimitError, ParquetError, SchemaError
+from fastpq.metadata import write_footer
+from fastpq.numpy_input import table_from
+from fastpq.parallel import resolve_threads, run
+from fastpq.properties import WriterProperties
+from fastpq.schema import ParquetSchema
+from fastpq.source import open_sink
+from fastpq.table import Table
+from fastpq.types import ColumnType
+
+FORMAT_VERSION = 2
+LARGEST_ROW_GROUP_ORDINAL = 32767
+MAGIC_LENGTH = 4
+
+_OPTIONS = {field.name for field in fields(WriterProperties)}
+
+
+class ParquetWriter:
+    """Writes a Parquet file, all of it or none; a context manager.
+
+    The target holds its old contents until ``close`` succeeds; an exception inside the ``with`` block leaves it as it was.
+
+    Args:
+        where: a path, a writable binary file object or a URL that fsspec knows.
+        schema: column types by name, a ParquetSchema, or None to take the schema of the first table. A name without a type
+            in it keeps the type that its values have.
+        properties: how to write; or give its fields as keyword arguments.
+        threads: how many columns are encoded at the same time; None for one a core.
+        encryption_properties: keys; None writes a plaintext file.
+
+    Raises:
+        SchemaError: options that name unknown columns, or tables of another schema.
+        UnsupportedError: a codec or an encoding that fastpq does not write.
+    """
+
+    def __init__(
+        self,
+        where: Any,
+        schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
+        *,
+        properties: WriterProperties | None = None,
+        threads: int | None = None,
+        encryption_properties: FileEncryptionProperties | None = None,
+        **options: Any,
+    ) -> None:
+        self._properties = _merge(properties, options)
+        self._threads = resolve_threads(threads)
+        self._encryption_properties = encryption_properties
+        self._types = _types_of(schema)
+        self._schema: ParquetSchema | None = schema if isinstance(schema, ParquetSchema) else None
+        self._columns: list[ColumnPlan] = []
+        self._encryptor: FileEncryptor | None = None
+        self._pending: list[Table] = []
+        self._row_groups: list[fmt.RowGroup] = []
+        self._num_rows = 0
+        self._open = True
+        self._sink = open_sink(where)
+        if self._schema is not None:
+            self._guarded(self._begin, self._schema)
+
+    def write_table(self, data: Any) -> None:
+        """Write rows as row groups of their own.
+
+        Args:
+            data: a Table, a dict of arrays, a structured array, or anything with the Arrow C data interface.
+        """
+        self._guarded(self._write_all, data)
+
+    def write_batch(self, data: Any) -> None:
+        """Add rows; they are written when enough for a row group have come, or at the end. Args: as write_table."""
+        self._guarded(self._add, data)
+
+    def close(self) -> None:
+        """Write what is left and the footer, and put the file in its place."""
+        if self._open:
+            self._guarded(self._finish)
+
+    def abort(self) -> None:
+        """Give up: the target stays as it was."""
+        if self._open:
+            self._open = False
+            self._sink.abort()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> Literal[False]:
+        if kind is None:
+            self.close()
+        else:
+            self.abort()
+        return False
+
+    def _guarded(self, action: Any, *arguments: Any) -> None:
+        """Do it; on any error the file is abandoned."""
+        if not self._open:
+            raise ValueError("the writer is closed")
+        try:
+            action(*arguments)
+        except BaseException as error:
+            self.abort()
+            if isinstance(error, ParquetError):
+                error.at(path=self._sink.name)
+            raise
+
+    def _begin(self, schema: ParquetSchema) -> None:
+        self._schema = schema
+        self._columns = plan_columns(schema, self._properties)
+        self._encryptor = open_file_encryptor(self._encryption_properties, [column.path for column in schema.columns])
+        self._sink.write(self._encryptor.magic)
+
+    def _take(self, data: Any) -> Table:
+        """The data as a Table of the file's schema, which the first one settles."""
+        table = table_from(data, self._types)
+        schema = ParquetSchema.of([(name, column.type, column.nullable) for name, column in table.items()])
+        if self._schema is None:
+            self._begin(schema)
+        assert self._schema is not None
+        _check_schema(self._schema, table)
+        return table
+
+    def _write_all(self, data: Any) -> None:
+        table = self._take(data)
+        self._flush()
+        self._write_rows(table)
+
+    def _add(self, data: Any) -> None:
+        self._pending.append(self._take(data))
+        if sum(table.num_rows for table in self._pending) >= self._properties.row_group_size:
+            self._flush()
+
+    def _flush(self) -> None:
+        pending, self._pending = self._pending, []
+        if pending:
+            self._write_rows(Table.concat(pending))
+
+    def _write_rows(self, table: Table) -> None:
+        size = self._row_group_rows(table)
+        inputs = [
+            ColumnInput(column, plan.layout) for column, plan in zip(table.columns, self._columns, strict=True)
+        ]
+        for start in range(0, table.num_rows, size):
+            self._write_row_group(inputs, start, min(start + size, table.num_rows))
+
+    def _row_group_rows(self, table: Table) -> int:
+        """Rows of a row group within both of its bounds."""
+        bytes_a_row = table.nbytes / max(table.num_rows, 1)
+        by_bytes = int(self._properties.row_group_bytes / bytes_a_row) if bytes_a_row else self._properties.row_group_size
+        return max(1, min(self._properties.row_group_size, by_bytes))
+
+    def _write_row_group(self, inputs: list[ColumnInput], start: int, stop: int) -> None:
+        ordinal = len(self._row_groups)
+        if ordinal > LARGEST_ROW_GROUP_ORDINAL:
+            raise LimitError(f"more than {LARGEST_ROW_GROUP_ORDINAL + 1} row groups: use larger ones")
+        offset = self._sink.tell()
+
+        def encode(index: int) -> ChunkWriter:
+            return self._encode(index, inputs[index], ordinal, start, stop)
+
+        chunks = []
+        sizes = [0, 0]
+        for index, chunk in enumerate(run(encode, range(len(inputs)), self._threads)):
+            chunks.append(self._place(index, chunk, ordinal))
+            sizes[0] += chunk.uncompressed_size
+            sizes[1] += chunk.stored_size
+        self._row_groups.append(
+            fmt.RowGroup(
+                columns=chunks,
+                total_byte_size=sizes[0],
+                num_rows=stop - start,
+                file_offset=offset,
+                total_compressed_size=sizes[1],
+                ordinal=ordinal,
+            )
+        )
+        self._num_rows += stop - start
+
+    def _encode(self, index: int, values: ColumnInput, ordinal: int, start: int, stop: int) -> ChunkWriter:
+        plan = self._columns[index]
+        assert self._encryptor is not None
+        cipher = self._encryptor.chunk_cipher(plan.descriptor.path, ordinal, index)
+        try:
+            writer = ChunkWriter(values, plan.codec, cipher, plan.settings)
+            writer.write(start, stop)
+        except ParquetError as error:
+            raise error.at(column=plan.descriptor.name, row_group=ordinal)
+        return writer
+
+    def _place(self, index: int, chunk: ChunkWriter, ordinal: int) -> fmt.ColumnChunk:
+        """Write a chunk's pieces; returns its entry in the footer."""
+        assert self._encryptor is not None
+        start = self._sink.tell()
+        for piece in chunk.pieces:
+            self._sink.write(piece)
+        entry = self._columns[index].column_chunk(chunk, start)
+        return self._encryptor.column_chunk(entry, ordinal, index)
+
+    def _finish(self) -> None:
+        self._flush()
+        if self._schema is None:
+            raise SchemaError("a file needs a schema: pass one, or write a table")
+        assert self._encryptor is not None
+        metadata = fmt.FileMetaData(
+            version=FORMAT_VERSION,
+            schema=self._schema.to_thrift(),
+            num_rows=self._num_rows,
+            row_groups=self._row_groups,
+            key_value_metadata=[
+                fmt.KeyValue(key=key, value=value) for key, value in self._properties.key_value_metadata.items()
+            ]
+            or None,
+            created_by=f"fastpq version {version('fastpq')}",
+            column_orders=[fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder()) for _ in self._schema.columns],
+            encryption_algorithm=self._encryptor.encryption_algorithm,
+        )
+        self._sink.write(write_footer(metadata, self._encryptor))
+        self._open = False
+        self._sink.commit()
+
+
+def write_table(
+    data: Any,
+    where: Any,
+    *,
+    schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
+    **options: Any,
+) -> None:
+    """Write columns as a Parquet file; the target is replaced whole, or not at all.
+
+    Args:
+        data: a Table, a dict of NumPy arrays, a structured array, or anything with the Arrow C data interface.
+        where: a path, a writable binary file object or a URL that fsspec knows.
+        schema: column types by name, where they should differ from what the values suggest.
+        **options: as for ParquetWriter: ``compression``, ``use_dictionary``, ``encryption_properties`` ...
+    """
+    with ParquetWriter(where, schema, **options) as writer:
+        writer.write_table(data)
+
+
+def _merge(properties: WriterProperties | None, options: Mapping[str, Any]) -> WriterProperties:
+    unknown = options.keys() - _OPTIONS
+    if unknown:
+        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
+    given = {name: value for name, value in options.items() if value is not None or name == "compression"}
+    return replace(properties or WriterProperties(), **given)
+
+
+def _types_of(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> Mapping[str, ColumnType] | None:
+    if isinstance(schema, ParquetSchema):
+        return {column.name: column.type for column in schema.columns}
+    return schema
+
+
+def _check_schema(schema: ParquetSchema, table: Table) -> None:
+    expected = [(column.name, column.type) for column in schema.columns]
+    given = [(name, column.type) for name, column in table.items()]
+    if expected != given:
+        differing = [f"{a} is not {b}" for a, b in zip(given, expected, strict=False) if a != b]
+        detail = differing[0] if differing else f"{len(given)} columns, not {len(expected)}"
+        raise SchemaError(f"the table does not have the file's schema: {detail}")
+    for column in schema.columns:
+        if not column.nullable and table[column.name].null_count:
+            raise SchemaError("nulls in a required column", column=column.name)
