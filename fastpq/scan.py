@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from fastpq.column.layout import Layout, layout_of
 from fastpq.column.page import PageReader
@@ -12,6 +14,7 @@ from fastpq.compression import codec_for_read
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.file import FileDecryptor
 from fastpq.errors import LimitError, ParquetError
+from fastpq.format import CompressionCodec
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, ReadPlan
 from fastpq.properties import ReaderProperties
@@ -61,9 +64,11 @@ class Scan:
         for (column, chunks), layout in zip(plan.columns, layouts, strict=True):
             for chunk in chunks:
                 self._check_plausible(chunk, layout, buffers[id(chunk)])
-            output = ColumnOutput(plan.num_rows, layout.width, column.nullable)
+            view = self._view(chunks, layout, buffers)
+            output = ColumnOutput(plan.num_rows, layout.width, column.nullable, view)
             outputs.append(output)
-            work += [(chunk, layout, output, buffers[id(chunk)]) for chunk in chunks]
+            if view is None:
+                work += [(chunk, layout, output, buffers[id(chunk)]) for chunk in chunks]
         nulls = run(lambda item: self._decode(*item), work, threads)
         counts = dict.fromkeys(map(id, outputs), 0)
         for (_, _, output, _), count in zip(work, nulls, strict=True):
@@ -125,6 +130,15 @@ class Scan:
     def _cipher(self, chunk: ChunkPlan) -> ModuleCipher:
         metadata = chunk.metadata
         return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
+
+    def _view(self, chunks: list[ChunkPlan], layout: Layout, buffers: dict[int, Buffer]) -> np.ndarray[Any, Any] | None:
+        """A column that stands in the file as it would in memory, as a view of the file."""
+        if len(chunks) != 1 or chunks[0].metadata.codec != CompressionCodec.UNCOMPRESSED:
+            return None
+        try:
+            return self.open_chunk(chunks[0], layout, buffers[id(chunks[0])]).view()
+        except ParquetError as error:
+            raise error.at(path=self.source.name, column=chunks[0].column.name, row_group=chunks[0].row_group)
 
     def _decode(self, chunk: ChunkPlan, layout: Layout, output: ColumnOutput, stored: Buffer) -> int:
         try:

@@ -10,7 +10,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from fastpq.column.convert cimport (
-    BOOLEAN, TIMESTAMP96, VARIABLE, VARIABLE_DECIMAL, decimals_from_views, from_stored,
+    BOOLEAN, COPY, TIMESTAMP96, VARIABLE, VARIABLE_DECIMAL, decimals_from_views, from_stored,
 )
 from fastpq.column.page cimport DICTIONARY, NO_PAGE, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
@@ -54,11 +54,11 @@ cdef class ColumnOutput:
         rows: number of rows.
         width: bytes of one value in memory.
         nullable: whether to keep a validity bitmap.
-        values: uint8 array of rows * width bytes to fill, or None to allocate it.
+        values: uint8 array of rows * width bytes, to fill or filled already; None to allocate it.
     """
 
     def __cinit__(self, int64_t rows, int64_t width, bint nullable, object values=None):
-        cdef uint8_t[::1] view
+        cdef const uint8_t[::1] view
         self.rows = rows
         self.width = width
         try:
@@ -70,10 +70,11 @@ cdef class ColumnOutput:
         view = self.values
         if view.shape[0] != rows * width:
             raise ValueError(f"an output of {view.shape[0]} bytes for {rows} values of {width}")
-        self.data = &view[0] if view.shape[0] else NULL
+        if rows * width and self.values.flags.writeable:
+            self.data = <uint8_t*>&view[0]
         if nullable and rows:
             view = self.validity
-            self.bits = &view[0]
+            self.bits = <uint8_t*>&view[0]
 
     cdef int32_t add_buffer(self, object buffer) except -1:
         self.buffers.append(buffer)
@@ -118,6 +119,8 @@ cdef class ChunkReader:
             raise ValueError(f"{count} rows at {offset} of {output.rows}, with {self.remaining} left in the chunk")
         if output.width != <int64_t>self.width:
             raise ValueError(f"an output of width {output.width} for values of {self.width} bytes")
+        if output.data == NULL and count and self.width:
+            raise ValueError("the output is read-only")
         try:
             if self.output is not output:
                 self._attach(output)
@@ -128,6 +131,22 @@ cdef class ChunkReader:
                 raise
             raise LimitError("no memory for a page") from error
         return nulls
+
+    def view(self):
+        """All values of the chunk as a uint8 array over its stored bytes, where one plain, uncompressed page holds them
+        aligned; otherwise None, and ``read`` goes on as if nothing had happened."""
+        cdef int64_t size = self.remaining * <int64_t>self.width
+        if self.conversion != COPY or self.pages.optional or self.pages.compressed:
+            return None
+        with nogil:
+            while self.page_row == self.page_rows:
+                self._load_page()
+        start = self.cursor - self.pages.data
+        in_chunk = 0 <= start <= self.pages.size - size
+        if (not in_chunk or self.page.encoding != ENCODING_PLAIN or self.page_rows != self.remaining
+                or self.cursor_size < size or <size_t>self.cursor % min(self.width, 8)):
+            return None
+        return self.pages.owner[start:start + size]
 
     cdef int _attach(self, ColumnOutput output) except -1:
         """Number the buffers that views point into anew: each output has a list of its own."""
