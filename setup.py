@@ -5,6 +5,7 @@ Environment variables:
     FASTPQ_NO_CLONES=1  one instruction set, no target_clones
 """
 
+import multiprocessing
 import os
 import sys
 from pathlib import Path
@@ -15,13 +16,18 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 DEBUG = os.environ.get("FASTPQ_DEBUG") == "1"
+CORES = os.cpu_count() or 1
 NO_CLONES = os.environ.get("FASTPQ_NO_CLONES") == "1"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 OPENSSL_MODULES = {"fastpq.encryption.evp"}
 
 
 class BuildExt(build_ext):
-    """Builds the extensions, and says which package brings OpenSSL's headers when they are missing."""
+    """Builds the extensions in parallel, and says which package brings OpenSSL's headers when they are missing."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.parallel = self.parallel or CORES
 
     def build_extensions(self) -> None:
         if not self._has_openssl():
@@ -85,6 +91,7 @@ setup(
             "embedsignature": True,
             "freethreading_compatible": False,
         },
-        nthreads=os.cpu_count() or 1,
+        # a process that does not start by fork would run this file again
+        nthreads=CORES if multiprocessing.get_start_method() == "fork" else 0,
     ),
 )
