@@ -1,0 +1,1 @@
+"""One harness: jobs by peers by threads; results are compared before anything is timed."""

@@ -1,0 +1,115 @@
+"""One measurement in a process of its own: ``python -m benchmarks.child '{"task": ...}'`` prints its result as JSON."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.data import WIDE_COLUMNS, path_of
+from benchmarks.equality import require_equal
+from benchmarks.jobs import BY_NAME, Job
+from benchmarks.peers import PEERS, Peer, PyArrow
+
+MEMCPY_BYTES = 64 << 20
+KERNEL_SECONDS = 0.2
+
+
+def check(peer: Peer, job: Job, scale: float, scratch: Path) -> dict[str, Any]:
+    """Do the job once and compare what came out with what pyarrow reads.
+
+    Raises:
+        DifferenceError: they are not the same.
+    """
+    path = path_of(job.data, scale)
+    if job.kind == "footer":
+        assert peer.open_footer(path) == WIDE_COLUMNS
+        return {"rows": 0, "bytes": path.stat().st_size}
+    if job.kind == "read":
+        plain = path_of("lineitem", scale) if job.encrypted else path
+        truth = pq.read_table(plain, columns=job.columns and list(job.columns))
+        require_equal(peer.to_arrow(peer.read(path, job)), truth)
+        return {"rows": truth.num_rows, "bytes": path.stat().st_size}
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        target = Path(folder) / "written.parquet"
+        peer.write(peer.take(path, job), target, job)
+        truth = pq.read_table(path)
+        require_equal(PyArrow(peer.threads).read(target, Job("check", "read", encrypted=job.encrypted)), truth)
+        return {"rows": truth.num_rows, "bytes": target.stat().st_size}
+
+
+def measure(peer: Peer, job: Job, scale: float, scratch: Path, runs: int) -> dict[str, Any]:
+    """The seconds of several runs, after one that is not counted; what a run made is released between runs."""
+    path = path_of(job.data, scale)
+    if job.kind == "footer":
+        return {"seconds": repeat(lambda: peer.open_footer(path), runs)}
+    if job.kind == "read":
+        return {"seconds": repeat(lambda: peer.read(path, job), runs)}
+    table = peer.take(path, job)
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        target = Path(folder) / "written.parquet"
+        return {"seconds": repeat(lambda: peer.write(table, target, job), runs, before=lambda: target.unlink(missing_ok=True))}
+
+
+def repeat(action: Callable[[], Any], runs: int, before: Callable[[], Any] = lambda: None) -> list[float]:
+    seconds = []
+    for _ in range(runs + 1):
+        before()
+        gc.collect()
+        started = time.perf_counter()
+        result = action()
+        seconds.append(time.perf_counter() - started)
+        del result
+    return seconds[1:]
+
+
+def kernel_grid() -> dict[str, Any]:
+    """GB/s of every kernel, and of memcpy in the same run."""
+    from benchmarks import kernels
+
+    source = np.zeros(MEMCPY_BYTES, np.uint8)
+    target = np.empty_like(source)
+    rates = {"memcpy": MEMCPY_BYTES / shortest(lambda: np.copyto(target, source)) / 1e9}
+    for grid in vars(kernels).values():
+        if inspect.isgeneratorfunction(grid) and not inspect.signature(grid).parameters:
+            for name, size, action in grid():
+                rates[name] = size / shortest(action) / 1e9
+    return {"gigabytes_per_second": rates}
+
+
+def shortest(action: Callable[[], Any]) -> float:
+    """The shortest time of one call within a fixed time."""
+    best = float("inf")
+    deadline = time.perf_counter() + KERNEL_SECONDS
+    while (started := time.perf_counter()) < deadline:
+        action()
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def main() -> int:
+    request = json.loads(sys.argv[1])
+    if request["task"] == "kernels":
+        result = kernel_grid()
+    else:
+        pa.set_cpu_count(request["threads"])
+        job = BY_NAME[request["job"]]
+        peer = PEERS[request["peer"]](request["threads"])
+        arguments = (peer, job, request["scale"], Path(request["scratch"]))
+        result = check(*arguments) if request["task"] == "check" else measure(*arguments, request["runs"])
+    print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""The files that the jobs read, made once for each scale factor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+
+from benchmarks.jobs import NUMERIC
+from benchmarks.lineitem import lineitem
+
+FOLDER = Path(__file__).parent / "data"
+FOOTER_KEY = b"0123456789012345"
+NULL_SHARE = 0.1
+WIDE_COLUMNS = 10_000
+WIDE_ROW_GROUPS = 20
+SEED = 1
+
+
+def path_of(data: str, scale: float) -> Path:
+    """The path of a file by its name in a Job, which is made if it is not there."""
+    if data == "lineitem":
+        return lineitem(scale, FOLDER)
+    target = FOLDER / ("wide.parquet" if data == "wide" else f"{data}-{scale:g}.parquet")
+    if not target.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        being_made = target.with_suffix(".part")
+        MAKERS[data](being_made, scale)
+        being_made.replace(target)
+    return target
+
+
+def write(table: pa.Table, path: Path, **options: Any) -> None:
+    """Write as pyarrow does by default, but decimals as integers, as the source has them."""
+    pq.write_table(table, path, store_decimal_as_integer=True, **options)
+
+
+def source(scale: float, columns: tuple[str, ...] | None = None) -> pa.Table:
+    """lineitem with plain strings, not the string views that the file's Arrow schema asks for."""
+    table = pq.read_table(path_of("lineitem", scale), columns=columns and list(columns))
+    fields = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in table.schema]
+    return table.cast(pa.schema(fields))
+
+
+def make_zstd(path: Path, scale: float) -> None:
+    write(source(scale), path, compression="zstd")
+
+
+def make_plain(path: Path, scale: float) -> None:
+    write(source(scale, NUMERIC), path, compression="none", use_dictionary=False)
+
+
+def make_nulls(path: Path, scale: float) -> None:
+    """A tenth of the values of every column, chosen at random, are null."""
+    table = source(scale)
+    random = np.random.default_rng(SEED)
+    columns = {}
+    for name in table.column_names:
+        null = pa.array(random.random(table.num_rows) < NULL_SHARE)
+        columns[name] = pa.compute.if_else(null, pa.scalar(None, table[name].type), table[name])
+    write(pa.table(columns), path, compression="snappy")
+
+
+def make_encrypted(path: Path, scale: float) -> None:
+    write(source(scale), path, compression="snappy", encryption_properties=pe.create_encryption_properties(FOOTER_KEY))
+
+
+def make_wide(path: Path, scale: float) -> None:
+    """Many columns and row groups with next to nothing in them, so that the footer is all."""
+    values = pa.array(np.arange(WIDE_ROW_GROUPS, dtype=np.int32))
+    pq.write_table(pa.table({f"column_{i:05}": values for i in range(WIDE_COLUMNS)}), path, row_group_size=1)
+
+
+MAKERS: dict[str, Callable[[Path, float], None]] = {
+    "zstd": make_zstd,
+    "plain": make_plain,
+    "nulls": make_nulls,
+    "encrypted": make_encrypted,
+    "wide": make_wide,
+}

@@ -1,0 +1,54 @@
+"""Whether two tables hold the same values, however each library types them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+class DifferenceError(Exception):
+    """A peer's result is not what the file holds."""
+
+
+def require_equal(got: pa.Table, truth: pa.Table) -> None:
+    """Compare values column by column.
+
+    Decimals of any width, strings in any layout and dates as timestamps are the same values; where a library has only
+    floating point for a type (fastparquet), the truth is rounded to it.
+
+    Raises:
+        DifferenceError: which column differs, and how.
+    """
+    if got.column_names != truth.column_names:
+        raise DifferenceError(f"columns {got.column_names}, not {truth.column_names}")
+    if got.num_rows != truth.num_rows:
+        raise DifferenceError(f"{got.num_rows} rows, not {truth.num_rows}")
+    for name in truth.column_names:
+        if not same_column(got[name], truth[name]):
+            raise DifferenceError(f"the values of {name} ({got[name].type}) are not those of the file ({truth[name].type})")
+
+
+def same_column(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> bool:
+    if pa.types.is_dictionary(got.type):
+        got = got.cast(got.type.value_type)
+    if pa.types.is_floating(got.type):
+        return same_floats(got, truth)
+    common = common_type(got.type, truth.type)
+    return bool(got.cast(common).equals(truth.cast(common)))
+
+
+def common_type(got: pa.DataType, truth: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(truth) or pa.types.is_string_view(truth) or pa.types.is_large_string(truth):
+        return pa.large_string()
+    if pa.types.is_decimal(truth):
+        return pa.decimal128(38, truth.scale)
+    if pa.types.is_date(truth):
+        return pa.timestamp("ms")
+    return truth
+
+
+def same_floats(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> bool:
+    """Nulls in the same places (a NaN counts as one), and the same values but for rounding."""
+    expected = pc.fill_null(truth.cast(pa.float64()), float("nan")).to_numpy()
+    return np.allclose(pc.fill_null(got.cast(pa.float64()), float("nan")).to_numpy(), expected, rtol=1e-12, equal_nan=True)

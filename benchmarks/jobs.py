@@ -1,0 +1,53 @@
+"""What is measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+NUMERIC = (
+    "l_orderkey", "l_partkey", "l_suppkey", "l_linenumber", "l_quantity", "l_extendedprice", "l_discount", "l_tax",
+    "l_shipdate", "l_commitdate", "l_receiptdate",
+)  # fmt: skip
+STRINGS = ("l_returnflag", "l_linestatus", "l_shipinstruct", "l_shipmode", "l_comment")
+
+Kind = Literal["read", "write", "footer"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to do, the same for every peer.
+
+    Attributes:
+        name: as tools/bench --jobs takes it.
+        kind: read a file into the library's own table, write that table to a file, or open a footer.
+        data: the file, by the name that benchmarks.data gives it.
+        columns: those to read; None for all.
+        compression: of a file to write.
+        encrypted: with a footer key for all columns, AES-128-GCM.
+    """
+
+    name: str
+    kind: Kind
+    data: str = "lineitem"
+    columns: tuple[str, ...] | None = None
+    compression: Literal["snappy", "zstd", "none"] = "snappy"
+    encrypted: bool = False
+
+
+JOBS = (
+    Job("read-snappy-all", "read"),
+    Job("read-snappy-numeric", "read", columns=NUMERIC),
+    Job("read-snappy-strings", "read", columns=STRINGS),
+    Job("read-zstd-all", "read", data="zstd"),
+    Job("read-nulls-all", "read", data="nulls"),
+    Job("read-plain-numeric", "read", data="plain", columns=NUMERIC),
+    Job("read-encrypted-all", "read", data="encrypted", encrypted=True),
+    Job("write-snappy", "write"),
+    Job("write-zstd", "write", compression="zstd"),
+    Job("write-uncompressed", "write", compression="none"),
+    Job("write-encrypted", "write", encrypted=True),
+    Job("footer-10000-columns", "footer", data="wide"),
+)
+BY_NAME = {job.name: job for job in JOBS}
+KERNELS = "kernels"     # the kernel grid: no peers but memcpy

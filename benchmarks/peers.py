@@ -1,0 +1,284 @@
+"""The libraries beside fastpq; each reads into its own in-memory table and writes from it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from benchmarks.data import FOOTER_KEY
+from benchmarks.jobs import Job
+
+ROW_GROUP_SIZE = 1 << 20    # rows, for every writer that has the option
+
+
+class Peer(ABC):
+    """One library.
+
+    Args:
+        threads: how many it may use.
+
+    Attributes:
+        name: of the library, as tools/bench --peers takes it.
+        distribution: the PyPI distribution whose version is recorded.
+        module: what is imported.
+        parallel: whether it uses more than one thread for one file.
+    """
+
+    name: ClassVar[str]
+    distribution: ClassVar[str]
+    module: ClassVar[str]
+    parallel: ClassVar[bool] = True
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+    @classmethod
+    def installed(cls) -> str | None:
+        """The version, or None where the library is not installed."""
+        return version(cls.distribution) if importlib.util.find_spec(cls.module.partition(".")[0]) else None
+
+    @classmethod
+    def does(cls, job: Job) -> bool:
+        """Whether it can do this job at all."""
+        return not job.encrypted
+
+    @abstractmethod
+    def read(self, path: Path, job: Job) -> Any:
+        """The job's columns of the file as the library's own table."""
+
+    @abstractmethod
+    def write(self, table: Any, path: Path, job: Job) -> None:
+        """Write such a table with the job's compression and encryption."""
+
+    @abstractmethod
+    def open_footer(self, path: Path) -> int:
+        """Open a file's metadata and return the number of columns."""
+
+    def to_arrow(self, table: Any) -> pa.Table:
+        """Its table as an Arrow table, for the comparison."""
+        return pa.table(table)
+
+    def take(self, path: Path, job: Job) -> Any:
+        """The library's own table of a file, to be written."""
+        return self.read(path, Job("source", "read"))
+
+
+class Fastpq(Peer):
+    name = distribution = module = "fastpq"
+
+    @classmethod
+    def does(cls, job: Job) -> bool:
+        return True
+
+    def read(self, path: Path, job: Job) -> Any:
+        import fastpq
+
+        keys = fastpq.FileDecryptionProperties(FOOTER_KEY) if job.encrypted else None
+        columns = list(job.columns) if job.columns else None
+        return fastpq.read_table(path, columns, threads=self.threads, decryption_properties=keys)
+
+    def write(self, table: Any, path: Path, job: Job) -> None:
+        import fastpq
+
+        keys = fastpq.FileEncryptionProperties(FOOTER_KEY, encrypt_unlisted="footer_key") if job.encrypted else None
+        fastpq.write_table(
+            table,
+            path,
+            compression=job.compression,
+            row_group_size=ROW_GROUP_SIZE,
+            threads=self.threads,
+            encryption_properties=keys,
+        )
+
+    def open_footer(self, path: Path) -> int:
+        import fastpq
+
+        return fastpq.read_metadata(path).num_columns
+
+
+class PyArrow(Peer):
+    name = distribution = module = "pyarrow"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        pa.set_cpu_count(threads)
+        pa.set_io_thread_count(threads)
+
+    @classmethod
+    def does(cls, job: Job) -> bool:
+        return True
+
+    def read(self, path: Path, job: Job) -> Any:
+        import pyarrow.parquet as pq
+        import pyarrow.parquet.encryption as pe
+
+        keys = pe.create_decryption_properties(FOOTER_KEY) if job.encrypted else None
+        columns = list(job.columns) if job.columns else None
+        parallel = self.threads > 1
+        return pq.read_table(
+            path, columns=columns, use_threads=parallel, pre_buffer=parallel, memory_map=True, decryption_properties=keys
+        )
+
+    def write(self, table: Any, path: Path, job: Job) -> None:
+        import pyarrow.parquet as pq
+        import pyarrow.parquet.encryption as pe
+
+        keys = pe.create_encryption_properties(FOOTER_KEY) if job.encrypted else None
+        pq.write_table(
+            table,
+            path,
+            compression=job.compression,
+            row_group_size=ROW_GROUP_SIZE,
+            store_decimal_as_integer=True,
+            encryption_properties=keys,
+        )
+
+    def open_footer(self, path: Path) -> int:
+        import pyarrow.parquet as pq
+
+        return int(pq.read_metadata(path).num_columns)
+
+
+class Polars(Peer):
+    name = distribution = module = "polars"     # its threads are set by POLARS_MAX_THREADS, before it is imported
+
+    @classmethod
+    def does(cls, job: Job) -> bool:
+        return True
+
+    def read(self, path: Path, job: Job) -> Any:
+        import polars as pl
+
+        columns = list(job.columns) if job.columns else None
+        with unstable():
+            keys = pl.ParquetDecryptionProperties(footer_key=FOOTER_KEY) if job.encrypted else None
+            return pl.read_parquet(path, columns=columns, decryption=keys)
+
+    def write(self, table: Any, path: Path, job: Job) -> None:
+        import polars as pl
+
+        compression = "uncompressed" if job.compression == "none" else job.compression
+        with unstable():
+            keys = pl.ParquetEncryptionProperties(footer_key=FOOTER_KEY) if job.encrypted else None
+            table.write_parquet(path, compression=compression, row_group_size=ROW_GROUP_SIZE, encryption=keys)
+
+    def open_footer(self, path: Path) -> int:
+        import polars as pl
+
+        return len(pl.read_parquet_schema(path))
+
+    def to_arrow(self, table: Any) -> pa.Table:
+        return table.to_arrow()
+
+
+class DuckDB(Peer):
+    name = distribution = module = "duckdb"
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(threads)
+        import duckdb
+
+        self.connection = duckdb.connect(config={"threads": threads})
+
+    @classmethod
+    def does(cls, job: Job) -> bool:
+        return not job.encrypted and job.kind != "footer"
+
+    def read(self, path: Path, job: Job) -> Any:
+        """An Arrow table, which DuckDB makes three times faster than a table of its own."""
+        columns = ", ".join(job.columns) if job.columns else "*"
+        return self.connection.sql(f"SELECT {columns} FROM read_parquet('{path}')").to_arrow_table()
+
+    def take(self, path: Path, job: Job) -> str:
+        self.connection.execute(f"CREATE TABLE source AS SELECT * FROM read_parquet('{path}')")
+        return "source"
+
+    def write(self, table: Any, path: Path, job: Job) -> None:
+        compression = "uncompressed" if job.compression == "none" else job.compression
+        self.connection.execute(
+            f"COPY {table} TO '{path}' (FORMAT parquet, COMPRESSION {compression}, ROW_GROUP_SIZE {ROW_GROUP_SIZE})"
+        )
+
+    def open_footer(self, path: Path) -> int:
+        raise NotImplementedError
+
+
+class FastParquet(Peer):
+    name = distribution = module = "fastparquet"
+    parallel = False
+
+    def read(self, path: Path, job: Job) -> Any:
+        import fastparquet
+
+        return fastparquet.ParquetFile(str(path)).to_pandas(columns=list(job.columns) if job.columns else None)
+
+    def write(self, table: Any, path: Path, job: Job) -> None:
+        import fastparquet
+
+        compression = None if job.compression == "none" else job.compression.upper()
+        fastparquet.write(str(path), table, compression=compression, row_group_offsets=ROW_GROUP_SIZE, write_index=False)
+
+    def open_footer(self, path: Path) -> int:
+        import fastparquet
+
+        return len(fastparquet.ParquetFile(str(path)).columns)
+
+    def to_arrow(self, table: Any) -> pa.Table:
+        return pa.Table.from_pandas(table, preserve_index=False)
+
+
+class Arro3(Peer):
+    name = "arro3"
+    distribution = module = "arro3-io"
+    parallel = False
+
+    @classmethod
+    def installed(cls) -> str | None:
+        return version(cls.distribution) if importlib.util.find_spec("arro3") else None
+
+    @classmethod
+    def does(cls, job: Job) -> bool:
+        return not job.encrypted and not job.columns and job.kind != "footer"     # no projection, no footer alone
+
+    def read(self, path: Path, job: Job) -> Any:
+        import arro3.io
+
+        return arro3.io.read_parquet(path).read_all()
+
+    def write(self, table: Any, path: Path, job: Job) -> None:
+        import arro3.io
+
+        compression = {"snappy": "snappy", "zstd": "zstd(1)", "none": "uncompressed"}[job.compression]
+        arro3.io.write_parquet(table, path, compression=compression, max_row_group_size=ROW_GROUP_SIZE)
+
+    def open_footer(self, path: Path) -> int:
+        raise NotImplementedError
+
+
+PEERS: dict[str, type[Peer]] = {
+    peer.name: peer for peer in (Fastpq, PyArrow, Polars, DuckDB, FastParquet, Arro3)
+}
+
+
+def environment(threads: int) -> dict[str, str]:
+    """Environment variables by which libraries that read them on import use so many threads."""
+    count = str(threads)
+    names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS", "TOKIO_WORKER_THREADS", "ARROW_IO_THREADS")
+    return {**os.environ, **dict.fromkeys(names, count)}
+
+
+@contextmanager
+def unstable() -> Iterator[None]:
+    """Polars warns that its encryption may change."""
+    with warnings.catch_warnings(action="ignore"):
+        yield
+

@@ -1,0 +1,124 @@
+"""Results as tables and as a picture."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from benchmarks.jobs import JOBS
+from benchmarks.peers import PEERS
+from benchmarks.results import Results
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+BEGIN, END = "<!-- benchmarks: written by tools/bench --readme -->", "<!-- end of benchmarks -->"
+OURS = "fastpq"
+
+
+def thread_counts(results: Results) -> list[int]:
+    return sorted({record.threads for record in results.records.values()})
+
+
+def measured_peers(results: Results) -> list[str]:
+    return [name for name in PEERS if any(record.peer == name for record in results.records.values())]
+
+
+def rows(results: Results) -> list[tuple[str, int, dict[str, float], float | None]]:
+    """(job, threads, seconds by peer, our time over the best peer's) for everything that was measured."""
+    lines = []
+    for job in JOBS:
+        for threads in thread_counts(results):
+            if not any(key[0] == job.name and key[2] == threads for key in results.records):
+                continue
+            times = {peer: results.best(job.name, peer, threads) for peer in measured_peers(results)}
+            seconds = {peer: time for peer, time in times.items() if time is not None}
+            others = [time for peer, time in seconds.items() if peer != OURS]
+            ratio = seconds[OURS] / min(others) if OURS in seconds and others else None
+            lines.append((job.name, threads, seconds, ratio))
+    return lines
+
+
+def print_tables(results: Results, console: Console) -> None:
+    if results.records:
+        grid = Grid("job", "threads", *measured_peers(results), "ratio", title=f"seconds, scale factor {results.scale:g}")
+        for column in grid.columns[1:]:
+            column.justify = "right"
+        grid.columns[0].no_wrap = True
+        for job, threads, seconds, ratio in rows(results):
+            best = min(seconds.values())
+            cells = []
+            for peer in measured_peers(results):
+                text = f"{seconds[peer]:.3f}" if peer in seconds else ""
+                cells.append(f"[bold]{text}[/bold]" if seconds.get(peer) == best else text)
+            grid.add_row(job, str(threads), *cells, f"{ratio:.2f}" if ratio else "")
+        console.print(grid)
+        console.print("ratio: fastpq's time over the best peer's; smaller is faster")
+    if results.kernels:
+        kernels = Grid("kernel", "GB/s", "of memcpy", title="kernels, one thread")
+        for name, rate in results.kernels.items():
+            kernels.add_row(name, f"{rate:.2f}", f"{rate / results.kernels['memcpy']:.2f}")
+        console.print(kernels)
+    for what, reason in results.refused.items():
+        console.print(f"[red]not timed[/red]: {what}: {reason}", highlight=False)
+
+
+def markdown(results: Results) -> str:
+    """The README's table."""
+    peers = measured_peers(results)
+    versions = ", ".join(f"{peer} {results.versions[peer]}" for peer in peers if peer in results.versions)
+    machine = results.machine
+    lines = [
+        f"Seconds, the shortest of several runs; lineitem at scale factor {results.scale:g}; {machine['processor']}, "
+        f"{machine['cores']} cores, Python {machine['python']}; {versions}. `tools/bench --readme` wrote this table.",
+        "",
+        "| job | threads | " + " | ".join(peers) + " | fastpq / best peer |",
+        "| --- | ---: | " + " | ".join("---:" for _ in peers) + " | ---: |",
+    ]
+    for job, threads, seconds, ratio in rows(results):
+        cells = [f"{seconds[peer]:.3f}" if peer in seconds else "" for peer in peers]
+        lines.append(f"| {job} | {threads} | {' | '.join(cells)} | {f'{ratio:.2f}' if ratio else ''} |")
+    return "\n".join(lines)
+
+
+def rewrite_readme(results: Results) -> None:
+    """Put the table between its marks in README.md."""
+    text = README.read_text()
+    pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
+    if not pattern.search(text):
+        raise SystemExit(f"bench: README.md has no place for the table ({BEGIN})")
+    README.write_text(pattern.sub(lambda _: f"{BEGIN}\n{markdown(results)}\n{END}", text))
+
+
+def draw(results: Results) -> Path | None:
+    """A PNG beside the JSON: for each number of threads, every job's time for every peer."""
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    from matplotlib import pyplot as plt
+
+    counts = thread_counts(results)
+    if not counts:
+        return None
+    peers = measured_peers(results)
+    figure, axes = plt.subplots(1, len(counts), figsize=(7 * len(counts), 9), sharey=True, squeeze=False)
+    for axis, threads in zip(axes[0], counts, strict=True):
+        lines = [line for line in rows(results) if line[1] == threads]
+        height = 0.8 / len(peers)
+        for place, peer in enumerate(peers):
+            known = [(index, seconds[peer]) for index, (_, _, seconds, _) in enumerate(lines) if peer in seconds]
+            axis.barh([index + place * height for index, _ in known], [time for _, time in known], height, label=peer)
+        axis.set_xscale("log")
+        axis.set_yticks([index + 0.4 - height / 2 for index in range(len(lines))], [line[0] for line in lines])
+        axis.set_xlabel("seconds, logarithmic; shorter is faster")
+        axis.set_title(f"{threads} thread{'s' if threads > 1 else ''}")
+        axis.grid(axis="x", alpha=0.3)
+    axes[0][0].invert_yaxis()
+    axes[0][-1].legend()
+    figure.suptitle(f"lineitem, scale factor {results.scale:g}, {results.machine['processor']}")
+    figure.tight_layout()
+    target = results.path.with_suffix(".png")
+    figure.savefig(target, dpi=110)
+    plt.close(figure)
+    return target

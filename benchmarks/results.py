@@ -1,0 +1,111 @@
+"""Measured figures: kept in JSON, one record for each job, peer and number of threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers import PEERS
+
+FOLDER = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measurement.
+
+    Attributes:
+        job, peer: names.
+        threads: how many the peer was allowed; a peer that uses one only is recorded for one only.
+        seconds: of every run; the shortest is what counts.
+        rows: read or written.
+        bytes: size of the file read or written.
+    """
+
+    job: str
+    peer: str
+    threads: int
+    seconds: list[float]
+    rows: int
+    bytes: int
+
+    @property
+    def best(self) -> float:
+        return min(self.seconds)
+
+
+@dataclass
+class Results:
+    """Everything that is known at one scale factor.
+
+    Attributes:
+        scale: TPC-H scale factor.
+        machine: processor, cores, system, Python.
+        versions: version of each peer.
+        records: by (job, peer, threads).
+        refused: peers whose result differed or that failed, by "job peer", with the reason.
+        kernels: GB/s by kernel, memcpy among them.
+    """
+
+    scale: float
+    machine: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    records: dict[tuple[str, str, int], Record] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    kernels: dict[str, float] = field(default_factory=dict)
+
+    def add(self, record: Record) -> None:
+        self.records[record.job, record.peer, record.threads] = record
+        self.refused.pop(f"{record.job} {record.peer}", None)
+
+    def best(self, job: str, peer: str, threads: int) -> float | None:
+        """The shortest time with so many threads; with one for a peer that never uses more."""
+        record = self.records.get((job, peer, threads if PEERS[peer].parallel else 1))
+        return record.best if record else None
+
+    @property
+    def path(self) -> Path:
+        return FOLDER / f"scale-{self.scale:g}.json"
+
+    def save(self) -> Path:
+        """Write the JSON file."""
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        content = asdict(self) | {"records": [asdict(record) for record in self.records.values()]}
+        self.path.write_text(json.dumps(content, indent=1) + "\n")
+        return self.path
+
+    @classmethod
+    def load(cls, scale: float) -> Results:
+        """What is saved for a scale factor; empty where nothing is, or where another machine measured it."""
+        results = cls(scale)
+        if results.path.exists():
+            content: dict[str, Any] = json.loads(results.path.read_text())
+            if content["machine"] == machine():
+                records = [Record(**record) for record in content.pop("records")]
+                results = cls(**content)
+                results.records = {(record.job, record.peer, record.threads): record for record in records}
+        results.machine = machine()
+        return results
+
+
+def machine() -> dict[str, str]:
+    """What a figure depends on besides the code."""
+    return {
+        "processor": processor(),
+        "cores": str(os.cpu_count()),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def processor() -> str:
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
