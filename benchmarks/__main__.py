@@ -1,7 +1,7 @@
 """``tools/bench``: measures fastpq and its peers, from a file in the page cache to the library's own in-memory table.
 
-Every measurement runs in a process of its own. Each peer's result is compared with pyarrow's before it is timed; one that
-differs is named and not timed. Writers start from their own in-memory table and write to the scratch folder.
+Every measurement runs in a process of its own. Each peer's result is compared with pyarrow's before it is timed; one
+that differs is named and not timed. Writers start from their own in-memory table and write to the scratch folder.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ def run_job(job: Job, peers: list[str], threads: list[int], options: argparse.Na
         peer = PEERS[name]
         if not peer.does(job):
             continue
-        request = {"job": job.name, "peer": name, "scale": options.scale, "scratch": str(options.scratch), "runs": options.runs}
+        request = {"job": job.name, "peer": name, "runs": options.runs}
+        request |= {"scale": options.scale, "scratch": str(options.scratch)}
         try:
             facts = in_child({**request, "task": "check", "threads": max(threads)}, max(threads))
             for count in threads if peer.parallel else [1]:
@@ -77,11 +78,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", default=",".join([*names, KERNELS]), help=f"any of {', '.join(names)}, {KERNELS}")
     parser.add_argument("--peers", default=",".join(PEERS), help=f"any of {', '.join(PEERS)}")
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=DEFAULT_RUNS, help="runs, of which the shortest counts (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=DEFAULT_RUNS, help="of which the shortest counts (default: %(default)s)")
     parser.add_argument("--scale", type=float, default=1, help="TPC-H scale factor (default: %(default)s)")
     scratch = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(__file__).parent
     parser.add_argument("--scratch", type=Path, default=scratch, help="where writers write (default: %(default)s)")
-    parser.add_argument("--readme", action="store_true", help="rewrite the table in README.md from the saved results, measure nothing")
+    parser.add_argument("--readme", action="store_true", help="only rewrite the README's table from the saved results")
     options = parser.parse_args(arguments)
     options.jobs = options.jobs.split(",")
     options.peers = options.peers.split(",")

@@ -58,7 +58,8 @@ def measure(peer: Peer, job: Job, scale: float, scratch: Path, runs: int) -> dic
     table = peer.take(path, job)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         target = Path(folder) / "written.parquet"
-        return {"seconds": repeat(lambda: peer.write(table, target, job), runs, before=lambda: target.unlink(missing_ok=True))}
+        seconds = repeat(lambda: peer.write(table, target, job), runs, before=lambda: target.unlink(missing_ok=True))
+        return {"seconds": seconds}
 
 
 def repeat(action: Callable[[], Any], runs: int, before: Callable[[], Any] = lambda: None) -> list[float]:

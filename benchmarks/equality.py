@@ -26,7 +26,8 @@ def require_equal(got: pa.Table, truth: pa.Table) -> None:
         raise DifferenceError(f"{got.num_rows} rows, not {truth.num_rows}")
     for name in truth.column_names:
         if not same_column(got[name], truth[name]):
-            raise DifferenceError(f"the values of {name} ({got[name].type}) are not those of the file ({truth[name].type})")
+            types = f"{got[name].type}, in the file {truth[name].type}"
+            raise DifferenceError(f"the values of {name} ({types}) are not those of the file")
 
 
 def same_column(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> bool:
@@ -50,5 +51,5 @@ def common_type(got: pa.DataType, truth: pa.DataType) -> pa.DataType:
 
 def same_floats(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> bool:
     """Nulls in the same places (a NaN counts as one), and the same values but for rounding."""
-    expected = pc.fill_null(truth.cast(pa.float64()), float("nan")).to_numpy()
-    return np.allclose(pc.fill_null(got.cast(pa.float64()), float("nan")).to_numpy(), expected, rtol=1e-12, equal_nan=True)
+    one, other = (pc.fill_null(column.cast(pa.float64()), float("nan")).to_numpy() for column in (got, truth))
+    return np.allclose(one, other, rtol=1e-12, equal_nan=True)

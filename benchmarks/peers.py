@@ -125,7 +125,12 @@ class PyArrow(Peer):
         columns = list(job.columns) if job.columns else None
         parallel = self.threads > 1
         return pq.read_table(
-            path, columns=columns, use_threads=parallel, pre_buffer=parallel, memory_map=True, decryption_properties=keys
+            path,
+            columns=columns,
+            use_threads=parallel,
+            pre_buffer=parallel,
+            memory_map=True,
+            decryption_properties=keys,
         )
 
     def write(self, table: Any, path: Path, job: Job) -> None:
@@ -224,8 +229,8 @@ class FastParquet(Peer):
     def write(self, table: Any, path: Path, job: Job) -> None:
         import fastparquet
 
-        compression = None if job.compression == "none" else job.compression.upper()
-        fastparquet.write(str(path), table, compression=compression, row_group_offsets=ROW_GROUP_SIZE, write_index=False)
+        codec = None if job.compression == "none" else job.compression.upper()
+        fastparquet.write(str(path), table, compression=codec, row_group_offsets=ROW_GROUP_SIZE, write_index=False)
 
     def open_footer(self, path: Path) -> int:
         import fastparquet

@@ -42,7 +42,8 @@ def rows(results: Results) -> list[tuple[str, int, dict[str, float], float | Non
 
 def print_tables(results: Results, console: Console) -> None:
     if results.records:
-        grid = Grid("job", "threads", *measured_peers(results), "ratio", title=f"seconds, scale factor {results.scale:g}")
+        title = f"seconds, scale factor {results.scale:g}"
+        grid = Grid("job", "threads", *measured_peers(results), "ratio", title=title)
         for column in grid.columns[1:]:
             column.justify = "right"
         grid.columns[0].no_wrap = True

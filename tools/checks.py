@@ -89,7 +89,7 @@ def built_files(folder: str, names: list[str]) -> set[str]:
 
 def kernel_tests(folder: Path, environment: Mapping[str, str] | None = None) -> None:
     present = [path for path in KERNEL_TESTS if (folder / path).is_dir()]
-    variables = {"PYTHONPATH": str(folder), "HYPOTHESIS_STORAGE_DIRECTORY": str(folder / ".hypothesis"), **(environment or {})}
+    variables = {"PYTHONPATH": str(folder), **(environment or {})}
     python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *present, cwd=folder, environment=variables)
 
 
@@ -127,7 +127,7 @@ STAGES: dict[str, tuple[Callable[[], None], str]] = {
     "lint": (lint, "ruff, cython-lint, and that generated C is what its generator makes"),
     "types": (types, "strict mypy over the package"),
     "no-clones": (no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),
-    "debug": (debug, "kernel tests with bounds checks and the address and undefined-behaviour sanitizers (FASTPQ_DEBUG=1)"),
+    "debug": (debug, "kernel tests with bounds checks and sanitizers for addresses and undefined behaviour (FASTPQ_DEBUG=1)"),
     "fuzz": (fuzz, f"{FUZZ_MUTATIONS:,} mutations of real files"),
     "tests": (tests, "pytest"),
 }

@@ -1,0 +1,96 @@
+"""The files that are mutated: some that pyarrow writes here, and the small flat ones of the test data."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.corrupt.mutate import Sample
+
+LARGEST = 64 * 1024     # bytes; large files only dilute the mutations
+LATER_ENCODINGS = ("chunkenc:DELTA", "chunkenc:BYTE_STREAM_SPLIT")
+
+
+def table(rows: int) -> pa.Table:
+    """Columns of every kind, with nulls and repeats."""
+    number = list(range(rows))
+    return pa.table(
+        {
+            "integer": pa.array(number, pa.int64()),
+            "small": pa.array([i % 7 for i in number], pa.int32()),
+            "optional": pa.array([None if i % 3 == 0 else i / 8 for i in number], pa.float64()),
+            "flag": pa.array([None if i % 11 == 0 else i % 2 == 0 for i in number], pa.bool_()),
+            "text": pa.array([None if i % 5 == 0 else f"text {i % 13} and more of it" for i in number]),
+            "fixed": pa.array([bytes([i % 256] * 5) for i in number], pa.binary(5)),
+            "decimal": pa.array([i % 97 for i in number]).cast(pa.decimal128(25, 3)),
+            "time": pa.array(number, pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def written() -> Iterator[Sample]:
+    """Files of every codec, page version and use of dictionaries."""
+    codecs = ("none", "snappy", "gzip", "brotli", "zstd", "lz4")
+    versions: tuple[Any, ...] = ("1.0", "2.0")
+    for codec, version, dictionary in itertools.product(codecs, versions, (True, False)):
+        sink = io.BytesIO()
+        pq.write_table(
+            table(300),
+            sink,
+            compression=codec,
+            data_page_version=version,
+            use_dictionary=dictionary,
+            data_page_size=600,
+            row_group_size=200,
+            write_batch_size=64,
+            write_page_checksum=True,
+            store_schema=False,
+        )
+        yield sample(f"pyarrow {codec} {version} {'dictionary' if dictionary else 'plain'}", sink.getvalue())
+
+
+def sample(name: str, data: bytes) -> Sample:
+    """A Sample, with the page headers that the footer knows of."""
+    try:
+        metadata = pq.read_metadata(io.BytesIO(data))
+    except (OSError, pa.ArrowException):
+        return Sample(name, data, ())
+    headers = set()
+    for group in range(metadata.num_row_groups):
+        for index in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(index)
+            headers |= {chunk.data_page_offset, chunk.dictionary_page_offset}
+    return Sample(name, data, sorted(offset for offset in headers if offset is not None and 0 <= offset < len(data)))
+
+
+def wild(folder: Path) -> Iterator[Sample]:
+    """The valid flat files of the test data whose encodings fastpq reads."""
+    for entry in json.loads((folder / "wild/manifest.json").read_text()):
+        features = entry["features"]
+        later = any(feature.startswith(LATER_ENCODINGS) for feature in features)
+        path = folder / "wild" / entry["file"]
+        if entry["class"] == "valid" and "nest:nested" not in features and not later and path.stat().st_size <= LARGEST:
+            yield sample(entry["file"], path.read_bytes())
+
+
+def corpus(folder: Path | None = None) -> list[Sample]:
+    """All samples, in an order that stays.
+
+    Args:
+        folder: take every file in this folder, and no others.
+    """
+    if folder:
+        found = [sample(str(path), path.read_bytes()) for path in sorted(folder.rglob("*")) if path.is_file()]
+        return [file for file in found if file.data]
+    samples = list(written())
+    if data := os.environ.get("FASTPQ_TEST_DATA"):
+        samples += wild(Path(data))
+    return samples

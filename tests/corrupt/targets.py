@@ -1,0 +1,58 @@
+"""What is done with mutated bytes; and what must never be done, to test that the campaign notices it."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+
+import fastpq
+
+MIB = 1 << 20
+BOUNDS = {"max_allocation": 512 * MIB, "max_page_size": 128 * MIB, "max_dictionary_size": 128 * MIB}
+LAYOUTS = ("views", "offsets", "dictionary")
+BATCH_SIZE = 77
+
+
+def read(data: bytes, index: int) -> None:
+    """Read all flat columns, in a way that depends on the index, and let pyarrow check every value of the result."""
+    properties = fastpq.ReaderProperties(verify_checksums=index % 2 == 0, **BOUNDS)
+    options = {"strings": LAYOUTS[index % 3], "threads": 2 if index % 16 == 0 else 1, "properties": properties}
+    with fastpq.ParquetFile(data, **options) as file:
+        names = [column.name for column in file.schema.columns if column.is_flat]
+        tables = file.iter_batches(BATCH_SIZE, names) if index % 5 == 0 else [file.read(names)]
+        for count, table in enumerate(tables):
+            pa.table(table).validate(full=True)
+            if count > 100:     # a number of rows that only a few bytes claim
+                break
+
+
+def crash(data: bytes, index: int) -> None:
+    if index == 3:
+        ctypes.string_at(1)
+
+
+def hang(data: bytes, index: int) -> None:
+    if index == 3:
+        time.sleep(3600)
+
+
+def greedy(data: bytes, index: int) -> None:
+    if index == 3:
+        bytearray(1 << 40)
+
+
+def bare(data: bytes, index: int) -> None:
+    if index == 3:
+        raise IndexError("not a ParquetError")
+
+
+def refuse(data: bytes, index: int) -> None:
+    raise fastpq.FormatError("refused")
+
+
+TARGETS: dict[str, Callable[[bytes, int], None]] = {
+    target.__name__: target for target in (read, crash, hang, greedy, bare, refuse)
+}

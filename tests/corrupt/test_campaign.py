@@ -1,0 +1,54 @@
+"""A short campaign over real files, and proof that a campaign notices what it is there to notice."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.corrupt.campaign import Settings, run
+from tests.corrupt.corpus import corpus
+from tests.corrupt.mutate import MUTATIONS, mutate, varint
+
+
+def test_mutated_files_give_a_table_or_a_typed_error() -> None:
+    findings = run(Settings(count=400, seed=20_261, workers=1))
+    assert not findings.failures, findings.failures[0]
+    assert findings.outcomes["FormatError"] > 50
+    assert findings.outcomes["ok"] > 20
+
+
+@pytest.mark.parametrize(
+    ("target", "outcome", "detail"),
+    [
+        ("crash", "death", "ended with -11"),
+        ("hang", "death", "no answer within"),
+        ("greedy", "unexpected", "MemoryError"),
+        ("bare", "unexpected", "IndexError: not a ParquetError"),
+    ],
+)
+def test_a_campaign_notices(target: str, outcome: str, detail: str) -> None:
+    findings = run(Settings(count=5, workers=1, time_limit=1, target=target))
+    assert findings.outcomes == {outcome: 1, "ok": 4}
+    assert findings.failures[0][:2] == (3, outcome)
+    assert detail in findings.failures[0][2]
+
+
+def test_typed_errors_are_not_findings() -> None:
+    findings = run(Settings(count=5, workers=1, target="refuse"))
+    assert findings.outcomes == {"FormatError": 5}
+    assert not findings.failures
+
+
+def test_mutations_change_files_and_can_be_made_again() -> None:
+    samples = corpus()
+    for index in range(200):
+        what, data = mutate(samples, 7, index)
+        assert (what, data) == mutate(samples, 7, index)
+    for mutation in set(MUTATIONS):
+        changed = [mutation(samples[0], Random(seed)) != samples[0].data for seed in range(20)]
+        assert sum(changed) > 10, mutation
+
+
+def test_varints() -> None:
+    assert [varint(number) for number in (0, 127, 128, 300)] == [b"\x00", b"\x7f", b"\x80\x01", b"\xac\x02"]

@@ -1,0 +1,70 @@
+"""Whether two Arrow columns hold the same values, bit for bit, in whatever Arrow types libraries hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+DECIMAL_DIGITS = 76
+
+
+def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column without extension type, dictionary, time zone and choice of layout."""
+    kind = column.type
+    if isinstance(kind, pa.ExtensionType):
+        return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
+    if isinstance(kind, pa.DictionaryType):
+        return plain(column.cast(kind.value_type))
+    if pa.types.is_string(kind) or pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
+        return column.cast(pa.large_string()).cast(pa.large_binary())
+    if pa.types.is_binary(kind) or pa.types.is_binary_view(kind) or pa.types.is_fixed_size_binary(kind):
+        return column.cast(pa.large_binary())
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.decimal256(DECIMAL_DIGITS, kind.scale))
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp(kind.unit))
+    if pa.types.is_duration(kind):
+        return column.cast(pa.int64())
+    return column
+
+
+def bits(column: pa.ChunkedArray) -> np.ndarray:
+    """Floating-point values as integers, so that every NaN and both zeros count; zero where null."""
+    values = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
+    return values.view(f"u{values.itemsize}")
+
+
+def difference(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> str | None:
+    """What differs between two columns, or None."""
+    got, truth = plain(got), plain(truth)
+    if pa.types.is_null(truth.type):
+        return None if got.null_count == len(got) == len(truth) else "not all null"
+    if got.type != truth.type:
+        return f"type {got.type}, not {truth.type}"
+    if len(got) != len(truth):
+        return f"{len(got)} values, not {len(truth)}"
+    if pa.types.is_floating(truth.type):
+        same = pc.is_null(got).equals(pc.is_null(truth)) and np.array_equal(bits(got), bits(truth))
+    else:
+        same = got.equals(truth)
+    return None if same else first_difference(got, truth)
+
+
+def first_difference(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> str:
+    for row, (one, other) in enumerate(zip(got, truth, strict=True)):
+        if not one.equals(other) and repr(one) != repr(other):
+            return f"row {row}: {one!r}, not {other!r}"
+    return "bits of floating-point values"
+
+
+def assert_same(got: pa.Table, truth: pa.Table) -> None:
+    """Assert that two tables hold the same columns, in the same order.
+
+    Raises:
+        AssertionError: naming the columns that differ.
+    """
+    assert got.column_names == truth.column_names
+    pairs = zip(got.column_names, got.columns, truth.columns, strict=True)
+    differences = {name: difference(one, other) for name, one, other in pairs}
+    assert not any(differences.values()), {name: what for name, what in differences.items() if what}

@@ -1,0 +1,134 @@
+"""Every file of the test data: the values that others read, or a typed error.
+
+What later issues bring is recognised in the file itself (nested columns, encodings, chunks in other files) and must be
+refused with UnsupportedError, column by column; everything else must be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq.format import Encoding
+from tests.interop.comparison import assert_same
+
+FOLDER = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
+LATER_ENCODINGS = {
+    Encoding.DELTA_BINARY_PACKED,
+    Encoding.DELTA_LENGTH_BYTE_ARRAY,
+    Encoding.DELTA_BYTE_ARRAY,
+    Encoding.BYTE_STREAM_SPLIT,
+    Encoding.ALP,
+}
+CORRUPT_CHECKSUMS = {"datapage_v1-corrupt-checksum.parquet", "rle-dict-uncompressed-corrupt-checksum.parquet"}
+BATCH_SIZE = 97
+
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs FASTPQ_TEST_DATA")
+
+
+def manifest(*classes: str) -> list[Any]:
+    path = FOLDER / "wild/manifest.json"
+    entries = json.loads(path.read_text()) if path.exists() else []
+    chosen = [entry for entry in entries if entry["class"] in classes]
+    return [pytest.param(entry, id=entry["file"].removeprefix("files/")) for entry in chosen]
+
+
+def parquet_testing(folder: str) -> list[Any]:
+    root = FOLDER / "parquet-testing" / folder
+    return [pytest.param(path, id=str(path.relative_to(root))) for path in sorted(root.rglob("*.parquet"))]
+
+
+def is_later(file: fastpq.ParquetFile, column: fastpq.ColumnDescriptor) -> bool:
+    """Whether a later issue brings this column."""
+    chunks = [file.metadata.row_group(i).column(column.index) for i in range(file.num_row_groups)]
+    return not column.is_flat or any(set(chunk.encodings) & LATER_ENCODINGS or chunk.file_path for chunk in chunks)
+
+
+def read_what_is_ours(path: Path, **options: Any) -> tuple[list[str], pa.Table]:
+    """The columns that this issue brings, after those that later ones bring have been refused one by one."""
+    with fastpq.ParquetFile(path, **options) as file:
+        later = [column for column in file.schema.columns if is_later(file, column)]
+        names = [column.name for column in file.schema.columns if column not in later]
+        if file.metadata.num_rows:
+            for column in later:
+                with pytest.raises(fastpq.UnsupportedError):
+                    file.read([column.name])
+        table = file.read(names)
+        assert table.num_rows == file.metadata.num_rows
+        batches = [pa.table(batch) for batch in file.iter_batches(BATCH_SIZE, names)]
+        whole = pa.table(table)
+        whole.validate(full=True)
+        if batches:
+            assert_same(pa.concat_tables(batches), whole)
+        for strings in ("offsets", "dictionary"):
+            assert_same(pa.table(fastpq.read_table(path, names, **options | {"strings": strings})), whole)
+    return names, whole
+
+
+def oracle(path: Path, names: list[str], reader: str = "pyarrow") -> pa.Table:
+    """The same columns as another library reads them."""
+    if reader == "duckdb":
+        columns = ", ".join(f'"{name}"' for name in names)
+        with duckdb.connect() as connection:
+            return connection.sql(f"SELECT {columns} FROM read_parquet('{path}')").to_arrow_table()
+    return pq.ParquetFile(path).read(columns=names)
+
+
+def check(path: Path, reader: str = "pyarrow") -> None:
+    names, table = read_what_is_ours(path)
+    if names:
+        assert_same(table, oracle(path, names, reader).select(names))
+
+
+@pytest.mark.parametrize("entry", manifest("valid", "suspect"))
+def test_wild(entry: dict[str, Any]) -> None:
+    check(FOLDER / "wild" / entry["file"], entry["oracle"])
+
+
+@pytest.mark.parametrize("entry", manifest("hard", "unread"))
+def test_wild_hard(entry: dict[str, Any]) -> None:
+    """One library or none reads it: read it rightly, or refuse it with a typed error."""
+    path = FOLDER / "wild" / entry["file"]
+    try:
+        names, table = read_what_is_ours(path)
+    except fastpq.ParquetError:
+        return
+    if "oracle" in entry and names:
+        assert_same(table, oracle(path, names, entry["oracle"]).select(names))
+
+
+@pytest.mark.parametrize("entry", manifest("bad"))
+def test_wild_bad(entry: dict[str, Any]) -> None:
+    with pytest.raises(fastpq.ParquetError):
+        fastpq.read_table(FOLDER / "wild" / entry["file"])
+
+
+@pytest.mark.parametrize("path", parquet_testing("data"))
+def test_parquet_testing(path: Path) -> None:
+    if path.name in CORRUPT_CHECKSUMS:
+        with pytest.raises(fastpq.FormatError, match="CRC"):
+            fastpq.read_table(path)
+    else:
+        check(path)
+
+
+@pytest.mark.parametrize("path", parquet_testing("bad_data"))
+def test_parquet_testing_bad(path: Path) -> None:
+    with pytest.raises(fastpq.ParquetError):
+        fastpq.read_table(path)
+
+
+def test_corrupt_checksums_are_read_on_request() -> None:
+    """Without verification both read what the altered bytes say."""
+    unchecked = fastpq.ReaderProperties(verify_checksums=False)
+    for name in CORRUPT_CHECKSUMS:
+        path = FOLDER / "parquet-testing/data" / name
+        assert_same(pa.table(fastpq.read_table(path, properties=unchecked)), pq.read_table(path))
