@@ -23,7 +23,7 @@ OPENSSL_MODULES = {"fastpq.encryption.evp"}
 
 
 class BuildExt(build_ext):
-    """Builds the extensions in parallel, and says which package brings OpenSSL's headers when they are missing."""
+    """Runs Cython and the C compiler, and says which package brings OpenSSL's headers when they are missing."""
 
     def finalize_options(self) -> None:
         super().finalize_options()
@@ -38,6 +38,10 @@ class BuildExt(build_ext):
                 "  Homebrew:        brew install openssl@3   (and set CFLAGS=-I$(brew --prefix openssl@3)/include\n"
                 "                   LDFLAGS=-L$(brew --prefix openssl@3)/lib)"
             )
+        # here, so that commands that compile nothing (sdist, metadata) do not wait for Cython
+        sources = c_sources(self.extensions)
+        for extension in self.extensions:
+            extension.sources = sources[extension.name]
         super().build_extensions()
 
     def _has_openssl(self) -> bool:
@@ -78,10 +82,10 @@ def extension(path: Path) -> Extension:
     )
 
 
-setup(
-    cmdclass={"build_ext": BuildExt},
-    ext_modules=cythonize(
-        [extension(path) for path in sorted(Path("fastpq").rglob("*.pyx"))],
+def c_sources(extensions: list[Extension]) -> dict[str, list[str]]:
+    """The C sources of each extension by its name; Cython makes those that are older than what they are made from."""
+    made = cythonize(
+        extensions,
         compiler_directives={
             "language_level": "3",
             "boundscheck": DEBUG,
@@ -93,5 +97,11 @@ setup(
         },
         # a process that does not start by fork would run this file again
         nthreads=CORES if multiprocessing.get_start_method() == "fork" else 0,
-    ),
+    )
+    return {extension.name: extension.sources for extension in made}
+
+
+setup(
+    cmdclass={"build_ext": BuildExt},
+    ext_modules=[extension(path) for path in sorted(Path("fastpq").rglob("*.pyx"))],
 )

@@ -78,7 +78,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--jobs", default=",".join([*names, KERNELS]), help=f"any of {', '.join(names)}, {KERNELS}")
     parser.add_argument("--peers", default=",".join(PEERS), help=f"any of {', '.join(PEERS)}")
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=DEFAULT_RUNS, help="of which the shortest counts (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=DEFAULT_RUNS, help="the shortest counts (default: %(default)s)")
     parser.add_argument("--scale", type=float, default=1, help="TPC-H scale factor (default: %(default)s)")
     scratch = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(__file__).parent
     parser.add_argument("--scratch", type=Path, default=scratch, help="where writers write (default: %(default)s)")

@@ -127,7 +127,7 @@ STAGES: dict[str, tuple[Callable[[], None], str]] = {
     "lint": (lint, "ruff, cython-lint, and that generated C is what its generator makes"),
     "types": (types, "strict mypy over the package"),
     "no-clones": (no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),
-    "debug": (debug, "kernel tests with bounds checks and sanitizers for addresses and undefined behaviour (FASTPQ_DEBUG=1)"),
+    "debug": (debug, "kernel tests with bounds checks, ASan and UBSan (FASTPQ_DEBUG=1)"),
     "fuzz": (fuzz, f"{FUZZ_MUTATIONS:,} mutations of real files"),
     "tests": (tests, "pytest"),
 }
