@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import brotli  # type: ignore[import-untyped]
+import brotli
 import cramjam
 import deflate
+import lz4.block
 import numpy as np
 import zstandard
 from isal import isal_zlib
@@ -321,13 +322,13 @@ def _zstd_single_frame(source: BytesLike, size: int) -> bytes:
 
 
 def _lz4_compressor(level: int) -> Compress:
-    # As in pyarrow: from level 3 the high-compression mode, whose level it is.
-    options: dict[str, Any] = {"store_size": False}
+    # As in pyarrow: from level 3 the high-compression mode, which cramjam does not have.
+    options: dict[str, Any] = {"mode": "default"}
     if level > 2:
-        options |= {"mode": "high_compression", "compression": level}
+        options = {"mode": "high_compression", "compression": level}
 
     def compress(data: BytesLike) -> BytesLike:
-        return memoryview(cramjam.lz4.compress_block(data, **options))
+        return bytes(lz4.block.compress(data, store_size=False, **options))
 
     return compress
 
