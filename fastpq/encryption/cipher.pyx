@@ -1,6 +1,7 @@
 # distutils: language = c
 """The cipher of one column chunk: the null cipher here, AES in evp."""
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -29,3 +30,20 @@ cdef class ModuleCipher:
     cpdef object seal(self, int module, int page, object plain):
         """The stored form of a module."""
         return plain
+
+    def open(self, int module, int page, const uint8_t[::1] stored not None):
+        """The plaintext of a stored module.
+
+        Args:
+            module: a ModuleType.
+            page: ordinal of the data page; not used for other modules.
+            stored: all bytes of the module.
+
+        Raises:
+            FormatError: not as many bytes as the module says.
+            TagVerificationError: it does not authenticate.
+        """
+        cdef uint8_t nothing = 0        # for the address that an empty view does not have
+        cdef int64_t size = stored.shape[0], plain_size = 0
+        cdef const uint8_t* plain = self.open_sized(module, page, &stored[0] if size else &nothing, size, &plain_size)
+        return PyBytes_FromStringAndSize(<const char*>plain, plain_size)

@@ -1,0 +1,22 @@
+from enum import IntEnum
+
+from numpy import uint8
+from numpy.typing import NDArray
+
+class Order(IntEnum):
+    ORDER_NONE = 0
+    ORDER_BOOLEAN = 1
+    ORDER_INT32 = 2
+    ORDER_INT64 = 3
+    ORDER_UINT32 = 4
+    ORDER_UINT64 = 5
+    ORDER_FLOAT16 = 6
+    ORDER_FLOAT = 7
+    ORDER_DOUBLE = 8
+    ORDER_BYTES = 9
+    ORDER_SIGNED_BYTES = 10
+
+def min_max(order: int, values: NDArray[uint8] | bytes, width: int = 0) -> tuple[int, bytes | None, bytes | None]: ...
+def min_max_of(order: int, values: list[bytes]) -> tuple[int, bytes | None, bytes | None]: ...
+def compare(order: int, left: bytes, right: bytes) -> int: ...
+def nan_count(order: int, values: NDArray[uint8] | bytes) -> int: ...

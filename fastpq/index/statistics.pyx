@@ -1,0 +1,300 @@
+# distutils: language = c
+"""Minimum, maximum and NaN count of values in the order of their column (parquet.thrift, ColumnOrder)."""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memcpy
+
+from fastpq.encodings.views cimport Slice
+
+cdef extern from "c/min_max.h" nogil:
+    void fastpq_min_max_int32(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void fastpq_min_max_int64(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void fastpq_min_max_uint32(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void fastpq_min_max_uint64(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void fastpq_min_max_bytes(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void fastpq_min_max_float16(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void fastpq_min_max_float(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void fastpq_min_max_double(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    int fastpq_compare_int32(const uint8_t* left, const uint8_t* right)
+    int fastpq_compare_int64(const uint8_t* left, const uint8_t* right)
+    int fastpq_compare_uint32(const uint8_t* left, const uint8_t* right)
+    int fastpq_compare_uint64(const uint8_t* left, const uint8_t* right)
+    int fastpq_compare_float(const uint8_t* left, const uint8_t* right)
+    int fastpq_compare_double(const uint8_t* left, const uint8_t* right)
+    int fastpq_compare_float16(const uint8_t* left, const uint8_t* right)
+    int fastpq_compare_bytes(const uint8_t* left, const uint8_t* right)
+    uint64_t fastpq_prefix(const uint8_t* data, size_t size)
+    int64_t fastpq_count_nans_float16(const uint8_t* values, int64_t count)
+    int64_t fastpq_count_nans_float(const uint8_t* values, int64_t count)
+    int64_t fastpq_count_nans_double(const uint8_t* values, int64_t count)
+
+cdef size_t order_width(int order) noexcept nogil:
+    if order == ORDER_BOOLEAN:
+        return 1
+    if order == ORDER_FLOAT16:
+        return 2
+    if order in (ORDER_INT32, ORDER_UINT32, ORDER_FLOAT):
+        return 4
+    if order in (ORDER_INT64, ORDER_UINT64, ORDER_DOUBLE):
+        return 8
+    return 0
+
+
+cdef int64_t count_nans(int order, const uint8_t* values, int64_t count) noexcept nogil:
+    if count <= 0:
+        return 0
+    if order == ORDER_FLOAT:
+        return fastpq_count_nans_float(values, count)
+    if order == ORDER_DOUBLE:
+        return fastpq_count_nans_double(values, count)
+    if order == ORDER_FLOAT16:
+        return fastpq_count_nans_float16(values, count)
+    return 0
+
+
+cdef int64_t min_max_fixed(int order, const uint8_t* values, int64_t count, size_t width,
+                           uint8_t* minimum, uint8_t* maximum) noexcept nogil:
+    cdef int64_t numbers = count - count_nans(order, values, count)
+    if count <= 0 or numbers == 0 or order == ORDER_NONE:
+        return 0
+    if order == ORDER_INT32:
+        fastpq_min_max_int32(values, count, minimum, maximum)
+    elif order == ORDER_INT64:
+        fastpq_min_max_int64(values, count, minimum, maximum)
+    elif order == ORDER_UINT32:
+        fastpq_min_max_uint32(values, count, minimum, maximum)
+    elif order == ORDER_UINT64:
+        fastpq_min_max_uint64(values, count, minimum, maximum)
+    elif order == ORDER_FLOAT:
+        fastpq_min_max_float(values, count, minimum, maximum)
+    elif order == ORDER_DOUBLE:
+        fastpq_min_max_double(values, count, minimum, maximum)
+    elif order == ORDER_FLOAT16:
+        fastpq_min_max_float16(values, count, minimum, maximum)
+    elif order == ORDER_BOOLEAN:
+        fastpq_min_max_bytes(values, count, minimum, maximum)
+    else:
+        _min_max_rows(order, values, count, width, minimum, maximum)
+    return numbers
+
+
+cdef void _min_max_rows(int order, const uint8_t* values, int64_t count, size_t width,
+                        uint8_t* minimum, uint8_t* maximum) noexcept nogil:
+    cdef const uint8_t* low = values
+    cdef const uint8_t* high = values
+    cdef const uint8_t* value = values
+    cdef uint64_t low_key = _key(order, values, width)
+    cdef uint64_t high_key = low_key, key
+    cdef int64_t _
+    for _ in range(1, count):
+        value += width
+        key = _key(order, value, width)
+        if key < low_key or (key == low_key and compare_fixed(order, value, low, width) < 0):
+            low = value
+            low_key = key
+        if key > high_key or (key == high_key and compare_fixed(order, value, high, width) > 0):
+            high = value
+            high_key = key
+    memcpy(minimum, low, width)
+    memcpy(maximum, high, width)
+
+
+cdef inline uint64_t _key(int order, const uint8_t* data, size_t size) noexcept nogil:
+    # Where two keys differ, they are in the order of the values (of one size, if signed).
+    cdef uint64_t prefix = fastpq_prefix(data, size)
+    return prefix ^ (<uint64_t>1 << 63) if order == ORDER_SIGNED_BYTES else prefix
+
+
+cdef int64_t min_max_slices(int order, const Slice* values, int64_t count, Slice* minimum, Slice* maximum) noexcept nogil:
+    if count <= 0 or (order != ORDER_BYTES and order != ORDER_SIGNED_BYTES):
+        return 0
+    minimum[0] = values[0]
+    maximum[0] = values[0]
+    if order == ORDER_BYTES:
+        _min_max_bytes(values, count, minimum, maximum)
+        return count
+    cdef int64_t i
+    for i in range(1, count):
+        if compare_slices(order, values[i], minimum[0]) < 0:
+            minimum[0] = values[i]
+        if compare_slices(order, values[i], maximum[0]) > 0:
+            maximum[0] = values[i]
+    return count
+
+
+cdef void _min_max_bytes(const Slice* values, int64_t count, Slice* minimum, Slice* maximum) noexcept nogil:
+    cdef uint64_t low_key = fastpq_prefix(values[0].data, values[0].size)
+    cdef uint64_t high_key = low_key, key
+    cdef int64_t i
+    for i in range(1, count):
+        key = fastpq_prefix(values[i].data, values[i].size)
+        if key < low_key or (key == low_key and _compare_bytes(values[i], minimum[0]) < 0):
+            minimum[0] = values[i]
+            low_key = key
+        if key > high_key or (key == high_key and _compare_bytes(values[i], maximum[0]) > 0):
+            maximum[0] = values[i]
+            high_key = key
+
+
+cdef void merge_fixed(int order, size_t width, uint8_t* minimum, uint8_t* maximum,
+                      const uint8_t* other_minimum, const uint8_t* other_maximum) noexcept nogil:
+    cdef size_t size = order_width(order) or width
+    if compare_fixed(order, other_minimum, minimum, size) < 0:
+        memcpy(minimum, other_minimum, size)
+    if compare_fixed(order, other_maximum, maximum, size) > 0:
+        memcpy(maximum, other_maximum, size)
+
+
+cdef void merge_slices(int order, Slice* minimum, Slice* maximum, Slice other_minimum, Slice other_maximum) noexcept nogil:
+    if compare_slices(order, other_minimum, minimum[0]) < 0:
+        minimum[0] = other_minimum
+    if compare_slices(order, other_maximum, maximum[0]) > 0:
+        maximum[0] = other_maximum
+
+
+cdef int compare_fixed(int order, const uint8_t* left, const uint8_t* right, size_t width) noexcept nogil:
+    if order == ORDER_INT32:
+        return fastpq_compare_int32(left, right)
+    if order == ORDER_INT64:
+        return fastpq_compare_int64(left, right)
+    if order == ORDER_UINT32:
+        return fastpq_compare_uint32(left, right)
+    if order == ORDER_UINT64:
+        return fastpq_compare_uint64(left, right)
+    if order == ORDER_FLOAT:
+        return fastpq_compare_float(left, right)
+    if order == ORDER_DOUBLE:
+        return fastpq_compare_double(left, right)
+    if order == ORDER_FLOAT16:
+        return fastpq_compare_float16(left, right)
+    if order == ORDER_BOOLEAN:
+        return fastpq_compare_bytes(left, right)
+    return compare_slices(order, Slice(left, width), Slice(right, width))
+
+
+cdef int compare_slices(int order, Slice left, Slice right) noexcept nogil:
+    if order == ORDER_BYTES:
+        return _compare_bytes(left, right)
+    if order == ORDER_SIGNED_BYTES:
+        return _compare_signed(left, right)
+    return 0
+
+
+cdef inline int _compare_bytes(Slice left, Slice right) noexcept nogil:
+    cdef size_t shared = min(left.size, right.size)
+    cdef int order = memcmp(left.data, right.data, shared) if shared else 0
+    if order == 0:
+        return (left.size > right.size) - (left.size < right.size)
+    return 1 if order > 0 else -1
+
+
+cdef inline int _compare_signed(Slice left, Slice right) noexcept nogil:
+    # No bytes are zero. Leading bytes that only repeat the sign are passed over, then the longer number is farther from zero.
+    cdef bint negative = left.size > 0 and left.data[0] >= 0x80
+    cdef bint right_negative = right.size > 0 and right.data[0] >= 0x80
+    if negative != right_negative:
+        return -1 if negative else 1
+    left = _without_sign_bytes(left, 0xFF if negative else 0)
+    right = _without_sign_bytes(right, 0xFF if negative else 0)
+    if left.size != right.size:
+        return 1 if (left.size > right.size) != negative else -1
+    return _compare_bytes(left, right)
+
+
+cdef inline Slice _without_sign_bytes(Slice value, uint8_t sign) noexcept nogil:
+    while value.size > 0 and value.data[0] == sign:
+        value.data += 1
+        value.size -= 1
+    return value
+
+
+def min_max(int order, const uint8_t[::1] values not None, Py_ssize_t width=0):
+    """Smallest and largest of values of one size.
+
+    Args:
+        order: an Order.
+        values: uint8, the values one after another, as PLAIN stores them (booleans: one byte each).
+        width: bytes of one value; matters for ORDER_BYTES and ORDER_SIGNED_BYTES alone.
+
+    Returns:
+        (how many took part, minimum, maximum); NaNs do not take part, and with none the bounds are None.
+
+    Raises:
+        ValueError: the size of values is no multiple of the width.
+    """
+    cdef size_t size = order_width(order) or max(width, 0)
+    if order == ORDER_NONE or size == 0 or values.shape[0] == 0:
+        return 0, None, None
+    if <size_t>values.shape[0] % size:
+        raise ValueError(f"{values.shape[0]} bytes are not values of {size} bytes")
+    cdef bytearray minimum = bytearray(size), maximum = bytearray(size)
+    cdef uint8_t[::1] low = minimum, high = maximum
+    cdef int64_t count
+    with nogil:
+        count = min_max_fixed(order, &values[0], values.shape[0] // <Py_ssize_t>size, size, &low[0], &high[0])
+    if count == 0:
+        return 0, None, None
+    return count, bytes(minimum), bytes(maximum)
+
+
+def min_max_of(int order, list values not None):
+    """Smallest and largest of values of variable length.
+
+    Args:
+        order: ORDER_BYTES or ORDER_SIGNED_BYTES.
+        values: list of bytes.
+
+    Returns:
+        As min_max does.
+    """
+    cdef Py_ssize_t size = len(values), i
+    cdef Slice* slices = <Slice*>malloc(max(size, 1) * sizeof(Slice))
+    cdef Slice minimum, maximum
+    if slices == NULL:
+        raise MemoryError
+    try:
+        for i in range(size):
+            slices[i] = _slice(values[i])
+        if min_max_slices(order, slices, size, &minimum, &maximum) == 0:
+            return 0, None, None
+        return size, minimum.data[:minimum.size], maximum.data[:maximum.size]
+    finally:
+        free(slices)
+
+
+def compare(int order, bytes left not None, bytes right not None):
+    """Less than, equal or greater than: -1, 0 or 1.
+
+    Args:
+        order: an Order.
+        left: a value as PLAIN stores it, without the length of a BYTE_ARRAY (statistics hold it so).
+        right: another.
+
+    Raises:
+        ValueError: a value that is not as long as its order demands.
+    """
+    cdef Py_ssize_t width = <Py_ssize_t>order_width(order)
+    if width and (len(left) != width or len(right) != width):
+        raise ValueError(f"values of {len(left)} and {len(right)} bytes where {width} are due")
+    if width:
+        return compare_fixed(order, _slice(left).data, _slice(right).data, width)
+    return compare_slices(order, _slice(left), _slice(right))
+
+
+def nan_count(int order, const uint8_t[::1] values not None):
+    """How many values are NaN; 0 unless order is that of a float.
+
+    Args:
+        order: an Order.
+        values: uint8, as min_max takes them.
+    """
+    cdef size_t size = order_width(order)
+    if size == 0 or values.shape[0] == 0:
+        return 0
+    return count_nans(order, &values[0], values.shape[0] // <Py_ssize_t>size)
+
+
+cdef inline Slice _slice(bytes value):
+    return Slice(<const uint8_t*>PyBytes_AS_STRING(value), <size_t>PyBytes_GET_SIZE(value))

@@ -1,0 +1,71 @@
+"""What a path or URL means: a local path, or a path on an fsspec filesystem."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fastpq.errors import UnsupportedError
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A path on an fsspec filesystem.
+
+    Attributes:
+        filesystem: an ``fsspec.AbstractFileSystem``.
+        path: as the filesystem takes it.
+        name: for messages; without user name, password and query, which may be secrets.
+    """
+
+    filesystem: Any
+    path: str
+    name: str
+
+
+def locate(where: Any) -> str | Remote | None:
+    """Tell local from remote.
+
+    Args:
+        where: a str or PathLike; ``scheme://`` makes it a URL. Or an object with an fsspec filesystem ``fs`` and a
+            ``path``, such as what ``fsspec.open`` and ``UPath`` give: that is how options reach a filesystem.
+
+    Returns:
+        A local path (also for ``file://``), a Remote, or None for any other object.
+
+    Raises:
+        UnsupportedError: fsspec, or the package that it needs for the scheme, is not installed.
+    """
+    if isinstance(where, str) and "://" in where:
+        if where.startswith("file://"):
+            return unquote(urlsplit(where).path)
+        return _locate_url(where)
+    filesystem, path = getattr(where, "fs", None), getattr(where, "path", None)
+    if hasattr(filesystem, "cat_file") and isinstance(path, str):
+        return Remote(filesystem, path, _without_secrets(path))
+    if isinstance(where, str | os.PathLike):
+        return os.fsdecode(where)
+    return None
+
+
+def _locate_url(url: str) -> Remote:
+    name = _without_secrets(url)
+    try:
+        core = importlib.import_module("fsspec.core")
+    except ImportError:
+        raise UnsupportedError(f"opening {name} needs the package fsspec (pip install fastpq[remote])") from None
+    try:
+        filesystem, path = core.url_to_fs(url)
+    except (ImportError, ValueError) as error:  # the scheme's package is missing; nobody knows the scheme
+        raise UnsupportedError(f"opening {name}: {error}") from error
+    return Remote(filesystem, path, name)
+
+
+def _without_secrets(url: str) -> str:
+    if "://" not in url:
+        return url
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

@@ -1,0 +1,328 @@
+"""Where bytes come from: memory maps, buffers, file objects, fsspec. Where they go is in sink, and offered here too."""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.location import Remote, locate
+from fastpq.properties import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE
+from fastpq.sink import Sink, open_sink
+
+__all__ = ["Bytes", "Place", "Sink", "Source", "coalesce", "open_sink", "open_source"]
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Range: TypeAlias = tuple[int, int]
+
+
+class Place(NamedTuple):
+    """Where a range that was asked for stands among the merged ones: in which, and from which byte of it."""
+
+    request: int
+    start: int
+
+
+def coalesce(ranges: Sequence[Range], gap: int, limit: int) -> tuple[list[Range], list[Place]]:
+    """Merge byte ranges into fewer, larger ones.
+
+    Args:
+        ranges: (offset, length) each, in any order; they may overlap.
+        gap: ranges at most this many bytes apart are merged.
+        limit: nothing is merged into a range of more bytes than this; a range that is longer stays as it is.
+
+    Returns:
+        The merged ranges by ascending offset, and for each range asked for, in the order asked, its place among them.
+    """
+    merged: list[Range] = []
+    places: list[Place] = [Place(0, 0)] * len(ranges)
+    for position in sorted(range(len(ranges)), key=ranges.__getitem__):
+        offset, length = ranges[position]
+        if merged:
+            start, size = merged[-1]
+            end = max(start + size, offset + length)
+            contained = end == start + size
+            if offset - (start + size) <= gap and (contained or end - start <= limit):
+                merged[-1] = (start, end - start)
+                places[position] = Place(len(merged) - 1, offset - start)
+                continue
+        merged.append((offset, length))
+        places[position] = Place(len(merged) - 1, 0)
+    return merged, places
+
+
+class Source:
+    """Bytes that can be read at any offset, from several threads at once.
+
+    Attributes:
+        name: path, URL or what the object calls itself, for messages.
+        size: bytes in all.
+        requests: reads that went to the place where the bytes are.
+        bytes_read: bytes that they brought.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        self.name = name
+        self.size = size
+        self.requests = 0
+        self.bytes_read = 0
+        self._counting = threading.Lock()
+
+    def read(self, offset: int, length: int) -> Bytes:
+        """Read one range.
+
+        Returns:
+            Shape (length,), uint8, read-only; a view where the bytes are in memory already.
+
+        Raises:
+            FormatError: the range is not inside the source, or fewer bytes came than it has.
+            OSError: what the place itself reports.
+        """
+        self._check(offset, length)
+        if length == 0:
+            return _read_only(np.empty(0, np.uint8))
+        data = self._fetch(offset, length)
+        self._count(1, length)
+        return self._complete(data, offset, length)
+
+    def read_ranges(
+        self, ranges: Iterable[Range], *, gap: int = DEFAULT_COALESCE_GAP, limit: int = DEFAULT_COALESCE_SIZE
+    ) -> list[Bytes]:
+        """Read many ranges, those close together with one request.
+
+        Args:
+            ranges: (offset, length) each, in any order.
+            gap: ranges at most this many bytes apart are read together.
+            limit: as long as together they have at most this many bytes.
+
+        Returns:
+            An array for each range, in the order asked, as read returns it.
+
+        Raises:
+            FormatError, OSError: as read does.
+        """
+        asked = list(ranges)
+        for offset, length in asked:
+            self._check(offset, length)
+        merged, places = coalesce(asked, gap, limit)
+        data = self._fetch_many(merged)
+        return [
+            data[place.request][place.start : place.start + length]
+            for place, (_, length) in zip(places, asked, strict=True)
+        ]
+
+    def close(self) -> None:
+        """Let go of what was opened here; arrays that were read stay valid."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}, {self.size} bytes>"
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        """The bytes of a range that was checked, or fewer where the source ends before it says so."""
+        raise NotImplementedError
+
+    def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
+        return [self.read(offset, length) for offset, length in ranges]
+
+    def _check(self, offset: int, length: int) -> None:
+        if offset < 0 or length < 0 or offset > self.size or length > self.size - offset:
+            raise FormatError(
+                f"{length} bytes at offset {offset} are outside the file of {self.size} bytes", path=self.name
+            )
+
+    def _count(self, requests: int, size: int) -> None:
+        with self._counting:
+            self.requests += requests
+            self.bytes_read += size
+
+    def _complete(self, data: Bytes, offset: int, length: int) -> Bytes:
+        if len(data) != length:
+            raise FormatError(
+                f"{len(data)} bytes came where {length} were asked for; was the file truncated while it was read?",
+                path=self.name,
+                offset=offset,
+            )
+        return _read_only(data)
+
+
+class BufferSource(Source):
+    """Bytes in memory, a memory map among them: reading is slicing."""
+
+    def __init__(self, view: memoryview, name: str) -> None:
+        if not view.contiguous:
+            raise SchemaError("a buffer to read from must be contiguous")
+        self._data = _read_only(np.frombuffer(view.cast("B") if view.nbytes else b"", np.uint8))
+        super().__init__(name, len(self._data))
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        return self._data[offset : offset + length]
+
+    def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
+        self._count(len(ranges), sum(length for _, length in ranges))
+        return [self._fetch(offset, length) for offset, length in ranges]
+
+    def close(self) -> None:
+        # The map itself is closed by the garbage collector, after the last array that was read from it.
+        self._data = self._data[:0]
+        self.size = 0
+
+
+class DescriptorSource(Source):
+    """A local file read with pread into fresh memory."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close
+        super().__init__(path, os.fstat(self._file.fileno()).st_size)
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        data = np.empty(length, np.uint8)
+        view = data.data
+        filled = 0
+        while filled < length:
+            count = os.preadv(self._file.fileno(), [view[filled:]], offset + filled)
+            if count == 0:
+                break
+            filled += count
+        return data[:filled]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class FileObjectSource(Source):
+    """A seekable binary file object; one read at a time, because it has one position. It stays its owner's to close."""
+
+    def __init__(self, file: Any, name: str | None = None, *, owned: bool = False) -> None:
+        self._file = file
+        self._owned = owned
+        self._reading = threading.Lock()
+        if not getattr(file, "seekable", lambda: True)():
+            raise UnsupportedError("reading from a file object that cannot seek")
+        file.seek(0, io.SEEK_END)
+        super().__init__(name or str(getattr(file, "name", type(file).__name__)), file.tell())
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        with self._reading:
+            self._file.seek(offset)
+            if hasattr(self._file, "readinto"):
+                return self._read_into(length)
+            return self._read_pieces(length)
+
+    def _read_into(self, length: int) -> Bytes:
+        data = np.empty(length, np.uint8)
+        view = data.data
+        filled = 0
+        while filled < length:
+            count = self._file.readinto(view[filled:])
+            if not count:
+                break
+            filled += count
+        return data[:filled]
+
+    def _read_pieces(self, length: int) -> Bytes:
+        pieces: list[bytes] = []
+        missing = length
+        while missing > 0:
+            piece = self._file.read(missing)
+            if not piece:
+                break
+            pieces.append(piece)
+            missing -= len(piece)
+        return np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
+
+    def close(self) -> None:
+        if self._owned:
+            self._file.close()
+
+
+class FsspecSource(Source):
+    """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time."""
+
+    def __init__(self, filesystem: Any, path: str, name: str) -> None:
+        self._filesystem = filesystem
+        self._path = path
+        size = filesystem.size(path)
+        if size is None:
+            raise UnsupportedError(f"reading {name}: its filesystem does not tell its size")
+        super().__init__(name, int(size))
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        data = self._filesystem.cat_file(self._path, start=offset, end=offset + length)
+        return np.frombuffer(data, np.uint8)
+
+    def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
+        wanted = [(offset, length) for offset, length in ranges if length]
+        starts = [offset for offset, _ in wanted]
+        ends = [offset + length for offset, length in wanted]
+        came = self._filesystem.cat_ranges([self._path] * len(wanted), starts, ends, on_error="raise")
+        self._count(len(wanted), sum(length for _, length in wanted))
+        data = iter(came)
+        return [
+            self._complete(np.frombuffer(next(data) if length else b"", np.uint8), offset, length)
+            for offset, length in ranges
+        ]
+
+
+def _read_only(data: Bytes) -> Bytes:
+    if data.flags.writeable:
+        data.flags.writeable = False
+    return data
+
+
+def open_source(where: Any, *, memory_map: bool = True) -> Source:
+    """Open something to read from.
+
+    Args:
+        where: a local path (str, PathLike or ``file://`` URL), a bytes-like object, a seekable binary file object, an
+            fsspec URL (``scheme://``), or an object with an fsspec filesystem ``fs`` and a ``path``.
+        memory_map: map a local file instead of reading it. The arrays read are then views of the file: whoever
+            truncates it while it is mapped makes the operating system end this process (SIGBUS) when a lost page is
+            touched, and whoever writes into it changes the arrays. Files replaced by renaming, as fastpq does it, are
+            safe.
+
+    Raises:
+        UnsupportedError: the URL needs fsspec or one of its filesystems, which is not installed.
+        OSError: the file cannot be opened.
+        SchemaError: where is none of these.
+    """
+    located = locate(where)
+    if isinstance(located, Remote):
+        return FsspecSource(located.filesystem, located.path, located.name)
+    if isinstance(located, str):
+        return _open_local(located, memory_map)
+    try:
+        view = memoryview(where)
+    except (TypeError, ValueError):
+        if hasattr(where, "read") and hasattr(where, "seek") and not isinstance(where, io.TextIOBase):
+            return FileObjectSource(where)
+        raise SchemaError(
+            f"cannot read from {type(where).__name__}: neither a path, a URL, a buffer nor a binary file object"
+        ) from None
+    return BufferSource(view, type(where).__name__)
+
+
+def _open_local(path: str, memory_map: bool) -> Source:
+    if not memory_map:
+        if hasattr(os, "preadv"):
+            return DescriptorSource(path)
+        return FileObjectSource(open(path, "rb", buffering=0), path, owned=True)
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:  # cannot be mapped
+            return BufferSource(memoryview(b""), path)
+        return BufferSource(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), path)
