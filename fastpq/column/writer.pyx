@@ -166,7 +166,7 @@ cdef class ChunkWriter:
 
     def _dictionary_pays(self, int64_t count, int64_t plain_size):
         """Whether dictionary and indices of the first page are smaller than its plain values."""
-        cdef int64_t bits = bit_width(self.dictionary.count)
+        cdef int64_t bits = bit_width(self.dictionary.table.count)
         return self.dictionary.plain_size + count * bits // 8 < plain_size or count == 0
 
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:
@@ -191,11 +191,11 @@ cdef class ChunkWriter:
         cdef uint8_t* body = scratch_reserve(&self.body, <size_t>size)
         self.dictionary.write_plain(body)
         if self.input.variable:
-            (<ChunkBounds>self.bounds).observe_slices(self.dictionary.slice_values(), self.dictionary.count)
+            (<ChunkBounds>self.bounds).observe_slices(self.dictionary.slice_values(), self.dictionary.table.count)
         else:
-            (<ChunkBounds>self.bounds).observe_fixed(self.dictionary.fixed_values(), self.dictionary.count)
+            (<ChunkBounds>self.bounds).observe_fixed(self.dictionary.fixed_values(), self.dictionary.table.count)
         header.type = TYPE_DICTIONARY_PAGE
-        header.num_values = <int32_t>self.dictionary.count
+        header.num_values = <int32_t>self.dictionary.table.count
         header.encoding = ENCODING_PLAIN_DICTIONARY if self.index_encoding == ENCODING_PLAIN_DICTIONARY else ENCODING_PLAIN
         header.uncompressed_page_size = <int32_t>size
         header.is_sorted = False
@@ -203,7 +203,7 @@ cdef class ChunkWriter:
         self.dictionary_page_size = self._write_page(&header, DICTIONARY_PAGE_HEADER, DICTIONARY_PAGE, stored)
 
     cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1:
-        cdef int width = bit_width(self.dictionary.count)
+        cdef int width = bit_width(self.dictionary.table.count)
         cdef int64_t levels_size = 0, size
         cdef uint8_t* body = self._body(start, rows, present, 1 + hybrid_bound(present, width), &levels_size)
         with nogil:

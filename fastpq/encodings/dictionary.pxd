@@ -4,15 +4,22 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from fastpq.encodings.rle cimport HybridDecoder
 from fastpq.encodings.views cimport Slice
 
+cdef extern from "c/hash_table.h" nogil:
+    ctypedef struct hash_table:
+        size_t width
+        int64_t count
+        uint8_t* values
+
 # count values gathered from a dictionary of size values of width bytes each (views are values of width 16).
 # Returns count or a negative Status (BAD_INDEX, TRUNCATED, BAD_RUN).
-cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width, uint8_t* out, int64_t count) noexcept nogil
+cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width, uint8_t* out,
+                               int64_t count) noexcept nogil
 
 
-# Hash table value -> code, in order of first appearance. Fixed width (1 to 16 bytes, hashed as raw bytes) or, with width 0, slices
+# Hash table value -> code, in order of first appearance. Fixed width (compared as raw bytes) or, with width 0, slices
 # (copied into the table's own memory on first sight).
 cdef class DictionaryEncoder:
-    cdef readonly int64_t count                 # distinct values so far
+    cdef hash_table table
     cdef readonly int64_t plain_size            # bytes of the dictionary page so far
     # Codes of n values; stops before the value that would take plain_size past limit. Returns how many were encoded, or NO_MEMORY.
     cdef int64_t encode_fixed(self, const uint8_t* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil

@@ -16,6 +16,8 @@ cdef struct HybridDecoder:
 
 
 cdef int hybrid_start(HybridDecoder* decoder, const uint8_t* data, size_t size, int bit_width) noexcept nogil
+# stands in a run that has values left: rle_left of them, or packed_count - packed_next; returns 0 or a negative Status
+cdef int hybrid_ensure(HybridDecoder* decoder) noexcept nogil
 # count values into out; returns count or a negative Status
 cdef int64_t hybrid_next(HybridDecoder* decoder, uint32_t* out, int64_t count) noexcept nogil
 # passes over count values; returns count or a negative Status

@@ -9,3 +9,8 @@ cdef enum Status:
     BAD_UTF8 = -6           # text that is not UTF-8
     OUT_OF_RANGE = -7       # a value that the output type cannot hold
     NO_MEMORY = -8
+
+from libc.stdint cimport int64_t
+
+# Raises FormatError for a negative status; returns any other as it is.
+cdef int64_t raise_status(int64_t status, str what) except -1

@@ -1,0 +1,166 @@
+/* Validity bitmaps, LSB first, and the values that they select. */
+#ifndef FASTPQ_BITMAP_H
+#define FASTPQ_BITMAP_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "clones.h"
+
+static inline uint64_t load64(const uint8_t *p) {
+    uint64_t word;
+    memcpy(&word, p, 8);
+    return word;
+}
+
+/* 64 bits from bit position on, of a bitmap that ends at bit limit; bits beyond it are zero and their bytes are not touched. */
+static inline uint64_t bits64(const uint8_t *bitmap, int64_t position, int64_t limit) {
+    const int64_t byte = position >> 3, bytes = ((limit + 7) >> 3) - byte, left = limit - position;
+    const int shift = (int)(position & 7);
+    uint64_t word = 0;
+    if (bytes >= 9) {
+        word = load64(bitmap + byte) >> shift;
+        if (shift) word |= (uint64_t)bitmap[byte + 8] << (64 - shift);
+    } else {
+        memcpy(&word, bitmap + byte, (size_t)(bytes < 8 ? bytes : 8));
+        word >>= shift;
+    }
+    return left < 64 ? word & ((UINT64_C(1) << left) - 1) : word;
+}
+
+FASTPQ_CLONES static int64_t count_bits(const uint8_t *bitmap, int64_t offset, int64_t count) {
+    int64_t ones = 0;
+    for (int64_t i = 0; i < count; i += 64) ones += __builtin_popcountll(bits64(bitmap, offset + i, offset + count));
+    return ones;
+}
+
+/* ORs the low `count` (at most 64) bits of word in at bit offset. Shared bytes are touched atomically. */
+static inline void or_bits(uint8_t *target, int64_t offset, uint64_t word, int64_t count) {
+    const int shift = (int)(offset & 7);
+    uint8_t *byte = target + (offset >> 3);
+    int64_t left = count + shift;
+    uint8_t first = (uint8_t)(word << shift);
+    if (first) __atomic_fetch_or(byte, first, __ATOMIC_RELAXED);
+    word >>= 8 - shift;
+    for (left -= 8, byte++; left > 0; left -= 8, byte++, word >>= 8)
+        if ((uint8_t)word) __atomic_fetch_or(byte, (uint8_t)word, __ATOMIC_RELAXED);
+}
+
+static inline void merge_bits(uint8_t *target, int64_t offset, const uint8_t *source, int64_t count) {
+    if ((offset & 7) == 0 && count >= 8) { /* whole bytes belong to this caller alone */
+        const int64_t bytes = count >> 3;
+        memcpy(target + (offset >> 3), source, (size_t)bytes);
+        source += bytes;
+        offset += bytes * 8;
+        count -= bytes * 8;
+    }
+    for (int64_t i = 0; i < count; i += 56) {
+        const int64_t step = count - i < 56 ? count - i : 56;
+        or_bits(target, offset + i, bits64(source, i, i + step), step);
+    }
+}
+
+static inline void set_bits(uint8_t *target, int64_t offset, int64_t count) {
+    while (count && (offset & 7 || count < 8)) {
+        int64_t step = 8 - (offset & 7);
+        if (step > count) step = count;
+        or_bits(target, offset, (UINT64_C(1) << step) - 1, step);
+        offset += step;
+        count -= step;
+    }
+    memset(target + (offset >> 3), 0xFF, (size_t)(count >> 3));
+    if (count & 7) or_bits(target, offset + (count & ~INT64_C(7)), (UINT64_C(1) << (count & 7)) - 1, count & 7);
+}
+
+/* count bits from bit offset on to bit 0 of out; the bits behind the last one of its byte become zero. */
+static inline void copy_bits(const uint8_t *source, int64_t offset, int64_t count, uint8_t *out) {
+    for (int64_t i = 0; i < count; i += 64) {
+        const uint64_t word = bits64(source, offset + i, offset + count);
+        const int64_t bytes = (count - i + 7) / 8;
+        memcpy(out + i / 8, &word, (size_t)(bytes < 8 ? bytes : 8));
+    }
+}
+
+FASTPQ_CLONES static void bits_to_bytes(const uint8_t *bitmap, int64_t offset, int64_t count, uint8_t *out) {
+    for (int64_t i = 0; i < count; i += 64) {
+        const uint64_t word = bits64(bitmap, offset + i, offset + count);
+        const int64_t step = count - i < 64 ? count - i : 64;
+        for (int64_t j = 0; j < step; j++) out[i + j] = (uint8_t)(word >> j & 1);
+    }
+}
+
+FASTPQ_CLONES static void bytes_to_bits(const uint8_t *flags, int64_t count, uint8_t *bitmap) {
+    for (int64_t i = 0; i < count; i += 8) {
+        const int64_t step = count - i < 8 ? count - i : 8;
+        uint8_t byte = 0;
+        for (int64_t j = 0; j < step; j++) byte |= (uint8_t)((flags[i + j] != 0) << j);
+        bitmap[i >> 3] = byte;
+    }
+}
+
+/* MSB first -> LSB first, byte by byte. */
+static inline uint8_t reverse_bits(uint8_t byte) {
+    byte = (uint8_t)(byte >> 4 | byte << 4);
+    byte = (uint8_t)((byte & 0xCC) >> 2 | (byte & 0x33) << 2);
+    return (uint8_t)((byte & 0xAA) >> 1 | (byte & 0x55) << 1);
+}
+
+static inline __attribute__((always_inline)) void expand_of_width(const uint8_t *bitmap, int64_t count,
+                                                                  const uint8_t *dense, uint8_t *out, const size_t width) {
+    for (int64_t i = 0; i < count; i += 64) {
+        const int64_t step = count - i < 64 ? count - i : 64;
+        uint64_t word = bits64(bitmap, i, count);
+        uint8_t *block = out + (size_t)i * width;
+        if (word == (step == 64 ? UINT64_MAX : (UINT64_C(1) << step) - 1)) {
+            memcpy(block, dense, (size_t)step * width);
+            dense += (size_t)step * width;
+            continue;
+        }
+        memset(block, 0, (size_t)step * width);
+        for (; word; word &= word - 1, dense += width) memcpy(block + (size_t)__builtin_ctzll(word) * width, dense, width);
+    }
+}
+
+static inline __attribute__((always_inline)) int64_t compact_of_width(const uint8_t *bitmap, int64_t offset, int64_t count,
+                                                                      const uint8_t *values, uint8_t *out,
+                                                                      const size_t width) {
+    uint8_t *start = out;
+    for (int64_t i = 0; i < count; i += 64) {
+        const int64_t step = count - i < 64 ? count - i : 64;
+        uint64_t word = bits64(bitmap, offset + i, offset + count);
+        const uint8_t *block = values + (size_t)i * width;
+        if (word == (step == 64 ? UINT64_MAX : (UINT64_C(1) << step) - 1)) {
+            memcpy(out, block, (size_t)step * width);
+            out += (size_t)step * width;
+            continue;
+        }
+        for (; word; word &= word - 1, out += width) memcpy(out, block + (size_t)__builtin_ctzll(word) * width, width);
+    }
+    return width ? (out - start) / (int64_t)width : count_bits(bitmap, offset, count);
+}
+
+FASTPQ_CLONES static void expand_values(const uint8_t *bitmap, int64_t count, const uint8_t *dense, uint8_t *out,
+                                        size_t width) {
+    switch (width) {
+        case 1: expand_of_width(bitmap, count, dense, out, 1); break;
+        case 2: expand_of_width(bitmap, count, dense, out, 2); break;
+        case 4: expand_of_width(bitmap, count, dense, out, 4); break;
+        case 8: expand_of_width(bitmap, count, dense, out, 8); break;
+        case 16: expand_of_width(bitmap, count, dense, out, 16); break;
+        default: expand_of_width(bitmap, count, dense, out, width);
+    }
+}
+
+FASTPQ_CLONES static int64_t compact_values(const uint8_t *bitmap, int64_t offset, int64_t count, const uint8_t *values,
+                                            uint8_t *out, size_t width) {
+    switch (width) {
+        case 1: return compact_of_width(bitmap, offset, count, values, out, 1);
+        case 2: return compact_of_width(bitmap, offset, count, values, out, 2);
+        case 4: return compact_of_width(bitmap, offset, count, values, out, 4);
+        case 8: return compact_of_width(bitmap, offset, count, values, out, 8);
+        case 16: return compact_of_width(bitmap, offset, count, values, out, 16);
+        default: return compact_of_width(bitmap, offset, count, values, out, width);
+    }
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* out[i] = dictionary[indices[i]]; the indices were checked. */
+#ifndef FASTPQ_GATHER_H
+#define FASTPQ_GATHER_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline __attribute__((always_inline)) void gather_of_width(const uint32_t *indices, int64_t count,
+                                                                  const uint8_t *dictionary, uint8_t *out,
+                                                                  const size_t width) {
+    for (int64_t i = 0; i < count; i++) memcpy(out + (size_t)i * width, dictionary + (size_t)indices[i] * width, width);
+}
+
+static void gather(const uint32_t *indices, int64_t count, const uint8_t *dictionary, uint8_t *out, size_t width) {
+    switch (width) {
+        case 1: gather_of_width(indices, count, dictionary, out, 1); break;
+        case 2: gather_of_width(indices, count, dictionary, out, 2); break;
+        case 4: gather_of_width(indices, count, dictionary, out, 4); break;
+        case 8: gather_of_width(indices, count, dictionary, out, 8); break;
+        case 12: gather_of_width(indices, count, dictionary, out, 12); break;
+        case 16: gather_of_width(indices, count, dictionary, out, 16); break;
+        default: gather_of_width(indices, count, dictionary, out, width);
+    }
+}
+
+static inline __attribute__((always_inline)) void fill_of_width(uint8_t *out, int64_t count, const uint8_t *value,
+                                                                const size_t width) {
+    for (int64_t i = 0; i < count; i++) memcpy(out + (size_t)i * width, value, width);
+}
+
+static void fill(uint8_t *out, int64_t count, const uint8_t *value, size_t width) {
+    switch (width) {
+        case 1: fill_of_width(out, count, value, 1); break;
+        case 4: fill_of_width(out, count, value, 4); break;
+        case 8: fill_of_width(out, count, value, 8); break;
+        case 16: fill_of_width(out, count, value, 16); break;
+        default: fill_of_width(out, count, value, width);
+    }
+}
+
+#endif

@@ -1,0 +1,186 @@
+/* Values to dictionary codes: open addressing, linear probing, at most half full. */
+#ifndef FASTPQ_HASH_TABLE_H
+#define FASTPQ_HASH_TABLE_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FASTPQ_EMPTY UINT32_MAX
+
+typedef struct { /* the memory of Slice in views.pxd */
+    const uint8_t *data;
+    size_t size;
+} byte_slice;
+
+typedef struct {
+    uint32_t code; /* FASTPQ_EMPTY where there is none */
+    uint32_t tag;  /* the upper half of the hash */
+} hash_slot;
+
+typedef struct {
+    hash_slot *slots;
+    uint64_t mask;
+    int64_t count;      /* distinct values */
+    int64_t capacity;   /* values there is room for */
+    size_t width;       /* of a value; 0 for slices */
+    uint8_t *values;    /* fixed width: the values; slices: byte_slice each */
+    uint8_t **chunks;   /* slices: memory of their bytes */
+    int64_t chunk_count, chunk_used, chunk_size;
+} hash_table;
+
+static inline uint64_t mix64(uint64_t a, uint64_t b) {
+    const __uint128_t product = (__uint128_t)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t word_of(const uint8_t *p, size_t size) {
+    uint64_t word = 0;
+    memcpy(&word, p, size);
+    return word;
+}
+
+static inline uint64_t hash_bytes(const uint8_t *p, size_t size) {
+    const uint64_t k0 = UINT64_C(0x9E3779B97F4A7C15), k1 = UINT64_C(0xD6E8FEB86659FD93);
+    uint64_t hash = size * k1;
+    for (; size >= 16; p += 16, size -= 16) hash = mix64(word_of(p, 8) ^ k0 ^ hash, word_of(p + 8, 8) ^ k1);
+    if (size >= 8) return mix64(word_of(p, 8) ^ k0 ^ hash, word_of(p + size - 8, 8) ^ k1);
+    if (size >= 4) return mix64((word_of(p, 4) | word_of(p + size - 4, 4) << 32) ^ hash, k0);
+    if (size == 0) return mix64(hash ^ k1, k0);
+    return mix64((p[0] | (uint64_t)p[size >> 1] << 8 | (uint64_t)p[size - 1] << 16) ^ hash, k0);
+}
+
+static inline __attribute__((always_inline)) uint64_t hash_fixed(const uint8_t *p, const size_t width) {
+    if (width > 8) return hash_bytes(p, width);
+    return mix64(word_of(p, width) ^ UINT64_C(0xD6E8FEB86659FD93), UINT64_C(0x9E3779B97F4A7C15));
+}
+
+static int table_grow(hash_table *table) {
+    const uint64_t size = table->slots ? 2 * (table->mask + 1) : 1024;
+    hash_slot *slots = malloc(size * sizeof(hash_slot));
+    const int64_t capacity = (int64_t)(size / 2);
+    uint8_t *values = realloc(table->values, (size_t)capacity * (table->width ? table->width : sizeof(byte_slice)));
+    if (values) table->values = values;
+    if (!slots || !values) {
+        free(slots);
+        return -1;
+    }
+    memset(slots, 0xFF, size * sizeof(hash_slot));
+    for (int64_t code = 0; code < table->count; code++) {
+        uint64_t hash;
+        if (table->width) hash = hash_fixed(values + (size_t)code * table->width, table->width);
+        else hash = hash_bytes(((byte_slice *)values)[code].data, ((byte_slice *)values)[code].size);
+        uint64_t i = hash & (size - 1);
+        while (slots[i].code != FASTPQ_EMPTY) i = (i + 1) & (size - 1);
+        slots[i].code = (uint32_t)code;
+        slots[i].tag = (uint32_t)(hash >> 32);
+    }
+    free(table->slots);
+    table->slots = slots;
+    table->mask = size - 1;
+    table->capacity = capacity;
+    return 0;
+}
+
+static void table_free(hash_table *table) {
+    for (int64_t i = 0; i < table->chunk_count; i++) free(table->chunks[i]);
+    free(table->chunks);
+    free(table->slots);
+    free(table->values);
+}
+
+/* A copy of the bytes that lives as long as the table; NULL without memory. */
+static const uint8_t *table_keep(hash_table *table, const uint8_t *data, size_t size) {
+    if (!table->chunk_count || (uint64_t)(table->chunk_size - table->chunk_used) < size) {
+        const size_t wanted = size > 65536 ? size : 65536;
+        uint8_t **chunks = realloc(table->chunks, (size_t)(table->chunk_count + 1) * sizeof(uint8_t *));
+        if (!chunks) return NULL;
+        table->chunks = chunks;
+        if (!(chunks[table->chunk_count] = malloc(wanted))) return NULL;
+        table->chunk_count++;
+        table->chunk_used = 0;
+        table->chunk_size = (int64_t)wanted;
+    }
+    uint8_t *kept = table->chunks[table->chunk_count - 1] + table->chunk_used;
+    memcpy(kept, data, size);
+    table->chunk_used += (int64_t)size;
+    return kept;
+}
+
+/* Codes of n values of `width` bytes; stops before the value that would take the dictionary past most values. Returns how many
+ * were encoded, or -8 without memory (NO_MEMORY in status.pxd). */
+static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table *table, const uint8_t *values, int64_t n,
+                                                                     int64_t most, uint32_t *codes, const size_t width) {
+    for (int64_t v = 0; v < n; v++, values += width) {
+        if (v && !memcmp(values, values - width, width)) {
+            codes[v] = codes[v - 1];
+            continue;
+        }
+        const uint64_t hash = hash_fixed(values, width);
+        const uint32_t tag = (uint32_t)(hash >> 32);
+        uint64_t i = hash & table->mask;
+        while (table->slots[i].code != FASTPQ_EMPTY &&
+               (table->slots[i].tag != tag || memcmp(table->values + (size_t)table->slots[i].code * width, values, width)))
+            i = (i + 1) & table->mask;
+        if (table->slots[i].code == FASTPQ_EMPTY) {
+            if (table->count >= most) return v;
+            table->slots[i].code = (uint32_t)table->count;
+            table->slots[i].tag = tag;
+            memcpy(table->values + (size_t)table->count * width, values, width);
+            codes[v] = (uint32_t)table->count++;
+            if (table->count == table->capacity && table_grow(table)) return -8;
+            continue;
+        }
+        codes[v] = table->slots[i].code;
+    }
+    return n;
+}
+
+static int64_t table_encode_fixed(hash_table *table, const uint8_t *values, int64_t n, int64_t most, uint32_t *codes) {
+    if (!table->slots && table_grow(table)) return -8;
+    switch (table->width) {
+        case 1: return encode_of_width(table, values, n, most, codes, 1);
+        case 2: return encode_of_width(table, values, n, most, codes, 2);
+        case 4: return encode_of_width(table, values, n, most, codes, 4);
+        case 8: return encode_of_width(table, values, n, most, codes, 8);
+        case 12: return encode_of_width(table, values, n, most, codes, 12);
+        case 16: return encode_of_width(table, values, n, most, codes, 16);
+        default: return encode_of_width(table, values, n, most, codes, table->width);
+    }
+}
+
+/* The same for slices; *bytes is the size of the dictionary page so far, which stays within limit. */
+static int64_t table_encode_slices(hash_table *table, const void *slices, int64_t n, int64_t limit, int64_t *bytes,
+                                   uint32_t *codes) {
+    const byte_slice *values = slices;
+    if (!table->slots && table_grow(table)) return -8;
+    for (int64_t v = 0; v < n; v++) {
+        const byte_slice value = values[v];
+        const uint64_t hash = hash_bytes(value.data, value.size);
+        const uint32_t tag = (uint32_t)(hash >> 32);
+        const byte_slice *known = (const byte_slice *)table->values;
+        uint64_t i = hash & table->mask;
+        for (; table->slots[i].code != FASTPQ_EMPTY; i = (i + 1) & table->mask) {
+            const byte_slice *candidate = known + table->slots[i].code;
+            if (table->slots[i].tag == tag && candidate->size == value.size &&
+                !memcmp(candidate->data, value.data, value.size))
+                break;
+        }
+        if (table->slots[i].code == FASTPQ_EMPTY) {
+            if (limit - *bytes < 4 || (uint64_t)(limit - *bytes - 4) < value.size) return v;
+            byte_slice *added = (byte_slice *)table->values + table->count;
+            if (!(added->data = table_keep(table, value.data, value.size))) return -8;
+            added->size = value.size;
+            *bytes += 4 + (int64_t)value.size;
+            table->slots[i].code = (uint32_t)table->count;
+            table->slots[i].tag = tag;
+            codes[v] = (uint32_t)table->count++;
+            if (table->count == table->capacity && table_grow(table)) return -8;
+            continue;
+        }
+        codes[v] = table->slots[i].code;
+    }
+    return n;
+}
+
+#endif

@@ -1,0 +1,104 @@
+/* Variable-length values: PLAIN bytes to string views, and text checks. */
+#ifndef FASTPQ_STRINGS_H
+#define FASTPQ_STRINGS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "clones.h"
+
+typedef struct { /* the memory of View in views.pxd: Arrow's string view */
+    int32_t length;
+    uint8_t inlined[12]; /* longer values: prefix[4], int32 buffer, int32 offset */
+} string_view;
+
+#define FASTPQ_INLINE_VIEW 12
+
+static inline void make_view(string_view *view, const uint8_t *value, uint32_t length, int readable16, int32_t buffer,
+                             int64_t offset) {
+    /* Bytes of the value that stand inline, as two words; a load of 16 bytes needs that many to be readable. */
+    view->length = (int32_t)length;
+    if (length <= FASTPQ_INLINE_VIEW) {
+        if (readable16) {
+            uint64_t low, high;
+            memcpy(&low, value, 8);
+            memcpy(&high, value + 8, 8);
+            const uint32_t in_low = length < 8 ? length : 8, in_high = length - in_low;
+            low = in_low == 8 ? low : low & ((UINT64_C(1) << 8 * in_low) - 1);
+            high &= (UINT64_C(1) << 8 * in_high) - 1;
+            memcpy(view->inlined, &low, 8);
+            memcpy(view->inlined + 8, &high, 4);
+        } else {
+            memset(view->inlined, 0, FASTPQ_INLINE_VIEW);
+            memcpy(view->inlined, value, length);
+        }
+    } else {
+        const int32_t position = (int32_t)offset;
+        memcpy(view->inlined, value, 4);
+        memcpy(view->inlined + 4, &buffer, 4);
+        memcpy(view->inlined + 8, &position, 4);
+    }
+}
+
+/* count length-prefixed values -> views; returns the bytes consumed, -1 when the input ends inside a length, -4 when a length
+ * points outside it (TRUNCATED and BAD_LENGTH in status.pxd). */
+static int64_t read_views(const uint8_t *data, uint64_t size, int64_t count, void *out, int32_t buffer, int64_t base) {
+    string_view *views = (string_view *)out;
+    uint64_t position = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t length;
+        if (size - position < 4) return -1;
+        memcpy(&length, data + position, 4);
+        position += 4;
+        if (length > size - position || length > INT32_MAX) return -4;
+        make_view(views + i, data + position, length, size - position >= 16, buffer, base + (int64_t)position);
+        position += length;
+    }
+    return (int64_t)position;
+}
+
+FASTPQ_CLONES static int is_ascii(const uint8_t *data, uint64_t size) {
+    uint64_t i = 0;
+    for (; i + 256 <= size; i += 256) {
+        uint8_t high = 0;
+        for (int j = 0; j < 256; j++) high |= data[i + j];
+        if (high & 0x80) return 0;
+    }
+    uint8_t high = 0;
+    for (; i < size; i++) high |= data[i];
+    return !(high & 0x80);
+}
+
+/* Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF. */
+static int is_utf8(const uint8_t *s, uint64_t size) {
+    uint64_t i = 0;
+    while (i < size) {
+        const uint8_t lead = s[i];
+        uint64_t more;
+        if (size - i >= 8) {
+            uint64_t word;
+            memcpy(&word, s + i, 8);
+            if (!(word & UINT64_C(0x8080808080808080))) {
+                i += 8;
+                continue;
+            }
+        }
+        if (lead < 0x80) {
+            i++;
+            continue;
+        }
+        if (lead < 0xC2 || lead > 0xF4) return 0;
+        more = lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
+        if (size - i <= more) return 0;
+        const uint8_t second = s[i + 1];
+        const uint8_t lowest = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+        const uint8_t highest = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+        if (second < lowest || second > highest) return 0;
+        for (uint64_t j = 2; j <= more; j++)
+            if ((s[i + j] & 0xC0) != 0x80) return 0;
+        i += more + 1;
+    }
+    return 1;
+}
+
+#endif

@@ -1,0 +1,91 @@
+"""PLAIN_DICTIONARY and RLE_DICTIONARY (Encodings.md, "Dictionary Encoding")."""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from fastpq.encodings.plain cimport plain_encode_slices
+from fastpq.encodings.rle cimport HybridDecoder, hybrid_ensure, hybrid_next
+from fastpq.encodings.status cimport BAD_INDEX
+from fastpq.encodings.views cimport Slice
+
+cdef extern from "c/bitpack.h" nogil:
+    uint32_t largest(const uint32_t* values, int64_t count) noexcept
+
+cdef extern from "c/gather.h" nogil:
+    void gather(const uint32_t* indices, int64_t count, const uint8_t* dictionary, uint8_t* out, size_t width) noexcept
+    void fill(uint8_t* out, int64_t count, const uint8_t* value, size_t width) noexcept
+
+cdef extern from "c/hash_table.h" nogil:
+    void table_free(hash_table* table) noexcept
+    int64_t table_encode_fixed(hash_table* table, const uint8_t* values, int64_t n, int64_t most, uint32_t* codes) noexcept
+    int64_t table_encode_slices(hash_table* table, const void* slices, int64_t n, int64_t limit, int64_t* size,
+                                uint32_t* codes) noexcept
+
+cdef enum:
+    BLOCK = 1024        # indices that stay in the first-level cache between unpacking and gathering
+
+
+cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width, uint8_t* out,
+                               int64_t count) noexcept nogil:
+    cdef uint32_t block[BLOCK]
+    cdef int64_t done = 0, run, status
+    while done < count:
+        status = hybrid_ensure(indices)
+        if status < 0:
+            return status
+        if indices.rle_left:
+            run = min(indices.rle_left, count - done)
+            if indices.rle_value >= size:
+                return BAD_INDEX
+            fill(out, run, dictionary + <size_t>indices.rle_value * width, width)
+            indices.rle_left -= run
+        else:
+            run = min(min(indices.packed_count - indices.packed_next, count - done), <int64_t>BLOCK)
+            status = hybrid_next(indices, block, run)
+            if status < 0:
+                return status
+            if largest(block, run) >= size:
+                return BAD_INDEX
+            gather(block, run, dictionary, out, width)
+        out += <size_t>run * width
+        done += run
+    return count
+
+
+cdef class DictionaryEncoder:
+    """Values to codes, in order of first appearance.
+
+    Args:
+        width: bytes of a value, or 0 for slices.
+    """
+
+    def __cinit__(self, size_t width):
+        memset(&self.table, 0, sizeof(hash_table))
+        self.table.width = width
+
+    def __dealloc__(self):
+        table_free(&self.table)
+
+    @property
+    def count(self):
+        return self.table.count
+
+    cdef int64_t encode_fixed(self, const uint8_t* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil:
+        cdef int64_t done = table_encode_fixed(&self.table, values, n, limit // <int64_t>self.table.width, codes)
+        self.plain_size = self.table.count * <int64_t>self.table.width
+        return done
+
+    cdef int64_t encode_slices(self, const Slice* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil:
+        return table_encode_slices(&self.table, values, n, limit, &self.plain_size, codes)
+
+    cdef void write_plain(self, uint8_t* out) noexcept nogil:
+        if self.table.width:
+            memcpy(out, self.table.values, <size_t>self.plain_size)
+        else:
+            plain_encode_slices(<const Slice*>self.table.values, self.table.count, out)
+
+    cdef const uint8_t* fixed_values(self) noexcept nogil:
+        return self.table.values
+
+    cdef const Slice* slice_values(self) noexcept nogil:
+        return <const Slice*>self.table.values

@@ -1,0 +1,123 @@
+"""Definition levels of flat columns (maximum level 1) <-> validity bitmaps, and spreading values by them.
+
+Bit-packed runs of one-bit levels are validity bitmaps already: they are copied, never unpacked.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+import numpy as np
+
+from fastpq.encodings.rle cimport HybridDecoder, hybrid_start, hybrid_ensure
+from fastpq.encodings.status cimport BAD_LEVEL, TRUNCATED, raise_status
+
+cdef extern from "c/bitmap.h" nogil:
+    int64_t count_bits(const uint8_t* bitmap, int64_t offset, int64_t count) noexcept
+    void merge_bits(uint8_t* target, int64_t offset, const uint8_t* source, int64_t count) noexcept
+    void set_bits(uint8_t* target, int64_t offset, int64_t count) noexcept
+    void bits_to_bytes(const uint8_t* bitmap, int64_t offset, int64_t count, uint8_t* out) noexcept
+    void bytes_to_bits(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept
+    uint8_t reverse_bits(uint8_t byte) noexcept
+    void expand_values(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept
+    int64_t compact_values(const uint8_t* bitmap, int64_t offset, int64_t count, const uint8_t* values, uint8_t* out,
+                           size_t width) noexcept
+    void copy_bits(const uint8_t* source, int64_t offset, int64_t count, uint8_t* out) noexcept
+
+
+
+cdef int64_t levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, uint8_t* bitmap) noexcept nogil:
+    cdef HybridDecoder decoder
+    cdef int64_t done = 0, ones = 0, run
+    cdef int status
+    hybrid_start(&decoder, data, size, 1)
+    memset(bitmap, 0, <size_t>(count + 7) // 8)
+    while done < count:
+        status = hybrid_ensure(&decoder)
+        if status < 0:
+            return TRUNCATED if status == TRUNCATED else BAD_LEVEL
+        if decoder.rle_left:
+            run = min(decoder.rle_left, count - done)
+            decoder.rle_left -= run
+            if decoder.rle_value:
+                set_bits(bitmap, done, run)
+                ones += run
+        else:
+            run = min(decoder.packed_count, count - done)
+            merge_bits(bitmap, done, decoder.packed, run)
+            ones += count_bits(decoder.packed, 0, run)
+            decoder.packed_next = decoder.packed_count
+        done += run
+    return ones
+
+
+cdef int64_t bit_packed_levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, uint8_t* bitmap) noexcept nogil:
+    cdef int64_t i, bytes = (count + 7) // 8
+    if <size_t>bytes > size:
+        return TRUNCATED
+    for i in range(bytes):
+        bitmap[i] = reverse_bits(data[i])
+    if count & 7:
+        bitmap[bytes - 1] &= <uint8_t>((1 << (count & 7)) - 1)
+    return count_bits(bitmap, 0, count)
+
+
+cdef inline uint8_t* write_header(uint8_t* out, uint32_t header) noexcept nogil:
+    while header >= 0x80:
+        out[0] = <uint8_t>(header | 0x80)
+        out += 1
+        header >>= 7
+    out[0] = <uint8_t>header
+    return out + 1
+
+
+cdef int64_t bitmap_to_levels(const uint8_t* bitmap, int64_t bit_offset, int64_t count, uint8_t* out) noexcept nogil:
+    cdef uint8_t* start = out
+    cdef int64_t ones = count_bits(bitmap, bit_offset, count)
+    if ones == 0 or ones == count:
+        out = write_header(out, <uint32_t>count << 1)
+        out[0] = 1 if ones else 0
+        return out + 1 - start
+    out = write_header(out, <uint32_t>((count + 7) // 8) << 1 | 1)
+    memset(out, 0, <size_t>(count + 7) // 8)
+    copy_bits(bitmap, bit_offset, count, out)
+    return out + (count + 7) // 8 - start
+
+
+cdef int64_t levels_all_valid(int64_t count, uint8_t* out) noexcept nogil:
+    cdef uint8_t* start = out
+    out = write_header(out, <uint32_t>count << 1)
+    out[0] = 1
+    return out + 1 - start
+
+
+cdef int64_t levels_bound(int64_t count) noexcept nogil:
+    return (count + 7) // 8 + 8
+
+
+cdef int64_t bitmap_count(const uint8_t* bitmap, int64_t bit_offset, int64_t count) noexcept nogil:
+    return count_bits(bitmap, bit_offset, count)
+
+
+cdef void bitmap_merge(uint8_t* target, int64_t bit_offset, const uint8_t* source, int64_t count) noexcept nogil:
+    merge_bits(target, bit_offset, source, count)
+
+
+cdef void bitmap_set_range(uint8_t* target, int64_t bit_offset, int64_t count) noexcept nogil:
+    set_bits(target, bit_offset, count)
+
+
+cdef void bitmap_to_bytes(const uint8_t* bitmap, int64_t bit_offset, int64_t count, uint8_t* out) noexcept nogil:
+    bits_to_bytes(bitmap, bit_offset, count, out)
+
+
+cdef void bytes_to_bitmap(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept nogil:
+    bytes_to_bits(flags, count, bitmap)
+
+
+cdef void expand(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept nogil:
+    expand_values(bitmap, count, dense, out, width)
+
+
+cdef int64_t compact(const uint8_t* bitmap, int64_t bit_offset, int64_t count, const uint8_t* values, uint8_t* out,
+                     size_t width) noexcept nogil:
+    return compact_values(bitmap, bit_offset, count, values, out, width)

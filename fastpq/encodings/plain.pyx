@@ -1,0 +1,130 @@
+"""PLAIN (Encodings.md, "Plain"): booleans and BYTE_ARRAY; fixed-width values are memcpy."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+import numpy as np
+
+from fastpq.encodings.levels cimport bitmap_to_bytes, bytes_to_bitmap
+from fastpq.encodings.status cimport BAD_UTF8, TRUNCATED, raise_status
+from fastpq.encodings.views cimport Slice, View
+
+cdef extern from "c/strings.h" nogil:
+    int64_t read_views(const uint8_t* data, uint64_t size, int64_t count, void* out, int32_t buffer, int64_t base) noexcept
+    bint is_ascii(const uint8_t* data, uint64_t size) noexcept
+    bint is_utf8(const uint8_t* data, uint64_t size) noexcept
+
+cdef enum:
+    INLINE = 12         # bytes of a value that stand in its view
+
+
+cdef int64_t plain_decode_booleans(const uint8_t* data, size_t size, int64_t bit_offset, int64_t count,
+                                   uint8_t* out) noexcept nogil:
+    if <uint64_t>(bit_offset + count + 7) // 8 > size:
+        return TRUNCATED
+    bitmap_to_bytes(data, bit_offset, count, out)
+    return count
+
+
+cdef int64_t plain_encode_booleans(const uint8_t* flags, int64_t count, uint8_t* out) noexcept nogil:
+    bytes_to_bitmap(flags, count, out)
+    return (count + 7) // 8
+
+
+cdef int64_t plain_decode_views(const uint8_t* data, size_t size, int64_t count, View* out, int32_t buffer,
+                                int64_t base) noexcept nogil:
+    return read_views(data, size, count, out, buffer, base)
+
+
+cdef int64_t plain_slices_size(const Slice* values, int64_t count) noexcept nogil:
+    cdef int64_t i, size = 4 * count
+    for i in range(count):
+        size += <int64_t>values[i].size
+    return size
+
+
+cdef int64_t plain_encode_slices(const Slice* values, int64_t count, uint8_t* out) noexcept nogil:
+    cdef uint8_t* start = out
+    cdef uint32_t size
+    cdef int64_t i
+    for i in range(count):
+        size = <uint32_t>values[i].size
+        memcpy(out, &size, 4)
+        memcpy(out + 4, values[i].data, size)
+        out += 4 + <size_t>size
+    return out - start
+
+
+cdef inline bint is_set(const uint8_t* bitmap, int64_t position) noexcept nogil:
+    return bitmap == NULL or bitmap[position >> 3] >> (position & 7) & 1
+
+
+cdef int64_t views_to_slices(const View* views, int64_t count, const uint8_t* const* buffers, const uint8_t* validity,
+                             int64_t bit_offset, Slice* out) noexcept nogil:
+    cdef int64_t i, present = 0
+    for i in range(count):
+        if is_set(validity, bit_offset + i):
+            out[present].size = <size_t>views[i].length
+            if views[i].length <= INLINE:
+                out[present].data = <const uint8_t*>&views[i].prefix[0]
+            else:
+                out[present].data = buffers[views[i].buffer] + views[i].offset
+            present += 1
+    return present
+
+
+cdef int64_t offsets_to_slices(const void* offsets, bint wide, int64_t count, const uint8_t* data, const uint8_t* validity,
+                               int64_t bit_offset, Slice* out) noexcept nogil:
+    cdef const int32_t* narrow_offsets = <const int32_t*>offsets
+    cdef const int64_t* wide_offsets = <const int64_t*>offsets
+    cdef int64_t i, start, stop, present = 0
+    for i in range(count):
+        if is_set(validity, bit_offset + i):
+            start = wide_offsets[i] if wide else narrow_offsets[i]
+            stop = wide_offsets[i + 1] if wide else narrow_offsets[i + 1]
+            out[present].data = data + start
+            out[present].size = <size_t>(stop - start)
+            present += 1
+    return present
+
+
+cdef bint all_ascii(const uint8_t* data, size_t size) noexcept nogil:
+    return is_ascii(data, size)
+
+
+cdef int views_check_utf8(const View* views, int64_t count, const uint8_t* const* buffers, int64_t* where) noexcept nogil:
+    cdef int64_t i
+    cdef Slice value
+    for i in range(count):
+        views_to_slices(views + i, 1, buffers, NULL, 0, &value)
+        if not is_utf8(value.data, value.size):
+            where[0] = i
+            return BAD_UTF8
+    return 0
+
+
+cdef int slices_check_utf8(const Slice* values, int64_t count, int64_t* where) noexcept nogil:
+    cdef int64_t i
+    for i in range(count):
+        if not is_utf8(values[i].data, values[i].size):
+            where[0] = i
+            return BAD_UTF8
+    return 0
+
+
+def decode_views(const uint8_t[::1] data, Py_ssize_t count, int buffer=0):
+    """count BYTE_ARRAY values as (views of dtype V16 into data, bytes consumed).
+
+    Raises:
+        FormatError: the data end early or a length points outside them.
+    """
+    out = np.zeros(max(count, 1), dtype="V16")
+    cdef uint8_t[::1] views = out.view(np.uint8)
+    consumed = raise_status(plain_decode_views(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0], count,
+                                               <View*>&views[0], buffer, 0), "PLAIN")
+    return out[:count], consumed
+
+
+def check_utf8(const uint8_t[::1] data):
+    """Whether data are well-formed UTF-8."""
+    return is_utf8(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0])

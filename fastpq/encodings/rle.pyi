@@ -1,0 +1,6 @@
+from typing import Any
+
+import numpy as np
+
+def decode(data: Any, bit_width: int, count: int) -> np.ndarray[Any, Any]: ...
+def encode(values: np.ndarray[Any, Any], bit_width: int) -> bytes: ...

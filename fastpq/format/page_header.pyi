@@ -1,0 +1,3 @@
+from typing import Any
+
+def parse_page_header(data: Any) -> tuple[dict[str, Any], int]: ...

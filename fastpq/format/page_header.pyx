@@ -1,0 +1,226 @@
+"""PageHeader of parquet.thrift without Python objects: what the page loop needs of it."""
+
+from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+from fastpq.format.cursor cimport (
+    BINARY, Cursor, FALSE, I32, STOP, STRUCT, TRUE, skip_value, take_field, take_zigzag,
+)
+
+cdef enum:
+    DATA_PAGE_HEADER = 5        # field ids of PageHeader
+    DICTIONARY_PAGE_HEADER = 7
+    DATA_PAGE_HEADER_V2 = 8
+    TYPE_DATA_PAGE = 0          # PageType
+    TYPE_DICTIONARY_PAGE = 2
+    TYPE_DATA_PAGE_V2 = 3
+
+
+cdef inline int32_t take_i32(Cursor* cursor, int wire) noexcept nogil:
+    cdef int64_t value
+    if wire != I32:
+        cursor.failed = True
+        return 0
+    value = take_zigzag(cursor)
+    if value < INT32_MIN or value > INT32_MAX:
+        cursor.failed = True
+    return <int32_t>value
+
+
+cdef inline bint take_bool(Cursor* cursor, int wire) noexcept nogil:
+    if wire != TRUE and wire != FALSE:
+        cursor.failed = True
+    return wire == TRUE
+
+
+cdef uint32_t read_data_page(Cursor* cursor, PageHeader* header) noexcept nogil:
+    """DataPageHeader; returns the set of field ids that were there."""
+    cdef int64_t id = 0
+    cdef uint32_t seen = 0
+    cdef int wire = take_field(cursor, &id)
+    while wire != STOP and not cursor.failed:
+        if id == 1:
+            header.num_values = take_i32(cursor, wire)
+        elif id == 2:
+            header.encoding = take_i32(cursor, wire)
+        elif id == 3:
+            header.definition_level_encoding = take_i32(cursor, wire)
+        elif id == 4:
+            header.repetition_level_encoding = take_i32(cursor, wire)
+        else:
+            skip_value(cursor, wire, 1, False)
+        if 0 < id < 32:
+            seen |= <uint32_t>1 << id
+        wire = take_field(cursor, &id)
+    return seen
+
+
+cdef uint32_t read_data_page_v2(Cursor* cursor, PageHeader* header) noexcept nogil:
+    """DataPageHeaderV2; returns the set of field ids that were there."""
+    cdef int64_t id = 0
+    cdef uint32_t seen = 0
+    cdef int wire = take_field(cursor, &id)
+    while wire != STOP and not cursor.failed:
+        if id == 1:
+            header.num_values = take_i32(cursor, wire)
+        elif id == 2:
+            header.num_nulls = take_i32(cursor, wire)
+        elif id == 3:
+            header.num_rows = take_i32(cursor, wire)
+        elif id == 4:
+            header.encoding = take_i32(cursor, wire)
+        elif id == 5:
+            header.definition_levels_byte_length = take_i32(cursor, wire)
+        elif id == 6:
+            header.repetition_levels_byte_length = take_i32(cursor, wire)
+        elif id == 7:
+            header.is_compressed = take_bool(cursor, wire)
+        else:
+            skip_value(cursor, wire, 1, False)
+        if 0 < id < 32:
+            seen |= <uint32_t>1 << id
+        wire = take_field(cursor, &id)
+    return seen
+
+
+cdef uint32_t read_dictionary_page(Cursor* cursor, PageHeader* header) noexcept nogil:
+    """DictionaryPageHeader; returns the set of field ids that were there."""
+    cdef int64_t id = 0
+    cdef uint32_t seen = 0
+    cdef int wire = take_field(cursor, &id)
+    while wire != STOP and not cursor.failed:
+        if id == 1:
+            header.num_values = take_i32(cursor, wire)
+        elif id == 2:
+            header.encoding = take_i32(cursor, wire)
+        elif id == 3:
+            header.is_sorted = take_bool(cursor, wire)
+        else:
+            skip_value(cursor, wire, 1, False)
+        if 0 < id < 32:
+            seen |= <uint32_t>1 << id
+        wire = take_field(cursor, &id)
+    return seen
+
+
+cdef inline bint has_all(uint32_t seen, uint32_t required) noexcept nogil:
+    return seen & required == required
+
+
+cdef bint is_complete(const PageHeader* header, uint32_t seen, uint32_t inner) noexcept nogil:
+    """Whether the fields that the page's type requires were there, and none is negative."""
+    if not has_all(seen, 1 << 1 | 1 << 2 | 1 << 3):
+        return False
+    if header.uncompressed_page_size < 0 or header.compressed_page_size < 0 or header.num_values < 0:
+        return False
+    if header.type == TYPE_DATA_PAGE:
+        return has_all(seen, 1 << DATA_PAGE_HEADER) and has_all(inner, 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4)
+    if header.type == TYPE_DICTIONARY_PAGE:
+        return has_all(seen, 1 << DICTIONARY_PAGE_HEADER) and has_all(inner, 1 << 1 | 1 << 2)
+    if header.type == TYPE_DATA_PAGE_V2:
+        return (has_all(seen, 1 << DATA_PAGE_HEADER_V2) and has_all(inner, 0x7E) and header.num_nulls >= 0
+                and header.num_rows >= 0 and header.definition_levels_byte_length >= 0
+                and header.repetition_levels_byte_length >= 0)
+    return True
+
+
+cdef int64_t read_page_header(const uint8_t* data, size_t size, PageHeader* header) noexcept nogil:
+    cdef Cursor cursor
+    cdef int64_t id = 0
+    cdef uint32_t seen = 0, inner = 0
+    cdef int wire
+    memset(header, 0, sizeof(PageHeader))
+    header.is_compressed = True
+    cursor.start = cursor.pos = data
+    cursor.end = data + size
+    cursor.failed = False
+    wire = take_field(&cursor, &id)
+    while wire != STOP and not cursor.failed:
+        if id == 1:
+            header.type = take_i32(&cursor, wire)
+        elif id == 2:
+            header.uncompressed_page_size = take_i32(&cursor, wire)
+        elif id == 3:
+            header.compressed_page_size = take_i32(&cursor, wire)
+        elif id == 4:
+            header.crc = take_i32(&cursor, wire)
+            header.has_crc = True
+        elif id == DATA_PAGE_HEADER and wire == STRUCT:
+            inner = read_data_page(&cursor, header)
+        elif id == DICTIONARY_PAGE_HEADER and wire == STRUCT:
+            inner = read_dictionary_page(&cursor, header)
+        elif id == DATA_PAGE_HEADER_V2 and wire == STRUCT:
+            inner = read_data_page_v2(&cursor, header)
+        else:
+            skip_value(&cursor, wire, 0, False)
+        if 0 < id < 32:
+            seen |= <uint32_t>1 << id
+        wire = take_field(&cursor, &id)
+    if cursor.failed:
+        return PAGE_HEADER_TRUNCATED if cursor.pos == cursor.end else PAGE_HEADER_INVALID
+    return cursor.pos - cursor.start if is_complete(header, seen, inner) else PAGE_HEADER_INVALID
+
+
+cdef inline uint8_t* put_i32(uint8_t* out, int delta, int32_t value) noexcept nogil:
+    """A field whose id is delta above the last one's."""
+    cdef uint32_t zigzag = (<uint32_t>value << 1) ^ <uint32_t>(value >> 31)
+    out[0] = <uint8_t>(delta << 4 | I32)
+    out += 1
+    while zigzag >= 0x80:
+        out[0] = <uint8_t>(zigzag | 0x80)
+        out += 1
+        zigzag >>= 7
+    out[0] = <uint8_t>zigzag
+    return out + 1
+
+
+cdef inline uint8_t* put_byte(uint8_t* out, int byte) noexcept nogil:
+    out[0] = <uint8_t>byte
+    return out + 1
+
+
+cdef int64_t write_page_header(const PageHeader* header, uint8_t* out) noexcept nogil:
+    cdef uint8_t* start = out
+    cdef int id = 4 if header.has_crc else 3
+    out = put_i32(out, 1, header.type)
+    out = put_i32(out, 1, header.uncompressed_page_size)
+    out = put_i32(out, 1, header.compressed_page_size)
+    if header.has_crc:
+        out = put_i32(out, 1, header.crc)
+    if header.type == TYPE_DATA_PAGE:
+        out = put_byte(out, (DATA_PAGE_HEADER - id) << 4 | STRUCT)
+        out = put_i32(out, 1, header.num_values)
+        out = put_i32(out, 1, header.encoding)
+        out = put_i32(out, 1, header.definition_level_encoding)
+        out = put_i32(out, 1, header.repetition_level_encoding)
+    elif header.type == TYPE_DICTIONARY_PAGE:
+        out = put_byte(out, (DICTIONARY_PAGE_HEADER - id) << 4 | STRUCT)
+        out = put_i32(out, 1, header.num_values)
+        out = put_i32(out, 1, header.encoding)
+        if header.is_sorted:
+            out = put_byte(out, 1 << 4 | TRUE)
+    else:
+        out = put_byte(out, (DATA_PAGE_HEADER_V2 - id) << 4 | STRUCT)
+        out = put_i32(out, 1, header.num_values)
+        out = put_i32(out, 1, header.num_nulls)
+        out = put_i32(out, 1, header.num_rows)
+        out = put_i32(out, 1, header.encoding)
+        out = put_i32(out, 1, header.definition_levels_byte_length)
+        out = put_i32(out, 1, header.repetition_levels_byte_length)
+        out = put_byte(out, 1 << 4 | (TRUE if header.is_compressed else FALSE))
+    out = put_byte(out, STOP)
+    out = put_byte(out, STOP)
+    return out - start
+
+
+def parse_page_header(const uint8_t[::1] data):
+    """The header at the start of data as a dict, and its length; for tests and for looking at files.
+
+    Raises:
+        ValueError: there is none, or the data end inside it.
+    """
+    cdef PageHeader header
+    size = read_page_header(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0], &header)
+    if size < 0:
+        raise ValueError("truncated" if size == PAGE_HEADER_TRUNCATED else "invalid")
+    return header, size

@@ -1,0 +1,324 @@
+"""The footer: its framing, and FileMetaData, RowGroupMetaData and ColumnChunkMetaData, decoded when they are touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from fastpq import format as fmt
+from fastpq.encryption.file import FileDecryptor, FileEncryptor, open_file_decryptor
+from fastpq.encryption.properties import FileDecryptionProperties
+from fastpq.errors import FormatError, LimitError
+from fastpq.format.scan import scan_list
+from fastpq.properties import ReaderProperties
+from fastpq.schema import ParquetSchema
+
+MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
+TAIL_LENGTH = 8             # footer length and magic
+SHORTEST_FILE = 12
+DEFAULT_TAIL_READ = 64 << 10
+
+# Field ids of the lists that are not decoded before they are touched.
+_SCHEMA, _ROW_GROUPS = 2, 4     # of FileMetaData
+_COLUMNS = 1                    # of RowGroup
+
+
+class ColumnChunkMetaData:
+    """One column chunk (parquet.thrift, ``ColumnChunk`` and ``ColumnMetaData``).
+
+    Where its metadata are encrypted, touching them needs the column's key: KeyAccessError without it.
+    """
+
+    __slots__ = ("_decryptor", "_metadata", "chunk", "column_ordinal", "row_group_ordinal")
+
+    def __init__(
+        self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int, decryptor: FileDecryptor
+    ) -> None:
+        self.chunk = chunk
+        self.row_group_ordinal = row_group_ordinal
+        self.column_ordinal = column_ordinal
+        self._decryptor = decryptor
+        self._metadata: fmt.ColumnMetaData | None = None
+
+    @property
+    def metadata(self) -> fmt.ColumnMetaData:
+        """The struct as it is stored, decrypted where it must be."""
+        if self._metadata is None:
+            self._metadata = self._decryptor.column_metadata(self.chunk, self.row_group_ordinal, self.column_ordinal)
+        return self._metadata
+
+    @property
+    def file_path(self) -> str | None:
+        return self.chunk.file_path
+
+    @property
+    def is_encrypted(self) -> bool:
+        return self.chunk.crypto_metadata is not None
+
+    @property
+    def physical_type(self) -> int:
+        return self.metadata.type
+
+    @property
+    def encodings(self) -> list[int]:
+        return self.metadata.encodings
+
+    @property
+    def encoding_stats(self) -> list[fmt.PageEncodingStats]:
+        return self.metadata.encoding_stats or []
+
+    @property
+    def path_in_schema(self) -> tuple[str, ...]:
+        return tuple(self.metadata.path_in_schema)
+
+    @property
+    def codec(self) -> int:
+        return self.metadata.codec
+
+    @property
+    def num_values(self) -> int:
+        return self.metadata.num_values
+
+    @property
+    def total_uncompressed_size(self) -> int:
+        return self.metadata.total_uncompressed_size
+
+    @property
+    def total_compressed_size(self) -> int:
+        return self.metadata.total_compressed_size
+
+    @property
+    def data_page_offset(self) -> int:
+        return self.metadata.data_page_offset
+
+    @property
+    def dictionary_page_offset(self) -> int | None:
+        """None where there is none; some writers say 0 for that."""
+        return self.metadata.dictionary_page_offset or None
+
+    @property
+    def statistics(self) -> fmt.Statistics | None:
+        return self.metadata.statistics
+
+    @property
+    def byte_range(self) -> tuple[int, int]:
+        """Offset and length of the chunk's pages in the file.
+
+        Raises:
+            FormatError: they are negative.
+        """
+        start = self.data_page_offset
+        dictionary = self.dictionary_page_offset
+        if dictionary is not None and 0 < dictionary < start:
+            start = dictionary
+        if start < 0 or self.total_compressed_size < 0:
+            raise FormatError(f"a column chunk of {self.total_compressed_size} bytes at offset {start}")
+        return start, self.total_compressed_size
+
+    def __repr__(self) -> str:
+        return f"<ColumnChunkMetaData {'.'.join(self.path_in_schema)}: {self.num_values} values>"
+
+
+class RowGroupMetaData:
+    """One row group (parquet.thrift, ``RowGroup``); its column chunks are decoded when they are touched."""
+
+    def __init__(self, footer: memoryview, offset: int, index: int, decryptor: FileDecryptor) -> None:
+        self._footer = footer
+        self._decryptor = decryptor
+        self.index = index
+        self.metadata, positions, _ = fmt.decode_partly(fmt.RowGroup, footer, offset, (_COLUMNS,))
+        self._columns = scan_list(footer, positions[_COLUMNS], "RowGroup.columns")
+
+    @property
+    def num_columns(self) -> int:
+        return len(self._columns)
+
+    @property
+    def num_rows(self) -> int:
+        return self.metadata.num_rows
+
+    @property
+    def total_byte_size(self) -> int:
+        return self.metadata.total_byte_size
+
+    @property
+    def total_compressed_size(self) -> int | None:
+        return self.metadata.total_compressed_size
+
+    @property
+    def file_offset(self) -> int | None:
+        return self.metadata.file_offset
+
+    @property
+    def sorting_columns(self) -> list[fmt.SortingColumn]:
+        return self.metadata.sorting_columns or []
+
+    @property
+    def ordinal(self) -> int:
+        """As stored, which is what AADs are made with; the index where nothing is stored."""
+        return self.index if self.metadata.ordinal is None else self.metadata.ordinal
+
+    def column(self, index: int) -> ColumnChunkMetaData:
+        """The chunk of a leaf column.
+
+        Raises:
+            FormatError: the row group has fewer columns than the schema, or the chunk's entry is broken.
+        """
+        if not 0 <= index < len(self._columns):
+            raise FormatError(f"no column chunk {index} in a row group of {len(self._columns)}", row_group=self.index)
+        chunk, _ = fmt.decode(fmt.ColumnChunk, self._footer, int(self._columns[index]))
+        return ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor)
+
+    def __repr__(self) -> str:
+        return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
+
+
+class FileMetaData:
+    """The footer of a file (parquet.thrift, ``FileMetaData``).
+
+    Args:
+        footer: its serialized struct; trailing bytes are ignored.
+        decryptor: who decrypts column metadata.
+
+    Raises:
+        FormatError: the bytes are no FileMetaData.
+    """
+
+    def __init__(self, footer: memoryview, decryptor: FileDecryptor) -> None:
+        self._footer = footer
+        self.decryptor = decryptor
+        self.metadata, self._positions, self.serialized_size = fmt.decode_partly(
+            fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS)
+        )
+        self._row_groups = scan_list(footer, self._positions[_ROW_GROUPS], "FileMetaData.row_groups")
+
+    @property
+    def version(self) -> int:
+        return self.metadata.version
+
+    @property
+    def num_rows(self) -> int:
+        return self.metadata.num_rows
+
+    @property
+    def num_row_groups(self) -> int:
+        return len(self._row_groups)
+
+    @property
+    def created_by(self) -> str | None:
+        return self.metadata.created_by
+
+    @property
+    def key_value_metadata(self) -> dict[str, str | None]:
+        """What writers added; of a key that is there twice, the last value."""
+        return {entry.key: entry.value for entry in self.metadata.key_value_metadata or []}
+
+    @property
+    def column_orders(self) -> list[fmt.ColumnOrder]:
+        return self.metadata.column_orders or []
+
+    @property
+    def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
+        return self.metadata.encryption_algorithm
+
+    @property
+    def footer_signing_key_metadata(self) -> bytes | None:
+        return self.metadata.footer_signing_key_metadata
+
+    @cached_property
+    def schema_elements(self) -> list[fmt.SchemaElement]:
+        """The schema tree, flattened depth first."""
+        offsets = scan_list(self._footer, self._positions[_SCHEMA], "FileMetaData.schema")
+        return [fmt.decode(fmt.SchemaElement, self._footer, offset)[0] for offset in offsets.tolist()]
+
+    @cached_property
+    def schema(self) -> ParquetSchema:
+        return ParquetSchema.from_thrift(self.schema_elements)
+
+    @property
+    def num_columns(self) -> int:
+        """Number of leaf columns."""
+        return len(self.schema.columns)
+
+    def row_group(self, index: int) -> RowGroupMetaData:
+        """A row group by its index.
+
+        Raises:
+            IndexError: there are fewer.
+        """
+        if not 0 <= index < len(self._row_groups):
+            raise IndexError(f"row group {index} of {len(self._row_groups)}")
+        return RowGroupMetaData(self._footer, int(self._row_groups[index]), index, self.decryptor)
+
+    def __repr__(self) -> str:
+        return f"<FileMetaData: {self.num_rows} rows, {self.num_row_groups} row groups, by {self.created_by}>"
+
+
+def read_footer(
+    source_size: int,
+    read: Callable[[int, int], Any],
+    *,
+    properties: ReaderProperties,
+    decryption_properties: FileDecryptionProperties | None = None,
+) -> FileMetaData:
+    """Read and decode the footer.
+
+    Args:
+        source_size: bytes of the file.
+        read: (offset, length) -> a buffer of that many bytes.
+        properties: for max_footer_size.
+        decryption_properties: keys, or None.
+
+    Raises:
+        FormatError: no Parquet file, or a broken footer.
+        LimitError: the footer is larger than max_footer_size.
+        KeyAccessError, TagVerificationError: it is encrypted and cannot be opened.
+    """
+    if source_size < SHORTEST_FILE:
+        raise FormatError(f"no Parquet file: {source_size} bytes, and the shortest has {SHORTEST_FILE}")
+    fetched = min(source_size, DEFAULT_TAIL_READ)
+    tail = memoryview(read(source_size - fetched, fetched))
+    magic = bytes(tail[-4:])
+    if magic not in (MAGIC, ENCRYPTED_MAGIC):
+        raise FormatError(f"no Parquet file: it ends with {magic!r}", offset=source_size - 4)
+    length = int.from_bytes(tail[-TAIL_LENGTH:-4], "little")
+    if length > properties.max_footer_size:
+        raise LimitError(f"a footer of {length} bytes is over max_footer_size", offset=source_size - TAIL_LENGTH)
+    if length > source_size - SHORTEST_FILE:
+        raise FormatError(f"a footer of {length} bytes in a file of {source_size}", offset=source_size - TAIL_LENGTH)
+    start = source_size - TAIL_LENGTH - length
+    footer = tail[-TAIL_LENGTH - length : -TAIL_LENGTH] if length + TAIL_LENGTH <= fetched else memoryview(read(start, length))
+    try:
+        if magic == ENCRYPTED_MAGIC:
+            return _open_encrypted(footer, decryption_properties)
+        return _open_plaintext(footer, decryption_properties)
+    except FormatError as error:
+        if "offset" in error.context:
+            error.context["offset"] += start
+        raise
+
+
+def _open_encrypted(footer: memoryview, properties: FileDecryptionProperties | None) -> FileMetaData:
+    crypto, size = fmt.decode(fmt.FileCryptoMetaData, footer)
+    decryptor = open_file_decryptor(
+        properties, algorithm=crypto.encryption_algorithm, key_metadata=crypto.key_metadata, encrypted_footer=True
+    )
+    return FileMetaData(memoryview(decryptor.open_footer(footer[size:])), decryptor)
+
+
+def _open_plaintext(footer: memoryview, properties: FileDecryptionProperties | None) -> FileMetaData:
+    head, _, _ = fmt.decode_partly(fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS))
+    decryptor = open_file_decryptor(
+        properties,
+        algorithm=head.encryption_algorithm,
+        key_metadata=head.footer_signing_key_metadata,
+        encrypted_footer=False,
+    )
+    return FileMetaData(footer, decryptor)
+
+
+def write_footer(metadata: fmt.FileMetaData, encryptor: FileEncryptor) -> bytes:
+    """Everything behind the last row group: the footer, sealed where it must be, its length and the magic."""
+    return encryptor.frame_footer(fmt.encode(metadata))
