@@ -19,6 +19,8 @@ DEBUG = os.environ.get("FASTPQ_DEBUG") == "1"
 CORES = os.cpu_count() or 1
 NO_CLONES = os.environ.get("FASTPQ_NO_CLONES") == "1"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
+# a .pxd names headers as "c/NAME.h", also when another room's module includes it
+C_FOLDERS = sorted(str(folder.parent) for folder in Path("fastpq").rglob("c") if folder.is_dir())
 OPENSSL_MODULES = {"fastpq.encryption.evp"}
 
 
@@ -73,7 +75,7 @@ def extension(path: Path) -> Extension:
     return Extension(
         name,
         [str(path)],
-        include_dirs=[np.get_include()],
+        include_dirs=[np.get_include(), *C_FOLDERS],
         depends=[str(header) for header in Path("fastpq").rglob("*.h")],
         define_macros=macros,
         extra_compile_args=compile_args,
