@@ -71,7 +71,7 @@ def extension(path: Path) -> Extension:
         macros += [("FASTPQ_NO_CLONES", "1"), ("FASTPQ_DEBUG", "1")]
         compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS]
     else:
-        compile_args += ["-O3", "-fno-strict-aliasing"]
+        compile_args += ["-O3", "-fno-strict-aliasing", "-g0"]
     return Extension(
         name,
         [str(path)],

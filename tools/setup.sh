@@ -80,9 +80,9 @@ build_sources() { find fastpq -name '*.pyx' -o -name '*.pxd' -o -name '*.h' | LC
 install_project() {
     if ! unchanged requirements pyproject.toml; then
         say "build requirements"
-        "$python" -m pip install -q --upgrade pip 'setuptools>=77' wheel 'cython>=3.3' 'numpy>=2'
+        "$python" -m pip install -qq --upgrade pip 'setuptools>=77' wheel 'cython>=3.3' 'numpy>=2'
         say "fastpq in place, with the extras dev and bench (the first time compiles everything: some minutes)"
-        "$python" -m pip install -q --no-build-isolation -e '.[dev,bench]'
+        "$python" -m pip install -qq --no-build-isolation -e '.[dev,bench]'
         stamp requirements pyproject.toml
         # shellcheck disable=SC2046  # a list of paths without spaces
         stamp build $(build_sources)
