@@ -121,8 +121,9 @@ def check_claimed_size(codec: int, compressed_size: int, claimed_size: int, head
 def crc32(data: BytesLike) -> int:
     """CRC-32 of a page (README.md, "Checksumming"), as an unsigned integer.
 
-    ISA-L's: 13 GB/s measured, against 4 GB/s of zlib's; libdeflate's is twice as fast again but holds the GIL, so that
-    threads would queue for it.
+    ISA-L's is three times as fast as zlib's; libdeflate's is twice as fast again, but holds the GIL, so that threads
+    would queue for it. To measure: ``python -m timeit -s "from isal import isal_zlib as m; d = bytes(1 << 20)"
+    "m.crc32(d)"``, and so with ``zlib`` and ``deflate``.
     """
     return int(isal_zlib.crc32(data))
 
@@ -196,7 +197,7 @@ def _uncompressed_into(source: BytesLike, target: BytesLike) -> None:
     _copy(source, target)
 
 
-# ---- SNAPPY: the Rust implementation, 1.7 times as fast at decompression as the C++ one
+# ---- SNAPPY: the Rust implementation, which decompresses faster than the C++ one, and straight into the target
 
 
 def _snappy_compress(data: BytesLike) -> BytesLike:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import secrets
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import IO, Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from fastpq.errors import SchemaError
 from fastpq.location import Remote, locate
@@ -123,14 +124,13 @@ class FileSink(Sink):
         mode = _mode_of(self._target)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
         descriptor = os.open(self._temporary, flags, 0o666 if mode is None else mode)
-        file = os.fdopen(descriptor, "wb")
+        file = os.fdopen(descriptor, "wb", buffering=0)  # what a buffer held, a forked child would write again
         self._cleanup = weakref.finalize(self, _remove_temporary, file, self._temporary, os.getpid())
         super().__init__(path, file)
         if mode is not None and hasattr(os, "fchmod"):
             os.fchmod(descriptor, mode)  # the umask took its share when the file was made
 
     def _finish(self) -> None:
-        self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
         os.replace(self._temporary, self._target)
@@ -152,11 +152,10 @@ def _mode_of(path: str) -> int | None:
     return stat.S_IMODE(status.st_mode)
 
 
-def _remove_temporary(file: IO[bytes], path: str, owner: int) -> None:
+def _remove_temporary(file: io.FileIO, path: str, owner: int) -> None:
     if os.getpid() != owner:  # a forked child has the sink, not the file
         return
-    with contextlib.suppress(OSError):  # closing flushes, which a full disk refuses again
-        file.close()
+    file.close()
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
 
@@ -197,7 +196,9 @@ class MovingSink(Sink):
         directory, slash, base = remote.path.rpartition("/")
         self._temporary = f"{directory}{slash}.{base}{TEMPORARY_SUFFIX.format(secrets.token_hex(8))}"
         super().__init__(remote.name, remote.filesystem.open(self._temporary, "wb"))
-        self._cleanup = weakref.finalize(self, _remove_remote, remote.filesystem, self._file, self._temporary)
+        self._cleanup = weakref.finalize(
+            self, _remove_remote, remote.filesystem, self._file, self._temporary, os.getpid()
+        )
 
     def _finish(self) -> None:
         self._file.close()
@@ -208,7 +209,9 @@ class MovingSink(Sink):
         self._cleanup()
 
 
-def _remove_remote(filesystem: Any, file: Any, path: str) -> None:
+def _remove_remote(filesystem: Any, file: Any, path: str, owner: int) -> None:
+    if os.getpid() != owner:
+        return
     try:
         file.close()
     finally:
@@ -223,7 +226,7 @@ class UploadingSink(Sink):
         self._remote = remote
         directory = tempfile.mkdtemp(prefix="fastpq-")
         self._spool = os.path.join(directory, "upload")
-        super().__init__(remote.name, open(self._spool, "wb"))  # noqa: SIM115 - closed by finish and discard
+        super().__init__(remote.name, open(self._spool, "wb", buffering=0))  # noqa: SIM115 - by finish or discard
         self._cleanup = weakref.finalize(self, _remove_spool, self._file, directory, os.getpid())
 
     def _finish(self) -> None:
@@ -235,11 +238,10 @@ class UploadingSink(Sink):
         self._cleanup()
 
 
-def _remove_spool(file: IO[bytes], directory: str, owner: int) -> None:
+def _remove_spool(file: io.FileIO, directory: str, owner: int) -> None:
     if os.getpid() != owner:
         return
-    with contextlib.suppress(OSError):
-        file.close()
+    file.close()
     shutil.rmtree(directory)
 
 

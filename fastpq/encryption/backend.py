@@ -1,6 +1,6 @@
-"""Which implementation of AES-GCM takes large modules: EVP of the system's OpenSSL, or that of the package cryptography.
+"""Which implementation of AES-GCM takes large modules: the linked OpenSSL, or that of the package cryptography.
 
-The wheels of cryptography bring an OpenSSL of their own, often newer than the system's, with faster code for large inputs.
+The wheels of cryptography bring an OpenSSL of their own, often a newer one, with faster code for some processors.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def choose(evp: str, seal: Seal, smallest: int) -> AesBackend:
         return AesBackend(evp, package, None, f"{VARIABLE}=evp")
     if not _agrees(seal):
         if wanted == "cryptography":
-            raise UnsupportedError(f"{VARIABLE}=cryptography: version {cryptography.__version__} cannot encrypt in place")
+            raise UnsupportedError(f"{VARIABLE}=cryptography: {cryptography.__version__} cannot encrypt in place")
         return AesBackend(evp, package, None, "this cryptography cannot encrypt in place")
     if wanted == "cryptography":
         return AesBackend(evp, package, smallest, f"{VARIABLE}=cryptography")

@@ -1,5 +1,5 @@
 # distutils: language = c
-"""The cipher of one column chunk: the null cipher here, AES in evp."""
+"""The cipher of one column chunk: the null cipher here, AES in gcm."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t

@@ -1,28 +1,18 @@
 # distutils: language = c
-"""AES-GCM over OpenSSL's EVP interface: keys, nonces, tags, operation counts (Encryption.md, 4.1 and 5.1)."""
+"""AES-GCM over OpenSSL's EVP interface: keys, nonces, tags, operation counts (Encryption.md, 4.1)."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from fastpq.encryption.cipher cimport ModuleCipher
-from fastpq.encryption.modules cimport (
-    AAD_SUFFIX_SIZE,
-    FOOTER,
-    LARGEST_ORDINAL,
-    build_aad,
-    has_chunk,
-    has_page,
-)
 from fastpq.encryption.openssl cimport *
 
-from fastpq.encryption.modules import ModuleType
-from fastpq.errors import CryptoError, FormatError, LimitError, TagVerificationError
+from fastpq.errors import CryptoError
 
 cdef extern from "c/nonces.h" nogil:
     int fastpq_watch_forks()
@@ -32,20 +22,12 @@ cdef extern from * nogil:
     """
     #define fastpq_add(counter, n) __atomic_fetch_add((counter), (n), __ATOMIC_RELAXED)
     #define fastpq_read(counter) __atomic_load_n((counter), __ATOMIC_RELAXED)
-    #define fastpq_take(flag) __atomic_exchange_n((flag), 1, __ATOMIC_ACQUIRE)
-    #define fastpq_give(flag) __atomic_store_n((flag), 0, __ATOMIC_RELEASE)
     """
     uint64_t fastpq_add(uint64_t* counter, uint64_t n)
     uint64_t fastpq_read(uint64_t* counter)
-    int fastpq_take(int* flag)
-    void fastpq_give(int* flag)
 
 cdef uint64_t INVOCATION_LIMIT = <uint64_t>1 << 32      # NIST SP 800-38D, 8.3
-cdef int64_t LARGEST_MODULE = 0x7fffffff                # sizes in page headers and in EVP are signed 32-bit integers
-cdef size_t LARGEST_FILE_AAD = 1 << 16                  # it is authenticated anew with every module
-cdef int64_t GIL_SIZE = 4096                            # sealing less takes less time than releasing the GIL may cost
 cdef int64_t SMALLEST_LARGE = 16384                     # modules below always go through EVP
-cdef size_t SLACK = 64                                  # kernels may load whole words past the end
 
 cdef int64_t large_from = 0                             # from here on cryptography takes modules; 0: not decided yet
 _backend = None
@@ -219,239 +201,65 @@ cdef class AesKey:
         raise TypeError("an AesKey cannot be copied or pickled")
 
 
-cdef class GcmModuleCipher(ModuleCipher):
-    """AES-GCM for the modules of one column chunk, or for the footer (Encryption.md, 5.1).
+@cython.final
+cdef class GcmContext:
+    """AES-GCM under one key, for one thread at a time.
 
     Args:
         key: an AesKey.
-        file_aad: the AAD prefix, if any, and ``aad_file_unique``.
-        row_group: ordinal of the row group; 0 for the footer.
-        column: ordinal of the column; 0 for the footer.
-        column_name: what errors call the column, instead of its ordinal.
-
-    Raises:
-        CryptoError: an ordinal is not one of 0 to 32767.
-        LimitError: file_aad is longer than 64 KiB.
     """
 
-    def __cinit__(self, AesKey key not None, bytes file_aad not None, row_group=0, column=0, str column_name=None):
-        for name, ordinal in (("row group", row_group), ("column", column)):
-            if not 0 <= ordinal <= LARGEST_ORDINAL:
-                raise CryptoError(f"{name} ordinal {ordinal}: an encrypted file has {name} ordinals of 0 to {LARGEST_ORDINAL}")
-        if len(file_aad) > LARGEST_FILE_AAD:
-            raise LimitError(f"an AAD of {len(file_aad)} bytes: prefix and file identifier have at most {LARGEST_FILE_AAD}")
-        self.overhead = MODULE_OVERHEAD
+    def __cinit__(self, AesKey key not None):
         self.key = key
-        self.file_aad = file_aad
-        self.file_aad_data = <const uint8_t*>PyBytes_AS_STRING(file_aad)
-        self.file_aad_size = <size_t>len(file_aad)
-        self.row_group = row_group
-        self.column = column
-        self.column_name = column_name
-        self.aad = <uint8_t*>malloc(self.file_aad_size + AAD_SUFFIX_SIZE)
-        if self.aad == NULL:
-            raise MemoryError()
 
     def __dealloc__(self):
         EVP_CIPHER_CTX_free(self.encryption)
         EVP_CIPHER_CTX_free(self.decryption)
-        free(self.aad)
-        free(self.scratch)
 
-    cdef const uint8_t* open_framed(self, int module, int page, const uint8_t* data, int64_t available,
-                                    int64_t* plain_size, int64_t* stored_size) except NULL nogil:
-        cdef int64_t size = available
-        if available >= LENGTH_SIZE:
-            size = LENGTH_SIZE + <int64_t>load_u32(data)
-        if available < MODULE_OVERHEAD or size < MODULE_OVERHEAD or size > available:
+    cdef int seal(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil:
+        self.key.count()
+        check(fastpq_next_nonce(out), "make a nonce")
+        if size >= SMALLEST_LARGE and size >= decide_large():
             with gil:
-                raise FormatError(f"an encrypted module of {size} bytes where it may have {MODULE_OVERHEAD} to {available}",
-                                  **self._place(module, page))
-        stored_size[0] = size
-        return self.open_sized(module, page, data, size, plain_size)
+                self.key._large().seal_into(view_of(out, NONCE_SIZE), view_of(plain, size), view_of(aad, aad_size),
+                                            room_at(out + NONCE_SIZE, size + TAG_SIZE))
+            return 0
+        if self.encryption == NULL:
+            self.encryption = copy_context(self.key.encryption)
+        return gcm_seal(self.encryption, out, aad, <int>aad_size, plain, <int>size, out + NONCE_SIZE)
 
-    cdef const uint8_t* open_sized(self, int module, int page, const uint8_t* data, int64_t size,
-                                   int64_t* plain_size) except NULL nogil:
-        cdef uint8_t* out
-        self._check_framing(module, page, data, size)
-        out = self._reserve(<size_t>(size - MODULE_OVERHEAD))
-        self._open(module, page, data, size, out)
-        plain_size[0] = size - MODULE_OVERHEAD
-        return out
-
-    cdef int64_t open_into(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil:
-        self._check_framing(module, page, data, size)
-        self._open(module, page, data, size, out)
-        return size - MODULE_OVERHEAD
-
-    cpdef object seal(self, int module, int page, object plain):
-        """The stored form of a module: length, nonce, ciphertext and tag.
-
-        Args:
-            module: a ModuleType.
-            page: ordinal of the data page; not used for other modules.
-            plain: a contiguous buffer.
-
-        Raises:
-            CryptoError: an ordinal over 32767, or too many encryptions with the key.
-            LimitError: a module over 2^31 - 1 bytes.
-        """
-        cdef Py_buffer view
-        cdef uint8_t* out
-        PyObject_GetBuffer(plain, &view, PyBUF_SIMPLE)
-        try:
-            if view.len > LARGEST_MODULE - MODULE_OVERHEAD:
-                raise LimitError(f"a module of {view.len} bytes: encrypted, it would be over 2^31 - 1 bytes",
-                                 **self._place(module, page))
-            stored = PyBytes_FromStringAndSize(NULL, view.len + MODULE_OVERHEAD)
-            out = <uint8_t*>PyBytes_AS_STRING(stored)
-            if view.len < GIL_SIZE:
-                self._seal(module, page, <const uint8_t*>view.buf, view.len, out)
-            else:
-                with nogil:
-                    self._seal(module, page, <const uint8_t*>view.buf, view.len, out)
-        finally:
-            PyBuffer_Release(&view)
-        return stored
-
-    def verify_signature(self, const uint8_t[::1] footer, const uint8_t[::1] signature):
-        """Check the signature of a plaintext footer (Encryption.md, 5.5).
-
-        Args:
-            footer: the serialized FileMetaData, exactly as it is stored.
-            signature: the nonce and the tag that are stored behind it.
-
-        Raises:
-            FormatError: the signature has not 28 bytes.
-            TagVerificationError: the footer was altered, or key or AAD prefix are not those of the file.
-        """
-        cdef int64_t size = footer.shape[0], aad_size
-        cdef uint8_t* sealed
-        cdef bint same
-        if signature.shape[0] != NONCE_SIZE + TAG_SIZE or not 0 < size <= LARGEST_MODULE - MODULE_OVERHEAD:
-            raise FormatError(f"a footer of {size} bytes with a signature of {signature.shape[0]}, not 28", module="FOOTER")
-        self._enter()
-        try:
-            aad_size = build_aad(self.file_aad_data, self.file_aad_size, FOOTER, 0, 0, 0, self.aad)
-            sealed = self._reserve(<size_t>size + TAG_SIZE)
-            if self.encryption == NULL:
-                self.encryption = copy_context(self.key.encryption)
-            # the stored nonce with the stored footer makes the stored tag again, if both are genuine; nothing is released
-            gcm_seal(self.encryption, &signature[0], self.aad, <int>aad_size, &footer[0], <int>size, sealed)
-            same = CRYPTO_memcmp(sealed + size, &signature[NONCE_SIZE], TAG_SIZE) == 0
-            OPENSSL_cleanse(sealed, <size_t>size + TAG_SIZE)
-        finally:
-            fastpq_give(&self.busy)
-        if not same:
-            raise TagVerificationError("the footer's signature does not match: wrong key, wrong AAD or altered bytes",
-                                       module="FOOTER")
-
-    cdef int _enter(self) except -1 nogil:
-        # A context shared by two threads could encrypt under the other's nonce, so this is refused, not documented.
-        if fastpq_take(&self.busy):
-            with gil:
-                raise CryptoError("a module cipher was used by two threads at the same time")
-        return 0
-
-    cdef uint8_t* _reserve(self, size_t size) except NULL nogil:
-        cdef size_t wanted = size + SLACK
-        if self.scratch_size < wanted:
-            free(self.scratch)
-            wanted += wanted >> 2
-            self.scratch = <uint8_t*>malloc(wanted)
-            self.scratch_size = wanted if self.scratch != NULL else 0
-            if self.scratch == NULL:
-                with gil:
-                    raise MemoryError()
-        return self.scratch
-
-    cdef int _check_framing(self, int module, int page, const uint8_t* data, int64_t size) except -1 nogil:
-        cdef int64_t claimed = 0
-        if size >= MODULE_OVERHEAD and size <= LARGEST_MODULE:
-            claimed = LENGTH_SIZE + <int64_t>load_u32(data)
-            if claimed == size:
-                return 0
-        with gil:
-            if not MODULE_OVERHEAD <= size <= LARGEST_MODULE:
-                raise FormatError(f"an encrypted module of {size} bytes", **self._place(module, page))
-            raise FormatError(f"an encrypted module of {size} bytes whose length field says {claimed}",
-                              **self._place(module, page))
-
-    cdef int _open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil:
-        """Open a module whose framing is checked; out is zeroed if it is not authentic."""
-        cdef int authentic
-        cdef int64_t aad_size
-        self._enter()
-        try:
-            aad_size = build_aad(self.file_aad_data, self.file_aad_size, module, self.row_group, self.column, page, self.aad)
-            authentic = self._open_body(data + LENGTH_SIZE, size - MODULE_OVERHEAD, aad_size, out)
-        finally:
-            fastpq_give(&self.busy)
-        if not authentic:
-            with gil:
-                raise TagVerificationError("a module does not authenticate: wrong key, wrong AAD or altered bytes",
-                                           **self._place(module, page))
-        return 0
-
-    cdef int _open_body(self, const uint8_t* data, int64_t size, int64_t aad_size, uint8_t* out) except -1 nogil:
-        """Whether nonce, size bytes of ciphertext, and tag are authentic."""
+    cdef int open(self, const uint8_t* aad, int64_t aad_size, const uint8_t* sealed, int64_t size, uint8_t* out) except -1 nogil:
         cdef int authentic = 0
         if size >= SMALLEST_LARGE and size >= decide_large():
             with gil:
                 try:
                     authentic = self.key._large().open_into(
-                        view_of(data, NONCE_SIZE), view_of(data + NONCE_SIZE, size + TAG_SIZE),
-                        view_of(self.aad, aad_size), room_at(out, size))
+                        view_of(sealed, NONCE_SIZE), view_of(sealed + NONCE_SIZE, size + TAG_SIZE),
+                        view_of(aad, aad_size), room_at(out, size))
                 finally:
                     if not authentic:
                         OPENSSL_cleanse(out, <size_t>size)
             return authentic
         if self.decryption == NULL:
             self.decryption = copy_context(self.key.decryption)
-        return gcm_open(self.decryption, data, self.aad, <int>aad_size, data + NONCE_SIZE, <int>size, out)
+        return gcm_open(self.decryption, sealed, aad, <int>aad_size, sealed + NONCE_SIZE, <int>size, out)
 
-    cdef int _seal(self, int module, int page, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil:
-        cdef int64_t aad_size
-        self._enter()
+    cdef int verify(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size,
+                    const uint8_t* signature) except -1:
+        cdef int same
+        cdef uint8_t* sealed = <uint8_t*>malloc(<size_t>size + TAG_SIZE)
+        if sealed == NULL:
+            raise MemoryError()
         try:
-            aad_size = build_aad(self.file_aad_data, self.file_aad_size, module, self.row_group, self.column, page, self.aad)
-            self.key.count()
-            store_u32(out, <uint32_t>(size + MODULE_OVERHEAD - LENGTH_SIZE))
-            check(fastpq_next_nonce(out + LENGTH_SIZE), "make a nonce")
-            self._seal_body(plain, size, aad_size, out + LENGTH_SIZE)
+            if self.encryption == NULL:
+                self.encryption = copy_context(self.key.encryption)
+            # The signature's nonce is used again, but nothing of what it encrypts is released. Not counted, for that reason.
+            gcm_seal(self.encryption, signature, aad, <int>aad_size, plain, <int>size, sealed)
+            same = CRYPTO_memcmp(sealed + size, signature + NONCE_SIZE, TAG_SIZE) == 0
         finally:
-            fastpq_give(&self.busy)
-        return 0
-
-    cdef int _seal_body(self, const uint8_t* plain, int64_t size, int64_t aad_size, uint8_t* out) except -1 nogil:
-        """Ciphertext and tag behind the nonce at out."""
-        if size >= SMALLEST_LARGE and size >= decide_large():
-            with gil:
-                self.key._large().seal_into(
-                    view_of(out, NONCE_SIZE), view_of(plain, size), view_of(self.aad, aad_size),
-                    room_at(out + NONCE_SIZE, size + TAG_SIZE))
-            return 0
-        if self.encryption == NULL:
-            self.encryption = copy_context(self.key.encryption)
-        return gcm_seal(self.encryption, out, self.aad, <int>aad_size, plain, <int>size, out + NONCE_SIZE)
-
-    cdef dict _place(self, int module, int page):
-        """What an error says about the module."""
-        place = {"module": ModuleType(module).name}
-        if has_chunk(module):
-            place["row_group"] = self.row_group
-            place["column"] = self.column if self.column_name is None else self.column_name
-        if has_page(module):
-            place["page"] = page
-        return place
-
-
-cdef inline uint32_t load_u32(const uint8_t* data) noexcept nogil:
-    return data[0] | <uint32_t>data[1] << 8 | <uint32_t>data[2] << 16 | <uint32_t>data[3] << 24
-
-
-cdef inline void store_u32(uint8_t* out, uint32_t value) noexcept nogil:
-    out[0], out[1], out[2], out[3] = value & 0xff, value >> 8 & 0xff, value >> 16 & 0xff, value >> 24
+            OPENSSL_cleanse(sealed, <size_t>size + TAG_SIZE)
+            free(sealed)
+        return same
 
 
 cdef object view_of(const uint8_t* data, int64_t size):
@@ -517,7 +325,7 @@ cdef void set_up() except *:
 
 
 def _check_known_answer(nonce, data, backend):
-    if len(nonce) != NONCE_SIZE or len(data) > LARGEST_MODULE or backend not in ("evp", "cryptography"):
+    if len(nonce) != NONCE_SIZE or len(data) > 0x7fffffff - TAG_SIZE or backend not in ("evp", "cryptography"):
         raise ValueError("a nonce of 12 bytes, data of less than 2^31 bytes, and evp or cryptography")
 
 

@@ -1,6 +1,6 @@
 from enum import IntEnum
 
-from fastpq.encryption.cipher import Readable
+from typing_extensions import Buffer
 
 class ModuleType(IntEnum):
     FOOTER = 0
@@ -14,4 +14,4 @@ class ModuleType(IntEnum):
     BLOOM_FILTER_HEADER = 8
     BLOOM_FILTER_BITSET = 9
 
-def module_aad(file_aad: Readable, module: int, row_group: int = -1, column: int = -1, page: int = -1) -> bytes: ...
+def module_aad(file_aad: Buffer, module: int, row_group: int = -1, column: int = -1, page: int = -1) -> bytes: ...

@@ -75,6 +75,8 @@ cdef int64_t min_max_fixed(int order, const uint8_t* values, int64_t count, size
         fastpq_min_max_float16(values, count, minimum, maximum)
     elif order == ORDER_BOOLEAN:
         fastpq_min_max_bytes(values, count, minimum, maximum)
+        minimum[0] = minimum[0] != 0
+        maximum[0] = maximum[0] != 0
     else:
         _min_max_rows(order, values, count, width, minimum, maximum)
     return numbers
@@ -281,6 +283,25 @@ def compare(int order, bytes left not None, bytes right not None):
     if width:
         return compare_fixed(order, _slice(left).data, _slice(right).data, width)
     return compare_slices(order, _slice(left), _slice(right))
+
+
+def merge(int order, tuple bounds not None, tuple other not None):
+    """Bounds of two pages or chunks from those of each.
+
+    Args:
+        order: an Order.
+        bounds: (minimum, maximum), bytes as compare takes them.
+        other: the other's.
+
+    Returns:
+        (minimum, maximum).
+
+    Raises:
+        ValueError: as compare does.
+    """
+    minimum = bounds[0] if compare(order, bounds[0], other[0]) <= 0 else other[0]
+    maximum = bounds[1] if compare(order, bounds[1], other[1]) >= 0 else other[1]
+    return minimum, maximum
 
 
 def nan_count(int order, const uint8_t[::1] values not None):

@@ -1,0 +1,221 @@
+"""Opens what is encrypted in a file: its footer, its column metadata and its column chunks (Encryption.md, 5)."""
+
+from __future__ import annotations
+
+import threading
+from typing import NoReturn
+
+from fastpq import format as fmt
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.encryption.evp import AesKey
+from fastpq.encryption.gcm import GcmModuleCipher
+from fastpq.encryption.modules import ModuleType
+from fastpq.encryption.properties import FileDecryptionProperties, as_key
+from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, UnsupportedError
+
+NO_PAGE = -1
+
+Bytes = bytes | memoryview
+
+
+class FileDecryptor:
+    """Opens the modules of a file for which there are no keys: a plaintext file, or the plaintext part of another."""
+
+    def open_footer(self, module: Bytes) -> bytes:
+        """The serialized FileMetaData of an encrypted footer.
+
+        Args:
+            module: the stored footer module, all of it.
+
+        Raises:
+            KeyAccessError: there is no key for it.
+            TagVerificationError: it was altered, or key or AAD prefix are not those of the file.
+        """
+        raise KeyAccessError("the footer is encrypted, and there is no key for it", module="FOOTER")
+
+    def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
+        """Check the signature of a plaintext footer (5.5), if the properties want it; nothing is opened before.
+
+        Args:
+            footer: the serialized FileMetaData, exactly as stored.
+            signature: the 28 bytes behind it.
+
+        Raises:
+            FormatError: a signature of another size.
+            TagVerificationError: footer or signature were altered, or key or AAD prefix are not those of the file.
+        """
+
+    def confirm_algorithm(self, algorithm: fmt.EncryptionAlgorithm | None) -> None:
+        """Compare the algorithm with its copy inside an encrypted footer, which unlike FileCryptoMetaData is authentic.
+
+        Args:
+            algorithm: ``encryption_algorithm`` of the FileMetaData that open_footer returned; None where it has none.
+
+        Raises:
+            CryptoError: they differ.
+        """
+
+    def column_metadata(
+        self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
+    ) -> fmt.ColumnMetaData:
+        """The metadata of a column chunk, decrypted if they are encrypted and there is a key.
+
+        Returns:
+            All of the metadata; without a key what a plaintext footer shows of them.
+
+        Raises:
+            KeyAccessError: they are encrypted and there is no key.
+            FormatError: the chunk has none.
+        """
+        if chunk.meta_data is not None:
+            return chunk.meta_data
+        if chunk.encrypted_column_metadata is not None:
+            _refuse_column(chunk)
+        raise FormatError("a column chunk without metadata")
+
+    def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
+        """The cipher of a column chunk: the null cipher, if it is not encrypted.
+
+        Raises:
+            KeyAccessError: there is no key for it.
+        """
+        if chunk.crypto_metadata is not None:
+            _refuse_column(chunk)
+        return ModuleCipher()
+
+
+class KeyedFileDecryptor(FileDecryptor):
+    """Opens the modules of an encrypted file for which there are keys."""
+
+    def __init__(
+        self,
+        properties: FileDecryptionProperties,
+        algorithm: fmt.EncryptionAlgorithm,
+        key_metadata: bytes | None,
+        encrypted_footer: bool,
+    ) -> None:
+        self._properties = properties
+        self._algorithm = algorithm
+        self._file_aad = _file_aad(_parameters(algorithm), properties.aad_prefix)
+        self._footer_key_metadata = key_metadata
+        self._authentic = not encrypted_footer and not properties.verify_footer_signature
+        self._retrieved: dict[bytes, AesKey | None] = {}
+        self._retrieving = threading.Lock()
+
+    def open_footer(self, module: Bytes) -> bytes:
+        footer = self._footer_cipher().open(ModuleType.FOOTER, NO_PAGE, module)
+        self._authentic = True
+        return footer
+
+    def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
+        if not self._properties.verify_footer_signature:
+            return
+        self._footer_cipher().verify_signature(footer, signature)
+        self._authentic = True
+
+    def confirm_algorithm(self, algorithm: fmt.EncryptionAlgorithm | None) -> None:
+        if algorithm is not None and algorithm != self._algorithm:
+            raise CryptoError("the encryption algorithm in front of the footer is not the one inside: it was altered")
+
+    def column_metadata(
+        self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
+    ) -> fmt.ColumnMetaData:
+        self._require_authentic_footer()
+        if chunk.encrypted_column_metadata is None:
+            return super().column_metadata(chunk, row_group_ordinal, column_ordinal)
+        if chunk.crypto_metadata is None:
+            raise FormatError("encrypted column metadata of a column that is not encrypted", column=column_ordinal)
+        key = self._column_key(chunk)
+        if key is None:
+            return super().column_metadata(chunk, row_group_ordinal, column_ordinal)
+        cipher = self._cipher(key, chunk, row_group_ordinal, column_ordinal)
+        plain = cipher.open(ModuleType.COLUMN_METADATA, NO_PAGE, chunk.encrypted_column_metadata)
+        return fmt.decode(fmt.ColumnMetaData, plain)[0]     # parquet-java pads it with zeros
+
+    def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
+        self._require_authentic_footer()
+        if chunk.crypto_metadata is None:
+            return ModuleCipher()
+        key = self._column_key(chunk)
+        if key is None:
+            _refuse_column(chunk)
+        return self._cipher(key, chunk, row_group_ordinal, column_ordinal)
+
+    def _cipher(
+        self, key: AesKey, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
+    ) -> GcmModuleCipher:
+        return GcmModuleCipher(key, self._file_aad, row_group_ordinal, column_ordinal, _name(chunk))
+
+    def _require_authentic_footer(self) -> None:
+        if not self._authentic:
+            raise CryptoError("the signature of the plaintext footer has not been verified", module="FOOTER")
+
+    def _footer_cipher(self) -> GcmModuleCipher:
+        key = self._footer_key()
+        if key is None:
+            raise KeyAccessError("the footer key is needed to open or to verify the footer", module="FOOTER")
+        return GcmModuleCipher(key, self._file_aad)
+
+    def _footer_key(self) -> AesKey | None:
+        return self._properties.footer_key or self._retrieve(self._footer_key_metadata)
+
+    def _column_key(self, chunk: fmt.ColumnChunk) -> AesKey | None:
+        """The key of an encrypted column; an explicit one comes before the key retriever's."""
+        crypto = chunk.crypto_metadata
+        assert crypto is not None
+        if crypto.ENCRYPTION_WITH_FOOTER_KEY is not None:
+            return self._footer_key()
+        column = crypto.ENCRYPTION_WITH_COLUMN_KEY
+        if column is None:
+            raise UnsupportedError("a ColumnCryptoMetaData that is neither of a footer key nor of a column key")
+        explicit = self._properties.column_keys.find(tuple(column.path_in_schema))
+        try:
+            return explicit or self._retrieve(column.key_metadata)
+        except ParquetError as error:
+            error.at(column=_name(chunk))
+            raise
+
+    def _retrieve(self, key_metadata: bytes | None) -> AesKey | None:
+        """Ask the key retriever, once for each key metadata; it may be a service far away."""
+        retriever = self._properties.key_retriever
+        if retriever is None or key_metadata is None:
+            return None
+        with self._retrieving:
+            if key_metadata not in self._retrieved:
+                key = retriever(key_metadata)
+                self._retrieved[key_metadata] = None if key is None else as_key(key)
+            return self._retrieved[key_metadata]
+
+
+def _parameters(algorithm: fmt.EncryptionAlgorithm) -> fmt.AesGcmV1:
+    if algorithm.AES_GCM_V1 is not None:
+        return algorithm.AES_GCM_V1
+    if algorithm.AES_GCM_CTR_V1 is not None:
+        raise UnsupportedError("the encryption algorithm AES_GCM_CTR_V1")
+    raise UnsupportedError("an encryption algorithm other than AES_GCM_V1 and AES_GCM_CTR_V1")
+
+
+def _file_aad(parameters: fmt.AesGcmV1, supplied: bytes | None) -> bytes:
+    """The part of every AAD that is the file's: the prefix, verified, and the file's identifier (4.4)."""
+    stored = parameters.aad_prefix or None
+    if parameters.aad_file_unique is None:
+        raise UnsupportedError("an encrypted file without aad_file_unique, as DuckDB writes them")
+    if supplied is None and parameters.supply_aad_prefix:
+        raise CryptoError("the file has an AAD prefix that it does not store: aad_prefix must be supplied")
+    if supplied is not None and stored is None and not parameters.supply_aad_prefix:
+        raise CryptoError("an AAD prefix is supplied, but the file was written without one")
+    if supplied is not None and stored is not None and supplied != stored:
+        raise CryptoError("the AAD prefix that the file stores is not the one supplied: this is another file")
+    return (supplied or stored or b"") + parameters.aad_file_unique
+
+
+def _name(chunk: fmt.ColumnChunk) -> str | None:
+    """The dotted path of a column, as far as the footer tells."""
+    crypto = chunk.crypto_metadata
+    if crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None:
+        return ".".join(crypto.ENCRYPTION_WITH_COLUMN_KEY.path_in_schema)
+    return None if chunk.meta_data is None else ".".join(chunk.meta_data.path_in_schema)
+
+
+def _refuse_column(chunk: fmt.ColumnChunk) -> NoReturn:
+    raise KeyAccessError("the column is encrypted, and there is no key for it", column=_name(chunk))

@@ -1,0 +1,236 @@
+"""Which keys encrypt and decrypt a file: explicit keys, by column path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, Literal, NoReturn, TypeVar
+
+from fastpq.encryption.evp import AesKey
+from fastpq.errors import SchemaError, UnsupportedError
+
+KeyBytes = bytes | bytearray | memoryview
+Key = AesKey | KeyBytes
+ColumnPath = str | tuple[str, ...]
+KeyRetriever = Callable[[bytes], Key | None]
+Algorithm = Literal["AES_GCM_V1", "AES_GCM_CTR_V1"]
+Unlisted = Literal["plaintext", "footer_key"]
+
+DEFAULT_ALGORITHM: Algorithm = "AES_GCM_V1"
+LATER = "is not supported yet"
+
+T = TypeVar("T")
+
+
+class _Secret:
+    """Base of what holds keys: it cannot be copied or pickled, and shows none."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds keys and cannot be copied or pickled")
+
+
+class PathMap(Generic[T]):
+    """Values by column path, where the path of a group covers the columns in it.
+
+    Args:
+        entries: by dotted string (``"a.b"`` is ``b`` in ``a``, or a column of that name) or by tuple of names.
+
+    Raises:
+        SchemaError: a path is there as a string and as a tuple.
+    """
+
+    __slots__ = ("_dotted", "_exact")
+
+    def __init__(self, entries: Mapping[ColumnPath, T]) -> None:
+        self._dotted: dict[str, T] = {}
+        self._exact: dict[tuple[str, ...], T] = {}
+        for path, value in entries.items():
+            if isinstance(path, str):
+                self._dotted[path] = value
+            else:
+                self._exact[tuple(path)] = value
+        for path in self._exact:
+            if ".".join(path) in self._dotted:
+                raise SchemaError(f"two keys for the column path {'.'.join(path)}")
+
+    def __len__(self) -> int:
+        return len(self._dotted) + len(self._exact)
+
+    def find(self, path: tuple[str, ...]) -> T | None:
+        """The value of the longest path that covers the column, or None."""
+        for size in range(len(path), 0, -1):
+            covering = path[:size]
+            if covering in self._exact:
+                return self._exact[covering]
+            dotted = ".".join(covering)
+            if dotted in self._dotted:
+                return self._dotted[dotted]
+        return None
+
+    def unknown(self, columns: Iterable[tuple[str, ...]]) -> list[str]:
+        """Paths, dotted, that cover none of the columns."""
+        covering = {path[:size] for path in columns for size in range(1, len(path) + 1)}
+        dotted = {".".join(path) for path in covering}
+        missing = [path for path in self._dotted if path not in dotted]
+        return missing + [".".join(path) for path in self._exact if path not in covering]
+
+
+class ColumnEncryptionProperties(_Secret):
+    """How one column, or every column of a group, is encrypted.
+
+    Args:
+        key: 16, 24 or 32 bytes, copied; None for the footer key.
+        key_metadata: stored in the clear beside a column key, for readers to find the key by.
+
+    Raises:
+        CryptoError: a key of another length.
+    """
+
+    __slots__ = ("key", "key_metadata")
+
+    def __init__(self, key: Key | None = None, *, key_metadata: bytes | None = None) -> None:
+        if key is None and key_metadata is not None:
+            raise ValueError("key_metadata belongs to a column key: that of the footer key is footer_key_metadata")
+        self.key = None if key is None else as_key(key)
+        self.key_metadata = key_metadata
+
+    def __repr__(self) -> str:
+        return f"<ColumnEncryptionProperties with {'the footer key' if self.key is None else 'a column key'}>"
+
+
+class FileEncryptionProperties(_Secret):
+    """How a file is encrypted (Encryption.md).
+
+    Args:
+        footer_key: 16, 24 or 32 bytes, copied.
+        column_keys: by column path, a key or ColumnEncryptionProperties. A path is a dotted string or a tuple of names;
+            that of a group covers every column in it, and the longest path that covers a column holds for it.
+        footer_key_metadata: stored in the clear, for readers to find the footer key by.
+        plaintext_footer: leave the footer readable without a key, and sign it; not supported yet.
+        algorithm: ``"AES_GCM_V1"``; ``"AES_GCM_CTR_V1"`` is not supported yet.
+        aad_prefix: bytes that identify the file and that readers can verify (4.4.1).
+        store_aad_prefix: keep the prefix in the file; if not, readers have to supply it.
+        encrypt_unlisted: what becomes of columns that column_keys does not cover. None stands for ``"plaintext"`` if
+            there are column keys, else for ``"footer_key"``, which encrypts the whole file with one key.
+
+    Raises:
+        CryptoError: a key of another length.
+        SchemaError: two spellings of one column path.
+        UnsupportedError: a plaintext footer, or AES_GCM_CTR_V1.
+    """
+
+    __slots__ = (
+        "aad_prefix",
+        "column_keys",
+        "encrypt_unlisted",
+        "footer_key",
+        "footer_key_metadata",
+        "store_aad_prefix",
+    )
+
+    def __init__(
+        self,
+        footer_key: Key,
+        column_keys: Mapping[ColumnPath, Key | ColumnEncryptionProperties] | None = None,
+        *,
+        footer_key_metadata: bytes | None = None,
+        plaintext_footer: bool = False,
+        algorithm: Algorithm = DEFAULT_ALGORITHM,
+        aad_prefix: bytes | None = None,
+        store_aad_prefix: bool = True,
+        encrypt_unlisted: Unlisted | None = None,
+    ) -> None:
+        if plaintext_footer:
+            raise UnsupportedError(f"plaintext_footer=True: writing signed plaintext footers {LATER}")
+        if algorithm == "AES_GCM_CTR_V1":
+            raise UnsupportedError(f"the algorithm AES_GCM_CTR_V1 {LATER}")
+        if algorithm != "AES_GCM_V1":
+            raise ValueError(f'algorithm must be "AES_GCM_V1" or "AES_GCM_CTR_V1", not {algorithm!r}')
+        if encrypt_unlisted not in (None, "plaintext", "footer_key"):
+            raise ValueError(f'encrypt_unlisted must be "plaintext", "footer_key" or None, not {encrypt_unlisted!r}')
+        self.footer_key = as_key(footer_key)
+        self.footer_key_metadata = footer_key_metadata
+        self.column_keys: PathMap[ColumnEncryptionProperties] = PathMap(
+            {path: _as_column_properties(key) for path, key in (column_keys or {}).items()}
+        )
+        self.aad_prefix = checked_prefix(aad_prefix)
+        self.store_aad_prefix = store_aad_prefix
+        self.encrypt_unlisted: Unlisted = encrypt_unlisted or ("plaintext" if column_keys else "footer_key")
+
+    def column(self, path: tuple[str, ...]) -> ColumnEncryptionProperties | None:
+        """How a column is encrypted; None for a plaintext column."""
+        found = self.column_keys.find(path)
+        if found is None and self.encrypt_unlisted == "footer_key":
+            return ColumnEncryptionProperties()
+        return found
+
+    def __repr__(self) -> str:
+        listed = f"{len(self.column_keys)} column paths, others {self.encrypt_unlisted}"
+        return f"<FileEncryptionProperties: footer key, {listed}>"
+
+
+class FileDecryptionProperties(_Secret):
+    """How an encrypted file is read (Encryption.md).
+
+    Args:
+        footer_key: 16, 24 or 32 bytes, copied.
+        column_keys: by column path, as for FileEncryptionProperties; paths that a file does not have are ignored.
+        key_retriever: called with the key metadata in the file where no explicit key is given; returns a key, or None
+            if there is none to be had. What it raises reaches the caller.
+        aad_prefix: must be that of the file. Files that do not store theirs need it.
+        verify_footer_signature: check the signature of plaintext footers.
+        allow_plaintext_files: read files that are not encrypted as well. They are refused by default, because whoever
+            can replace a file could otherwise replace it by one of their own making.
+
+    Raises:
+        CryptoError: a key of another length.
+        SchemaError: two spellings of one column path.
+    """
+
+    __slots__ = (
+        "aad_prefix",
+        "allow_plaintext_files",
+        "column_keys",
+        "footer_key",
+        "key_retriever",
+        "verify_footer_signature",
+    )
+
+    def __init__(
+        self,
+        footer_key: Key | None = None,
+        column_keys: Mapping[ColumnPath, Key] | None = None,
+        *,
+        key_retriever: KeyRetriever | None = None,
+        aad_prefix: bytes | None = None,
+        verify_footer_signature: bool = True,
+        allow_plaintext_files: bool = False,
+    ) -> None:
+        self.footer_key = None if footer_key is None else as_key(footer_key)
+        self.column_keys: PathMap[AesKey] = PathMap({path: as_key(key) for path, key in (column_keys or {}).items()})
+        self.key_retriever = key_retriever
+        self.aad_prefix = checked_prefix(aad_prefix)
+        self.verify_footer_signature = verify_footer_signature
+        self.allow_plaintext_files = allow_plaintext_files
+
+    def __repr__(self) -> str:
+        footer = "no footer key" if self.footer_key is None else "footer key"
+        retriever = "no key retriever" if self.key_retriever is None else "key retriever"
+        return f"<FileDecryptionProperties: {footer}, {len(self.column_keys)} column paths, {retriever}>"
+
+
+def as_key(key: Key) -> AesKey:
+    """An AesKey as it is, or of a copy of the bytes."""
+    return key if isinstance(key, AesKey) else AesKey(key)
+
+
+def _as_column_properties(key: Key | ColumnEncryptionProperties) -> ColumnEncryptionProperties:
+    return key if isinstance(key, ColumnEncryptionProperties) else ColumnEncryptionProperties(key)
+
+
+def checked_prefix(aad_prefix: bytes | None) -> bytes | None:
+    """The AAD prefix, of which an empty one is none."""
+    if aad_prefix is not None and not isinstance(aad_prefix, bytes):
+        raise TypeError(f"aad_prefix must be bytes, not {type(aad_prefix).__name__}")
+    return aad_prefix or None
