@@ -13,7 +13,7 @@ from fastpq.compression import Codec, codec_for_write
 from fastpq.encodings.registry import check_writable
 from fastpq.errors import SchemaError
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
-from fastpq.index.statistics import ORDER_NONE
+from fastpq.index.statistics import Order
 from fastpq.properties import ColumnSwitch, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.types import Type
@@ -105,7 +105,7 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
         dictionary=dictionary and column.physical_type is not Type.BOOLEAN,
         value_encoding=fmt.Encoding.RLE if asked == "RLE" else fmt.Encoding.PLAIN,
         index_encoding=fmt.Encoding.PLAIN_DICTIONARY if asked == "PLAIN_DICTIONARY" else fmt.Encoding.RLE_DICTIONARY,
-        order=order_of(column.type) if statistics else ORDER_NONE,
+        order=order_of(column.type) if statistics else Order.ORDER_NONE,
         statistics=statistics,
         data_page_size=_positive("data_page_size", properties.data_page_size),
         data_page_rows=_positive("data_page_rows", properties.data_page_rows),

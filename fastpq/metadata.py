@@ -305,17 +305,21 @@ def _open_encrypted(footer: memoryview, properties: FileDecryptionProperties | N
     decryptor = open_file_decryptor(
         properties, algorithm=crypto.encryption_algorithm, key_metadata=crypto.key_metadata, encrypted_footer=True
     )
-    return FileMetaData(memoryview(decryptor.open_footer(footer[size:])), decryptor)
+    metadata = FileMetaData(memoryview(decryptor.open_footer(footer[size:])), decryptor)
+    decryptor.confirm_algorithm(metadata.encryption_algorithm)
+    return metadata
 
 
 def _open_plaintext(footer: memoryview, properties: FileDecryptionProperties | None) -> FileMetaData:
-    head, _, _ = fmt.decode_partly(fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS))
+    head, _, size = fmt.decode_partly(fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS))
     decryptor = open_file_decryptor(
         properties,
         algorithm=head.encryption_algorithm,
         key_metadata=head.footer_signing_key_metadata,
         encrypted_footer=False,
     )
+    if head.encryption_algorithm is not None:
+        decryptor.verify_footer(footer[:size], footer[size:])
     return FileMetaData(footer, decryptor)
 
 

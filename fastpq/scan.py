@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from fastpq.format import CompressionCodec
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, ReadPlan
 from fastpq.properties import ReaderProperties
-from fastpq.source import Buffer, Source
+from fastpq.source import Source
 from fastpq.table import VIEW_DTYPE, BinaryViews, Column, Table
 from fastpq.types import ColumnType
 
+Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk as the file has them
 Strings = Literal["views", "offsets", "dictionary"]
 
 # A chunk may say that it holds this many times its stored bytes before its page headers are asked whether it does.
@@ -60,7 +61,7 @@ class Scan:
         self._check_allocation(plan.num_rows, layouts)
         buffers = self._fetch(plan.chunks)
         outputs: list[ColumnOutput] = []
-        work: list[tuple[ChunkPlan, Layout, ColumnOutput, Buffer]] = []
+        work: list[tuple[ChunkPlan, Layout, ColumnOutput, Stored]] = []
         for (column, chunks), layout in zip(plan.columns, layouts, strict=True):
             for chunk in chunks:
                 self._check_plausible(chunk, layout, buffers[id(chunk)])
@@ -99,16 +100,16 @@ class Scan:
                 num_rows=rows,
             )
 
-    def open_chunk(self, chunk: ChunkPlan, layout: Layout, stored: Buffer) -> ChunkReader:
+    def open_chunk(self, chunk: ChunkPlan, layout: Layout, stored: Stored) -> ChunkReader:
         """A ChunkReader that stands before the chunk's first value."""
         pages = self._pages(chunk, layout, stored)
         return ChunkReader(pages, layout, chunk.num_rows)
 
-    def fetch(self, chunk: ChunkPlan) -> Buffer:
+    def fetch(self, chunk: ChunkPlan) -> Stored:
         """The stored bytes of one chunk."""
         return self._fetch([chunk])[id(chunk)]
 
-    def _fetch(self, chunks: list[ChunkPlan]) -> dict[int, Buffer]:
+    def _fetch(self, chunks: list[ChunkPlan]) -> dict[int, Stored]:
         read = self.source.read_ranges(
             [(chunk.start, chunk.length) for chunk in chunks],
             gap=self.properties.coalesce_gap,
@@ -116,7 +117,7 @@ class Scan:
         )
         return {id(chunk): buffer for chunk, buffer in zip(chunks, read, strict=True)}
 
-    def _pages(self, chunk: ChunkPlan, layout: Layout, stored: Buffer) -> PageReader:
+    def _pages(self, chunk: ChunkPlan, layout: Layout, stored: Stored) -> PageReader:
         return PageReader(
             stored,
             self._cipher(chunk),
@@ -131,7 +132,7 @@ class Scan:
         metadata = chunk.metadata
         return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
 
-    def _view(self, chunks: list[ChunkPlan], layout: Layout, buffers: dict[int, Buffer]) -> np.ndarray[Any, Any] | None:
+    def _view(self, chunks: list[ChunkPlan], layout: Layout, buffers: dict[int, Stored]) -> np.ndarray[Any, Any] | None:
         """A column that stands in the file as it would in memory, as a view of the file."""
         if len(chunks) != 1 or chunks[0].metadata.codec != CompressionCodec.UNCOMPRESSED:
             return None
@@ -140,7 +141,7 @@ class Scan:
         except ParquetError as error:
             raise error.at(path=self.source.name, column=chunks[0].column.name, row_group=chunks[0].row_group)
 
-    def _decode(self, chunk: ChunkPlan, layout: Layout, output: ColumnOutput, stored: Buffer) -> int:
+    def _decode(self, chunk: ChunkPlan, layout: Layout, output: ColumnOutput, stored: Stored) -> int:
         try:
             return self.open_chunk(chunk, layout, stored).read(output, chunk.row_offset, chunk.num_rows)
         except ParquetError as error:
@@ -169,7 +170,7 @@ class Scan:
                 path=self.source.name,
             )
 
-    def _check_plausible(self, chunk: ChunkPlan, layout: Layout, stored: Buffer) -> None:
+    def _check_plausible(self, chunk: ChunkPlan, layout: Layout, stored: Stored) -> None:
         """Run-length encoding makes any number of values from a few bytes; a number that the pages do not confirm is
         refused before memory is taken for it."""
         claimed = chunk.num_rows * layout.width

@@ -30,7 +30,9 @@ cdef extern from "numpy/arrayobject.h":
     ctypedef struct npy_static_string:
         size_t size
         const char* buf
-    npy_string_allocator* NpyString_acquire_allocator(PyObject* descr)
+    ctypedef struct PyArray_StringDTypeObject:
+        pass
+    npy_string_allocator* NpyString_acquire_allocator(const PyArray_StringDTypeObject* descr)
     void NpyString_release_allocator(npy_string_allocator* allocator)
     int NpyString_load(npy_string_allocator* allocator, const npy_packed_static_string* packed, npy_static_string* unpacked)
     int NpyString_pack(npy_string_allocator* allocator, npy_packed_static_string* packed, const char* buf, size_t size)
@@ -215,7 +217,7 @@ def string_dtype_from_views(views, buffers, present):
         out = np.empty(slices.count, dtype=np.dtypes.StringDType(na_object=None))
     else:
         out = np.empty(slices.count, dtype=np.dtypes.StringDType())
-    allocator = NpyString_acquire_allocator(<PyObject*>out.dtype)
+    allocator = NpyString_acquire_allocator(<PyArray_StringDTypeObject*><PyObject*>out.dtype)
     try:
         for i in range(slices.count):
             item = <char*>cnp.PyArray_DATA(out) + i * cnp.PyArray_ITEMSIZE(out)
@@ -240,7 +242,7 @@ def offsets_from_string_dtype(cnp.ndarray array):
     cdef npy_string_allocator* allocator
     cdef char* item
     cdef int status
-    allocator = NpyString_acquire_allocator(<PyObject*>array.dtype)
+    allocator = NpyString_acquire_allocator(<PyArray_StringDTypeObject*><PyObject*>array.dtype)
     try:
         for i in range(count):
             item = <char*>cnp.PyArray_DATA(array) + i * cnp.PyArray_ITEMSIZE(array)

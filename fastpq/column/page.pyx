@@ -223,7 +223,7 @@ cdef class PageReader:
         with gil:
             source = PyMemoryView_FromMemory(<char*>plain, plain_size, PyBUF_READ)
             try:
-                check_claimed_size(self.codec, plain_size, size)
+                check_claimed_size(self.codec.number, plain_size, size, source)
                 out = self._retain(size) if retain else scratch_reserve(&self.body, <size_t>size)
                 self.decompress_into(source, PyMemoryView_FromMemory(<char*>out, size, PyBUF_WRITE))
             except (FormatError, LimitError) as error:

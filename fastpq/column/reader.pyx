@@ -344,7 +344,7 @@ cdef class ChunkReader:
         cdef Slice value
         for i in range(count):
             value.size = <size_t>views[i].length
-            value.data = &views[i].prefix[0] if views[i].length <= 12 else buffer + views[i].offset
+            value.data = <const uint8_t*>&views[i].prefix[0] if views[i].length <= 12 else buffer + views[i].offset
             if slices_check_utf8(&value, 1, &where) < 0:
                 with gil:
                     raise FormatError(f"value {self.page_value + i} of the page is not UTF-8", page=self.pages.ordinal)

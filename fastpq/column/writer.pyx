@@ -126,7 +126,7 @@ cdef class ChunkWriter:
 
         The dictionary ends when it is full or when, after the first page, it does not pay.
         """
-        cdef int64_t row = start, rows, present = 0, done = 0, taken = 0, page
+        cdef int64_t row = start, rows = 0, present = 0, done = 0, taken = 0, page
         cdef int64_t limit = self.settings.dictionary_page_size, most_rows = self.settings.data_page_rows
         cdef int64_t plain_size = 0
         cdef const uint8_t* values
