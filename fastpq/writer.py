@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -23,6 +22,7 @@ from fastpq.schema import ParquetSchema
 from fastpq.source import open_sink
 from fastpq.table import Table
 from fastpq.types import ColumnType
+from fastpq.version import VERSION
 
 FORMAT_VERSION = 2
 LARGEST_ROW_GROUP_ORDINAL = 32767
@@ -227,7 +227,7 @@ class ParquetWriter:
                 fmt.KeyValue(key=key, value=value) for key, value in self._properties.key_value_metadata.items()
             ]
             or None,
-            created_by=f"fastpq version {version('fastpq')}",
+            created_by=f"fastpq version {VERSION}",
             column_orders=[fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder()) for _ in self._schema.columns],
             encryption_algorithm=self._encryptor.encryption_algorithm,
         )
