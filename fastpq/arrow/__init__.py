@@ -1,0 +1,13 @@
+"""The Arrow C data interface and C stream interface, in and out, through PyCapsules; no Arrow library is needed.
+
+Each column type is exported in the format that ``ColumnType.arrow_format`` names, and each flat format is imported
+as the type that ``fastpq.arrow.formats`` lists. Where the layouts agree, no value is copied: NumPy arrays stand over a
+producer's memory and keep it alive, and a consumer's arrays stand over NumPy's.
+https://arrow.apache.org/docs/format/CDataInterface.html
+"""
+
+from fastpq.arrow.concat import concat_columns
+from fastpq.arrow.exporting import export_array, export_schema, export_stream
+from fastpq.arrow.importing import import_column, import_table
+
+__all__ = ["concat_columns", "export_array", "export_schema", "export_stream", "import_column", "import_table"]

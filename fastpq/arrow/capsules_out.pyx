@@ -1,0 +1,274 @@
+"""Nodes to capsules: ArrowSchema, ArrowArray and ArrowArrayStream structures for a consumer.
+
+A schema is C memory alone. An array keeps a tuple of the NumPy arrays under its buffers; its release callback takes the GIL,
+drops that tuple and may be called from any thread. A consumer may move a structure or a child out and release it later.
+"""
+
+cimport numpy as cnp
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.errno cimport EIO, ENOMEM
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
+
+from fastpq.arrow.abi cimport ArrowArray, ArrowArrayStream, ArrowSchema
+
+from fastpq.errors import SchemaError
+
+cdef extern from "Python.h":
+    bint Py_IsInitialized() nogil
+
+cnp.import_array()
+
+
+# ---- schema
+
+cdef void release_schema(ArrowSchema* schema) noexcept nogil:
+    cdef int64_t i
+    if schema.children != NULL:
+        for i in range(schema.n_children):
+            drop_schema(schema.children[i])
+    drop_schema(schema.dictionary)
+    free(schema.children)
+    free(<void*> schema.format)
+    free(<void*> schema.name)
+    free(<void*> schema.metadata)
+    schema.release = NULL
+
+
+cdef void drop_schema(ArrowSchema* schema) noexcept nogil:
+    if schema != NULL:
+        if schema.release != NULL:
+            schema.release(schema)
+        free(schema)
+
+
+cdef char* copied(bytes text) except NULL:
+    """``text`` and a terminating zero in C memory."""
+    cdef char* copy = <char*> malloc(len(text) + 1)
+    if copy == NULL:
+        raise MemoryError
+    memcpy(copy, <const char*> text, len(text) + 1)
+    return copy
+
+
+cdef bytes c_string(str text):
+    if "\0" in text:
+        raise SchemaError(f"the name {text!r} holds a zero byte, which Arrow's C data interface cannot carry")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise SchemaError(f"the name {text!r} is not valid Unicode text: {error.reason}") from None
+
+
+cdef bytes packed_metadata(dict pairs):
+    cdef list parts = [length_prefix(len(pairs))]
+    for key, value in pairs.items():
+        parts += [length_prefix(len(key)), key, length_prefix(len(value)), value]
+    return b"".join(parts)
+
+
+cdef bytes length_prefix(int32_t length):
+    return (<char*> &length)[:sizeof(length)]
+
+
+cdef int fill_schema(ArrowSchema* schema, object node) except -1:
+    """Write ``node`` into ``schema``; where it raises, ``schema`` is released."""
+    cdef int64_t i
+    memset(schema, 0, sizeof(ArrowSchema))
+    schema.release = release_schema
+    try:
+        schema.flags = node.flags
+        schema.format = copied(node.format.encode())
+        schema.name = copied(c_string(node.name))
+        if node.metadata:
+            schema.metadata = copied(packed_metadata(node.metadata))
+        if node.children:
+            schema.children = <ArrowSchema**> zeroed(len(node.children) * sizeof(ArrowSchema*))
+            schema.n_children = len(node.children)
+            for i in range(schema.n_children):
+                schema.children[i] = <ArrowSchema*> zeroed(sizeof(ArrowSchema))
+                fill_schema(schema.children[i], node.children[i])
+        if node.dictionary is not None:
+            schema.dictionary = <ArrowSchema*> zeroed(sizeof(ArrowSchema))
+            fill_schema(schema.dictionary, node.dictionary)
+    except BaseException:
+        release_schema(schema)
+        raise
+    return 0
+
+
+cdef void* zeroed(size_t size) except NULL:
+    cdef void* memory = calloc(1, size)
+    if memory == NULL:
+        raise MemoryError
+    return memory
+
+
+# ---- array
+
+cdef void release_array(ArrowArray* array) noexcept nogil:
+    cdef int64_t i
+    if array.children != NULL:
+        for i in range(array.n_children):
+            drop_array(array.children[i])
+    drop_array(array.dictionary)
+    free(array.children)
+    free(array.buffers)
+    # after the interpreter is gone there is nobody left to give the memory back to
+    if array.private_data != NULL and Py_IsInitialized():
+        with gil:
+            Py_DECREF(<object> <PyObject*> array.private_data)
+    array.private_data = NULL
+    array.release = NULL
+
+
+cdef void drop_array(ArrowArray* array) noexcept nogil:
+    if array != NULL:
+        if array.release != NULL:
+            array.release(array)
+        free(array)
+
+
+cdef int fill_array(ArrowArray* array, object node) except -1:
+    """Write ``node`` into ``array``; where it raises, ``array`` is released."""
+    cdef int64_t i
+    cdef tuple buffers = node.buffers
+    memset(array, 0, sizeof(ArrowArray))
+    array.release = release_array
+    try:
+        array.length = node.length
+        array.null_count = node.null_count
+        if buffers:
+            array.buffers = <const void**> zeroed(len(buffers) * sizeof(void*))
+            array.n_buffers = len(buffers)
+            for i in range(array.n_buffers):
+                if buffers[i] is not None:
+                    array.buffers[i] = cnp.PyArray_DATA(buffers[i])
+            Py_INCREF(buffers)
+            array.private_data = <void*> <PyObject*> buffers
+        if node.children:
+            array.children = <ArrowArray**> zeroed(len(node.children) * sizeof(ArrowArray*))
+            array.n_children = len(node.children)
+            for i in range(array.n_children):
+                array.children[i] = <ArrowArray*> zeroed(sizeof(ArrowArray))
+                fill_array(array.children[i], node.children[i])
+        if node.dictionary is not None:
+            array.dictionary = <ArrowArray*> zeroed(sizeof(ArrowArray))
+            fill_array(array.dictionary, node.dictionary)
+    except BaseException:
+        release_array(array)
+        raise
+    return 0
+
+
+# ---- stream
+
+cdef class StreamState:
+    """What an exported stream still has to give."""
+
+    cdef object schema
+    cdef list batches
+    cdef bytes error
+
+    cdef int failed(self, object error) noexcept:
+        self.error = str(error).encode(errors="replace")
+        return ENOMEM if isinstance(error, MemoryError) else EIO
+
+
+cdef int stream_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept with gil:
+    cdef StreamState state = <StreamState> stream.private_data
+    try:
+        fill_schema(out, state.schema)
+    except Exception as error:  # no exception may pass through the consumer's frames
+        return state.failed(error)
+    return 0
+
+
+cdef int stream_next(ArrowArrayStream* stream, ArrowArray* out) noexcept with gil:
+    cdef StreamState state = <StreamState> stream.private_data
+    if not state.batches:
+        memset(out, 0, sizeof(ArrowArray))  # a released array ends the stream
+        return 0
+    try:
+        fill_array(out, state.batches[0])
+    except Exception as error:  # no exception may pass through the consumer's frames
+        return state.failed(error)
+    del state.batches[0]
+    return 0
+
+
+cdef const char* stream_error(ArrowArrayStream* stream) noexcept with gil:
+    cdef StreamState state = <StreamState> stream.private_data
+    if state.error is None:
+        return NULL
+    return state.error
+
+
+cdef void release_stream(ArrowArrayStream* stream) noexcept nogil:
+    if stream.private_data != NULL and Py_IsInitialized():
+        with gil:
+            Py_DECREF(<object> <PyObject*> stream.private_data)
+    stream.private_data = NULL
+    stream.release = NULL
+
+
+# ---- capsules
+
+cdef void schema_destructor(object capsule) noexcept:
+    drop_schema(<ArrowSchema*> PyCapsule_GetPointer(capsule, "arrow_schema"))
+
+
+cdef void array_destructor(object capsule) noexcept:
+    drop_array(<ArrowArray*> PyCapsule_GetPointer(capsule, "arrow_array"))
+
+
+cdef void stream_destructor(object capsule) noexcept:
+    cdef ArrowArrayStream* stream = <ArrowArrayStream*> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    if stream.release != NULL:
+        stream.release(stream)
+    free(stream)
+
+
+def schema_capsule(node):
+    """The capsule "arrow_schema" of a SchemaNode."""
+    cdef ArrowSchema* schema = <ArrowSchema*> zeroed(sizeof(ArrowSchema))
+    try:
+        fill_schema(schema, node)
+        return PyCapsule_New(schema, "arrow_schema", schema_destructor)
+    except BaseException:
+        drop_schema(schema)
+        raise
+
+
+def array_capsule(node):
+    """The capsule "arrow_array" of an ArrayNode; the arrays under its buffers live as long as the consumer needs them."""
+    cdef ArrowArray* array = <ArrowArray*> zeroed(sizeof(ArrowArray))
+    try:
+        fill_array(array, node)
+        return PyCapsule_New(array, "arrow_array", array_destructor)
+    except BaseException:
+        drop_array(array)
+        raise
+
+
+def stream_capsule(schema, batches):
+    """The capsule "arrow_array_stream" that gives ``schema`` and then each of the ``batches`` once."""
+    cdef StreamState state = StreamState()
+    cdef ArrowArrayStream* stream = <ArrowArrayStream*> zeroed(sizeof(ArrowArrayStream))
+    state.schema = schema
+    state.batches = list(batches)
+    stream.get_schema = stream_schema
+    stream.get_next = stream_next
+    stream.get_last_error = stream_error
+    stream.release = release_stream
+    Py_INCREF(state)
+    stream.private_data = <void*> <PyObject*> state
+    try:
+        return PyCapsule_New(stream, "arrow_array_stream", stream_destructor)
+    except BaseException:
+        release_stream(stream)
+        free(stream)
+        raise

@@ -1,0 +1,200 @@
+"""Columns and tables as Arrow schemas, arrays and streams for a consumer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.arrow.capsules_in import take_schema
+from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
+from fastpq.arrow.convert import widen_decimals
+from fastpq.arrow.formats import extension_metadata
+from fastpq.arrow.nodes import NULLABLE, ArrayNode, SchemaNode
+from fastpq.errors import ParquetError, SchemaError
+from fastpq.table import BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
+from fastpq.types import Decimal, Type, Unknown
+
+_INT32_MAX = 2**31 - 1
+
+
+def export_schema(data: Table | Column) -> Any:
+    """The schema of a table (a struct) or of a column.
+
+    Returns:
+        A PyCapsule "arrow_schema".
+    """
+    if isinstance(data, Table):
+        return schema_capsule(_table_schema(_columns(data, None)))
+    return schema_capsule(_schema_node("", _chosen_layout(data, None)))
+
+
+def export_array(column: Column, requested_schema: Any = None) -> tuple[Any, Any]:
+    """A column as an Arrow array.
+
+    Args:
+        column: values that stay shared with the consumer where the layouts agree: all but booleans, which become bits,
+            and decimals of 4 or 8 bytes, which become decimal128.
+        requested_schema: a PyCapsule "arrow_schema" or None; what it says about offsets, views and dictionaries is
+            heeded, anything else is left to the consumer to cast, as the PyCapsule interface has it.
+
+    Returns:
+        PyCapsules "arrow_schema" and "arrow_array".
+
+    Raises:
+        SchemaError: the column is not what its type says, or the capsule was consumed already.
+    """
+    request = None if requested_schema is None else take_schema(requested_schema)
+    chosen = _chosen_layout(column, request)
+    return schema_capsule(_schema_node("", chosen)), array_capsule(_array_node(chosen))
+
+
+def export_stream(table: Table, requested_schema: Any = None) -> Any:
+    """A table as an Arrow stream of one struct array; arguments and errors as in export_array.
+
+    Returns:
+        A PyCapsule "arrow_array_stream".
+
+    Raises:
+        SchemaError: also, ``requested_schema`` is no struct of as many fields as the table has columns.
+    """
+    request = None if requested_schema is None else take_schema(requested_schema)
+    columns = _columns(table, request)
+    batch = ArrayNode(table.num_rows, 0, (None,), tuple(_named(_array_node, name, column) for name, column in columns))
+    for (name, _), child in zip(columns, batch.children, strict=True):
+        if child.length != batch.length:
+            raise SchemaError(f"a column of {child.length} values in a table of {batch.length} rows", column=name)
+    return stream_capsule(_table_schema(columns), [batch])
+
+
+def _columns(table: Table, request: SchemaNode | None) -> list[tuple[str, Column]]:
+    """Names and columns in the layouts to be exported."""
+    fields: list[SchemaNode | None] = [None] * len(table.names)
+    if request is not None:
+        if request.format != "+s" or len(request.children) != len(fields):
+            raise SchemaError(
+                f"the requested Arrow schema (format {request.format!r}, {len(request.children)} fields) "
+                f"is not that of a table of {len(fields)} columns"
+            )
+        fields = list(request.children)
+    return [(name, _chosen_layout(table[name], field)) for name, field in zip(table.names, fields, strict=True)]
+
+
+def _table_schema(columns: list[tuple[str, Column]]) -> SchemaNode:
+    return SchemaNode("+s", flags=0, children=tuple(_schema_node(name, column) for name, column in columns))
+
+
+def _named(export: Any, name: str, column: Column) -> Any:
+    try:
+        return export(column)
+    except ParquetError as error:
+        raise error.at(column=name) from None
+
+
+# ---- layouts
+
+
+def _chosen_layout(column: Column, request: SchemaNode | None) -> Column:
+    """``column`` in the binary layout that is asked for, or in its own."""
+    if column.type.arrow_format in ("vu", "vz") and request is not None:
+        if request.dictionary is not None:
+            column = column if isinstance(column.values, DictionaryValues) else column.as_dictionary()
+        elif request.format in ("vu", "vz"):
+            column = column if isinstance(column.values, BinaryViews) else column.as_views()
+        elif request.format in ("u", "z", "U", "Z"):
+            column = _with_offsets(column, wide=request.format in "UZ")
+    if isinstance(column.values, DictionaryValues):
+        # consumers take dictionaries of offsets everywhere, those of views hardly anywhere, and a dictionary is small
+        dictionary = column.values.dictionary
+        if not isinstance(dictionary.values, BinaryOffsets):
+            values = DictionaryValues(column.values.codes, dictionary.as_offsets())
+            return Column(column.type, values, column.validity, column.null_count, column.nullable)
+    return column
+
+
+def _with_offsets(column: Column, *, wide: bool) -> Column:
+    """``column`` with int64 offsets, or with int32 ones where its data allows."""
+    if not isinstance(column.values, BinaryOffsets):
+        column = column.as_offsets(wide=True) if wide else column.as_offsets()
+    values = column.values
+    assert isinstance(values, BinaryOffsets)
+    if not wide and int(values.offsets[-1]) > _INT32_MAX:
+        return column
+    offsets = values.offsets.astype(np.int64 if wide else np.int32, copy=False)
+    return Column(column.type, BinaryOffsets(offsets, values.data), column.validity, column.null_count, column.nullable)
+
+
+# ---- schema
+
+
+def _schema_node(name: str, column: Column) -> SchemaNode:
+    flags = NULLABLE if column.nullable or column.null_count else 0
+    text = _format(column)
+    if isinstance(column.values, DictionaryValues):
+        return SchemaNode("i", name, flags, dictionary=SchemaNode(_format(column.values.dictionary)))
+    return SchemaNode(text, name, flags, extension_metadata(column.type))
+
+
+def _format(column: Column) -> str:
+    text = column.type.arrow_format
+    if isinstance(column.values, BinaryOffsets) and text in ("vu", "vz"):
+        kind = text[-1]
+        return kind.upper() if column.values.offsets.dtype == np.int64 else kind
+    return text
+
+
+# ---- arrays
+
+
+def _array_node(column: Column) -> ArrayNode:
+    length = len(column)
+    values = column.values
+    if isinstance(column.type.logical, Unknown):
+        return ArrayNode(length, length)
+    validity = _validity(column, length)
+    if isinstance(values, DictionaryValues):
+        codes = _buffer(values.codes, np.dtype(np.int32))
+        return ArrayNode(length, column.null_count, (validity, codes), dictionary=_array_node(values.dictionary))
+    if isinstance(values, BinaryOffsets):
+        offsets = _buffer(values.offsets, np.dtype(np.int64 if values.offsets.dtype == np.int64 else np.int32))
+        if int(offsets[-1]) > values.data.nbytes:
+            raise SchemaError(f"offsets end at {offsets[-1]} in {values.data.nbytes} bytes of data")
+        return ArrayNode(length, column.null_count, (validity, offsets, _buffer(values.data, np.dtype(np.uint8))))
+    if isinstance(values, BinaryViews):
+        return ArrayNode(length, column.null_count, (validity, *_view_buffers(values)))
+    return ArrayNode(length, column.null_count, (validity, _fixed_values(column, values)))
+
+
+def _validity(column: Column, length: int) -> NDArray[np.uint8] | None:
+    if column.null_count == 0:
+        return None
+    if column.validity is None or column.validity.nbytes < (length + 7) // 8:
+        raise SchemaError(f"{column.null_count} nulls among {length} values, and no validity bitmap of that length")
+    return _buffer(column.validity, np.dtype(np.uint8))
+
+
+def _view_buffers(values: BinaryViews) -> list[NDArray[Any]]:
+    buffers = [_buffer(buffer, np.dtype(np.uint8)) for buffer in values.buffers]
+    sizes = np.array([buffer.nbytes for buffer in buffers], dtype=np.int64)
+    return [_buffer(values.views, np.dtype("V16"), alignment=8), *buffers, sizes]
+
+
+def _fixed_values(column: Column, values: NDArray[Any]) -> NDArray[Any]:
+    dtype = column.type.dtype
+    assert dtype is not None
+    if isinstance(column.type.logical, Decimal):
+        if column.type.physical in (Type.INT32, Type.INT64):
+            return widen_decimals(_buffer(values, dtype))
+        return _buffer(values, dtype, alignment=16)
+    if dtype == np.bool_:
+        return np.packbits(_buffer(values, dtype), bitorder="little")
+    return _buffer(values, dtype)
+
+
+def _buffer(array: NDArray[Any], dtype: np.dtype[Any], alignment: int | None = None) -> NDArray[Any]:
+    """``array``, or a copy where its memory is not contiguous or not aligned as consumers expect it."""
+    if array.dtype != dtype:
+        raise SchemaError(f"a column holds {array.dtype} where its type asks for {dtype}")
+    array = np.ascontiguousarray(array)
+    return array.copy() if array.ctypes.data % (alignment or dtype.alignment) else array

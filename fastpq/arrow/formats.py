@@ -1,0 +1,226 @@
+"""Arrow's format strings and extension types, and the column types they are read as.
+
+| Arrow format             | column type                                        | what is done to the values    |
+| ------------------------ | -------------------------------------------------- | ----------------------------- |
+| n                        | INT32 UNKNOWN                                      | all null                      |
+| b                        | BOOLEAN                                            | bits to bytes                 |
+| c, s                     | INT32 INTEGER(8 or 16, signed)                     |                               |
+| C, S, I                  | INT32 INTEGER(8, 16 or 32, unsigned)               |                               |
+| i, l, L                  | INT32, INT64, INT64 INTEGER(64, unsigned)          |                               |
+| e, f, g                  | FIXED_LEN_BYTE_ARRAY(2) FLOAT16, FLOAT, DOUBLE     |                               |
+| u, U, vu                 | BYTE_ARRAY STRING (JSON for arrow.json)            |                               |
+| z, Z, vz                 | BYTE_ARRAY                                         |                               |
+| w:n                      | FIXED_LEN_BYTE_ARRAY(n) (UUID for arrow.uuid)      |                               |
+| d:p,s,32; d:p,s,64       | INT32; INT64 DECIMAL(p, s)                         |                               |
+| d:p,s; d:p,s,256         | FIXED_LEN_BYTE_ARRAY(fewest bytes) DECIMAL(p, s)   | 256: 16 bytes where p <= 38   |
+| tdD, tdm                 | INT32 DATE                                         | tdm: milliseconds to days     |
+| ttm, ttu, ttn, tts       | INT32 or INT64 TIME(ms, us, ns; not UTC)           | tts: seconds to milliseconds  |
+| tsm:, tsu:, tsn:, tss:   | INT64 TIMESTAMP(ms, us, ns; UTC with any timezone) | tss: seconds to milliseconds  |
+| a dictionary of these    | the type of its values                             | decoded, save u to vz         |
+
+The name of a timezone is not kept: a Parquet timestamp knows only whether it is an instant (UTC) or a local time, and
+Arrow counts ticks since 1970-01-01 00:00 UTC for every timezone, so that no value changes. Extension types other than
+these two are read by their storage. A field that is not nullable becomes a column that is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from fastpq.arrow import convert
+from fastpq.arrow.nodes import SchemaNode
+from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.types import (
+    ColumnType,
+    Date,
+    Decimal,
+    Float16,
+    Integer,
+    Json,
+    String,
+    Time,
+    Timestamp,
+    TimeUnitName,
+    Type,
+    Unknown,
+    Uuid,
+)
+
+EXTENSION_NAME = b"ARROW:extension:name"
+EXTENSION_METADATA = b"ARROW:extension:metadata"
+
+
+class Layout(Enum):
+    """The buffers of an Arrow array after its validity bitmap."""
+
+    NONE = "none"
+    BITS = "bits"
+    FIXED = "values"
+    OFFSETS = "offsets, data"
+    VIEWS = "views, data buffers, their sizes"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowType:
+    """How arrays of one format are read.
+
+    Attributes:
+        type: the column type.
+        layout: the buffers.
+        dtype: of the values in the buffer, or of the offsets.
+        convert: from the values in the buffer to those of a Column, where they differ.
+    """
+
+    type: ColumnType
+    layout: Layout
+    dtype: np.dtype[Any]
+    convert: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None = None
+
+
+def _fixed(dtype: str, physical: Type, logical: Any = None, length: int | None = None) -> ArrowType:
+    return ArrowType(ColumnType(physical, length, logical), Layout.FIXED, np.dtype(dtype))
+
+
+def _binary(layout: Layout, dtype: str, *, text: bool) -> ArrowType:
+    return ArrowType(ColumnType(Type.BYTE_ARRAY, logical=String() if text else None), layout, np.dtype(dtype))
+
+
+_PLAIN = {
+    "n": ArrowType(ColumnType(Type.INT32, logical=Unknown()), Layout.NONE, np.dtype(np.int32)),
+    "b": ArrowType(ColumnType(Type.BOOLEAN), Layout.BITS, np.dtype(np.bool_)),
+    "c": _fixed("i1", Type.INT32, Integer(8, signed=True)),
+    "C": _fixed("u1", Type.INT32, Integer(8, signed=False)),
+    "s": _fixed("i2", Type.INT32, Integer(16, signed=True)),
+    "S": _fixed("u2", Type.INT32, Integer(16, signed=False)),
+    "i": _fixed("i4", Type.INT32),
+    "I": _fixed("u4", Type.INT32, Integer(32, signed=False)),
+    "l": _fixed("i8", Type.INT64),
+    "L": _fixed("u8", Type.INT64, Integer(64, signed=False)),
+    "e": _fixed("f2", Type.FIXED_LEN_BYTE_ARRAY, Float16(), 2),
+    "f": _fixed("f4", Type.FLOAT),
+    "g": _fixed("f8", Type.DOUBLE),
+    "u": _binary(Layout.OFFSETS, "i4", text=True),
+    "U": _binary(Layout.OFFSETS, "i8", text=True),
+    "vu": _binary(Layout.VIEWS, "V16", text=True),
+    "z": _binary(Layout.OFFSETS, "i4", text=False),
+    "Z": _binary(Layout.OFFSETS, "i8", text=False),
+    "vz": _binary(Layout.VIEWS, "V16", text=False),
+    "tdD": _fixed("i4", Type.INT32, Date()),
+    "tdm": replace(_fixed("i8", Type.INT32, Date()), convert=convert.milliseconds_to_days),
+    "tts": replace(_fixed("i4", Type.INT32, Time("ms")), convert=convert.seconds_to_milliseconds),
+    "ttm": _fixed("i4", Type.INT32, Time("ms")),
+    "ttu": _fixed("i8", Type.INT64, Time("us")),
+    "ttn": _fixed("i8", Type.INT64, Time("ns")),
+}
+
+_TIMESTAMPS: dict[str, TimeUnitName] = {"tss:": "ms", "tsm:": "ms", "tsu:": "us", "tsn:": "ns"}
+
+_REFUSED = {
+    "+l": "list",
+    "+L": "large list",
+    "+vl": "list view",
+    "+vL": "large list view",
+    "+w": "fixed-size list",
+    "+s": "struct",
+    "+m": "map",
+    "+u": "union",
+    "+r": "run-end encoded",
+    "tD": "duration",
+    "ti": "interval",
+}
+
+
+def arrow_type(node: SchemaNode) -> ArrowType:
+    """How the arrays of a field are read; for a dictionary-encoded one, how its dictionary is.
+
+    Raises:
+        UnsupportedError: the format is nested, or no Parquet type holds it without loss.
+        SchemaError: the format string breaks its syntax.
+    """
+    values = node if node.dictionary is None else node.dictionary
+    found = _parse(values.format)
+    extension = (node.metadata or {}).get(EXTENSION_NAME) or (values.metadata or {}).get(EXTENSION_NAME)
+    if extension == b"arrow.uuid" and values.format == "w:16":
+        found = replace(found, type=replace(found.type, logical=Uuid()))
+    elif extension == b"arrow.json" and isinstance(found.type.logical, String):
+        found = replace(found, type=replace(found.type, logical=Json()))
+    return found
+
+
+def extension_metadata(column_type: ColumnType) -> dict[bytes, bytes] | None:
+    """The metadata that marks a field as the canonical extension type of a column type, or None."""
+    if isinstance(column_type.logical, Uuid):
+        return {EXTENSION_NAME: b"arrow.uuid", EXTENSION_METADATA: b""}
+    if isinstance(column_type.logical, Json):
+        return {EXTENSION_NAME: b"arrow.json", EXTENSION_METADATA: b""}
+    return None
+
+
+def index_dtype(node: SchemaNode) -> np.dtype[Any]:
+    """The dtype of the indices of a dictionary-encoded field."""
+    found = _PLAIN.get(node.format)
+    if found is None or found.layout is not Layout.FIXED or node.format not in "cCsSiIlL":
+        raise SchemaError(f"the Arrow format {node.format!r} is not of dictionary indices")
+    return found.dtype
+
+
+def _parse(text: str) -> ArrowType:
+    plain = _PLAIN.get(text)
+    if plain is not None:
+        return plain
+    if text.startswith("w:"):
+        return _fixed_size_binary(text)
+    if text.startswith("d:"):
+        return _decimal(text)
+    if text[:4] in _TIMESTAMPS:
+        logical = Timestamp(_TIMESTAMPS[text[:4]], utc=len(text) > 4)
+        found = _fixed("i8", Type.INT64, logical)
+        return replace(found, convert=convert.seconds_to_milliseconds) if text[:3] == "tss" else found
+    for prefix, name in _REFUSED.items():
+        if text == prefix or (text.startswith(prefix) and prefix in ("+w", "+u", "tD", "ti")):
+            raise UnsupportedError(f"the Arrow type {name} (format {text!r}) is not supported")
+    raise UnsupportedError(f"the Arrow format {text!r} is not known")
+
+
+def _numbers(text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.partition(":")[2].split(",")]
+    except ValueError:
+        raise SchemaError(f"the Arrow format {text!r} breaks its syntax") from None
+
+
+def _fixed_size_binary(text: str) -> ArrowType:
+    width = _numbers(text)
+    if len(width) != 1 or not 0 <= width[0] < 2**31:
+        raise SchemaError(f"the Arrow format {text!r} breaks its syntax")
+    if width[0] == 0:
+        raise UnsupportedError("fixed-size binary of 0 bytes (Arrow format 'w:0') is not supported")
+    return _fixed(f"V{width[0]}", Type.FIXED_LEN_BYTE_ARRAY, length=width[0])
+
+
+_MAX_PRECISION = {32: 9, 64: 18, 128: 38, 256: 76}
+
+
+def _decimal(text: str) -> ArrowType:
+    precision, scale, bits = (*_numbers(text), 128)[:3] if text.count(",") in (1, 2) else (0, 0, 0)
+    if not 1 <= precision <= _MAX_PRECISION.get(bits, 0):
+        raise SchemaError(f"the Arrow format {text!r} is not of a decimal")
+    if not 0 <= scale <= precision:
+        raise UnsupportedError(f"Parquet's DECIMAL({precision}, {scale}) needs a scale from 0 to its precision")
+    logical = Decimal(precision, scale)
+    if bits <= 64:
+        width = cast(Literal[32, 64], bits)
+        return _fixed(f"i{width // 8}", Type.INT32 if width == 32 else Type.INT64, logical)
+    found = _fixed(f"V{bits // 8}", Type.FIXED_LEN_BYTE_ARRAY, logical, decimal_length(precision))
+    return replace(found, convert=convert.narrow_decimals) if bits == 256 and precision <= 38 else found
+
+
+def decimal_length(precision: int) -> int:
+    """The least number of bytes whose two's complement integers hold every value of ``precision`` digits."""
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 8) // 8

@@ -1,0 +1,303 @@
+"""The loops of the Arrow interface over bitmaps, offsets, views and decimals.
+
+Each loop is a ``cdef`` function over pointers; the ``def`` beside it checks sizes and calls it without the GIL.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy, memset
+
+cdef extern from *:
+    int popcount "__builtin_popcountll"(unsigned long long) noexcept nogil
+
+cdef enum:
+    VIEW_SIZE = 16
+    INLINE_SIZE = 12
+
+ctypedef fused offset_t:
+    int32_t
+    int64_t
+
+
+cdef int require(bint holds, str what) except -1:
+    if not holds:
+        raise ValueError(what)
+    return 0
+
+
+# ---- bitmaps
+
+cdef inline bint bit(const uint8_t* bits, size_t index) noexcept nogil:
+    return (bits[index >> 3] >> (index & 7)) & 1
+
+
+cdef void copy_bits_loop(const uint8_t* source, size_t offset, size_t length,
+                         uint8_t* target, size_t target_offset) noexcept nogil:
+    """Or ``length`` bits of ``source`` from bit ``offset`` on into ``target`` (zero there) from bit ``target_offset`` on."""
+    cdef size_t i, whole
+    cdef unsigned int shift
+    while length > 0 and target_offset & 7:
+        target[target_offset >> 3] |= <uint8_t> (bit(source, offset) << (target_offset & 7))
+        offset += 1
+        target_offset += 1
+        length -= 1
+    source += offset >> 3
+    target += target_offset >> 3
+    shift = offset & 7
+    whole = length >> 3
+    if shift == 0:
+        memcpy(target, source, whole)
+    else:  # eight bits from bit ``shift`` on always end in the next byte
+        for i in range(whole):
+            target[i] = <uint8_t> ((source[i] >> shift) | (source[i + 1] << (8 - shift)))
+    for i in range(whole * 8, length):
+        target[i >> 3] |= <uint8_t> (bit(source, shift + i) << (i & 7))
+
+
+def copy_bits(const uint8_t[::1] source, size_t offset, size_t length, uint8_t[::1] target, size_t target_offset):
+    """Copy a run of bits, LSB first.
+
+    Args:
+        source: bitmap.
+        offset: first bit to copy.
+        length: number of bits.
+        target: bitmap whose bits from ``target_offset`` on are zero.
+        target_offset: where the first bit goes.
+    """
+    require(length <= source.shape[0] * 8 and offset <= source.shape[0] * 8 - length, "bits outside the source")
+    require(length <= target.shape[0] * 8 and target_offset <= target.shape[0] * 8 - length, "bits outside the target")
+    if length > 0:
+        with nogil:
+            copy_bits_loop(&source[0], offset, length, &target[0], target_offset)
+
+
+cdef void set_bits_loop(uint8_t* target, size_t offset, size_t length) noexcept nogil:
+    while length > 0 and offset & 7:
+        target[offset >> 3] |= <uint8_t> (1 << (offset & 7))
+        offset += 1
+        length -= 1
+    memset(target + (offset >> 3), 0xFF, length >> 3)
+    if length & 7:
+        target[(offset + length) >> 3] |= <uint8_t> ((1 << (length & 7)) - 1)
+
+
+def set_bits(uint8_t[::1] target, size_t offset, size_t length):
+    """Set ``length`` bits of ``target`` from bit ``offset`` on."""
+    require(length <= target.shape[0] * 8 and offset <= target.shape[0] * 8 - length, "bits outside the target")
+    if length > 0:
+        with nogil:
+            set_bits_loop(&target[0], offset, length)
+
+
+cdef size_t count_bits_loop(const uint8_t* bits, size_t length) noexcept nogil:
+    cdef size_t i, total = 0
+    cdef uint64_t word
+    for i in range(length >> 6):
+        memcpy(&word, bits + i * 8, 8)
+        total += popcount(word)
+    for i in range(length & ~<size_t> 63, length):
+        total += bit(bits, i)
+    return total
+
+
+def count_bits(const uint8_t[::1] bits, size_t length):
+    """Number of set bits among the first ``length`` of a bitmap."""
+    cdef size_t total
+    require(length <= bits.shape[0] * 8, "bits outside the bitmap")
+    if length == 0:
+        return 0
+    with nogil:
+        total = count_bits_loop(&bits[0], length)
+    return total
+
+
+# ---- values under nulls
+
+cdef int64_t dirty_loop(const uint8_t* values, size_t width, const uint8_t* validity, size_t length) noexcept nogil:
+    cdef size_t i, k
+    cdef uint8_t seen
+    for i in range(length):
+        if i & 7 == 0 and validity[i >> 3] == 0xFF:
+            continue
+        if not bit(validity, i):
+            seen = 0
+            for k in range(width):
+                seen |= values[i * width + k]
+            if seen:
+                return <int64_t> i
+    return -1
+
+
+def dirty_null(const uint8_t[::1] values, size_t width, const uint8_t[::1] validity, size_t length):
+    """The first null whose value is not all zero bytes, or -1.
+
+    Args:
+        values: ``length`` values of ``width`` bytes each.
+        width: bytes of a value, at least 1.
+        validity: bitmap of ``length`` bits.
+        length: number of values.
+    """
+    cdef int64_t index
+    require(width > 0 and length <= values.shape[0] // width, "values outside the buffer")
+    require(length <= validity.shape[0] * 8, "bits outside the bitmap")
+    if length == 0:
+        return -1
+    with nogil:
+        index = dirty_loop(&values[0], width, &validity[0], length)
+    return index
+
+
+cdef void clear_loop(uint8_t* values, size_t width, const uint8_t* validity, size_t length) noexcept nogil:
+    cdef size_t i
+    for i in range(length):
+        if not bit(validity, i):
+            memset(values + i * width, 0, width)
+
+
+def clear_nulls(uint8_t[::1] values, size_t width, const uint8_t[::1] validity, size_t length):
+    """Zero the value of every null; arguments as in dirty_null."""
+    require(width > 0 and length <= values.shape[0] // width, "values outside the buffer")
+    require(length <= validity.shape[0] * 8, "bits outside the bitmap")
+    if length > 0:
+        with nogil:
+            clear_loop(&values[0], width, &validity[0], length)
+
+
+# ---- offsets
+
+cdef int64_t bad_offset_loop(const offset_t* offsets, size_t length) noexcept nogil:
+    cdef size_t i
+    cdef bint decreasing = offsets[0] < 0
+    for i in range(length):  # no exit, so that the compiler vectorises it
+        decreasing |= offsets[i + 1] < offsets[i]
+    if not decreasing:
+        return -1
+    if offsets[0] < 0:
+        return 0
+    for i in range(length):
+        if offsets[i + 1] < offsets[i]:
+            return <int64_t> i + 1
+    return -1
+
+
+def bad_offset(const offset_t[::1] offsets):
+    """The position of the first offset that is negative or smaller than the one before it, or -1."""
+    cdef int64_t index
+    require(offsets.shape[0] > 0, "no offsets")
+    with nogil:
+        index = bad_offset_loop(&offsets[0], offsets.shape[0] - 1)
+    return index
+
+
+# ---- views
+
+cdef bint good_view(const uint8_t* view, const int64_t* sizes, size_t buffers) noexcept nogil:
+    """Whether a view lies in its buffer, or is inline and padded with zeros."""
+    cdef int32_t length, buffer, offset
+    cdef int i
+    memcpy(&length, view, 4)
+    if length < 0:
+        return False
+    if length <= INLINE_SIZE:
+        for i in range(4 + length, VIEW_SIZE):
+            if view[i] != 0:
+                return False
+        return True
+    memcpy(&buffer, view + 8, 4)
+    memcpy(&offset, view + 12, 4)
+    return (buffer >= 0 and <size_t> buffer < buffers and offset >= 0 and length <= sizes[buffer]
+            and offset <= sizes[buffer] - length)
+
+
+cdef int64_t bad_view_loop(const uint8_t* views, size_t length, const uint8_t* validity, const int64_t* sizes,
+                           size_t buffers) noexcept nogil:
+    cdef size_t i
+    for i in range(length):
+        if (validity == NULL or bit(validity, i)) and not good_view(views + i * VIEW_SIZE, sizes, buffers):
+            return <int64_t> i
+    return -1
+
+
+def bad_view(const uint8_t[::1] views, const uint8_t[::1] validity, const int64_t[::1] sizes):
+    """The first view that points outside its buffer or is inline without zero padding, or -1.
+
+    Args:
+        views: string views, 16 bytes each.
+        validity: bitmap, or None; what stands under a null is not looked at.
+        sizes: the size of each buffer in bytes.
+    """
+    cdef int64_t index
+    cdef size_t length = views.shape[0] // VIEW_SIZE
+    cdef const uint8_t* bits = NULL
+    cdef const int64_t* known = NULL
+    if validity is not None:
+        require(length <= validity.shape[0] * 8, "bits outside the bitmap")
+        bits = &validity[0] if validity.shape[0] > 0 else NULL
+    if sizes.shape[0] > 0:
+        known = &sizes[0]
+    if length == 0:
+        return -1
+    with nogil:
+        index = bad_view_loop(&views[0], length, bits, known, sizes.shape[0])
+    return index
+
+
+cdef void shift_views_loop(uint8_t* views, size_t length, int32_t base) noexcept nogil:
+    cdef size_t i
+    cdef int32_t size, buffer
+    for i in range(length):
+        memcpy(&size, views + i * VIEW_SIZE, 4)
+        if size > INLINE_SIZE:
+            memcpy(&buffer, views + i * VIEW_SIZE + 8, 4)
+            buffer += base
+            memcpy(views + i * VIEW_SIZE + 8, &buffer, 4)
+
+
+def shift_views(uint8_t[::1] views, int32_t base):
+    """Add ``base`` to the buffer number of every view (16 bytes each) that is not inline."""
+    if views.shape[0] >= VIEW_SIZE:
+        with nogil:
+            shift_views_loop(&views[0], views.shape[0] // VIEW_SIZE, base)
+
+
+# ---- decimals
+
+cdef void widen_loop(const offset_t* values, size_t length, uint8_t* out) noexcept nogil:
+    cdef size_t i
+    cdef int64_t words[2]
+    for i in range(length):
+        words[0] = values[i]
+        words[1] = words[0] >> 63
+        memcpy(out + i * 16, words, 16)
+
+
+def widen_decimals(const offset_t[::1] values, uint8_t[::1] out):
+    """Sign-extend int32 or int64 values to 16-byte little-endian integers in ``out``."""
+    require(values.shape[0] <= out.shape[0] // 16, "values outside the output")
+    if values.shape[0] > 0:
+        with nogil:
+            widen_loop(&values[0], values.shape[0], &out[0])
+
+
+cdef int64_t narrow_loop(const uint8_t* values, size_t length, uint8_t* out) noexcept nogil:
+    cdef size_t i
+    cdef int64_t words[4]
+    cdef int64_t sign
+    for i in range(length):
+        memcpy(words, values + i * 32, 32)
+        sign = words[1] >> 63
+        if words[2] != sign or words[3] != sign:
+            return <int64_t> i
+        memcpy(out + i * 16, words, 16)
+    return -1
+
+
+def narrow_decimals(const uint8_t[::1] values, uint8_t[::1] out):
+    """Cut 32-byte little-endian integers to 16 bytes in ``out``; the position of the first that does not fit, or -1."""
+    cdef int64_t index
+    cdef size_t length = values.shape[0] // 32
+    require(length <= out.shape[0] // 16, "values outside the output")
+    if length == 0:
+        return -1
+    with nogil:
+        index = narrow_loop(&values[0], length, &out[0])
+    return index

@@ -1,0 +1,55 @@
+"""What the C structures say, as plain Python objects: the seam between types and pointers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+NULLABLE = 2  # ARROW_FLAG_NULLABLE
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaNode:
+    """One ArrowSchema.
+
+    Attributes:
+        format: the format string.
+        name: the field's name.
+        flags: ARROW_FLAG_ bits.
+        metadata: key-value pairs.
+        children: the schemas of the children.
+        dictionary: the schema of the dictionary, or None where values are not dictionary-encoded.
+    """
+
+    format: str
+    name: str = ""
+    flags: int = NULLABLE
+    metadata: dict[bytes, bytes] | None = None
+    children: tuple[SchemaNode, ...] = ()
+    dictionary: SchemaNode | None = None
+
+    @property
+    def nullable(self) -> bool:
+        """Whether the field may hold nulls."""
+        return bool(self.flags & NULLABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayNode:
+    """One ArrowArray to be exported, with offset 0.
+
+    Attributes:
+        length: number of values.
+        null_count: number of nulls.
+        buffers: contiguous arrays in the order of the columnar format; None is a NULL pointer.
+        children: the arrays of the children.
+        dictionary: the dictionary's array, or None.
+    """
+
+    length: int
+    null_count: int = 0
+    buffers: tuple[np.ndarray[Any, Any] | None, ...] = ()
+    children: tuple[ArrayNode, ...] = ()
+    dictionary: ArrayNode | None = None
