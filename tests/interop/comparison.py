@@ -12,9 +12,9 @@ DECIMAL_DIGITS = 76
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column without extension type, dictionary, time zone and choice of layout."""
     kind = column.type
-    if isinstance(kind, pa.ExtensionType):
+    if isinstance(kind, pa.BaseExtensionType):
         return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-    if isinstance(kind, pa.DictionaryType):
+    if pa.types.is_dictionary(kind):
         return plain(column.cast(kind.value_type))
     if pa.types.is_string(kind) or pa.types.is_string_view(kind) or pa.types.is_large_string(kind):
         return column.cast(pa.large_string()).cast(pa.large_binary())

@@ -125,11 +125,17 @@ def expected(nullable: bool) -> pa.Table:
 
 
 def to_write(nullable: bool) -> dict[str, np.ndarray]:
+    """The columns as arrays: of their own dtype (masked where nullable) for numbers and times, of objects for the rest."""
     columns = {}
     for name in names(nullable):
-        values = np.empty(ROWS, object)
-        values[:] = [value(name, i, nullable) for i in range(ROWS)]
-        columns[name] = values
+        values = [value(name, i, nullable) for i in range(ROWS)]
+        sample = COLUMNS[name][1](0)
+        if isinstance(sample, (bool, int, float, np.generic)):
+            filled = np.array([sample if item is None else item for item in values])
+            columns[name] = np.ma.masked_array(filled, [item is None for item in values]) if nullable else filled
+        else:
+            columns[name] = np.empty(ROWS, object)
+            columns[name][:] = values
     return columns
 
 
@@ -144,7 +150,7 @@ def encodings(encoding: str, nullable: bool) -> dict[str, Any]:
 def combinations() -> Iterator[Any]:
     for codec, version, encoding, nullable in itertools.product(CODECS, PAGE_VERSIONS, ENCODINGS, (True, False)):
         name = f"{codec}-{version}-{encoding}-{'optional' if nullable else 'required'}"
-        yield pytest.param(codec, version, encoding, nullable, id=name)
+        yield pytest.param((codec, version, encoding, nullable), id=name)
 
 
 @pytest.fixture(scope="module", params=combinations())
