@@ -9,6 +9,10 @@ from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.schema import ColumnDescriptor
 
+# Old parquet-mr leaves the dictionary page's header out of total_compressed_size (PARQUET-816). Pages are read until the
+# values are complete, so that bytes behind a chunk do no harm.
+HEADER_SLACK = 100
+
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
@@ -73,8 +77,6 @@ def plan_read(
         if group.num_rows < 0:
             raise FormatError(f"a row group of {group.num_rows} rows", row_group=index)
         offsets.append(offsets[-1] + group.num_rows)
-    if row_groups is None and offsets[-1] != metadata.num_rows:
-        raise FormatError(f"row groups hold {offsets[-1]} rows, the file says {metadata.num_rows}")
     planned: list[tuple[ColumnDescriptor, list[ChunkPlan]]] = []
     for column in columns:
         chunks = [
@@ -107,7 +109,7 @@ def _plan_chunk(
         raise FormatError(
             f"a chunk of {chunk.physical_type!r} in a column of {column.physical_type.name}", **where
         )
-    if chunk.num_values != num_rows:
+    if chunk.num_values < num_rows:
         raise FormatError(f"{chunk.num_values} values in a row group of {num_rows} rows", **where)
     try:
         start, length = chunk.byte_range
@@ -115,4 +117,5 @@ def _plan_chunk(
         raise error.at(**where) from None
     if start < 0 or length < 0 or length > file_size or start > file_size - length:
         raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}", **where)
+    length = min(length + HEADER_SLACK, file_size - start)
     return ChunkPlan(column, row_group, offset, num_rows, start, length, chunk)

@@ -191,9 +191,7 @@ def _leaves(elements: list[fmt.SchemaElement]) -> Iterator[ColumnDescriptor]:
         if not stack:
             raise FormatError(f"schema element {position} ({element.name!r}) belongs to no group")
         stack[-1][0] -= 1
-        repetition = element.repetition_type
-        if repetition is None:
-            raise FormatError(f"schema element {position} ({element.name!r}) has no repetition type")
+        repetition = element.repetition_type or _REQUIRED       # some writers leave it out
         definition = stack[-1][1] + (repetition != _REQUIRED)
         repeated = stack[-1][2] + (repetition == _REPEATED)
         if element.type is None:
@@ -217,14 +215,14 @@ def _describe(
     name = ".".join(path)
     if element.type not in Type._value2member_map_:
         raise FormatError(f"physical type {element.type}", column=name)
-    if element.repetition_type not in fmt.FieldRepetitionType._value2member_map_:
+    if (element.repetition_type or 0) not in fmt.FieldRepetitionType._value2member_map_:
         raise FormatError(f"repetition type {element.repetition_type}", column=name)
     physical = Type(element.type)  # type: ignore[arg-type]
     length = element.type_length if physical is Type.FIXED_LEN_BYTE_ARRAY else None
     if physical is Type.FIXED_LEN_BYTE_ARRAY and (length is None or length < 0):
         raise FormatError(f"a FIXED_LEN_BYTE_ARRAY of length {length}", column=name)
     column_type = ColumnType(physical, length, logical_from_thrift(element))
-    repetition = fmt.FieldRepetitionType(element.repetition_type)  # type: ignore[arg-type]
+    repetition = fmt.FieldRepetitionType(element.repetition_type or _REQUIRED)
     return ColumnDescriptor(path, column_type, definition, repeated, repetition, element.field_id, index)
 
 

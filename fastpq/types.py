@@ -190,6 +190,28 @@ class ColumnType:
         assert dtype is not None
         return dtype
 
+    @property
+    def arrow_format(self) -> str:
+        """The format string under which a column is exported (Arrow C data interface)."""
+        match self.logical:
+            case Unknown():
+                return "n"
+            case Decimal(precision, scale):
+                return f"d:{precision},{scale}" + ("" if precision <= MAX_PRECISION_128 else ",256")
+            case Timestamp(unit, utc):
+                return f"ts{_ARROW_UNITS[unit]}:{'UTC' if utc else ''}"
+            case Time(unit):
+                return f"tt{_ARROW_UNITS[unit]}"
+            case Date():
+                return "tdD"
+        if self.is_variable:
+            return "vu" if self.is_text else "vz"
+        if self.physical is Type.INT96:
+            return "tsn:"
+        dtype = self.dtype
+        assert dtype is not None
+        return f"w:{dtype.itemsize}" if dtype.kind == "V" else _ARROW_FORMATS[dtype.name]
+
     def __str__(self) -> str:
         physical = f"{self.physical.name}({self.length})" if self.length is not None else self.physical.name
         return f"{physical} {self.logical}" if self.logical else physical
@@ -202,4 +224,19 @@ _STORAGE: dict[Type, np.dtype[Any]] = {
     Type.INT96: np.dtype(np.int64),
     Type.FLOAT: np.dtype(np.float32),
     Type.DOUBLE: np.dtype(np.float64),
+}
+_ARROW_UNITS = {"ms": "m", "us": "u", "ns": "n"}
+_ARROW_FORMATS = {
+    "bool": "b",
+    "int8": "c",
+    "uint8": "C",
+    "int16": "s",
+    "uint16": "S",
+    "int32": "i",
+    "uint32": "I",
+    "int64": "l",
+    "uint64": "L",
+    "float16": "e",
+    "float32": "f",
+    "float64": "g",
 }

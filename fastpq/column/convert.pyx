@@ -1,6 +1,6 @@
 """Between a value as a page stores it and as a Column holds it (LogicalTypes.md; INT96 as Impala and Spark wrote it)."""
 
-from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, int8_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from fastpq.encodings.status cimport BAD_LENGTH, OUT_OF_RANGE
@@ -64,13 +64,14 @@ cdef void narrow(const uint8_t* stored, int64_t count, uint8_t* out, size_t widt
 cdef void widen(const uint8_t* values, size_t width, bint signed_, int64_t count, uint8_t* out) noexcept nogil:
     cdef int64_t i
     cdef int32_t wide
-    cdef int16_t half
+    cdef uint16_t half
     for i in range(count):
         if width == 1:
-            wide = <int8_t>values[i] if signed_ else values[i]
+            half = values[i]
+            wide = <int32_t>half - 0x100 if signed_ and half & 0x80 else <int32_t>half
         else:
             memcpy(&half, values + 2 * i, 2)
-            wide = half if signed_ else half & 0xFFFF
+            wide = <int32_t>half - 0x10000 if signed_ and half & 0x8000 else <int32_t>half
         memcpy(out + 4 * i, &wide, 4)
 
 

@@ -44,7 +44,7 @@ cdef int next_run(HybridDecoder* decoder) noexcept nogil:
         shift += 7
         if shift > 28:
             return BAD_RUN
-    if header >> 32:
+    if header >> 32 or header >> 1 == 0:        # too long to count, or a run of nothing
         return BAD_RUN
     available = decoder.end - decoder.pos
     if header & 1:

@@ -1,7 +1,7 @@
 # distutils: language = c
 """The cipher of one column chunk: the null cipher here, AES in gcm."""
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -42,8 +42,24 @@ cdef class ModuleCipher:
         Raises:
             FormatError: not as many bytes as the module says.
             TagVerificationError: it does not authenticate.
+            CryptoError: an ordinal over 32767.
         """
         cdef uint8_t nothing = 0        # for the address that an empty view does not have
-        cdef int64_t size = stored.shape[0], plain_size = 0
-        cdef const uint8_t* plain = self.open_sized(module, page, &stored[0] if size else &nothing, size, &plain_size)
-        return PyBytes_FromStringAndSize(<const char*>plain, plain_size)
+        cdef int64_t size = stored.shape[0]
+        plain = PyBytes_FromStringAndSize(NULL, size)
+        size = self.open_into(module, page, &stored[0] if size else &nothing, size, <uint8_t*>PyBytes_AS_STRING(plain))
+        return plain if size == len(plain) else plain[:size]
+
+    def open_first(self, int module, int page, const uint8_t[::1] stored not None):
+        """The plaintext of the module that stored begins with, and the bytes that it takes there.
+
+        Args, raises: as ``open``, but that more may follow the module.
+
+        Returns:
+            (plaintext, stored size). The null cipher cannot know where a module ends: it returns all bytes, and -1.
+        """
+        cdef uint8_t nothing = 0
+        cdef int64_t size = stored.shape[0], plain_size = 0, stored_size = 0
+        cdef const uint8_t* plain = self.open_framed(
+            module, page, &stored[0] if size else &nothing, size, &plain_size, &stored_size)
+        return PyBytes_FromStringAndSize(<const char*>plain, plain_size), stored_size

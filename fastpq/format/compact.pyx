@@ -70,6 +70,10 @@ cdef inline int wire_of(int kind) noexcept:
     return I32 if kind == KIND_ENUM else BINARY if kind == KIND_STRING else kind
 
 
+cdef inline bint matches(int wire, int kind) noexcept:
+    return (wire == wire_of(kind) or kind == KIND_BOOL and wire == FALSE or kind == LIST and wire == SET)
+
+
 cdef object broken(Cursor* cursor, str what):
     ended = "ends early" if cursor.pos == cursor.end else "is no valid Thrift"
     return FormatError(f"{what} {ended}", offset=cursor.pos - cursor.start)
@@ -92,6 +96,8 @@ cdef object read_struct(Cursor* cursor, cls, int depth, dict passed):
         if wire == STOP:
             break
         entry = fields.get(id)
+        if entry is not None and not matches(wire, entry[1].type.kind):
+            entry = None            # as Thrift has it: a field of another type is a field of another version
         if entry is None or passed is not None and id in passed:
             start = cursor.pos
             with nogil:
@@ -104,10 +110,7 @@ cdef object read_struct(Cursor* cursor, cls, int depth, dict passed):
             unknown.append((id, wire, PyBytes_FromStringAndSize(<const char*>start, cursor.pos - start)))
             continue
         name, field = entry
-        try:
-            values[name] = read_value(cursor, wire, field.type, depth, False)
-        except TypeError:
-            raise FormatError(f"{cls.__name__}.{name} has wire type {wire}", offset=cursor.pos - cursor.start) from None
+        values[name] = read_value(cursor, wire, field.type, depth, False)
         if cursor.failed:
             raise broken(cursor, f"{cls.__name__}.{name}")
     if unknown:
@@ -121,17 +124,13 @@ cdef object read_struct(Cursor* cursor, cls, int depth, dict passed):
 
 
 cdef object read_value(Cursor* cursor, int wire, field_type, int depth, bint in_list):
-    """One value; TypeError where the wire type is not the table's. The caller looks at cursor.failed."""
+    """One value, whose wire type is the table's. The caller looks at cursor.failed."""
     cdef int kind = field_type.kind
     cdef int64_t size = 0, value
     cdef const uint8_t* start
     cdef double real
     if kind == KIND_BOOL:
-        if wire != TRUE and wire != FALSE:
-            raise TypeError
         return take_byte(cursor) == TRUE if in_list else wire == TRUE
-    if wire != wire_of(kind) and not (kind == LIST and wire == SET):
-        raise TypeError
     if kind == I8:
         value = take_byte(cursor)
         return value - 256 if value > 127 else value
@@ -153,10 +152,7 @@ cdef object read_value(Cursor* cursor, int wire, field_type, int depth, bint in_
             return None
         if kind == BINARY:
             return PyBytes_FromStringAndSize(<const char*>start, size)
-        try:
-            return PyUnicode_DecodeUTF8(<const char*>start, size, NULL)
-        except UnicodeDecodeError:
-            raise FormatError("a string that is not UTF-8", offset=start - cursor.start) from None
+        return PyUnicode_DecodeUTF8(<const char*>start, size, "surrogateescape")    # bytes that are no UTF-8 survive
     if kind == STRUCT:
         return read_struct(cursor, field_type.argument, depth + 1, None)
     return read_list(cursor, field_type.argument, depth + 1)
@@ -171,6 +167,8 @@ cdef list read_list(Cursor* cursor, element, int depth):
     cdef int wire = 0
     cdef int64_t count = take_list(cursor, &wire), i
     cdef list values = []
+    if count and not matches(wire, element.kind):
+        raise FormatError(f"a list of wire type {wire}", offset=cursor.pos - cursor.start)
     for i in range(count):
         values.append(read_value(cursor, wire, element, depth, True))
         if cursor.failed:
@@ -251,7 +249,7 @@ cdef int write_value(bytearray out, field_type, value) except -1:
     elif kind == DOUBLE:
         out += struct.pack("<d", value)
     elif kind == BINARY or kind == KIND_STRING:
-        data = value.encode() if kind == KIND_STRING else value
+        data = value.encode(errors="surrogateescape") if kind == KIND_STRING else value
         write_varint(out, len(data))
         out += data
     elif kind == STRUCT:

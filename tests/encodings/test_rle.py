@@ -21,7 +21,7 @@ def streams(draw: st.DrawFn) -> tuple[bytes, int, list[int]]:
     for _ in range(draw(st.integers(1, 6))):
         value = st.integers(0, (1 << width) - 1)
         if draw(st.booleans()):
-            count = draw(st.integers(0, 300))
+            count = draw(st.integers(1, 300))
             one = draw(value)
             data += header(count << 1) + one.to_bytes((width + 7) // 8, "little")
             values += [one] * count
@@ -88,8 +88,10 @@ def test_runs_are_short() -> None:
         (header(8 << 1) + b"\x02", 1, 8),
         (b"\x00", 33, 1),
         (b"", 33, 1),
+        (header(0) + b"\x01", 8, 1),
+        (header(1), 8, 1),
     ],
-    ids=["empty", "no value", "short", "long header", "value too wide", "width", "width of nothing"],
+    ids=["empty", "no value", "short", "long header", "value too wide", "width", "width of nothing", "RLE run of 0", "packed run of 0"],
 )
 def test_bad_streams(data: bytes, width: int, count: int) -> None:
     with pytest.raises(FormatError):

@@ -96,7 +96,7 @@ public final class ExplicitKeys {
         }
         FileEncryptionProperties keys = FileEncryptionProperties.builder(footerKey)
                 .withAlgorithm(ParquetCipher.AES_GCM_V1)
-                .withEncryptedColumns(columns)
+                .withEncryptedColumns(columns.isEmpty() ? null : columns)
                 .build();
         MessageType schema = MessageTypeParser.parseMessageType(SCHEMA);
         SimpleGroupFactory factory = new SimpleGroupFactory(schema);

@@ -1,0 +1,269 @@
+"""AES-GCM against NIST's known answers; keys that do not leak; counts, nonces, forks, threads."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from fastpq.encryption import (
+    AesKey,
+    ColumnEncryptionProperties,
+    FileDecryptionProperties,
+    FileEncryptionProperties,
+    aes_backend,
+)
+from fastpq.encryption.evp import open_with_nonce, seal_with_nonce
+from fastpq.encryption.gcm import GcmModuleCipher
+from fastpq.encryption.modules import ModuleType
+from fastpq.errors import CryptoError
+from tests.encryption.vectors import flipped, known_answers
+
+BACKENDS = ["evp", "cryptography"]
+BITS = [128, 192, 256]
+SECRET = b"the secret's key"
+NONCE = slice(4, 16)
+LARGE = 100_000
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("bits", BITS)
+def test_encrypts_as_nist_says(bits: int, backend: str) -> None:
+    cases = known_answers(f"gcmEncryptExtIV{bits}.rsp")
+    assert len(cases) > 300
+    for case in cases:
+        assert case.plain is not None
+        assert seal_with_nonce(AesKey(case.key), case.nonce, case.aad, case.plain, backend) == case.sealed
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("bits", BITS)
+def test_decrypts_as_nist_says(bits: int, backend: str) -> None:
+    cases = known_answers(f"gcmDecrypt{bits}.rsp")
+    assert sum(case.plain is None for case in cases) > 100
+    assert sum(case.plain is not None for case in cases) > 100
+    for case in cases:
+        assert open_with_nonce(AesKey(case.key), case.nonce, case.aad, case.sealed, backend) == case.plain
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 4095, 16384, 65537, 1 << 20])
+def test_both_backends_give_the_same_bytes(bits: int, size: int) -> None:
+    key, nonce, plain = AesKey(os.urandom(bits // 8)), os.urandom(12), os.urandom(size)
+    sealed = seal_with_nonce(key, nonce, b"aad", plain, "evp")
+    assert seal_with_nonce(key, nonce, b"aad", plain, "cryptography") == sealed
+    for backend in BACKENDS:
+        assert open_with_nonce(key, nonce, b"aad", sealed, backend) == plain
+        assert open_with_nonce(key, nonce, b"aad", flipped(sealed, size // 2), backend) is None
+        assert open_with_nonce(key, nonce, b"aae", sealed, backend) is None
+        assert open_with_nonce(key, nonce, b"aad", sealed[:15], backend) is None
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 17, 23, 25, 31, 33, 64])
+def test_a_key_has_16_24_or_32_bytes(size: int) -> None:
+    with pytest.raises(CryptoError, match=f"not {size}"):
+        AesKey(bytes(size))
+
+
+def test_a_key_is_a_copy() -> None:
+    mine = bytearray(SECRET)
+    key = AesKey(mine)
+    mine[:] = bytes(16)
+    assert seal_with_nonce(key, bytes(12), b"", b"text", "evp") == AESGCM(SECRET).encrypt(bytes(12), b"text", b"")
+    assert seal_with_nonce(key, bytes(12), b"", b"text", "cryptography") == AESGCM(SECRET).encrypt(bytes(12), b"text", b"")
+
+
+HOLDERS: dict[str, Callable[[], object]] = {
+    "key": lambda: AesKey(SECRET),
+    "cipher": lambda: GcmModuleCipher(AesKey(SECRET), b"file"),
+    "column": lambda: ColumnEncryptionProperties(SECRET),
+    "encryption": lambda: FileEncryptionProperties(SECRET, {"a": SECRET}),
+    "decryption": lambda: FileDecryptionProperties(SECRET, {"a": SECRET}),
+}
+
+
+@pytest.mark.parametrize("name", HOLDERS)
+def test_what_holds_a_key_does_not_give_it_away(name: str) -> None:
+    holder = HOLDERS[name]()
+    for shown in (repr(holder), str(holder), f"{holder}"):
+        assert SECRET.decode() not in shown
+        assert SECRET.hex() not in shown
+    for take in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError):
+            take(holder)
+    with pytest.raises(TypeError):
+        memoryview(holder)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        vars(holder)
+    assert not reaches_bytes(holder)
+
+
+def reaches_bytes(root: object) -> bool:
+    """Whether the key's bytes can be found from an object through what the garbage collector and attributes show."""
+    seen: set[int] = set()
+    left = [root]
+    while left:
+        item = left.pop()
+        if id(item) in seen or isinstance(item, type):
+            continue
+        seen.add(id(item))
+        if isinstance(item, (bytes, bytearray)) and SECRET in item:
+            return True
+        left += gc.get_referents(item)
+        names = [name for name in dir(item) if not name.startswith("__")] if type(item).__module__ != "builtins" else []
+        left += [value for name in names if not callable(value := getattr(item, name, None))]
+    return False
+
+
+def test_a_key_cannot_be_inherited_from() -> None:
+    with pytest.raises(TypeError):
+        type("Sub", (AesKey,), {})
+
+
+def test_encryptions_are_counted_for_all_ciphers_of_a_key() -> None:
+    key = AesKey(SECRET)
+    one, other = GcmModuleCipher(key, b"one"), GcmModuleCipher(key, b"other", 1, 2)
+    stored = one.seal(ModuleType.FOOTER, -1, b"text")
+    other.seal(ModuleType.DATA_PAGE, 0, bytes(LARGE))
+    assert key.operations == 2
+    one.open(ModuleType.FOOTER, -1, stored)
+    assert key.operations == 2
+
+
+def test_a_key_is_refused_past_its_limit() -> None:
+    key = AesKey(SECRET, operations=(1 << 32) - 2)
+    one, other = GcmModuleCipher(key, b"one"), GcmModuleCipher(key, b"other")
+    stored = one.seal(ModuleType.FOOTER, -1, b"text")
+    other.seal(ModuleType.FOOTER, -1, bytes(LARGE))
+    for _ in range(3):
+        with pytest.raises(CryptoError, match=r"2\^32"):
+            one.seal(ModuleType.FOOTER, -1, b"text")
+        with pytest.raises(CryptoError, match=r"2\^32"):
+            other.seal(ModuleType.FOOTER, -1, bytes(LARGE))
+    assert key.operations == 1 << 32
+    assert one.open(ModuleType.FOOTER, -1, stored) == b"text"
+
+
+def test_no_nonce_comes_twice() -> None:
+    cipher = GcmModuleCipher(AesKey(SECRET), b"file")
+    nonces = [cipher.seal(ModuleType.DATA_PAGE_HEADER, 0, b"")[NONCE] for _ in range(100_000)]
+    assert len(set(nonces)) == len(nonces)
+    ones = sum(int.from_bytes(nonce, "little").bit_count() for nonce in nonces)
+    assert abs(ones / (96 * len(nonces)) - 0.5) < 0.001     # ten standard deviations are 0.0016
+
+
+def test_threads_draw_their_own_nonces() -> None:
+    key = AesKey(SECRET)
+
+    def seal(number: int) -> list[bytes]:
+        cipher = GcmModuleCipher(key, b"file", 0, number)
+        return [cipher.seal(ModuleType.DATA_PAGE, page, bytes(5000)) for page in range(500)]
+
+    with ThreadPoolExecutor(8) as pool:
+        stored = list(pool.map(seal, range(8)))
+    assert len({module[NONCE] for modules in stored for module in modules}) == 8 * 500
+    assert key.operations == 8 * 500
+    for number, modules in enumerate(stored):
+        cipher = GcmModuleCipher(key, b"file", 0, number)
+        assert all(cipher.open(ModuleType.DATA_PAGE, page, module) == bytes(5000) for page, module in enumerate(modules))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_processes_after_a_fork_do_not_repeat_nonces() -> None:
+    cipher = GcmModuleCipher(AesKey(SECRET), b"file")
+    cipher.seal(ModuleType.FOOTER, -1, b"")     # so that the pool holds nonces when the children inherit it
+    drawn = [nonces_of_children(cipher, generations=2) for _ in range(3)]
+    drawn.append(draw(cipher))
+    together = [nonce for nonces in drawn for nonce in nonces]
+    assert len(together) == 7 * 100
+    assert len(set(together)) == len(together)
+
+
+def draw(cipher: GcmModuleCipher) -> list[bytes]:
+    return [cipher.seal(ModuleType.FOOTER, -1, b"")[NONCE] for _ in range(100)]
+
+
+def nonces_of_children(cipher: GcmModuleCipher, generations: int) -> list[bytes]:
+    """100 nonces from a child, and from its child, and so on."""
+    if generations == 0:
+        return []
+    reader, writer = os.pipe()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):     # other tests have left threads
+        child = os.fork()
+    if child == 0:
+        try:
+            below = nonces_of_children(cipher, generations - 1)
+            with os.fdopen(writer, "wb") as out:
+                out.write(b"".join(draw(cipher) + below))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as source:
+        data = source.read()
+    os.waitpid(child, 0)
+    return [data[start : start + 12] for start in range(0, len(data), 12)]
+
+
+def test_a_cipher_is_refused_to_a_second_thread_at_the_same_time() -> None:
+    cipher = GcmModuleCipher(AesKey(SECRET), b"file")
+    plain = bytes(8 << 20)
+
+    def seal(_: int) -> bytes | None:
+        try:
+            return cipher.seal(ModuleType.FOOTER, -1, plain)
+        except CryptoError as error:
+            assert "two threads" in str(error)
+            return None
+
+    with ThreadPoolExecutor(4) as pool:
+        stored = [module for module in pool.map(seal, range(40)) if module is not None]
+    assert 0 < len(stored) < 40
+    assert len({module[NONCE] for module in stored}) == len(stored)
+    assert all(cipher.open(ModuleType.FOOTER, -1, module) == plain for module in stored)
+
+
+PROGRAM = """
+from fastpq.encryption import AesKey, aes_backend
+from fastpq.encryption.gcm import GcmModuleCipher
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+key, plain = bytes(range(16)), bytes(range(256)) * 400
+cipher = GcmModuleCipher(AesKey(key), b"file")
+stored = cipher.seal(0, -1, plain)
+assert AESGCM(key).decrypt(stored[4:16], stored[16:], b"file\\0") == plain
+assert cipher.open(0, -1, stored) == plain
+print(aes_backend().crossover)
+"""
+
+
+@pytest.mark.parametrize(("wanted", "printed"), [("evp", ["None"]), ("cryptography", ["16384"])])
+def test_the_environment_chooses_the_backend(wanted: str, printed: list[str]) -> None:
+    done = run_program(wanted)
+    assert done.stdout.split() == printed, done.stderr
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    done = run_program("aes-ni")
+    assert done.returncode
+    assert "FASTPQ_AES=aes-ni" in done.stderr
+
+
+def run_program(wanted: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=os.environ | {"FASTPQ_AES": wanted}, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_backend_is_described() -> None:
+    backend = aes_backend()
+    assert backend is aes_backend()
+    assert backend.evp.startswith("OpenSSL 3") or backend.evp > "OpenSSL 3"
+    assert backend.crossover is None or backend.crossover >= 16384
