@@ -1,7 +1,7 @@
 # distutils: language = c
 """The cipher of one column chunk: the null cipher here, AES in gcm."""
 
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -45,10 +45,23 @@ cdef class ModuleCipher:
             CryptoError: an ordinal over 32767.
         """
         cdef uint8_t nothing = 0        # for the address that an empty view does not have
-        cdef int64_t size = stored.shape[0]
-        plain = PyBytes_FromStringAndSize(NULL, size)
-        size = self.open_into(module, page, &stored[0] if size else &nothing, size, <uint8_t*>PyBytes_AS_STRING(plain))
-        return plain if size == len(plain) else plain[:size]
+        cdef int64_t size = stored.shape[0], plain_size = 0
+        cdef const uint8_t* plain = self.open_sized(module, page, &stored[0] if size else &nothing, size, &plain_size)
+        return PyBytes_FromStringAndSize(<const char*>plain, plain_size)
+
+    def open_to(self, int module, int page, const uint8_t[::1] stored not None, uint8_t[::1] out not None):
+        """Write the plaintext of a stored module to out, which is zeroed there if it does not authenticate.
+
+        Args, raises: as ``open``; out has at least as many bytes as stored, and is no part of it.
+
+        Returns:
+            The plaintext's size in bytes.
+        """
+        if out.shape[0] < stored.shape[0]:
+            raise ValueError(f"{out.shape[0]} bytes of room for a stored module of {stored.shape[0]}")
+        if stored.shape[0] == 0:
+            return len(self.open(module, page, stored))
+        return self.open_into(module, page, &stored[0], stored.shape[0], &out[0])
 
     def open_first(self, int module, int page, const uint8_t[::1] stored not None):
         """The plaintext of the module that stored begins with, and the bytes that it takes there.

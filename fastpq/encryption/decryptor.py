@@ -98,7 +98,7 @@ class KeyedFileDecryptor(FileDecryptor):
         self._algorithm = algorithm
         self._file_aad = _file_aad(_parameters(algorithm), properties.aad_prefix)
         self._footer_key_metadata = key_metadata
-        self._authentic = not encrypted_footer and not properties.verify_footer_signature
+        self._authentic = not encrypted_footer and not properties.check_footer_integrity
         self._retrieved: dict[bytes, AesKey | None] = {}
         self._retrieving = threading.Lock()
 
@@ -108,7 +108,7 @@ class KeyedFileDecryptor(FileDecryptor):
         return footer
 
     def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
-        if not self._properties.verify_footer_signature:
+        if not self._properties.check_footer_integrity:
             return
         self._footer_cipher().verify_signature(footer, signature)
         self._authentic = True
@@ -153,7 +153,7 @@ class KeyedFileDecryptor(FileDecryptor):
     def _footer_cipher(self) -> GcmModuleCipher:
         key = self._footer_key()
         if key is None:
-            raise KeyAccessError("there is no footer key, to open the footer or to verify its signature", module="FOOTER")
+            raise KeyAccessError("there is no footer key to open the footer or verify its signature with", module="FOOTER")
         return GcmModuleCipher(key, self._file_aad)
 
     def _footer_key(self) -> AesKey | None:

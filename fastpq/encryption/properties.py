@@ -179,7 +179,7 @@ class FileDecryptionProperties(_Secret):
         key_retriever: called with the key metadata in the file where no explicit key is given; returns a key, or None
             if there is none to be had. What it raises reaches the caller.
         aad_prefix: must be that of the file. Files that do not store theirs need it.
-        verify_footer_signature: check the signature of plaintext footers.
+        check_footer_integrity: verify the signature of plaintext footers.
         allow_plaintext_files: read files that are not encrypted as well. They are refused by default, because whoever
             can replace a file could otherwise replace it by one of their own making.
 
@@ -191,10 +191,10 @@ class FileDecryptionProperties(_Secret):
     __slots__ = (
         "aad_prefix",
         "allow_plaintext_files",
+        "check_footer_integrity",
         "column_keys",
         "footer_key",
         "key_retriever",
-        "verify_footer_signature",
     )
 
     def __init__(
@@ -204,14 +204,14 @@ class FileDecryptionProperties(_Secret):
         *,
         key_retriever: KeyRetriever | None = None,
         aad_prefix: bytes | None = None,
-        verify_footer_signature: bool = True,
+        check_footer_integrity: bool = True,
         allow_plaintext_files: bool = False,
     ) -> None:
         self.footer_key = None if footer_key is None else as_key(footer_key)
         self.column_keys: PathMap[AesKey] = PathMap({path: as_key(key) for path, key in (column_keys or {}).items()})
         self.key_retriever = key_retriever
         self.aad_prefix = checked_prefix(aad_prefix)
-        self.verify_footer_signature = verify_footer_signature
+        self.check_footer_integrity = check_footer_integrity
         self.allow_plaintext_files = allow_plaintext_files
 
     def __repr__(self) -> str:

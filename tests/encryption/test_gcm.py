@@ -102,6 +102,22 @@ def test_a_module_in_another_place_is_refused(other: GcmModuleCipher, module: Mo
         other.open_first(module, page, stored)
 
 
+@pytest.mark.parametrize("size", [0, 1, 20, 40_000, 1 << 20])
+def test_nothing_of_a_refused_module_is_released(size: int) -> None:
+    plain = b"\x55" * size
+    stored = stored_by_hand(ModuleType.DATA_PAGE, 7, plain)
+    out = bytearray(b"\xff" * (len(stored) + 8))
+    assert cipher().open_to(ModuleType.DATA_PAGE, 7, stored, out) == size
+    assert out == plain + b"\xff" * 40
+    for changed in {4, len(stored) // 2, len(stored) - 1}:
+        out[:size] = b"\xff" * size
+        with pytest.raises(TagVerificationError):
+            cipher().open_to(ModuleType.DATA_PAGE, 7, flipped(stored, changed), out)
+        assert out == bytes(size) + b"\xff" * 40
+    with pytest.raises(ValueError, match="room"):
+        cipher().open_to(ModuleType.DATA_PAGE, 7, stored, bytearray(len(stored) - 1))
+
+
 def test_a_refusal_names_the_module_and_nothing_else() -> None:
     plain = b"a very secret value"
     stored = flipped(stored_by_hand(ModuleType.DATA_PAGE, 7, plain), 20)
@@ -122,7 +138,8 @@ def test_a_refusal_names_the_module_and_nothing_else() -> None:
 @pytest.mark.parametrize("size", [0, 1, 4, 16, 31])
 def test_bytes_that_are_too_few_for_a_module(size: int) -> None:
     for opening in (cipher().open, cipher().open_first):
-        for data in (bytes(size), b"\xff" * size, struct.pack("<I", size - 4 & 0xFFFFFFFF)[:size] + bytes(max(0, size - 4))):
+        honest = struct.pack("<I", size - 4 & 0xFFFFFFFF)[:size] + bytes(max(0, size - 4))
+        for data in (bytes(size), b"\xff" * size, honest):
             with pytest.raises(FormatError, match="encrypted module"):
                 opening(ModuleType.DATA_PAGE, 0, data)
 
@@ -191,6 +208,9 @@ def test_the_null_cipher_stores_a_module_as_it_is(plain: bytes) -> None:
     assert null.seal(ModuleType.DATA_PAGE, 40_000, plain) is plain
     assert null.open(ModuleType.DATA_PAGE, 40_000, plain) == plain
     assert null.open_first(ModuleType.DATA_PAGE, 40_000, plain) == (plain, -1)
+    out = bytearray(8)
+    assert null.open_to(ModuleType.DATA_PAGE, 40_000, plain, out) == len(plain)
+    assert out.startswith(plain)
 
 
 @pytest.mark.parametrize("size", [1, 1000, 100_000])

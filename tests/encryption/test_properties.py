@@ -1,0 +1,123 @@
+"""Properties: which key belongs to which column, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fastpq.encryption import AesKey, ColumnEncryptionProperties, FileDecryptionProperties, FileEncryptionProperties
+from fastpq.encryption.file import open_file_encryptor
+from fastpq.encryption.properties import PathMap
+from fastpq.errors import CryptoError, SchemaError, UnsupportedError
+
+FOOTER_KEY = b"the footer's key"
+KEY = b"the column's key, of twenty-four"[:24]
+PATHS = [("id",), ("point", "x"), ("point", "y"), ("list", "list", "element"), ("dot.ted",), ("pointed",)]
+
+
+@pytest.mark.parametrize(
+    ("listed", "covered"),
+    [
+        ("id", {("id",)}),
+        (("id",), {("id",)}),
+        ("point.x", {("point", "x")}),
+        (("point", "x"), {("point", "x")}),
+        ("point", {("point", "x"), ("point", "y")}),
+        (("point",), {("point", "x"), ("point", "y")}),
+        ("list", {("list", "list", "element")}),
+        ("list.list", {("list", "list", "element")}),
+        ("dot.ted", {("dot.ted",)}),
+        (("dot.ted",), {("dot.ted",)}),
+        (("dot", "ted"), set()),
+        ("dot", set()),
+        ("poin", set()),
+        ("point.", set()),
+        ("", set()),
+        ((), set()),
+    ],
+)
+def test_paths(listed: Any, covered: set[tuple[str, ...]]) -> None:
+    entries = PathMap({listed: 1})
+    assert {path for path in PATHS if entries.find(path) == 1} == covered
+    assert bool(entries.unknown(PATHS)) == (not covered)
+
+
+def test_the_longest_path_holds() -> None:
+    entries = PathMap({"point": 1, ("point", "x"): 2})
+    assert [entries.find(path) for path in PATHS[:3]] == [None, 2, 1]
+
+
+def test_one_path_in_two_spellings_is_refused() -> None:
+    with pytest.raises(SchemaError, match=r"point\.x"):
+        FileDecryptionProperties(FOOTER_KEY, {"point.x": KEY, ("point", "x"): KEY})
+
+
+def test_a_path_that_the_schema_does_not_have() -> None:
+    keys = FileEncryptionProperties(FOOTER_KEY, {"id": KEY, "pointt": KEY, ("point", "z"): KEY})
+    with pytest.raises(SchemaError, match=r"point\.z, pointt$"):
+        open_file_encryptor(keys, PATHS)
+
+
+def encrypted(keys: FileEncryptionProperties) -> dict[str, bool]:
+    """Whether each encrypted column has a key of its own."""
+    columns = {".".join(path): keys.column(path) for path in PATHS[:3]}
+    return {name: column.key is not None for name, column in columns.items() if column is not None}
+
+
+def test_which_columns_are_encrypted() -> None:
+    everything = {"id": False, "point.x": False, "point.y": False}
+    assert encrypted(FileEncryptionProperties(FOOTER_KEY)) == everything
+    assert encrypted(FileEncryptionProperties(FOOTER_KEY, {})) == everything
+    assert encrypted(FileEncryptionProperties(FOOTER_KEY, encrypt_unlisted="plaintext")) == {}
+    assert encrypted(FileEncryptionProperties(FOOTER_KEY, {"point": KEY})) == {"point.x": True, "point.y": True}
+    mixed = {"id": ColumnEncryptionProperties(), "point.x": KEY}
+    assert encrypted(FileEncryptionProperties(FOOTER_KEY, mixed)) == {"id": False, "point.x": True}
+    unlisted = FileEncryptionProperties(FOOTER_KEY, {"point.x": KEY}, encrypt_unlisted="footer_key")
+    assert encrypted(unlisted) == everything | {"point.x": True}
+
+
+def test_a_key_object_is_shared() -> None:
+    key = AesKey(KEY)
+    keys = FileEncryptionProperties(key, {"id": key, "point": ColumnEncryptionProperties(key)})
+    assert keys.footer_key is key
+    assert all(column is not None and column.key is key for column in map(keys.column, PATHS[:3]))
+
+
+@pytest.mark.parametrize("size", [0, 15, 17, 33])
+def test_key_sizes(size: int) -> None:
+    key = bytes(size)
+    for make in (FileEncryptionProperties, FileDecryptionProperties, ColumnEncryptionProperties):
+        with pytest.raises(CryptoError, match=f"not {size}"):
+            make(key)
+    for properties in (FileEncryptionProperties, FileDecryptionProperties):
+        with pytest.raises(CryptoError, match=f"not {size}"):
+            properties(FOOTER_KEY, {"id": key})
+
+
+def test_what_is_not_supported_says_so() -> None:
+    with pytest.raises(UnsupportedError, match="plaintext footer"):
+        FileEncryptionProperties(FOOTER_KEY, plaintext_footer=True)
+    with pytest.raises(UnsupportedError, match="AES_GCM_CTR_V1"):
+        FileEncryptionProperties(FOOTER_KEY, algorithm="AES_GCM_CTR_V1")
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    wrong: Any = "AES_CBC"
+    with pytest.raises(ValueError, match="algorithm"):
+        FileEncryptionProperties(FOOTER_KEY, algorithm=wrong)
+    with pytest.raises(ValueError, match="encrypt_unlisted"):
+        FileEncryptionProperties(FOOTER_KEY, encrypt_unlisted=wrong)
+    with pytest.raises(TypeError, match="aad_prefix"):
+        FileEncryptionProperties(FOOTER_KEY, aad_prefix=wrong)
+    with pytest.raises(TypeError, match="bytes-like"):
+        FileEncryptionProperties(wrong)
+    with pytest.raises(ValueError, match="footer_key_metadata"):
+        ColumnEncryptionProperties(key_metadata=b"id")
+
+
+def test_too_many_columns_to_encrypt() -> None:
+    paths = [(f"c{index}",) for index in range(32769)]
+    with pytest.raises(CryptoError, match="32768"):
+        open_file_encryptor(FileEncryptionProperties(FOOTER_KEY), paths)
+    assert open_file_encryptor(FileEncryptionProperties(FOOTER_KEY, {"c5": KEY}), paths)
