@@ -113,16 +113,14 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
         version_2=properties.data_page_version == "2.0",
         checksums=properties.write_page_checksum,
     )
-    codec = codec_for_write(
-        _option_of(properties.compression, column.name, "none"), _option_of(properties.compression_level, column.name, None)
-    )
+    name = _option_of(properties.compression, column.name, None)
+    codec = codec_for_write(name, _option_of(properties.compression_level, column.name, None))
     return ColumnPlan(column, layout_of(column.type), codec, settings, properties.statistics_truncation)
 
 
-def _option_of(option: Option | Mapping[str, Option] | None, name: str, otherwise: Option | None) -> Option | None:
-    if isinstance(option, Mapping):
-        return option.get(name, otherwise)
-    return option
+def _option_of(option: Option | Mapping[str, Option], name: str, otherwise: Option) -> Option:
+    """The option for one column, where it may be given by column."""
+    return option.get(name, otherwise) if isinstance(option, Mapping) else option
 
 
 def _is_on(switch: ColumnSwitch, name: str) -> bool:

@@ -69,7 +69,8 @@ class ParquetFile:
             )
         except ParquetError as error:
             self._source.close()
-            raise error.at(path=self._source.name)
+            error.at(path=self._source.name)
+            raise
         except BaseException:
             self._source.close()
             raise
@@ -131,7 +132,8 @@ class ParquetFile:
             chosen = list(self.schema.columns) if columns is None else self.schema.select(columns)
             return plan_read(self._metadata, chosen, row_groups, self._source.size)
         except ParquetError as error:
-            raise error.at(path=self._source.name)
+            error.at(path=self._source.name)
+            raise
 
     def _scan(self, plan: ReadPlan) -> Scan:
         types = {

@@ -64,7 +64,12 @@ _UNIT_MEMBERS: dict[str, fmt.TimeUnit] = {
     "us": fmt.TimeUnit(MICROS=fmt.MicroSeconds()),
     "ns": fmt.TimeUnit(NANOS=fmt.NanoSeconds()),
 }
-_DECIMAL_DIGITS = {Type.INT32: 9, Type.INT64: 18, Type.BYTE_ARRAY: MAX_PRECISION_256, Type.FIXED_LEN_BYTE_ARRAY: MAX_PRECISION_256}
+_DECIMAL_DIGITS = {
+    Type.INT32: 9,
+    Type.INT64: 18,
+    Type.BYTE_ARRAY: MAX_PRECISION_256,
+    Type.FIXED_LEN_BYTE_ARRAY: MAX_PRECISION_256,
+}
 
 
 def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:

@@ -50,7 +50,7 @@ TEXT = ColumnType(Type.BYTE_ARRAY, None, String())
 BYTES = ColumnType(Type.BYTE_ARRAY)
 NOTHING = ColumnType(Type.INT32, None, Unknown())
 _UNITS = ("ms", "us", "ns")
-_DAY = np.timedelta64(1, "D")
+_TICKS_PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
 def table_from(data: Any, schema: Mapping[str, ColumnType] | None = None) -> Table:
@@ -126,7 +126,8 @@ def _masked(array: np.ma.MaskedArray[Any, Any], wanted: ColumnType | None) -> Co
     present = ~np.ma.getmaskarray(array)
     data = np.ma.getdata(array)
     if data.dtype.kind in "OT":
-        data = np.where(present, data.astype(object), None)
+        data = data.astype(object)
+        data[~present] = None
     column = _from_array(data, wanted)
     return replace(with_mask(column, present & column.validity_mask()), nullable=True)
 
@@ -180,8 +181,7 @@ def _from_times(array: Array) -> Column:
     ticks = _convert(array, present, f"{kind}8[{target}]")
     if kind == "M":
         return _times(ticks, present, ColumnType(Type.INT64, None, Timestamp(target)), np.int64)  # type: ignore[arg-type]
-    day = int(_DAY / np.timedelta64(1, target))
-    if len(ticks) and ((ticks[present] < 0).any() or (ticks[present] >= day).any()):
+    if (ticks[present] < 0).any() or (ticks[present] >= _TICKS_PER_DAY[target]).any():
         raise SchemaError("timedelta64 is written as the time of a day, and some values lie outside one: write them as int64")
     physical = Type.INT32 if target == "ms" else Type.INT64
     dtype = np.int32 if target == "ms" else np.int64
@@ -198,7 +198,7 @@ def _convert(array: Array, present: Array, dtype: str) -> Array:
 
 def _times(ticks: Array, present: Array, column_type: ColumnType, dtype: type) -> Column:
     if present.all():
-        narrowed = ticks.astype(dtype, copy=False)
+        narrowed: Array = ticks.astype(dtype, copy=False)
         if not np.array_equal(narrowed, ticks):
             raise SchemaError(f"values outside {column_type}")
         return Column(column_type, narrowed, nullable=False)

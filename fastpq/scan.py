@@ -139,13 +139,15 @@ class Scan:
         try:
             return self.open_chunk(chunks[0], layout, buffers[id(chunks[0])]).view()
         except ParquetError as error:
-            raise error.at(path=self.source.name, column=chunks[0].column.name, row_group=chunks[0].row_group)
+            error.at(path=self.source.name, column=chunks[0].column.name, row_group=chunks[0].row_group)
+            raise
 
     def _decode(self, chunk: ChunkPlan, layout: Layout, output: ColumnOutput, stored: Stored) -> int:
         try:
             return self.open_chunk(chunk, layout, stored).read(output, chunk.row_offset, chunk.num_rows)
         except ParquetError as error:
-            raise error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
+            error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
+            raise
 
     def _type_of(self, index: int, declared: ColumnType) -> ColumnType:
         return self.types.get(index, declared)
@@ -179,7 +181,8 @@ class Scan:
         try:
             self._pages(chunk, layout, stored).require_values(chunk.num_rows)
         except ParquetError as error:
-            raise error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
+            error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
+            raise
 
 
 class _ColumnStream:
@@ -207,9 +210,10 @@ class _ColumnStream:
                 nulls += self._reader.read(output, done, count)
             except ParquetError as error:
                 assert self._chunk is not None
-                raise error.at(
+                error.at(
                     path=self._scan.source.name, column=self._chunk.column.name, row_group=self._chunk.row_group
                 )
+                raise
             done += count
         return output, nulls
 

@@ -201,7 +201,8 @@ class ParquetWriter:
             writer = ChunkWriter(values, plan.codec, cipher, plan.settings)
             writer.write(start, stop)
         except ParquetError as error:
-            raise error.at(column=plan.descriptor.name, row_group=ordinal)
+            error.at(column=plan.descriptor.name, row_group=ordinal)
+            raise
         return writer
 
     def _place(self, index: int, chunk: ChunkWriter, ordinal: int) -> fmt.ColumnChunk:

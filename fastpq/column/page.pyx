@@ -32,7 +32,6 @@ cdef enum:
 cdef int64_t HEADER_BOUND = 16 << 20
 
 
-
 cdef class PageReader:
     """Walks the pages of one column chunk.
 

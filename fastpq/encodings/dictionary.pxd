@@ -21,7 +21,8 @@ cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary
 cdef class DictionaryEncoder:
     cdef hash_table table
     cdef readonly int64_t plain_size            # bytes of the dictionary page so far
-    # Codes of n values; stops before the value that would take plain_size past limit. Returns how many were encoded, or NO_MEMORY.
+    # Codes of n values; stops before the value that would take plain_size past limit. Returns how many were encoded, or
+    # NO_MEMORY.
     cdef int64_t encode_fixed(self, const uint8_t* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil
     cdef int64_t encode_slices(self, const Slice* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil
     cdef void write_plain(self, uint8_t* out) noexcept nogil      # the dictionary page: plain_size bytes

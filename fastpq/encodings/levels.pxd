@@ -24,8 +24,10 @@ cdef void bitmap_set_range(uint8_t* target, int64_t bit_offset, int64_t count) n
 cdef void bitmap_to_bytes(const uint8_t* bitmap, int64_t bit_offset, int64_t count, uint8_t* out) noexcept nogil   # 0 or 1
 cdef void bytes_to_bitmap(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept nogil     # nonzero is one
 
-# dense[0..] -> out[i] where bit i is set, zero elsewhere. width in bytes; 1, 2, 4, 8, 16 are fast. dense must hold as many values
+# dense[0..] -> out[i] where bit i is set, zero elsewhere. width in bytes; 1, 2, 4, 8, 16 are fast. dense must hold as many
+# values
 # as there are ones in the first count bits. out may not overlap dense.
 cdef void expand(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept nogil
 # The reverse; returns the number of values written.
-cdef int64_t compact(const uint8_t* bitmap, int64_t bit_offset, int64_t count, const uint8_t* values, uint8_t* out, size_t width) noexcept nogil
+cdef int64_t compact(const uint8_t* bitmap, int64_t bit_offset, int64_t count, const uint8_t* values, uint8_t* out,
+                     size_t width) noexcept nogil

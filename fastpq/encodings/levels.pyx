@@ -6,10 +6,8 @@ Bit-packed runs of one-bit levels are validity bitmaps already: they are copied,
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
-import numpy as np
-
 from fastpq.encodings.rle cimport HybridDecoder, hybrid_start, hybrid_ensure
-from fastpq.encodings.status cimport BAD_LEVEL, TRUNCATED, raise_status
+from fastpq.encodings.status cimport BAD_LEVEL, TRUNCATED
 
 cdef extern from "c/bitmap.h" nogil:
     int64_t count_bits(const uint8_t* bitmap, int64_t offset, int64_t count) noexcept
@@ -22,7 +20,6 @@ cdef extern from "c/bitmap.h" nogil:
     int64_t compact_values(const uint8_t* bitmap, int64_t offset, int64_t count, const uint8_t* values, uint8_t* out,
                            size_t width) noexcept
     void copy_bits(const uint8_t* source, int64_t offset, int64_t count, uint8_t* out) noexcept
-
 
 
 cdef int64_t levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, uint8_t* bitmap) noexcept nogil:

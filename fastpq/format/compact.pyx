@@ -165,11 +165,11 @@ cdef object enum_of(cls, int64_t value):
 
 cdef list read_list(Cursor* cursor, element, int depth):
     cdef int wire = 0
-    cdef int64_t count = take_list(cursor, &wire), i
+    cdef int64_t count = take_list(cursor, &wire), _i
     cdef list values = []
     if count and not matches(wire, element.kind):
         raise FormatError(f"a list of wire type {wire}", offset=cursor.pos - cursor.start)
-    for i in range(count):
+    for _i in range(count):
         values.append(read_value(cursor, wire, element, depth, True))
         if cursor.failed:
             break

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 cdef int skip_value(Cursor* cursor, int wire, int depth, bint in_list) noexcept nogil:
     """Pass over one value; 0, or -1 with cursor.failed set."""
-    cdef int64_t size = 0, i, count
+    cdef int64_t size = 0, _i, count
     cdef uint64_t entries
     cdef int element = 0, key
     cdef uint8_t kinds
@@ -28,7 +28,7 @@ cdef int skip_value(Cursor* cursor, int wire, int depth, bint in_list) noexcept 
         take_bytes(cursor, &size)
     elif wire == LIST or wire == SET:
         count = take_list(cursor, &element)
-        for i in range(count):
+        for _i in range(count):
             if skip_value(cursor, element, depth + 1, True) < 0:
                 break
     elif wire == MAP:
@@ -39,7 +39,7 @@ cdef int skip_value(Cursor* cursor, int wire, int depth, bint in_list) noexcept 
         else:
             key = kinds >> 4
             element = kinds & 15
-            for i in range(<int64_t>entries):
+            for _i in range(<int64_t>entries):
                 if skip_value(cursor, key, depth + 1, True) < 0 or skip_value(cursor, element, depth + 1, True) < 0:
                     break
     elif wire == STRUCT:

@@ -4,7 +4,7 @@ from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32
 from libc.string cimport memset
 
 from fastpq.format.cursor cimport (
-    BINARY, Cursor, FALSE, I32, STOP, STRUCT, TRUE, skip_value, take_field, take_zigzag,
+    Cursor, FALSE, I32, STOP, STRUCT, TRUE, skip_value, take_field, take_zigzag,
 )
 
 cdef enum:

@@ -91,7 +91,9 @@ def test_runs_are_short() -> None:
         (header(0) + b"\x01", 8, 1),
         (header(1), 8, 1),
     ],
-    ids=["empty", "no value", "short", "long header", "value too wide", "width", "width of nothing", "RLE run of 0", "packed run of 0"],
+    ids=[
+        "empty", "no value", "short", "long header", "value too wide", "width", "width of nothing", "RLE of 0", "packed of 0",
+    ],
 )
 def test_bad_streams(data: bytes, width: int, count: int) -> None:
     with pytest.raises(FormatError):

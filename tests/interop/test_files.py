@@ -6,7 +6,6 @@ refused with UnsupportedError, column by column; everything else must be read.
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 from pathlib import Path
@@ -98,14 +97,17 @@ def check(path: Path, reader: str = "pyarrow") -> None:
 
 def read_in_some_unit(path: Path) -> tuple[list[str], pa.Table, str]:
     """Columns that are ours, with INT96 timestamps in the finest unit that holds them all."""
-    for finer, unit in itertools.pairwise(INT96_UNITS):
+    *finer_units, coarsest = INT96_UNITS
+    for unit in finer_units:
         try:
-            return *read_what_is_ours(path, coerce_int96_timestamp_unit=finer), finer
+            return *read_what_is_ours(path, coerce_int96_timestamp_unit=unit), unit
         except fastpq.UnsupportedError as error:
-            assert "INT96 timestamp outside" in str(error)
-            _, coarse = read_what_is_ours(path, coerce_int96_timestamp_unit=INT96_UNITS[-1])
-            assert any(beyond(column, finer) for column in coarse.columns)
-    return *read_what_is_ours(path, coerce_int96_timestamp_unit=unit), unit
+            if "INT96 timestamp outside" not in str(error):
+                raise
+            _, coarse = read_what_is_ours(path, coerce_int96_timestamp_unit=coarsest)
+            if not any(beyond(column, unit) for column in coarse.columns):
+                raise
+    return *read_what_is_ours(path, coerce_int96_timestamp_unit=coarsest), coarsest
 
 
 def beyond(column: pa.ChunkedArray, unit: str) -> bool:

@@ -64,7 +64,7 @@ def test_unknown_options_and_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "refused.parquet"
     with pytest.raises(TypeError, match="compresion"):
         fastpq.write_table({"a": np.arange(3)}, path, compresion="zstd")
-    with pytest.raises(fastpq.SchemaError, match="column_encoding.*b"):
+    with pytest.raises(fastpq.SchemaError, match=r"column_encoding.*b"):
         fastpq.write_table({"a": np.arange(3)}, path, column_encoding={"b": "PLAIN"})
     with pytest.raises(fastpq.UnsupportedError, match="DELTA_BINARY_PACKED"):
         fastpq.write_table({"a": np.arange(3)}, path, column_encoding={"a": "DELTA_BINARY_PACKED"})
