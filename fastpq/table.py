@@ -2,50 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fastpq import slices
+from fastpq.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
+from fastpq.concat import concat_validity, concat_values
+from fastpq.errors import SchemaError
+from fastpq.layouts import (
+    MAX_INT32,
+    VIEW_DTYPE,
+    Array,
+    BinaryOffsets,
+    BinaryViews,
+    DictionaryValues,
+    Values,
+)
+from fastpq.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
+from fastpq.schema import ParquetSchema
 from fastpq.types import ColumnType
 
-
-@dataclass(frozen=True, slots=True)
-class BinaryViews:
-    """Variable-length values as Arrow string views.
-
-    Attributes:
-        views: shape (n,), dtype VIEW_DTYPE (16 bytes each: ``length`` int32, then 12 bytes inline or prefix, buffer, offset).
-        buffers: uint8 arrays that the views of more than 12 bytes point into.
-    """
-
-    views: np.ndarray[Any, Any]
-    buffers: Sequence[np.ndarray[Any, Any]] = field(default_factory=list)
+__all__ = ["VIEW_DTYPE", "BinaryOffsets", "BinaryViews", "Column", "DictionaryValues", "Table"]
 
 
-VIEW_DTYPE = np.dtype("V16")
-
-
-@dataclass(frozen=True, slots=True)
-class BinaryOffsets:
-    """Variable-length values as offsets (int32 or int64, shape (n + 1,)) into data (uint8)."""
-
-    offsets: np.ndarray[Any, Any]
-    data: np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DictionaryValues:
-    """Values as codes (int32, shape (n,); 0 where null) into a dictionary column without nulls."""
-
-    codes: np.ndarray[Any, Any]
-    dictionary: Column
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column:
-    """Values of one type.
+    """Values of one type; the memory may be shared with other objects and is never written to.
 
     Attributes:
         type: what they are.
@@ -53,10 +39,345 @@ class Column:
         validity: bitmap, uint8, LSB first, at least (n + 7) // 8 bytes, or None when no value is null.
         null_count: number of nulls.
         nullable: whether the schema allows nulls (OPTIONAL).
+
+    Raises:
+        SchemaError: values of another dtype than the type's, or sizes that do not agree.
     """
 
     type: ColumnType
-    values: np.ndarray[Any, Any] | BinaryViews | BinaryOffsets | DictionaryValues
-    validity: np.ndarray[Any, Any] | None = None
+    values: Values
+    validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
+
+    def __post_init__(self) -> None:
+        values, dtype = self.values, self.type.dtype
+        if isinstance(values, np.ndarray):
+            if values.ndim != 1 or values.dtype != dtype:
+                raise SchemaError(f"values of dtype {values.dtype} and shape {values.shape} in a {self.type} column")
+        elif dtype is not None and not isinstance(values, DictionaryValues):
+            raise SchemaError(f"{type(values).__name__} in a {self.type} column, of which the values have a fixed width")
+        if not 0 <= self.null_count <= len(self):
+            raise SchemaError(f"{self.null_count} nulls among {len(self)} values")
+        if self.validity is None:
+            if self.null_count:
+                raise SchemaError(f"{self.null_count} nulls and no validity bits")
+        elif self.validity.dtype != np.uint8 or len(self.validity) < bitmap_size(len(self)):
+            raise SchemaError(f"validity of {self.validity.nbytes} bytes for {len(self)} values")
+
+    def __len__(self) -> int:
+        match self.values:
+            case BinaryViews(views=array) | DictionaryValues(codes=array):
+                return len(array)
+            case BinaryOffsets(offsets=array):
+                return max(len(array) - 1, 0)
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        nulls = f", {self.null_count} nulls" if self.nullable else ""
+        return f"<Column of {len(self)} values, {self.type}{nulls}>"
+
+    def validity_mask(self) -> NDArray[np.bool_]:
+        """True where there is a value, False where null; shape (n,), new memory."""
+        if self.validity is None or not self.null_count:
+            return np.ones(len(self), np.bool_)
+        return unpack_bitmap(self.validity, 0, len(self))
+
+    def slice(self, start: int = 0, stop: int | None = None) -> Column:
+        """Values ``start`` to ``stop - 1``, with Python's rules for what lies outside.
+
+        Values are shared; of the validity bits a copy is made where start is not a multiple of 8.
+        """
+        start, stop, _ = slice(start, stop).indices(len(self))
+        stop = max(start, stop)
+        values: Values
+        match self.values:
+            case BinaryViews(views, buffers):
+                values = BinaryViews(views[start:stop], buffers)
+            case BinaryOffsets(offsets, data):
+                values = BinaryOffsets(offsets[start : stop + 1], data)
+            case DictionaryValues(codes, dictionary):
+                values = DictionaryValues(codes[start:stop], dictionary)
+            case array:
+                values = array[start:stop]
+        if self.validity is None or not self.null_count:
+            return replace(self, values=values, validity=None, null_count=0)
+        validity = slice_bitmap(self.validity, start, stop - start)
+        null_count = count_zeros(validity, stop - start)
+        return replace(self, values=values, validity=validity if null_count else None, null_count=null_count)
+
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
+        """The values as a NumPy array of ``type.numpy_dtype``, sharing the column's memory where layouts agree.
+
+        Shared are booleans, integers, floats, timestamps, INT96, fixed-length bytes and intervals.
+        Decimals, UUIDs and bytes become objects (``decimal.Decimal``, ``uuid.UUID``, ``bytes``), exactly.
+
+        Args:
+            nulls: how a nullable column shows its nulls: ``"masked"``: numpy.ma.MaskedArray, whether or not there are
+                any; ``"nan"``: NaN in floats, NaT in dates and times, a missing value (NaN) in StringDType, None in
+                objects, SchemaError for nulls of other types; ``"object"``: an object array of what ``to_pylist``
+                gives. Columns that are not nullable are plain arrays.
+            strings: text as ``"stringdtype"`` or as ``"object"``: str.
+
+        Raises:
+            SchemaError: nulls that cannot be shown as asked.
+            FormatError: text that is not UTF-8, or values that point outside their memory.
+        """
+        return to_numpy(self, nulls, strings)
+
+    def to_pylist(self) -> list[Any]:
+        """The values as Python objects, None where null.
+
+        bool, int, float, str, bytes, decimal.Decimal, uuid.UUID, datetime.date, datetime.time; datetime.datetime for
+        timestamps in ms and us (aware when utc); an interval is (months, days, milliseconds). What Python's types do
+        not hold, nanoseconds and years beyond 1 to 9999, is numpy.datetime64 or numpy.timedelta64.
+        """
+        return to_pylist(self)
+
+    def equals(self, other: Column) -> bool:
+        """Whether type, nulls and values are equal; NaN equals NaN; layout and ``nullable`` do not count."""
+        if self.type != other.type or len(self) != len(other) or self.null_count != other.null_count:
+            return False
+        if self.type.is_variable:
+            ours = slices.SliceReader(self.values, self._nulls())
+            theirs = slices.SliceReader(other.values, other._nulls())
+            return slices.first_difference(ours, theirs) < 0
+        mask = self.validity_mask()
+        if self.null_count and not np.array_equal(mask, other.validity_mask()):
+            return False
+        left, right = fixed_values(self), fixed_values(other)
+        same: Array = left == right
+        if left.dtype.kind == "f":
+            same |= np.isnan(left) & np.isnan(right)
+        return bool((same | ~mask).all())
+
+    def _nulls(self) -> Array | None:
+        return self.validity if self.null_count else None
+
+    def as_views(self) -> Column:
+        """The same values as BinaryViews; bytes are shared, only views are made.
+
+        Raises:
+            SchemaError: the column is of fixed width.
+            LimitError: a value of 2^31 bytes or more.
+            FormatError: values that point outside their memory.
+        """
+        match self._variable():
+            case BinaryOffsets(offsets, data):
+                return replace(self, values=BinaryViews(*slices.views_of_offsets(offsets, data, self._nulls())))
+            case DictionaryValues(codes, dictionary):
+                inner = dictionary.as_views().values
+                assert isinstance(inner, BinaryViews)
+                views = slices.gather_views(inner.views, codes, self._nulls())
+                return replace(self, values=BinaryViews(views, inner.buffers))
+        return self
+
+    def as_offsets(self, wide: bool | None = None) -> Column:
+        """The same values as BinaryOffsets, bytes copied into one run unless they are so already.
+
+        Args:
+            wide: int64 offsets (True) or int32 (False); None for int32 unless the bytes are 2^31 or more.
+
+        Raises:
+            SchemaError: the column is of fixed width.
+            LimitError: more bytes than int32 offsets reach, with ``wide=False``.
+            FormatError: values that point outside their memory.
+        """
+        values = self._variable()
+        if isinstance(values, BinaryOffsets) and (wide is None or wide == (values.offsets.dtype == np.int64)):
+            return self
+        reader = slices.SliceReader(values, self._nulls())
+        size = slices.total_size(reader)
+        wide = size > MAX_INT32 if wide is None else wide
+        return replace(self, values=BinaryOffsets(*slices.to_offsets(reader, wide, size)))
+
+    def as_dictionary(self) -> Column:
+        """The same values as DictionaryValues, the dictionary in order of first appearance.
+
+        Raises:
+            SchemaError: the column is of fixed width.
+            FormatError: values that point outside their memory.
+        """
+        if isinstance(self._variable(), DictionaryValues):
+            return self
+        source = self.as_views()
+        views = source.values
+        assert isinstance(views, BinaryViews)
+        codes, rows = slices.encode_dictionary(slices.SliceReader(views, self._nulls()))
+        dictionary = Column(self.type, BinaryViews(views.views[rows], views.buffers), nullable=False)
+        return replace(self, values=DictionaryValues(codes, dictionary))
+
+    def _variable(self) -> BinaryViews | BinaryOffsets | DictionaryValues:
+        if isinstance(self.values, np.ndarray) or not self.type.is_variable:
+            raise SchemaError(f"the values of a {self.type} column are not of variable length")
+        return self.values
+
+    def __arrow_c_schema__(self) -> object:
+        """Arrow PyCapsule interface: the type, nameless."""
+        from fastpq.arrow import export_schema
+
+        return export_schema(self)
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Arrow PyCapsule interface: the type and the values."""
+        from fastpq.arrow import export_array
+
+        return export_array(self, requested_schema)
+
+
+class Table(Mapping[str, Column]):
+    """Columns of equal length by name, in order.
+
+    Args:
+        columns: the columns.
+        num_rows: rows of a table without columns; otherwise it must agree with the columns.
+
+    Raises:
+        SchemaError: names that are not str, or columns of different lengths.
+    """
+
+    __slots__ = ("_columns", "num_rows")
+
+    num_rows: int
+
+    def __init__(self, columns: Mapping[str, Column], *, num_rows: int | None = None) -> None:
+        self._columns = dict(columns)
+        for name, column in self._columns.items():
+            if not isinstance(name, str):
+                raise SchemaError(f"the name of a column is a str, not {name!r}")
+            if not isinstance(column, Column):
+                raise SchemaError(f"a {type(column).__name__} is no Column: see table_from", column=name)
+            num_rows = len(column) if num_rows is None else num_rows
+            if len(column) != num_rows:
+                raise SchemaError(f"{len(column)} values in a table of {num_rows} rows", column=name)
+        self.num_rows = num_rows or 0
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return list(self._columns)
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns."""
+        return list(self._columns.values())
+
+    @property
+    def num_columns(self) -> int:
+        """How many columns there are; ``len`` is the same."""
+        return len(self._columns)
+
+    @property
+    def schema(self) -> ParquetSchema:
+        """The schema under which the table is written."""
+        return ParquetSchema.of((name, column.type, column.nullable) for name, column in self._columns.items())
+
+    def __getitem__(self, name: str) -> Column:
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise SchemaError(f"there is no column {name!r}; the table has {self.names}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self.equals(other)
+
+    __hash__ = None  # type: ignore[assignment]  # tables compare by their values
+
+    def __repr__(self) -> str:
+        shown = [f"{name}: {column.type}" for name, column in list(self._columns.items())[:10]]
+        more = [f"{len(self) - 10} more"] if len(self) > 10 else []
+        return f"<Table of {self.num_rows} rows: {', '.join(shown + more)}>"
+
+    def equals(self, other: Table) -> bool:
+        """Whether names, their order, rows and all columns are equal (``Column.equals``)."""
+        if self.names != other.names or self.num_rows != other.num_rows:
+            return False
+        return all(mine.equals(theirs) for mine, theirs in zip(self.columns, other.columns, strict=True))
+
+    def select(self, names: Iterable[str]) -> Table:
+        """The table of some columns, in the order asked."""
+        return Table({name: self[name] for name in names}, num_rows=self.num_rows)
+
+    def slice(self, start: int = 0, stop: int | None = None) -> Table:
+        """Rows ``start`` to ``stop - 1``; memory is shared as in ``Column.slice``."""
+        start, stop, _ = slice(start, stop).indices(self.num_rows)
+        sliced = {name: column.slice(start, stop) for name, column in self._columns.items()}
+        return Table(sliced, num_rows=max(stop - start, 0))
+
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> dict[str, Array]:
+        """Every column as a NumPy array (``Column.to_numpy``)."""
+        return {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._columns.items()}
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """A dict for each row (values as in ``Column.to_pylist``)."""
+        names, lists = self.names, [column.to_pylist() for column in self.columns]
+        if not names:
+            return [{} for _ in range(self.num_rows)]
+        return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+
+    @staticmethod
+    def concat(tables: Sequence[Table]) -> Table:
+        """The rows of tables of the same columns, one after another.
+
+        Strings keep their layout: the bytes of views are shared, those of offsets are copied, dictionaries stay if all
+        parts have the same one, and different layouts become views. A column is nullable if one of its parts is.
+
+        Raises:
+            SchemaError: no table, or tables whose names or types differ.
+        """
+        if not tables:
+            raise SchemaError("there is no table to concatenate")
+        first = tables[0]
+        for number, table in enumerate(tables):
+            if table.names != first.names:
+                raise SchemaError(f"table {number} has the columns {table.names}, table 0 has {first.names}")
+        columns = {name: _concat([table[name] for table in tables], name) for name in first.names}
+        return Table(columns, num_rows=sum(table.num_rows for table in tables))
+
+    def __arrow_c_schema__(self) -> object:
+        """Arrow PyCapsule interface: a struct of the columns' types."""
+        from fastpq.arrow import export_schema
+
+        return export_schema(self)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow PyCapsule interface: the rows as a stream of one record batch."""
+        from fastpq.arrow import export_stream
+
+        return export_stream(self, requested_schema)
+
+
+def _concat(parts: list[Column], name: str) -> Column:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for part in parts:
+        if part.type != first.type:
+            raise SchemaError(f"{part.type} after {first.type}", column=name)
+    if len({_layout(part) for part in parts}) > 1:
+        # Views take any other layout in; dictionaries of fixed-width values are gathered.
+        variable = first.type.is_variable
+        parts = [part.as_views() if variable else replace(part, values=fixed_values(part)) for part in parts]
+    lengths = [len(part) for part in parts]
+    return Column(
+        first.type,
+        concat_values([part.values for part in parts]),
+        concat_validity([(part.validity if part.null_count else None) for part in parts], lengths),
+        sum(part.null_count for part in parts),
+        any(part.nullable for part in parts),
+    )
+
+
+def _layout(column: Column) -> tuple[type, int]:
+    """What must agree for values to be joined as they are."""
+    values = column.values
+    return type(values), id(values.dictionary) if isinstance(values, DictionaryValues) else 0

@@ -1,0 +1,464 @@
+"""The schema tree: groups, columns with their maximum levels, and how columns are found by name.
+
+Nothing here costs more than the schema's own size: the tree is built without recursion, and paths are made from it
+when they are asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+from fastpq import format as fmt
+from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
+from fastpq.logical import logical_from_thrift, logical_to_thrift
+from fastpq.types import ColumnType, Decimal, Integer, LogicalType, Time, Timestamp, Type
+
+MAX_SCHEMA_DEPTH = 512
+
+ColumnKey = str | tuple[str, ...] | int
+
+REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
+
+
+class SchemaNode:
+    """A node of the schema tree.
+
+    Attributes:
+        element: the SchemaElement that it comes from.
+        parent: the group that holds it; None for the root.
+        max_definition_level: optional and repeated nodes from the root down to this one.
+        max_repetition_level: repeated nodes from the root down to this one.
+    """
+
+    __slots__ = ("element", "max_definition_level", "max_repetition_level", "parent")
+
+    def __init__(self, element: fmt.SchemaElement, parent: GroupNode | None) -> None:
+        self.element = element
+        self.parent = parent
+        if parent is None:
+            self.max_definition_level = self.max_repetition_level = 0
+        else:
+            self.max_definition_level = parent.max_definition_level + (element.repetition_type != REQUIRED)
+            self.max_repetition_level = parent.max_repetition_level + (element.repetition_type == REPEATED)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Names from below the root down to this node."""
+        names = []
+        node: SchemaNode = self
+        while node.parent is not None:
+            names.append(node.element.name)
+            node = node.parent
+        return tuple(reversed(names))
+
+    @property
+    def name(self) -> str:
+        """The path, joined by dots."""
+        return ".".join(self.path)
+
+    @property
+    def repetition(self) -> fmt.FieldRepetitionType:
+        """REQUIRED, OPTIONAL or REPEATED; the root counts as REQUIRED."""
+        return fmt.FieldRepetitionType(self.element.repetition_type or REQUIRED)
+
+    @property
+    def field_id(self) -> int | None:
+        """The field id that the writer gave, if any."""
+        return self.element.field_id
+
+    @property
+    def nullable(self) -> bool:
+        """Whether this very node is OPTIONAL."""
+        return self.element.repetition_type == OPTIONAL
+
+
+class GroupNode(SchemaNode):
+    """A group; the root is one.
+
+    Attributes:
+        children: its nodes, in order.
+        first, last: its leaves are columns ``first`` to ``last - 1``.
+    """
+
+    __slots__ = ("_by_name", "children", "first", "last")
+
+    def __init__(self, element: fmt.SchemaElement, parent: GroupNode | None, first: int) -> None:
+        super().__init__(element, parent)
+        self.children: list[SchemaNode] = []
+        self.first = self.last = first
+        self._by_name: dict[str, list[SchemaNode]] | None = None
+
+    def named(self, name: str) -> list[SchemaNode]:
+        """The children of a name; a file may hold several."""
+        if self._by_name is None:
+            self._by_name = {}
+            for child in self.children:
+                self._by_name.setdefault(child.element.name, []).append(child)
+        return self._by_name.get(name, [])
+
+
+class ColumnDescriptor(SchemaNode):
+    """A leaf of the schema.
+
+    Attributes:
+        index: its number among the leaves.
+    """
+
+    __slots__ = ("_type", "index")
+
+    def __init__(self, element: fmt.SchemaElement, parent: GroupNode, index: int) -> None:
+        super().__init__(element, parent)
+        self.index = index
+        self._type: ColumnType | None = None
+
+    @property
+    def type(self) -> ColumnType:
+        """Physical and logical type, worked out when first asked for.
+
+        Raises:
+            FormatError: the annotations contradict the physical type.
+            UnsupportedError: a physical type or a time unit that this version of the specification does not have.
+        """
+        if self._type is None:
+            try:
+                logical = logical_from_thrift(self.element)
+                self._type = ColumnType(self.physical_type, self.type_length, logical)
+            except SchemaError as error:  # what the file says does not fit together
+                raise FormatError(error.message, column=self.name) from error
+        return self._type
+
+    @property
+    def physical_type(self) -> Type:
+        """The physical type.
+
+        Raises:
+            UnsupportedError: this version of the specification does not have it.
+        """
+        try:
+            return Type(self.element.type)  # type: ignore[arg-type]  # a leaf has one
+        except ValueError as error:
+            raise UnsupportedError(f"physical type {self.element.type!r}", column=self.name) from error
+
+    @property
+    def type_length(self) -> int | None:
+        """Bytes of a FIXED_LEN_BYTE_ARRAY value, else None."""
+        return self.element.type_length if self.element.type == Type.FIXED_LEN_BYTE_ARRAY else None
+
+    @property
+    def logical_type(self) -> LogicalType | None:
+        """The logical type, or None."""
+        return self.type.logical
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the column stands directly under the root and is not repeated."""
+        return self.max_repetition_level == 0 and self.parent is not None and self.parent.parent is None
+
+    def __repr__(self) -> str:
+        return f"<ColumnDescriptor {self.index} {_leaf_line(self)}>"
+
+
+class ParquetSchema:
+    """A schema: its tree and its columns.
+
+    Iterating, ``len`` and ``[]`` (by number, name or path) go over the columns, which are the leaves.
+    """
+
+    __slots__ = ("columns", "root")
+
+    def __init__(self, root: GroupNode, columns: Sequence[ColumnDescriptor]) -> None:
+        self.root = root
+        self.columns = tuple(columns)
+
+    @classmethod
+    def from_thrift(cls, elements: Sequence[fmt.SchemaElement]) -> ParquetSchema:
+        """The schema that a footer holds.
+
+        Args:
+            elements: the nodes, depth first, the root before all.
+
+        Raises:
+            FormatError: the elements are not one tree.
+            LimitError: groups are nested deeper than 512.
+        """
+        if not elements:
+            raise FormatError("the schema has no root")
+        root = GroupNode(elements[0], None, 0)
+        columns: list[ColumnDescriptor] = []
+        open_groups = [(root, _child_count(elements[0], len(elements) - 1))]
+        for position in range(1, len(elements)):
+            _close(open_groups, len(columns))
+            if not open_groups:
+                raise FormatError(f"the schema goes on after its root's last child, with {elements[position].name!r}")
+            element, (parent, missing) = elements[position], open_groups[-1]
+            open_groups[-1] = (parent, missing - 1)
+            _check_element(element)
+            node: SchemaNode
+            if element.type is not None:
+                node = ColumnDescriptor(element, parent, len(columns))
+                columns.append(node)
+            else:
+                node = GroupNode(element, parent, len(columns))
+                open_groups.append((node, _child_count(element, len(elements) - position - 1)))
+                if len(open_groups) > MAX_SCHEMA_DEPTH:
+                    raise LimitError(f"the schema is nested deeper than MAX_SCHEMA_DEPTH ({MAX_SCHEMA_DEPTH})")
+            parent.children.append(node)
+        _close(open_groups, len(columns))
+        if open_groups:
+            raise FormatError(f"the schema ends before the last child of {open_groups[-1][0].element.name!r}")
+        return cls(root, columns)
+
+    @classmethod
+    def of(cls, columns: Iterable[tuple[str, ColumnType, bool]], name: str = "schema") -> ParquetSchema:
+        """A flat schema to write.
+
+        Args:
+            columns: name, type and whether nulls are allowed, for each column.
+            name: of the root.
+
+        Raises:
+            SchemaError: a name twice, or one that is not a str.
+        """
+        leaves = [_leaf_element(column, type_, nullable) for column, type_, nullable in columns]
+        seen: set[str] = set()
+        for leaf in leaves:
+            if leaf.name in seen:
+                raise SchemaError(f"two columns are named {leaf.name!r}")
+            seen.add(leaf.name)
+        return cls.from_thrift([fmt.SchemaElement(name=name, num_children=len(leaves)), *leaves])
+
+    def to_thrift(self) -> list[fmt.SchemaElement]:
+        """The elements of the tree, depth first; those of a schema that was read are the elements read."""
+        return [node.element for node in self._walk()]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the nodes directly under the root."""
+        return tuple(child.element.name for child in self.root.children)
+
+    def column(self, key: ColumnKey) -> ColumnDescriptor:
+        """The one column of a name, a path or a number.
+
+        Raises:
+            SchemaError: there is none, or there are several.
+        """
+        found = self.select([key])
+        if len(found) != 1:
+            raise SchemaError(f"{key!r} is {len(found)} columns: {_listed([column.name for column in found])}")
+        return found[0]
+
+    def select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
+        """The columns that names stand for, in the order asked, each once.
+
+        Args:
+            columns: names of leaves or of groups (all their leaves), dotted or as tuples; numbers of leaves; None for
+                every column.
+
+        Raises:
+            SchemaError: a name that the schema has not, or has twice; a number beyond the last column.
+        """
+        if columns is None:
+            return list(self.columns)
+        if isinstance(columns, str):
+            raise SchemaError(f"columns is a list of names, not the one name {columns!r}")
+        found: dict[int, ColumnDescriptor] = {}
+        for key in columns:
+            for column in self._leaves(key):
+                found.setdefault(column.index, column)
+        return list(found.values())
+
+    def _leaves(self, key: ColumnKey) -> Sequence[ColumnDescriptor]:
+        if isinstance(key, int):
+            if not 0 <= key < len(self.columns):
+                raise SchemaError(f"there is no column {key}: the schema has {len(self.columns)}")
+            return self.columns[key : key + 1]
+        nodes = _find_path(self.root, key) if isinstance(key, tuple) else _find_dotted(self.root, key)
+        if not nodes:
+            raise SchemaError(f"there is no column {key!r}{self._near(key)}")
+        if len(nodes) > 1:
+            raise SchemaError(f"{len(nodes)} columns are named {key!r}: select one by its number")
+        node = nodes[0]
+        if isinstance(node, GroupNode):
+            return self.columns[node.first : node.last]
+        return [node] if isinstance(node, ColumnDescriptor) else []
+
+    def _near(self, key: str | tuple[str, ...]) -> str:
+        name = key if isinstance(key, str) else ".".join(key)
+        # difflib takes its time: a thousand candidates are enough for a hint.
+        candidates = [column.name for column in self.columns[:1000]] + list(self.names[:1000])
+        folded = [candidate for candidate in candidates if candidate.lower() == name.lower()]
+        near = folded or difflib.get_close_matches(name, candidates, n=3)
+        if near:
+            return f"; did you mean {_listed(list(dict.fromkeys(near)))}?"
+        return f"; the schema has {_listed(self.names)}" if self.columns else "; the schema has no columns"
+
+    def _walk(self) -> Iterator[SchemaNode]:
+        waiting: list[SchemaNode] = [self.root]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            if isinstance(node, GroupNode):
+                waiting.extend(reversed(node.children))
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def __iter__(self) -> Iterator[ColumnDescriptor]:
+        return iter(self.columns)
+
+    @overload
+    def __getitem__(self, key: slice) -> tuple[ColumnDescriptor, ...]: ...
+    @overload
+    def __getitem__(self, key: ColumnKey) -> ColumnDescriptor: ...
+    def __getitem__(self, key: ColumnKey | slice) -> ColumnDescriptor | tuple[ColumnDescriptor, ...]:
+        if isinstance(key, slice | int):
+            return self.columns[key]
+        return self.column(key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ParquetSchema) and self.to_thrift() == other.to_thrift()
+
+    __hash__ = None  # type: ignore[assignment]  # elements are mutable
+
+    def __str__(self) -> str:
+        lines = []
+        open_groups: list[GroupNode] = []
+        for node in self._walk():
+            while open_groups and open_groups[-1] is not node.parent:
+                open_groups.pop()
+                lines.append("  " * len(open_groups) + "}")
+            indent = "  " * len(open_groups)
+            if isinstance(node, GroupNode):
+                lines.append(indent + _group_line(node))
+                open_groups.append(node)
+            elif isinstance(node, ColumnDescriptor):
+                lines.append(f"{indent}{_leaf_line(node)};")
+        lines.extend("  " * depth + "}" for depth in reversed(range(len(open_groups))))
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<ParquetSchema of {len(self.columns)} columns: {_listed(self.names)}>"
+
+
+def _close(open_groups: list[tuple[GroupNode, int]], leaves: int) -> None:
+    """Take the groups that are complete off the stack."""
+    while open_groups and open_groups[-1][1] == 0:
+        open_groups.pop()[0].last = leaves
+
+
+def _child_count(element: fmt.SchemaElement, remaining: int) -> int:
+    count = element.num_children or 0
+    if not 0 <= count <= remaining:
+        raise FormatError(f"{element.name!r} has {count} children where {remaining} elements are left")
+    return count
+
+
+def _check_element(element: fmt.SchemaElement) -> None:
+    if element.repetition_type not in (REQUIRED, OPTIONAL, REPEATED):
+        raise FormatError(f"repetition type {element.repetition_type!r}", column=element.name)
+    if element.type is not None and element.num_children:
+        raise FormatError(f"a {element.type!r} with {element.num_children} children", column=element.name)
+    if element.type is None and element.num_children is None:
+        raise FormatError("neither a type nor children", column=element.name)
+
+
+def _leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
+    if not isinstance(name, str):
+        raise SchemaError(f"the name of a column is a str, not {name!r}")
+    logical, converted, scale, precision = logical_to_thrift(type_.logical)
+    return fmt.SchemaElement(
+        type=type_.physical,
+        type_length=type_.length,
+        repetition_type=OPTIONAL if nullable else REQUIRED,
+        name=name,
+        converted_type=converted,
+        scale=scale,
+        precision=precision,
+        logicalType=logical,
+    )
+
+
+def _find_path(root: GroupNode, path: tuple[str, ...]) -> list[SchemaNode]:
+    nodes: list[SchemaNode] = [root] if path else []
+    for name in path:
+        nodes = [child for node in nodes if isinstance(node, GroupNode) for child in node.named(name)]
+    return nodes
+
+
+def _find_dotted(root: GroupNode, name: str) -> list[SchemaNode]:
+    """Nodes whose path, joined by dots, is the name; a name may itself hold dots."""
+    found: list[SchemaNode] = []
+    waiting: list[tuple[GroupNode, str]] = [(root, name)]
+    while waiting:
+        group, rest = waiting.pop()
+        found.extend(group.named(rest))
+        dot = rest.find(".")
+        while dot >= 0:
+            inner = [child for child in group.named(rest[:dot]) if isinstance(child, GroupNode)]
+            waiting.extend((child, rest[dot + 1 :]) for child in inner)
+            dot = rest.find(".", dot + 1)
+    return found
+
+
+def _listed(names: Sequence[str], most: int = 10) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
+
+
+_PHYSICAL_NAMES = {
+    Type.BOOLEAN: "boolean",
+    Type.INT32: "int32",
+    Type.INT64: "int64",
+    Type.INT96: "int96",
+    Type.FLOAT: "float",
+    Type.DOUBLE: "double",
+    Type.BYTE_ARRAY: "binary",
+    Type.FIXED_LEN_BYTE_ARRAY: "fixed_len_byte_array",
+}
+_UNIT_NAMES = {"ms": "MILLIS", "us": "MICROS", "ns": "NANOS"}
+
+
+def _leaf_line(column: ColumnDescriptor) -> str:
+    element = column.element
+    physical = _PHYSICAL_NAMES.get(element.type, repr(element.type))  # type: ignore[arg-type]  # a leaf has one
+    length = f"({column.type_length})" if column.type_length is not None else ""
+    try:
+        annotation = _annotation(column.logical_type)
+    except ParquetError as error:
+        annotation = f" (not understood: {error.message})"
+    return f"{column.repetition.name.lower()} {physical}{length} {element.name}{annotation}{_field_id(element)}"
+
+
+def _group_line(group: GroupNode) -> str:
+    element = group.element
+    if group.parent is None:
+        return f"message {element.name} {{"
+    converted = f" ({fmt.ConvertedType(element.converted_type).name})" if _known_group(element) else ""
+    return f"{group.repetition.name.lower()} group {element.name}{converted}{_field_id(element)} {{"
+
+
+def _known_group(element: fmt.SchemaElement) -> bool:
+    return element.converted_type in (
+        fmt.ConvertedType.LIST,
+        fmt.ConvertedType.MAP,
+        fmt.ConvertedType.MAP_KEY_VALUE,
+    )
+
+
+def _field_id(element: fmt.SchemaElement) -> str:
+    return "" if element.field_id is None else f" = {element.field_id}"
+
+
+def _annotation(logical: LogicalType | None) -> str:
+    match logical:
+        case None:
+            return ""
+        case Decimal(precision, scale):
+            return f" (DECIMAL({precision},{scale}))"
+        case Integer(width, signed):
+            return f" (INTEGER({width},{str(signed).lower()}))"
+        case Time(unit, utc) | Timestamp(unit, utc):
+            return f" ({type(logical).__name__.upper()}({_UNIT_NAMES[unit]},{str(utc).lower()}))"
+    return f" ({type(logical).__name__.upper()})"
