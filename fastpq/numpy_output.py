@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -15,7 +14,7 @@ from fastpq.errors import FormatError, SchemaError
 from fastpq.layouts import Array, DictionaryValues
 from fastpq.slices import SliceReader
 from fastpq.strings import to_objects, to_string_dtype
-from fastpq.types import Date, Decimal, Integer, Interval, Time, Timestamp, Type, Uuid
+from fastpq.types import Date, Decimal, Interval, Time, Timestamp, Type, Uuid
 
 if TYPE_CHECKING:
     from fastpq.table import Column
@@ -111,7 +110,8 @@ def to_pylist(column: Column) -> list[Any]:
     """What ``Column.to_pylist`` documents."""
     if column.type.is_variable:
         reader = SliceReader(column.values, column.validity if column.null_count else None)
-        return to_objects(reader, column.type.is_text).tolist()
+        objects: list[Any] = to_objects(reader, column.type.is_text).tolist()
+        return objects
     objects = _objects(column, fixed_values(column))
     if column.null_count:
         for i in np.flatnonzero(~column.validity_mask()).tolist():
@@ -138,11 +138,12 @@ def _objects(column: Column, values: Array) -> list[Any]:
             return list(values.view(type_.numpy_dtype))
         case Time(unit):
             return _times(values, unit)
-    if type_.physical == Type.INT96 and not isinstance(type_.logical, Integer):
-        return list(values.view(type_.numpy_dtype)) if type_.logical is None else values.tolist()
+        case None if type_.physical == Type.INT96:
+            return list(values.view(type_.numpy_dtype))
     if values.dtype.kind == "V":
         return list(_chunks(values))
-    return values.tolist()
+    objects: list[Any] = values.tolist()
+    return objects
 
 
 def unscaled_integers(values: Array) -> list[int]:
@@ -151,12 +152,15 @@ def unscaled_integers(values: Array) -> list[int]:
     Args:
         values: int32, int64, or V16 or V32: little-endian two's complement.
     """
+    integers: list[int]
     if values.dtype.kind != "V":
-        return values.tolist()
+        integers = values.tolist()
+        return integers
     words = values.view(np.dtype("<i8")).reshape(len(values), -1)
     low = words[:, 0]
     if bool((words[:, 1:] == (low >> 63)[:, None]).all()):
-        return low.tolist()  # the words above only repeat the sign
+        integers = low.tolist()  # the words above only repeat the sign
+        return integers
     return [int.from_bytes(value, "little", signed=True) for value in _chunks(values)]
 
 
@@ -189,9 +193,8 @@ def _times(values: Array, unit: str) -> list[Any]:
     if unit == "ns":
         return list(deltas)
     inside = (values >= 0) & (values < UNITS_A_DAY[unit])
-    to_time: Callable[[Any], Any] = lambda delta: (_EPOCH + delta).time()  # noqa: E731
-    moments = np.where(inside, deltas, np.timedelta64(0, unit)).tolist()
-    objects: list[Any] = [to_time(delta) for delta in moments]
+    durations: list[datetime.timedelta] = np.where(inside, deltas, np.zeros((), deltas.dtype)).tolist()
+    objects: list[Any] = [(_EPOCH + duration).time() for duration in durations]
     for i in np.flatnonzero(~inside).tolist():
         objects[i] = deltas[i]
     return objects

@@ -34,3 +34,7 @@ cdef class SliceReader:
 
 
 cdef int raise_status(int64_t status) except -1
+# First byte of a contiguous array; never NULL, also where the array is empty.
+cdef const uint8_t* array_start(object array) except NULL
+# The array itself when it is one-dimensional, contiguous, aligned and of the dtype; else SchemaError that says what.
+cdef object held(object array, object dtype, str what)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq import slices
+from fastpq import binary
 from fastpq.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
 from fastpq.concat import concat_validity, concat_values
 from fastpq.errors import SchemaError
@@ -24,6 +24,7 @@ from fastpq.layouts import (
 )
 from fastpq.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.schema import ParquetSchema
+from fastpq.slices import SliceReader
 from fastpq.types import ColumnType
 
 __all__ = ["VIEW_DTYPE", "BinaryOffsets", "BinaryViews", "Column", "DictionaryValues", "Table"]
@@ -56,7 +57,7 @@ class Column:
             if values.ndim != 1 or values.dtype != dtype:
                 raise SchemaError(f"values of dtype {values.dtype} and shape {values.shape} in a {self.type} column")
         elif dtype is not None and not isinstance(values, DictionaryValues):
-            raise SchemaError(f"{type(values).__name__} in a {self.type} column, of which the values have a fixed width")
+            raise SchemaError(f"{type(values).__name__} in a {self.type} column, which is of fixed width")
         if not 0 <= self.null_count <= len(self):
             raise SchemaError(f"{self.null_count} nulls among {len(self)} values")
         if self.validity is None:
@@ -139,9 +140,9 @@ class Column:
         if self.type != other.type or len(self) != len(other) or self.null_count != other.null_count:
             return False
         if self.type.is_variable:
-            ours = slices.SliceReader(self.values, self._nulls())
-            theirs = slices.SliceReader(other.values, other._nulls())
-            return slices.first_difference(ours, theirs) < 0
+            ours = SliceReader(self.values, self._nulls())
+            theirs = SliceReader(other.values, other._nulls())
+            return binary.first_difference(ours, theirs) < 0
         mask = self.validity_mask()
         if self.null_count and not np.array_equal(mask, other.validity_mask()):
             return False
@@ -164,11 +165,11 @@ class Column:
         """
         match self._variable():
             case BinaryOffsets(offsets, data):
-                return replace(self, values=BinaryViews(*slices.views_of_offsets(offsets, data, self._nulls())))
+                return replace(self, values=BinaryViews(*binary.views_of_offsets(offsets, data, self._nulls())))
             case DictionaryValues(codes, dictionary):
                 inner = dictionary.as_views().values
                 assert isinstance(inner, BinaryViews)
-                views = slices.gather_views(inner.views, codes, self._nulls())
+                views = binary.gather_views(inner.views, codes, self._nulls())
                 return replace(self, values=BinaryViews(views, inner.buffers))
         return self
 
@@ -186,10 +187,10 @@ class Column:
         values = self._variable()
         if isinstance(values, BinaryOffsets) and (wide is None or wide == (values.offsets.dtype == np.int64)):
             return self
-        reader = slices.SliceReader(values, self._nulls())
-        size = slices.total_size(reader)
+        reader = SliceReader(values, self._nulls())
+        size = binary.total_size(reader)
         wide = size > MAX_INT32 if wide is None else wide
-        return replace(self, values=BinaryOffsets(*slices.to_offsets(reader, wide, size)))
+        return replace(self, values=BinaryOffsets(*binary.to_offsets(reader, wide, size)))
 
     def as_dictionary(self) -> Column:
         """The same values as DictionaryValues, the dictionary in order of first appearance.
@@ -203,7 +204,7 @@ class Column:
         source = self.as_views()
         views = source.values
         assert isinstance(views, BinaryViews)
-        codes, rows = slices.encode_dictionary(slices.SliceReader(views, self._nulls()))
+        codes, rows = binary.encode_dictionary(SliceReader(views, self._nulls()))
         dictionary = Column(self.type, BinaryViews(views.views[rows], views.buffers), nullable=False)
         return replace(self, values=DictionaryValues(codes, dictionary))
 
@@ -222,7 +223,8 @@ class Column:
         """Arrow PyCapsule interface: the type and the values."""
         from fastpq.arrow import export_array
 
-        return export_array(self, requested_schema)
+        capsules: tuple[object, object] = export_array(self, requested_schema)
+        return capsules
 
 
 class Table(Mapping[str, Column]):
