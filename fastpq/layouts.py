@@ -32,6 +32,11 @@ class BinaryViews:
     views: Array
     buffers: Sequence[Array] = field(default_factory=list)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of views and buffers."""
+        return self.views.nbytes + sum(buffer.nbytes for buffer in self.buffers)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinaryOffsets:
@@ -43,6 +48,11 @@ class BinaryOffsets:
     offsets: Array
     data: Array
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the offsets and of the values between the first and the last."""
+        return self.offsets.nbytes + int(self.offsets[-1] - self.offsets[0])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DictionaryValues:
@@ -50,6 +60,11 @@ class DictionaryValues:
 
     codes: Array
     dictionary: Column
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the codes and of the dictionary."""
+        return self.codes.nbytes + self.dictionary.nbytes
 
 
 Binary = BinaryViews | BinaryOffsets

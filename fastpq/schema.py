@@ -224,6 +224,10 @@ def _child_count(element: fmt.SchemaElement, remaining: int) -> int:
 
 
 def _check_element(element: fmt.SchemaElement) -> None:
+    if element.repetition_type is None:
+        element.repetition_type = REQUIRED      # some writers leave it out
+    if not element.name.isascii() and any("\ud800" <= character <= "\udfff" for character in element.name):
+        raise FormatError(f"the name {element.name!r} is not UTF-8")
     if element.repetition_type not in (REQUIRED, OPTIONAL, REPEATED):
         raise FormatError(f"repetition type {element.repetition_type!r}", column=element.name)
     if element.type is not None and element.num_children:

@@ -161,12 +161,17 @@ _PHYSICAL_NAMES = {
     Type.BYTE_ARRAY: "binary",
     Type.FIXED_LEN_BYTE_ARRAY: "fixed_len_byte_array",
 }
+_GROUP_TYPES: dict[int | None, str] = {
+    fmt.ConvertedType.LIST: "LIST",
+    fmt.ConvertedType.MAP: "MAP",
+    fmt.ConvertedType.MAP_KEY_VALUE: "MAP_KEY_VALUE",
+}
 _UNIT_NAMES = {"ms": "MILLIS", "us": "MICROS", "ns": "NANOS"}
 
 
 def leaf_line(column: ColumnDescriptor) -> str:
     element = column.element
-    physical = _PHYSICAL_NAMES.get(element.type, repr(element.type))  # type: ignore[arg-type]  # a leaf has one
+    physical = next((name for known, name in _PHYSICAL_NAMES.items() if known == element.type), repr(element.type))
     length = f"({column.type_length})" if column.type_length is not None else ""
     try:
         annotation = _annotation(column.logical_type)
@@ -179,16 +184,8 @@ def group_line(group: GroupNode) -> str:
     element = group.element
     if group.parent is None:
         return f"message {element.name} {{"
-    converted = f" ({fmt.ConvertedType(element.converted_type).name})" if _known_group(element) else ""
+    converted = f" ({_GROUP_TYPES[element.converted_type]})" if element.converted_type in _GROUP_TYPES else ""
     return f"{group.repetition.name.lower()} group {element.name}{converted}{_field_id(element)} {{"
-
-
-def _known_group(element: fmt.SchemaElement) -> bool:
-    return element.converted_type in (
-        fmt.ConvertedType.LIST,
-        fmt.ConvertedType.MAP,
-        fmt.ConvertedType.MAP_KEY_VALUE,
-    )
 
 
 def _field_id(element: fmt.SchemaElement) -> str:

@@ -74,6 +74,11 @@ class Column:
                 return max(len(array) - 1, 0)
         return len(self.values)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays, memory shared with other columns included."""
+        return self.values.nbytes + (0 if self.validity is None else self.validity.nbytes)
+
     def __repr__(self) -> str:
         nulls = f", {self.null_count} nulls" if self.nullable else ""
         return f"<Column of {len(self)} values, {self.type}{nulls}>"
@@ -268,6 +273,11 @@ class Table(Mapping[str, Column]):
     def num_columns(self) -> int:
         """How many columns there are; ``len`` is the same."""
         return len(self._columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all columns; see Column.nbytes."""
+        return sum(column.nbytes for column in self._columns.values())
 
     @property
     def schema(self) -> ParquetSchema:
