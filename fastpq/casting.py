@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastpq.errors import SchemaError
-from fastpq.layouts import Array
+from fastpq.layouts import Array, BinaryOffsets
 from fastpq.numpy_output import UNITS_A_DAY
-from fastpq.types import ColumnType, Date, Decimal, Float16, Integer, Time, Timestamp, Type, max_precision
+from fastpq.types import ColumnType, Date, Decimal, Float16, Integer, Interval, Time, Timestamp, Type, Uuid, max_precision
 
 # The unit in which a datetime64 or timedelta64 of another unit is written; values that it does not hold are refused.
 DATETIME_UNITS = {
@@ -218,3 +219,31 @@ def pack_decimals(unscaled: Sequence[int], type_: ColumnType, name: str) -> Arra
     width = dtype.itemsize
     raw = b"".join([value.to_bytes(width, "little", signed=True) for value in unscaled])
     return np.frombuffer(raw, dtype)
+
+
+def is_raw(type_: ColumnType) -> bool:
+    """Whether values are FIXED_LEN_BYTE_ARRAY ones that a Column holds as they are stored."""
+    raw = type_.logical is None or isinstance(type_.logical, Uuid | Interval)
+    return type_.physical == Type.FIXED_LEN_BYTE_ARRAY and raw
+
+
+def cast_binary(values: BinaryOffsets, nulls: NDArray[np.bool_] | None, type_: ColumnType, name: str) -> Array:
+    """Byte strings as values of a fixed number of bytes, zero where null.
+
+    Raises:
+        SchemaError: the type has no such values, or one of the strings has another length.
+    """
+    if not is_raw(type_):
+        raise SchemaError(f"text and bytes do not fit a {type_} column", column=name or None)
+    assert type_.length is not None
+    lengths = np.diff(values.offsets)
+    present = np.ones(len(lengths), np.bool_) if nulls is None else ~nulls
+    wrong = np.flatnonzero(present & (lengths != type_.length))
+    if len(wrong):
+        message = f"value {wrong[0]} has {lengths[wrong[0]]} bytes, which does not fit a {type_} column"
+        raise SchemaError(message, column=name or None)
+    out = np.zeros(len(lengths), f"V{type_.length}")
+    starts = values.offsets[:-1][present].astype(np.int64)
+    rows = values.data[starts[:, None] + np.arange(type_.length)]
+    out[present] = np.ascontiguousarray(rows).view(f"V{type_.length}").reshape(-1)
+    return out

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastpq.binary import first_invalid_utf8
 from fastpq.bitmap import pack_bitmap
-from fastpq.casting import cast_numeric, infer_numeric
+from fastpq.casting import cast_binary, cast_numeric, infer_numeric, is_raw
 from fastpq.errors import SchemaError
 from fastpq.layouts import MAX_INT32, Array, BinaryOffsets, DictionaryValues, Values, empty_binary
 from fastpq.object_input import convert_objects, find_nulls
@@ -19,7 +19,7 @@ from fastpq.schema import ParquetSchema
 from fastpq.slices import SliceReader
 from fastpq.strings import from_fixed, from_string_dtype
 from fastpq.table import Column, Table
-from fastpq.types import ColumnType, Interval, String, Type, Unknown, Uuid
+from fastpq.types import ColumnType, String, Type, Unknown
 
 Nulls = NDArray[np.bool_]
 Converted = tuple[ColumnType, Values, Nulls | None]
@@ -211,15 +211,14 @@ def _convert_void(array: Array, type_: ColumnType | None, name: str) -> Converte
         size = len(array) * width
         offsets = np.arange(0, size + 1, width, dtype=np.int64 if size > MAX_INT32 else np.int32)
         return type_, BinaryOffsets(offsets, array.view(np.uint8)), None
-    raw = type_.logical is None or isinstance(type_.logical, Uuid | Interval)
-    if type_.physical != Type.FIXED_LEN_BYTE_ARRAY or type_.length != width or not raw:
+    if type_.length != width or not is_raw(type_):
         raise SchemaError(f"values of {width} bytes do not fit a {type_} column", column=name or None)
     return type_, array.view(f"V{width}"), None
 
 
 def _column(type_: ColumnType, values: Values, nulls: Nulls | None, nullable: bool, name: str) -> Column:
-    if not isinstance(values, np.ndarray) and not type_.is_variable:
-        raise SchemaError(f"text and bytes do not fit a {type_} column", column=name or None)
+    if isinstance(values, BinaryOffsets) and not type_.is_variable:
+        values = cast_binary(values, nulls, type_, name)
     if isinstance(values, np.ndarray) and type_.is_variable:
         raise SchemaError(f"values of dtype {values.dtype} do not fit a {type_} column", column=name or None)
     if nulls is None:

@@ -11,11 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from fastpq.arrow import concat_columns, export_array, export_schema, export_stream, import_column, import_table, loops
-from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.table import BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
-from fastpq.types import ColumnType, Date, Decimal, Json, String, Time, Timestamp, Type, Unknown, Uuid
 from arrow_producer import (
     RELEASE,
     CArray,
@@ -28,6 +23,11 @@ from arrow_producer import (
     capsule_pointer,
     metadata,
 )
+
+from fastpq.arrow import concat_columns, export_array, export_schema, export_stream, import_column, import_table, loops
+from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.table import BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
+from fastpq.types import ColumnType, Date, Decimal, Json, String, Time, Timestamp, Type, Unknown, Uuid
 
 INT32 = ColumnType(Type.INT32)
 TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
