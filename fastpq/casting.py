@@ -18,7 +18,8 @@ DATETIME_UNITS = {
     "Y": "D", "M": "D", "W": "D", "D": "D", "h": "ms", "m": "ms", "s": "ms", "ms": "ms", "us": "us", "ns": "ns",
     "ps": "ns", "fs": "ns", "as": "ns",
 }  # fmt: skip
-TIMEDELTA_UNITS = DATETIME_UNITS | {"W": "ms", "D": "ms"}
+# Years and months are no fixed time.
+TIMEDELTA_UNITS = {unit: "ms" if to == "D" else to for unit, to in DATETIME_UNITS.items() if unit not in "YM"}
 # Integers up to these magnitudes are exact as floats.
 _EXACT_INTEGERS = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
 

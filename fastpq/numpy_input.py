@@ -14,10 +14,10 @@ from fastpq.bitmap import pack_bitmap
 from fastpq.casting import cast_binary, cast_numeric, infer_numeric, is_raw
 from fastpq.errors import SchemaError
 from fastpq.layouts import MAX_INT32, Array, BinaryOffsets, DictionaryValues, Values, empty_binary
-from fastpq.object_input import convert_objects, find_nulls
+from fastpq.object_input import convert_objects
 from fastpq.schema import ParquetSchema
 from fastpq.slices import SliceReader
-from fastpq.strings import from_fixed, from_string_dtype
+from fastpq.strings import from_fixed, from_string_dtype, scan_objects
 from fastpq.table import Column, Table
 from fastpq.types import ColumnType, String, Type, Unknown
 
@@ -171,8 +171,8 @@ def _split(values: Any, name: str) -> tuple[Array, Nulls | None]:
 def _convert(array: Array, type_: ColumnType | None, name: str) -> Converted:
     match array.dtype.kind:
         case "O":
-            nulls = find_nulls(array)
-            type_, values = convert_objects(array, nulls, type_, name)
+            nulls, firsts = scan_objects(array)
+            type_, values = convert_objects(array, nulls, firsts, type_, name)
             return type_, _zeros(type_, len(array)) if nulls.all() else values, nulls
         case "T":
             offsets, data, missing = from_string_dtype(array)

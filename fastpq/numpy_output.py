@@ -75,7 +75,7 @@ def fixed_values(column: Column) -> Array:
     """The fixed-width values of a column; those of a dictionary gathered, zero where null."""
     values = column.values
     if isinstance(values, np.ndarray):
-        return values
+        return np.ascontiguousarray(values)
     if not isinstance(values, DictionaryValues):
         raise SchemaError(f"the values of a {column.type} column are not of fixed width")
     dictionary = fixed_values(values.dictionary)

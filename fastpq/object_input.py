@@ -38,7 +38,6 @@ _KINDS: dict[type, str] = {
     np.timedelta64: "timedelta64",
     np.bool_: "bool",
 }
-_NOTHING = (type(None), type(np.ma.masked))
 
 
 def kind_of(value: Any) -> str | None:
@@ -53,40 +52,33 @@ def kind_of(value: Any) -> str | None:
     return kind
 
 
-def find_nulls(array: Array) -> NDArray[np.bool_]:
-    """True where an object array has None or numpy.ma.masked."""
-    nothing = (None, np.ma.masked)
-    return np.fromiter((value is nothing[0] or value is nothing[1] for value in array), np.bool_, len(array))
-
-
-def _one_kind(array: Array, name: str) -> str | None:
+def _one_kind(array: Array, firsts: dict[type, int], name: str) -> str | None:
     """The kind of all values that are not null; None when all are."""
-    found: dict[str | None, type] = {}
-    for each in dict.fromkeys(map(type, array.tolist())):  # tolist: the objects, without NumPy's iteration
-        if each not in _NOTHING:
-            sample = next(value for value in array if type(value) is each)
-            kind = kind_of(sample)
-            if kind is None or (found and kind not in found):
-                i = next(i for i, value in enumerate(array) if type(value) is each)
-                among = f" among {next(iter(found))} values" if found else ", which no column holds"
-                raise SchemaError(f"value {i} is a {each.__module__}.{each.__qualname__}{among}", column=name or None)
-            found[kind] = each
-    return next(iter(found), None)
+    found: str | None = None
+    for each, i in firsts.items():
+        kind = kind_of(array[i])
+        if kind is None or found not in (None, kind):
+            among = ", which no column holds" if found is None or kind is None else f" among values of kind {found}"
+            raise SchemaError(f"value {i} is a {each.__module__}.{each.__qualname__}{among}", column=name or None)
+        found = kind
+    return found
 
 
-def convert_objects(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> Converted:
+def convert_objects(
+    array: Array, nulls: NDArray[np.bool_], firsts: dict[type, int], type_: ColumnType | None, name: str
+) -> Converted:
     """Objects of one kind as storage, zero or empty where null.
 
     Args:
-        array: one-dimensional, dtype object.
-        nulls: ``find_nulls(array)``.
+        array: one-dimensional and contiguous, dtype object.
+        nulls, firsts: ``scan_objects(array)``.
         type_: what to make of them; None to infer it.
         name: of the column, for errors.
 
     Raises:
         SchemaError: values of several kinds, of a kind that no column holds, or that the type does not hold.
     """
-    kind = _one_kind(array, name)
+    kind = _one_kind(array, firsts, name)
     if kind in ("str", "bytes"):
         return _convert_binary(array, kind == "str", type_, name)
     if kind is None:
@@ -117,7 +109,7 @@ def _infer(numbers: Array, kind: str, array: Array, nulls: NDArray[np.bool_]) ->
 
 def _convert_binary(array: Array, text: bool, type_: ColumnType | None, name: str) -> Converted:
     type_ = type_ or ColumnType(Type.BYTE_ARRAY, None, String() if text else None)
-    offsets, data, _ = from_objects(np.ascontiguousarray(array), text, name)
+    offsets, data, _ = from_objects(array, text, name)
     return type_, BinaryOffsets(offsets, data)
 
 
@@ -199,23 +191,20 @@ def _convert_decimals(array: Array, nulls: NDArray[np.bool_], type_: ColumnType 
     type_ = type_ or _infer_decimal(array, nulls, name)
     if not isinstance(type_.logical, Decimal):
         raise SchemaError(f"decimals do not fit a {type_} column", column=name or None)
-    scale = type_.logical.scale
+    scale, factor = type_.logical.scale, 10**type_.logical.scale
     unscaled = [0] * len(array)
-    for i in np.flatnonzero(~nulls).tolist():
-        value = array[i]
-        if isinstance(value, decimal.Decimal):
-            unscaled[i] = _unscaled(value, scale, i, name)
-        else:
-            unscaled[i] = int(value) * 10**scale
+    for i, value in zip(np.flatnonzero(~nulls).tolist(), _present(array, nulls), strict=True):
+        unscaled[i] = _unscaled(value, scale, i, name) if isinstance(value, decimal.Decimal) else int(value) * factor
     return type_, pack_decimals(unscaled, type_, name)
 
 
 def _unscaled(value: decimal.Decimal, scale: int, i: int, name: str) -> int:
     try:
         scaled = value.scaleb(scale, EXACT)
-        if scaled.is_finite() and scaled == scaled.to_integral_value(context=EXACT):
-            return int(scaled)
-    except decimal.DecimalException:  # more digits than any column holds
+        unscaled = int(scaled)
+        if scaled == unscaled:
+            return unscaled
+    except (decimal.DecimalException, ValueError, OverflowError):  # no number, or more digits than any column holds
         pass
     raise SchemaError(f"value {i}, {value}, is no decimal of scale {scale}", column=name or None)
 
@@ -223,10 +212,10 @@ def _unscaled(value: decimal.Decimal, scale: int, i: int, name: str) -> int:
 def _infer_decimal(array: Array, nulls: NDArray[np.bool_], name: str) -> ColumnType:
     """The precision and scale that hold every value."""
     scale = integral = 0
-    for i in np.flatnonzero(~nulls).tolist():
-        _, digits, exponent = array[i].as_tuple()
+    for i, value in zip(np.flatnonzero(~nulls).tolist(), _present(array, nulls), strict=True):
+        _, digits, exponent = value.as_tuple()
         if not isinstance(exponent, int):
-            raise SchemaError(f"value {i}, {array[i]}, is no finite decimal", column=name or None)
+            raise SchemaError(f"value {i}, {value}, is no finite decimal", column=name or None)
         scale = max(scale, -exponent)
         integral = max(integral, len(digits) + exponent if digits != (0,) else 0)
     precision = max(scale + integral, 1)

@@ -5,7 +5,7 @@ and released without the GIL, so that no thread ever waits for one of the two wh
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, Py_TYPE
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -215,6 +215,35 @@ cdef int64_t _load(
             _put_offset(offsets, wide, i + 1, at)
     NpyString_release_allocator(allocator)
     return at
+
+
+def scan_objects(cnp.ndarray array not None):
+    """What an object array holds.
+
+    Args:
+        array: one-dimensional and contiguous.
+
+    Returns:
+        a boolean array that is True where the value is None or numpy.ma.masked; and for every type among the other
+        values the index of its first value, in order of appearance.
+    """
+    cdef int64_t count = array.shape[0], i
+    cdef PyObject** values = <PyObject**> cnp.PyArray_DATA(array)
+    cdef PyObject* masked = <PyObject*> np.ma.masked
+    cdef PyObject* last = NULL              # the type of the value before: mostly that of the next one
+    cdef PyObject* each
+    cdef dict firsts = {}
+    nulls = np.zeros(count, np.bool_)
+    cdef uint8_t* null = <uint8_t*> cnp.PyArray_DATA(nulls)
+    for i in range(count):
+        if values[i] == NULL or values[i] == <PyObject*> None or values[i] == masked:
+            null[i] = 1
+            continue
+        each = <PyObject*> Py_TYPE(<object> values[i])
+        if each != last:
+            last = each
+            firsts.setdefault(<object> each, i)
+    return nulls, firsts
 
 
 def from_objects(cnp.ndarray array not None, bint text, str name):

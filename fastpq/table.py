@@ -55,16 +55,15 @@ class Column:
         values, dtype = self.values, self.type.dtype
         if isinstance(values, np.ndarray):
             if values.ndim != 1 or values.dtype != dtype:
-                raise SchemaError(f"values of dtype {values.dtype} and shape {values.shape} in a {self.type} column")
+                found = f"values of shape {values.shape} and dtype {values.dtype}"
+                raise SchemaError(f"{found} where its type asks for {dtype or 'a variable-length layout'}")
         elif dtype is not None and not isinstance(values, DictionaryValues):
             raise SchemaError(f"{type(values).__name__} in a {self.type} column, which is of fixed width")
         if not 0 <= self.null_count <= len(self):
             raise SchemaError(f"{self.null_count} nulls among {len(self)} values")
-        if self.validity is None:
-            if self.null_count:
-                raise SchemaError(f"{self.null_count} nulls and no validity bits")
-        elif self.validity.dtype != np.uint8 or len(self.validity) < bitmap_size(len(self)):
-            raise SchemaError(f"validity of {self.validity.nbytes} bytes for {len(self)} values")
+        bits = self.validity
+        if self.null_count if bits is None else bits.dtype != np.uint8 or len(bits) < bitmap_size(len(self)):
+            raise SchemaError(f"{self.null_count} nulls and no validity bitmap of {len(self)} bits")
 
     def __len__(self) -> int:
         match self.values:
