@@ -5,6 +5,8 @@ No node costs more than its own element: paths are made from the tree when they 
 
 from __future__ import annotations
 
+from typing import cast
+
 from fastpq import format as fmt
 from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.logical import logical_from_thrift
@@ -128,7 +130,7 @@ class ColumnDescriptor(SchemaNode):
             UnsupportedError: this version of the specification does not have it.
         """
         try:
-            return Type(self.element.type)  # type: ignore[arg-type]  # a leaf has one
+            return Type(cast(int, self.element.type))  # a leaf has one
         except ValueError as error:
             raise UnsupportedError(f"physical type {self.element.type!r}", column=self.name) from error
 
@@ -151,7 +153,7 @@ class ColumnDescriptor(SchemaNode):
         return f"<ColumnDescriptor {self.index} {leaf_line(self)}>"
 
 
-_PHYSICAL_NAMES = {
+_PHYSICAL_NAMES: dict[int, str] = {
     Type.BOOLEAN: "boolean",
     Type.INT32: "int32",
     Type.INT64: "int64",
@@ -166,7 +168,7 @@ _UNIT_NAMES = {"ms": "MILLIS", "us": "MICROS", "ns": "NANOS"}
 
 def leaf_line(column: ColumnDescriptor) -> str:
     element = column.element
-    physical = _PHYSICAL_NAMES.get(element.type, repr(element.type))  # type: ignore[arg-type]  # a leaf has one
+    physical = _PHYSICAL_NAMES.get(cast(int, element.type), repr(element.type))
     length = f"({column.type_length})" if column.type_length is not None else ""
     try:
         annotation = _annotation(column.logical_type)
@@ -179,7 +181,7 @@ def group_line(group: GroupNode) -> str:
     element = group.element
     if group.parent is None:
         return f"message {element.name} {{"
-    converted = f" ({fmt.ConvertedType(element.converted_type).name})" if _known_group(element) else ""
+    converted = f" ({fmt.ConvertedType(cast(int, element.converted_type)).name})" if _known_group(element) else ""
     return f"{group.repetition.name.lower()} group {element.name}{converted}{_field_id(element)} {{"
 
 
