@@ -5,11 +5,12 @@ This stands apart from ``fastpq.types`` because ``fastpq.format`` takes the phys
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import cast
 
 from fastpq import format as fmt
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.types import (
+    BitWidth,
     Bson,
     Date,
     Decimal,
@@ -113,8 +114,7 @@ def _from_union(union: fmt.LogicalType, name: str) -> LogicalType | None:
     if union.TIMESTAMP is not None:
         return Timestamp(_unit(union.TIMESTAMP.unit, name), union.TIMESTAMP.isAdjustedToUTC)
     if union.INTEGER is not None:
-        width: Literal[8, 16, 32, 64] = union.INTEGER.bitWidth  # type: ignore[assignment]  # misfit() checks it
-        return Integer(width, union.INTEGER.isSigned)
+        return Integer(cast(BitWidth, union.INTEGER.bitWidth), union.INTEGER.isSigned)  # misfit() checks the width
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -233,6 +234,17 @@ def test_any_text_through_every_way(texts: list[str | None]) -> None:
         if column.type == TEXT:
             assert column.to_numpy(nulls="nan", strings="object").tolist() == texts
             assert column.as_views().to_numpy().tolist() == texts
+
+
+def test_string_arrays_in_threads() -> None:
+    # NumPy guards the strings of an array with a lock: no thread may wait for it while it holds the GIL
+    array = np.array([f"number {i} of a long array" for i in range(20_000)], StringDType())
+
+    def there_and_back(_: int) -> bool:
+        return bool((column_from_numpy(array).as_views().to_numpy() == array).all())
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(there_and_back, range(24), timeout=60))
 
 
 def test_text_that_utf8_cannot_hold() -> None:
