@@ -36,7 +36,8 @@ FOOTER = footer_of(
 
 
 def structs() -> list[type[Struct]]:
-    return [kind for kind in vars(parquet).values() if isinstance(kind, type) and issubclass(kind, Struct) and kind not in (Struct, Union)]
+    kinds = [kind for kind in vars(parquet).values() if isinstance(kind, type) and issubclass(kind, Struct)]
+    return [kind for kind in kinds if kind not in (Struct, Union)]
 
 
 def values(kind: Kind, argument: Any) -> st.SearchStrategy[Any]:
