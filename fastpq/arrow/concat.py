@@ -120,9 +120,7 @@ def _same_dictionary(one: Column, other: Column) -> bool:
     if isinstance(left, BinaryOffsets) and isinstance(right, BinaryOffsets):
         return np.array_equal(left.offsets, right.offsets) and np.array_equal(left.data, right.data)
     if isinstance(left, BinaryViews) and isinstance(right, BinaryViews):
-        same = len(left.buffers) == len(right.buffers) and np.array_equal(
-            left.views.view(np.uint8), right.views.view(np.uint8)
-        )
+        same = len(left.buffers) == len(right.buffers) and np.array_equal(left.views.view(np.uint8), right.views.view(np.uint8))
         return same and all(map(np.array_equal, left.buffers, right.buffers))
     return False
 

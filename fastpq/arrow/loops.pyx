@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memset
 
 cdef extern from *:
     int popcount "__builtin_popcountll"(unsigned long long) noexcept nogil
+    int lowest_bit "__builtin_ctz"(unsigned int) noexcept nogil
 
 cdef enum:
     VIEW_SIZE = 16
@@ -112,18 +113,31 @@ def count_bits(const uint8_t[::1] bits, size_t length):
 
 # ---- values under nulls
 
+cdef inline bint all_zero(const uint8_t* value, size_t width) noexcept nogil:
+    cdef size_t i = 0
+    cdef uint64_t word, seen = 0
+    while width - i >= 8:
+        memcpy(&word, value + i, 8)
+        seen |= word
+        i += 8
+    while i < width:
+        seen |= value[i]
+        i += 1
+    return seen == 0
+
+
 cdef int64_t dirty_loop(const uint8_t* values, size_t width, const uint8_t* validity, size_t length) noexcept nogil:
-    cdef size_t i, k
-    cdef uint8_t seen
-    for i in range(length):
-        if i & 7 == 0 and validity[i >> 3] == 0xFF:
-            continue
-        if not bit(validity, i):
-            seen = 0
-            for k in range(width):
-                seen |= values[i * width + k]
-            if seen:
+    cdef size_t i, group
+    cdef unsigned int nulls
+    for group in range((length + 7) >> 3):
+        nulls = validity[group] ^ 0xFF
+        while nulls:
+            i = group * 8 + lowest_bit(nulls)
+            if i >= length:
+                break
+            if not all_zero(values + i * width, width):
                 return <int64_t> i
+            nulls &= nulls - 1
     return -1
 
 
@@ -190,18 +204,27 @@ def bad_offset(const offset_t[::1] offsets):
 
 # ---- views
 
+# PADDING[n]: the bytes of an inline view of n bytes that must be zero
+cdef uint8_t[13][16] PADDING
+
+cdef int _length, _byte
+for _length in range(INLINE_SIZE + 1):
+    for _byte in range(VIEW_SIZE):
+        PADDING[_length][_byte] = 0xFF if _byte >= 4 + _length else 0
+
+
 cdef bint good_view(const uint8_t* view, const int64_t* sizes, size_t buffers) noexcept nogil:
     """Whether a view lies in its buffer, or is inline and padded with zeros."""
     cdef int32_t length, buffer, offset
-    cdef int i
+    cdef uint64_t words[2]
+    cdef uint64_t padding[2]
     memcpy(&length, view, 4)
     if length < 0:
         return False
     if length <= INLINE_SIZE:
-        for i in range(4 + length, VIEW_SIZE):
-            if view[i] != 0:
-                return False
-        return True
+        memcpy(words, view, VIEW_SIZE)
+        memcpy(padding, PADDING[length], VIEW_SIZE)
+        return not (words[0] & padding[0] | words[1] & padding[1])
     memcpy(&buffer, view + 8, 4)
     memcpy(&offset, view + 12, 4)
     return (buffer >= 0 and <size_t> buffer < buffers and offset >= 0 and length <= sizes[buffer]
