@@ -230,7 +230,7 @@ def _read_validity(array: ForeignArray, offset: int, length: int) -> tuple[NDArr
         bits = bits[offset // 8 :]
     else:
         shifted = np.zeros((length + 7) // 8, np.uint8)
-        loops.copy_bits(bits, offset, length, shifted, 0)
+        loops.copy_bits(bits, offset, length, shifted)
         bits = shifted
     null_count = length - loops.count_bits(bits, length)
     if length == array.length and array.null_count not in (-1, null_count):

@@ -87,7 +87,12 @@ def test_we_read_polars() -> None:
             "n": pl.Series([None] * 3, dtype=pl.Null),
         }
     )
-    for data in (frame, pl.concat([frame, frame.slice(1), frame.head(0)], rechunk=False), frame.slice(1, 2), frame.clear()):
+    for data in (
+        frame,
+        pl.concat([frame, frame.slice(1), frame.head(0)], rechunk=False),
+        frame.slice(1, 2),
+        frame.clear(),
+    ):
         table = import_table(data)
         assert isinstance(table["s"].values, BinaryViews)
         assert isinstance(table["cat"].values, DictionaryValues)

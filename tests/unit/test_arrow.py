@@ -22,10 +22,9 @@ from arrow_producer import (
 from fastpq.arrow import export_stream, import_column, import_table
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.table import BinaryViews, Column, DictionaryValues, Table
-from fastpq.types import ColumnType, Date, Decimal, Json, String, Time, Timestamp, Type, Uuid
+from fastpq.types import ColumnType, Date, Decimal, Json, Time, Timestamp, Type, Uuid
 
 INT32 = ColumnType(Type.INT32)
-TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
 
 
 def ints(*values: int) -> bytes:
@@ -205,7 +204,11 @@ BROKEN: dict[str, tuple[Field, Values, str]] = {
     "negative offset": (Field(b"i", b"c"), Values(1, [None, ints(1)], offset=-1), "offset -1"),
     "null count below -1": (Field(b"i", b"c"), Values(1, [None, ints(1)], null_count=-2), "-2 nulls"),
     "null count above length": (Field(b"i", b"c"), Values(1, [None, ints(1)], null_count=2), "2 nulls"),
-    "null count is wrong": (Field(b"i", b"c"), Values(2, [b"\1", ints(1, 2)], null_count=2), "claims 2 nulls and has 1"),
+    "null count is wrong": (
+        Field(b"i", b"c"),
+        Values(2, [b"\1", ints(1, 2)], null_count=2),
+        "claims 2 nulls and has 1",
+    ),
     "null count hides nulls": (Field(b"i", b"c"), Values(2, [b"\1", ints(1, 2)]), "claims 0 nulls and has 1"),
     "nulls without bitmap": (Field(b"i", b"c"), Values(2, [None, ints(1, 2)], null_count=1), "no validity bitmap"),
     "nulls in a required field": (Field(b"i", b"c", 0), Values(2, [b"\1", ints(1, 2)], null_count=1), "without nulls"),
