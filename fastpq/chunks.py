@@ -103,6 +103,7 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
     settings = ChunkSettings(
         optional=column.max_definition_level > 0,
         dictionary=dictionary and column.physical_type is not Type.BOOLEAN,
+        keep_dictionary=asked is not None,
         value_encoding=fmt.Encoding.RLE if asked == "RLE" else fmt.Encoding.PLAIN,
         index_encoding=fmt.Encoding.PLAIN_DICTIONARY if asked == "PLAIN_DICTIONARY" else fmt.Encoding.RLE_DICTIONARY,
         order=order_of(column.type) if statistics else Order.ORDER_NONE,

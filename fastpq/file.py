@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -14,7 +14,7 @@ from fastpq.parallel import resolve_threads
 from fastpq.plan import ReadPlan, plan_read
 from fastpq.properties import ReaderProperties
 from fastpq.scan import Scan, Strings
-from fastpq.schema import ParquetSchema
+from fastpq.schema import ColumnKey, ParquetSchema
 from fastpq.source import open_source
 from fastpq.table import Table
 from fastpq.types import ColumnType, Timestamp, TimeUnitName, Type
@@ -91,14 +91,14 @@ class ParquetFile:
 
     def read(
         self,
-        columns: Sequence[str] | None = None,
+        columns: Iterable[ColumnKey] | None = None,
         *,
         row_groups: Iterable[int] | None = None,
     ) -> Table:
         """Read columns into memory.
 
         Args:
-            columns: names (dotted paths for leaves of groups), in the order of the result; None for all.
+            columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
             row_groups: indices, in the order of the result; None for all.
 
         Returns:
@@ -114,7 +114,7 @@ class ParquetFile:
     def iter_batches(
         self,
         batch_size: int = DEFAULT_BATCH_SIZE,
-        columns: Sequence[str] | None = None,
+        columns: Iterable[ColumnKey] | None = None,
         *,
         row_groups: Iterable[int] | None = None,
     ) -> Iterator[Table]:
@@ -127,7 +127,7 @@ class ParquetFile:
         plan = self._plan(columns, row_groups)
         return self._scan(plan).batches(plan, batch_size, self._threads)
 
-    def _plan(self, columns: Sequence[str] | None, row_groups: Iterable[int] | None) -> ReadPlan:
+    def _plan(self, columns: Iterable[ColumnKey] | None, row_groups: Iterable[int] | None) -> ReadPlan:
         try:
             chosen = list(self.schema.columns) if columns is None else self.schema.select(columns)
             return plan_read(self._metadata, chosen, row_groups, self._source.size)
@@ -164,7 +164,7 @@ class ParquetFile:
 
 def read_table(
     where: Any,
-    columns: Sequence[str] | None = None,
+    columns: Iterable[ColumnKey] | None = None,
     *,
     row_groups: Iterable[int] | None = None,
     **options: Any,

@@ -1,10 +1,16 @@
-"""Logical types to and from the footer, with the ConvertedTypes of old (LogicalTypes.md)."""
+"""Logical types <-> the annotations of a SchemaElement (LogicalTypes.md, parquet.thrift ``LogicalType``).
+
+This stands apart from ``fastpq.types`` because ``fastpq.format`` takes the physical types from there.
+"""
 
 from __future__ import annotations
 
+from typing import cast
+
 from fastpq import format as fmt
+from fastpq.errors import FormatError, UnsupportedError
 from fastpq.types import (
-    MAX_PRECISION_256,
+    BitWidth,
     Bson,
     Date,
     Decimal,
@@ -21,34 +27,98 @@ from fastpq.types import (
     Type,
     Unknown,
     Uuid,
+    misfit,
 )
 
-_C = fmt.ConvertedType
-
 _CONVERTED: dict[int, LogicalType] = {
-    _C.UTF8: String(),
-    _C.ENUM: Enum(),
-    _C.DATE: Date(),
-    _C.TIME_MILLIS: Time("ms", True),
-    _C.TIME_MICROS: Time("us", True),
-    _C.TIMESTAMP_MILLIS: Timestamp("ms", True),
-    _C.TIMESTAMP_MICROS: Timestamp("us", True),
-    _C.UINT_8: Integer(8, False),
-    _C.UINT_16: Integer(16, False),
-    _C.UINT_32: Integer(32, False),
-    _C.UINT_64: Integer(64, False),
-    _C.INT_8: Integer(8, True),
-    _C.INT_16: Integer(16, True),
-    _C.INT_32: Integer(32, True),
-    _C.INT_64: Integer(64, True),
-    _C.JSON: Json(),
-    _C.BSON: Bson(),
-    _C.INTERVAL: Interval(),
+    fmt.ConvertedType.UTF8: String(),
+    fmt.ConvertedType.ENUM: Enum(),
+    fmt.ConvertedType.JSON: Json(),
+    fmt.ConvertedType.BSON: Bson(),
+    fmt.ConvertedType.INTERVAL: Interval(),
+    fmt.ConvertedType.DATE: Date(),
+    fmt.ConvertedType.TIME_MILLIS: Time("ms", utc=True),
+    fmt.ConvertedType.TIME_MICROS: Time("us", utc=True),
+    fmt.ConvertedType.TIMESTAMP_MILLIS: Timestamp("ms", utc=True),
+    fmt.ConvertedType.TIMESTAMP_MICROS: Timestamp("us", utc=True),
+    fmt.ConvertedType.INT_8: Integer(8, signed=True),
+    fmt.ConvertedType.INT_16: Integer(16, signed=True),
+    fmt.ConvertedType.INT_32: Integer(32, signed=True),
+    fmt.ConvertedType.INT_64: Integer(64, signed=True),
+    fmt.ConvertedType.UINT_8: Integer(8, signed=False),
+    fmt.ConvertedType.UINT_16: Integer(16, signed=False),
+    fmt.ConvertedType.UINT_32: Integer(32, signed=False),
+    fmt.ConvertedType.UINT_64: Integer(64, signed=False),
 }
-# Local times and timestamps have no ConvertedType.
-_CONVERTED_OF = {logical: converted for converted, logical in _CONVERTED.items()}
+# Local times carry the converted types of UTC ones ("Forward compatibility" of TIME and TIMESTAMP).
+_TO_CONVERTED = {logical: fmt.ConvertedType(converted) for converted, logical in _CONVERTED.items()} | {
+    Time("ms"): fmt.ConvertedType.TIME_MILLIS,
+    Time("us"): fmt.ConvertedType.TIME_MICROS,
+    Timestamp("ms"): fmt.ConvertedType.TIMESTAMP_MILLIS,
+    Timestamp("us"): fmt.ConvertedType.TIMESTAMP_MICROS,
+}
 
-_SIMPLE: dict[str, LogicalType] = {
+
+def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
+    """The logical type of a leaf.
+
+    ``logicalType`` wins over ``converted_type``. Annotations that fastpq does not know, and those that the
+    specification forbids on the physical type, count as none, unless plain physical values would then be wrong.
+
+    Args:
+        element: a leaf of the schema.
+
+    Raises:
+        FormatError: a decimal whose digits cannot be right, or an unsigned type on a physical type of another width.
+        UnsupportedError: a time unit that this version of the specification does not have.
+    """
+    if element.logicalType is not None:
+        logical = _from_union(element.logicalType, element.name)
+    elif element.converted_type == fmt.ConvertedType.DECIMAL:
+        if element.precision is None:
+            raise FormatError("a decimal without its precision", column=element.name)
+        logical = Decimal(element.precision, element.scale or 0)
+    elif element.converted_type is not None:
+        logical = _CONVERTED.get(element.converted_type)
+    else:
+        logical = None
+    if logical is None or element.type is None:
+        return None
+    physical = Type(element.type)
+    reason = misfit(physical, element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None, logical)
+    if reason is None:
+        return logical
+    if _changes_values(physical, logical):
+        raise FormatError(reason, column=element.name)
+    return None
+
+
+def _changes_values(physical: Type, logical: LogicalType) -> bool:
+    """Whether values read without a logical type that does not fit would be wrong."""
+    match logical:
+        case Decimal():
+            return physical in (Type.INT32, Type.INT64, Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
+        case Integer(64, signed=False):
+            return physical == Type.INT32
+    return False
+
+
+def _from_union(union: fmt.LogicalType, name: str) -> LogicalType | None:
+    for member, logical in _SIMPLE_MEMBERS.items():
+        if getattr(union, member) is not None:
+            return logical
+    if union.DECIMAL is not None:
+        return Decimal(union.DECIMAL.precision, union.DECIMAL.scale)
+    if union.TIME is not None:
+        return Time(_unit(union.TIME.unit, name), union.TIME.isAdjustedToUTC)
+    if union.TIMESTAMP is not None:
+        return Timestamp(_unit(union.TIMESTAMP.unit, name), union.TIMESTAMP.isAdjustedToUTC)
+    if union.INTEGER is not None:
+        return Integer(cast(BitWidth, union.INTEGER.bitWidth), union.INTEGER.isSigned)  # misfit() checks the width
+    return None
+
+
+_SIMPLE_MEMBERS: dict[str, LogicalType] = {
     "STRING": String(),
     "ENUM": Enum(),
     "DATE": Date(),
@@ -58,109 +128,69 @@ _SIMPLE: dict[str, LogicalType] = {
     "UUID": Uuid(),
     "FLOAT16": Float16(),
 }
-_UNITS: dict[str, TimeUnitName] = {"MILLIS": "ms", "MICROS": "us", "NANOS": "ns"}
-_UNIT_MEMBERS: dict[str, fmt.TimeUnit] = {
-    "ms": fmt.TimeUnit(MILLIS=fmt.MilliSeconds()),
-    "us": fmt.TimeUnit(MICROS=fmt.MicroSeconds()),
-    "ns": fmt.TimeUnit(NANOS=fmt.NanoSeconds()),
-}
-_DECIMAL_DIGITS = {
-    Type.INT32: 9,
-    Type.INT64: 18,
-    Type.BYTE_ARRAY: MAX_PRECISION_256,
-    Type.FIXED_LEN_BYTE_ARRAY: MAX_PRECISION_256,
-}
 
 
-def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
-    """The logical type of a leaf: its LogicalType or, without one that is known here, its ConvertedType.
+def _unit(unit: fmt.TimeUnit, name: str) -> TimeUnitName:
+    if unit.MILLIS is not None:
+        return "ms"
+    if unit.MICROS is not None:
+        return "us"
+    if unit.NANOS is not None:
+        return "ns"
+    raise UnsupportedError(f"the time unit of {unit!r}", column=name)
 
-    An annotation that does not fit the physical type is no annotation: values then come as they are stored.
+
+def _thrift_unit(unit: TimeUnitName) -> fmt.TimeUnit:
+    if unit == "ms":
+        return fmt.TimeUnit(MILLIS=fmt.MilliSeconds())
+    if unit == "us":
+        return fmt.TimeUnit(MICROS=fmt.MicroSeconds())
+    return fmt.TimeUnit(NANOS=fmt.NanoSeconds())
+
+
+Annotations = tuple[fmt.LogicalType | None, fmt.ConvertedType | None, int | None, int | None]
+
+
+def logical_to_thrift(logical: LogicalType | None) -> Annotations:
+    """What a SchemaElement says about a logical type, in the new way and in the old one.
+
+    Args:
+        logical: the logical type, or None.
+
+    Returns:
+        ``(logicalType, converted_type, scale, precision)``; each None where the specification has none
+        ("Forward compatibility" in LogicalTypes.md).
     """
-    if element.type is None:
-        return None
-    logical = _from_union(element.logicalType) if element.logicalType is not None else None
-    if logical is None and element.converted_type is not None:
-        if element.converted_type == _C.DECIMAL:
-            logical = Decimal(element.precision or 0, element.scale or 0)
-        else:
-            logical = _CONVERTED.get(element.converted_type)
-    return logical if logical is not None and fits(logical, Type(element.type), element.type_length) else None
-
-
-def fits(logical: LogicalType, physical: Type, length: int | None) -> bool:
-    """Whether the specification allows the logical type on the physical type."""
-    match logical:
-        case String() | Enum() | Json() | Bson():
-            return physical is Type.BYTE_ARRAY
-        case Uuid():
-            return physical is Type.FIXED_LEN_BYTE_ARRAY and length == 16
-        case Float16():
-            return physical is Type.FIXED_LEN_BYTE_ARRAY and length == 2
-        case Interval():
-            return physical is Type.FIXED_LEN_BYTE_ARRAY and length == 12
-        case Date():
-            return physical is Type.INT32
-        case Time(unit):
-            return physical is (Type.INT32 if unit == "ms" else Type.INT64)
-        case Timestamp():
-            return physical is Type.INT64
-        case Integer(bit_width):
-            return physical is (Type.INT64 if bit_width == 64 else Type.INT32)
-        case Decimal(precision, scale):
-            return physical in _DECIMAL_DIGITS and 0 < precision <= _DECIMAL_DIGITS[physical] and 0 <= scale <= precision
-        case Unknown():
-            return True
-    return False
-
-
-def _from_union(union: fmt.LogicalType) -> LogicalType | None:
-    member = union.member
-    if member is None:
-        return None
-    if union.DECIMAL is not None:
-        return Decimal(union.DECIMAL.precision, union.DECIMAL.scale)
-    if union.INTEGER is not None and union.INTEGER.bitWidth in (8, 16, 32, 64):
-        return Integer(union.INTEGER.bitWidth, union.INTEGER.isSigned)  # type: ignore[arg-type]
-    for kind, annotation in ((Time, union.TIME), (Timestamp, union.TIMESTAMP)):
-        if annotation is not None and annotation.unit.member is not None:
-            return kind(_UNITS[annotation.unit.member], annotation.isAdjustedToUTC)
-    return _SIMPLE.get(member)
-
-
-def annotate(element: fmt.SchemaElement, logical: LogicalType | None) -> None:
-    """Write a logical type into a leaf's element, with the ConvertedType that old readers know it by."""
     if logical is None:
-        return
+        return None, None, None, None
     if isinstance(logical, Decimal):
-        element.converted_type = _C.DECIMAL
-        element.scale, element.precision = logical.scale, logical.precision
-    else:
-        element.converted_type = _CONVERTED_OF.get(logical)
-    element.logicalType = _to_union(logical)
+        union = fmt.LogicalType(DECIMAL=fmt.DecimalType(scale=logical.scale, precision=logical.precision))
+        return union, fmt.ConvertedType.DECIMAL, logical.scale, logical.precision
+    return _to_union(logical), _TO_CONVERTED.get(logical), None, None
 
 
 def _to_union(logical: LogicalType) -> fmt.LogicalType | None:
     match logical:
-        case Decimal(precision, scale):
-            return fmt.LogicalType(DECIMAL=fmt.DecimalType(scale=scale, precision=precision))
-        case Integer(bit_width, signed):
-            return fmt.LogicalType(INTEGER=fmt.IntType(bitWidth=bit_width, isSigned=signed))
+        case String():
+            return fmt.LogicalType(STRING=fmt.StringType())
+        case Enum():
+            return fmt.LogicalType(ENUM=fmt.EnumType())
+        case Json():
+            return fmt.LogicalType(JSON=fmt.JsonType())
+        case Bson():
+            return fmt.LogicalType(BSON=fmt.BsonType())
+        case Uuid():
+            return fmt.LogicalType(UUID=fmt.UUIDType())
+        case Float16():
+            return fmt.LogicalType(FLOAT16=fmt.Float16Type())
+        case Date():
+            return fmt.LogicalType(DATE=fmt.DateType())
+        case Unknown():
+            return fmt.LogicalType(UNKNOWN=fmt.NullType())
         case Time(unit, utc):
-            return fmt.LogicalType(TIME=fmt.TimeType(isAdjustedToUTC=utc, unit=_UNIT_MEMBERS[unit]))
+            return fmt.LogicalType(TIME=fmt.TimeType(isAdjustedToUTC=utc, unit=_thrift_unit(unit)))
         case Timestamp(unit, utc):
-            return fmt.LogicalType(TIMESTAMP=fmt.TimestampType(isAdjustedToUTC=utc, unit=_UNIT_MEMBERS[unit]))
-        case Interval():
-            return None
-    classes = {
-        String: ("STRING", fmt.StringType),
-        Enum: ("ENUM", fmt.EnumType),
-        Date: ("DATE", fmt.DateType),
-        Unknown: ("UNKNOWN", fmt.NullType),
-        Json: ("JSON", fmt.JsonType),
-        Bson: ("BSON", fmt.BsonType),
-        Uuid: ("UUID", fmt.UUIDType),
-        Float16: ("FLOAT16", fmt.Float16Type),
-    }
-    name, made = classes[type(logical)]
-    return fmt.LogicalType(**{name: made()})
+            return fmt.LogicalType(TIMESTAMP=fmt.TimestampType(isAdjustedToUTC=utc, unit=_thrift_unit(unit)))
+        case Integer(width, signed):
+            return fmt.LogicalType(INTEGER=fmt.IntType(bitWidth=width, isSigned=signed))
+    return None  # INTERVAL: the union has no member for it yet

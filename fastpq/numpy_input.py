@@ -1,355 +1,239 @@
-"""NumPy arrays, and what else is given to be written, to columns."""
+"""Arrays of NumPy, and whatever speaks the Arrow C data interface, as columns and tables."""
 
 from __future__ import annotations
 
-import datetime
-import decimal
-import uuid
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fastpq.binary import first_invalid_utf8
+from fastpq.bitmap import pack_bitmap
+from fastpq.casting import cast_binary, cast_numeric, infer_numeric, is_raw
 from fastpq.errors import SchemaError
-from fastpq.strings import offsets_from_objects, offsets_from_string_dtype
-from fastpq.table import BinaryOffsets, Column, Table, with_mask
-from fastpq.types import (
-    MAX_PRECISION_128,
-    MAX_PRECISION_256,
-    ColumnType,
-    Date,
-    Decimal,
-    Float16,
-    Integer,
-    String,
-    Time,
-    Timestamp,
-    Type,
-    Unknown,
-    Uuid,
-)
+from fastpq.layouts import MAX_INT32, Array, BinaryOffsets, DictionaryValues, Values, empty_binary
+from fastpq.object_input import convert_objects
+from fastpq.schema import ParquetSchema
+from fastpq.slices import SliceReader
+from fastpq.strings import from_fixed, from_string_dtype, scan_objects
+from fastpq.table import Column, Table
+from fastpq.types import ColumnType, String, Type, Unknown
 
-Array: TypeAlias = np.ndarray[Any, Any]
-
-_PLAIN: dict[str, ColumnType] = {
-    "bool": ColumnType(Type.BOOLEAN),
-    "int8": ColumnType(Type.INT32, None, Integer(8, True)),
-    "int16": ColumnType(Type.INT32, None, Integer(16, True)),
-    "int32": ColumnType(Type.INT32),
-    "int64": ColumnType(Type.INT64),
-    "uint8": ColumnType(Type.INT32, None, Integer(8, False)),
-    "uint16": ColumnType(Type.INT32, None, Integer(16, False)),
-    "uint32": ColumnType(Type.INT32, None, Integer(32, False)),
-    "uint64": ColumnType(Type.INT64, None, Integer(64, False)),
-    "float16": ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 2, Float16()),
-    "float32": ColumnType(Type.FLOAT),
-    "float64": ColumnType(Type.DOUBLE),
-}
-TEXT = ColumnType(Type.BYTE_ARRAY, None, String())
-BYTES = ColumnType(Type.BYTE_ARRAY)
-NOTHING = ColumnType(Type.INT32, None, Unknown())
-_UNITS = ("ms", "us", "ns")
-_TICKS_PER_DAY = {"ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+Nulls = NDArray[np.bool_]
+Converted = tuple[ColumnType, Values, Nulls | None]
 
 
-def table_from(data: Any, schema: Mapping[str, ColumnType] | None = None) -> Table:
-    """What a caller gave, as a Table.
+def column_from_numpy(
+    values: Any, *, type: ColumnType | None = None, nullable: bool | None = None, name: str = ""
+) -> Column:
+    """A column of an array, which it shares wherever the array has the layout of the column.
+
+    Null is: what a MaskedArray masks, NaT, the missing value of StringDType, and None in object arrays and lists.
+    NaN is a value. Arrays of another byte order or stride are copied.
+
+    ============================ ======================================================================================
+    dtype                        type, unless one is given
+    ============================ ======================================================================================
+    bool, int8 to uint64         BOOLEAN, INT32 and INT64, with INTEGER where narrower or unsigned
+    float16, float32, float64    FLOAT16, FLOAT, DOUBLE
+    datetime64                   DATE for D, M, Y, W; TIMESTAMP ms for ms, s, m, h; us; ns for ns and finer
+    timedelta64                  TIME ms for ms and coarser; us; ns for ns and finer. Every value must be a time of a
+                                 day: pass ``values.view("int64")`` to write durations
+    StringDType, str (U)         STRING
+    bytes (S), void (V)          BYTE_ARRAY without the NULs at the end, FIXED_LEN_BYTE_ARRAY
+    object                       by its values, which are of one sort: str, bytes, bool, int, float, Decimal (as many
+                                 digits as they need), UUID, date, datetime (us; UTC when aware), time (us), timedelta
+    ============================ ======================================================================================
 
     Args:
-        data: a Table, a mapping of names to arrays or Columns, a structured array, or anything that has
-            ``__arrow_c_stream__`` or ``__arrow_c_array__``.
-        schema: types of columns by name, where they should differ from what the values suggest.
+        values: one-dimensional array, masked array, list, Column, or Arrow array.
+        type: cast to this type, exactly; floats may be rounded to narrower floats.
+        nullable: whether the column is OPTIONAL; None: when it has nulls, or comes from a MaskedArray or from a
+            StringDType with a missing value.
+        name: of the column, for errors.
 
     Raises:
-        SchemaError: arrays that no column type fits, of different lengths or more than one dimension; names in schema
-            that the data do not have.
-    """
-    schema = schema or {}
-    if isinstance(data, Table):
-        table = data
-    elif isinstance(data, np.ndarray) and data.dtype.names is not None:
-        table = Table({name: column_from(data[name], schema.get(name), name) for name in data.dtype.names})
-    elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-        from fastpq.arrow import import_table
-
-        table = import_table(data)
-    elif isinstance(data, Mapping):
-        table = Table({str(name): column_from(values, schema.get(str(name)), str(name)) for name, values in data.items()})
-    else:
-        raise SchemaError(
-            f"cannot write {type(data).__name__}: give a dict of arrays, a structured array, a Table or Arrow data"
-        )
-    unknown = [name for name in schema if name not in table]
-    if unknown:
-        raise SchemaError(f"the schema names columns that the data do not have: {', '.join(unknown)}")
-    return Table({name: cast(column, schema.get(name), name) for name, column in table.items()}, num_rows=table.num_rows)
-
-
-def column_from(values: Any, wanted: ColumnType | None = None, name: str = "") -> Column:
-    """An array as a Column.
-
-    A plain array makes a required column; a masked array, an object array or StringDType with missing values, and
-    datetime64 or timedelta64 with NaT make a nullable one. NaN is a value. Arrays that are not contiguous or not in
-    the machine's byte order are copied, others are not.
-
-    Args:
-        values: a one-dimensional array, or a Column, which is returned.
-        wanted: the column's type; None to take what the dtype suggests.
-        name: for errors.
-
-    Raises:
-        SchemaError: no column type fits.
+        SchemaError: values that no type, or not the given one, holds; nulls with ``nullable=False``.
     """
     if isinstance(values, Column):
-        return values
-    try:
-        array = values if isinstance(values, np.ndarray) else _as_array(values)
-        if array.ndim != 1:
-            raise SchemaError(f"an array of {array.ndim} dimensions")
-        if isinstance(array, np.ma.MaskedArray):
-            return _masked(array, wanted)
-        return _from_array(array, wanted)
-    except SchemaError as error:
-        raise error.at(column=name) from None
+        return _recast(values, type, nullable, name)
+    if not isinstance(values, np.ndarray) and _speaks_arrow(values):
+        from fastpq.arrow import import_column
+
+        return _recast(import_column(values), type, nullable, name)
+    array, masked = _split(values, name)
+    type, storage, nulls = _convert(array, type, name)
+    if masked is not None:
+        nulls = masked if nulls is None else nulls | masked
+    if isinstance(type.logical, Unknown):
+        if len(array) and (nulls is None or not nulls.all()):
+            raise SchemaError("a column of UNKNOWN type holds nulls only", column=name or None)
+        nullable = True if nullable is None else nullable
+    missing = nulls is not None and bool(nulls.any())
+    if nullable is None:
+        nullable = missing or isinstance(values, np.ma.MaskedArray) or hasattr(array.dtype, "na_object")
+    return _column(type, storage, nulls if missing else None, nullable, name)
 
 
-def _as_array(values: Any) -> Array:
-    if hasattr(values, "__array__"):
-        return np.asarray(values)
-    if not isinstance(values, list | tuple):
-        raise SchemaError(f"cannot write {type(values).__name__}")
-    return np.array(values, dtype=object) if any(v is None or isinstance(v, str | bytes) for v in values) else np.array(values)
+def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None = None) -> Table:
+    """A table of columns, whatever holds them.
 
-
-def _masked(array: np.ma.MaskedArray[Any, Any], wanted: ColumnType | None) -> Column:
-    present = ~np.ma.getmaskarray(array)
-    data = np.ma.getdata(array)
-    if data.dtype.kind in "OT":
-        data = data.astype(object)
-        data[~present] = None
-    column = _from_array(data, wanted)
-    return replace(with_mask(column, present & column.validity_mask()), nullable=True)
-
-
-def _from_array(array: Array, wanted: ColumnType | None) -> Column:
-    kind = array.dtype.kind
-    if kind == "O":
-        return _from_objects(array, wanted)
-    if kind == "T":
-        return _binary(*offsets_from_string_dtype(np.ascontiguousarray(array)), TEXT)
-    if kind == "U":
-        return _binary(*offsets_from_string_dtype(np.ascontiguousarray(array).astype(np.dtypes.StringDType())), TEXT)
-    if kind == "S":
-        return _binary(*offsets_from_objects(array.astype(object), False), BYTES)
-    if kind == "V" and array.dtype.names is None:
-        return Column(_of_void(array.dtype.itemsize, wanted), np.ascontiguousarray(array), nullable=False)
-    if kind in "mM":
-        return _from_times(array)
-    known = _PLAIN.get(array.dtype.newbyteorder("=").name)
-    if known is None:
-        raise SchemaError(f"no column type fits {array.dtype}")
-    return Column(known, np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")), nullable=False)
-
-
-def _of_void(size: int, wanted: ColumnType | None) -> ColumnType:
-    if wanted is not None and wanted.dtype == np.dtype(f"V{size}"):
-        return wanted
-    if size == 0:
-        raise SchemaError("values of no bytes")
-    return ColumnType(Type.FIXED_LEN_BYTE_ARRAY, size)
-
-
-def _binary(offsets: Array, data: Array, present: Array | None, column_type: ColumnType) -> Column:
-    column = Column(column_type, BinaryOffsets(offsets, data), nullable=present is not None)
-    return column if present is None else with_mask(column, present)
-
-
-def _from_times(array: Array) -> Column:
-    """datetime64 as DATE or TIMESTAMP, timedelta64 as TIME: in the array's unit, or in the next finer one there is."""
-    present = ~np.isnat(array)
-    unit = np.datetime_data(array.dtype)[0]
-    if np.datetime_data(array.dtype)[1] != 1 or unit == "generic":
-        raise SchemaError(f"no column type has the unit of {array.dtype}")
-    kind = array.dtype.kind
-    if kind == "M" and unit == "D":
-        days = np.ascontiguousarray(array).astype(np.int64)
-        return _times(days, present, ColumnType(Type.INT32, None, Date()), np.int32)
-    if unit in ("ps", "fs", "as"):
-        raise SchemaError(f"{array.dtype} is finer than nanoseconds")
-    target = unit if unit in _UNITS else "ms"
-    ticks = _convert(array, present, f"{kind}8[{target}]")
-    if kind == "M":
-        return _times(ticks, present, ColumnType(Type.INT64, None, Timestamp(target)), np.int64)  # type: ignore[arg-type]
-    if (ticks[present] < 0).any() or (ticks[present] >= _TICKS_PER_DAY[target]).any():
-        raise SchemaError("timedelta64 is written as the time of a day, and some values lie outside one: write them as int64")
-    physical = Type.INT32 if target == "ms" else Type.INT64
-    dtype = np.int32 if target == "ms" else np.int64
-    return _times(ticks, present, ColumnType(physical, None, Time(target)), dtype)  # type: ignore[arg-type]
-
-
-def _convert(array: Array, present: Array, dtype: str) -> Array:
-    """Ticks of another unit; SchemaError where they overflow."""
-    converted = np.ascontiguousarray(array).astype(dtype)
-    if not np.array_equal(converted.astype(array.dtype)[present], array[present]):
-        raise SchemaError(f"values of {array.dtype} that {dtype} cannot hold")
-    return converted.view(np.int64)
-
-
-def _times(ticks: Array, present: Array, column_type: ColumnType, dtype: type) -> Column:
-    if present.all():
-        narrowed: Array = ticks.astype(dtype, copy=False)
-        if not np.array_equal(narrowed, ticks):
-            raise SchemaError(f"values outside {column_type}")
-        return Column(column_type, narrowed, nullable=False)
-    return replace(with_mask(_times(np.where(present, ticks, 0), np.ones(1, bool), column_type, dtype), present), nullable=True)
-
-
-def _from_objects(array: Array, wanted: ColumnType | None) -> Column:
-    """An object array: the first value that is not None says what all must be."""
-    sample = next((value for value in array if value is not None), None)
-    if sample is None:
-        column_type = wanted or NOTHING
-        return _all_null(column_type, len(array))
-    if isinstance(sample, str):
-        return replace(_binary(*offsets_from_objects(array, True), TEXT), nullable=True)
-    if isinstance(sample, bytes):
-        return replace(_binary(*offsets_from_objects(array, False), BYTES), nullable=True)
-    present = np.array([value is not None for value in array], dtype=bool)
-    values = [value for value in array if value is not None]
-    _check_kind(array, type(sample))
-    if isinstance(sample, decimal.Decimal):
-        dense = _decimals(values, wanted)
-    elif isinstance(sample, uuid.UUID):
-        data = b"".join(value.bytes for value in values)
-        dense = Column(ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, Uuid()), np.frombuffer(data, dtype="V16"))
-    else:
-        dense = _from_array(_plain_objects(values, sample), wanted)
-    return _spread(dense, present)
-
-
-def _check_kind(array: Array, kind: type) -> None:
-    family: type | tuple[type, ...] = (int, np.integer) if kind is int else (int, float) if kind is float else kind
-    for index, value in enumerate(array):
-        if value is not None and (not isinstance(value, family) or (isinstance(value, bool) and kind is not bool)):
-            raise SchemaError(f"value {index} is {type(value).__name__}, not {kind.__name__}")
-
-
-def _plain_objects(values: list[Any], sample: Any) -> Array:
-    """Python scalars as an array of a dtype that holds each of them exactly."""
-    if isinstance(sample, bool | np.bool_):
-        return np.array(values, dtype=bool)
-    if isinstance(sample, int | np.integer):
-        if min(values) < -(2**63) or max(values) >= 2**64 or (min(values) < 0 and max(values) >= 2**63):
-            raise SchemaError(f"integers from {min(values)} to {max(values)}, which no column type holds")
-        return np.array(values, dtype=np.uint64 if max(values) >= 2**63 else np.int64)
-    if isinstance(sample, float | np.floating):
-        return np.array(values, dtype=np.float64)
-    if isinstance(sample, datetime.datetime):
-        if any(value.tzinfo is not None for value in values):
-            raise SchemaError("datetimes with a time zone: give datetime64 in UTC and the type Timestamp(unit, utc=True)")
-        return np.array(values, dtype="M8[us]")
-    if isinstance(sample, datetime.date):
-        return np.array(values, dtype="M8[D]")
-    if isinstance(sample, datetime.time):
-        return np.array([_microseconds(value) for value in values], dtype="m8[us]")
-    if isinstance(sample, np.datetime64 | np.timedelta64):
-        return np.array(values)
-    raise SchemaError(f"no column type fits {type(sample).__name__}")
-
-
-def _microseconds(value: datetime.time) -> int:
-    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-
-
-def _decimals(values: list[decimal.Decimal], wanted: ColumnType | None) -> Column:
-    """Decimals in the fewest bytes for their precision, or in the type asked for."""
-    if not all(value.is_finite() for value in values):
-        raise SchemaError("a decimal that is NaN or infinite")
-    if wanted is not None and isinstance(wanted.logical, Decimal):
-        precision, scale = wanted.logical.precision, wanted.logical.scale
-    else:
-        scale = max(max(0, -int(value.as_tuple().exponent)) for value in values)
-        precision = max(max(value.adjusted() + 1, 0) for value in values) + scale or 1
-        if precision > MAX_PRECISION_256:
-            raise SchemaError(f"decimals of {precision} digits; {MAX_PRECISION_256} are possible")
-    context = decimal.Context(prec=200, traps=[decimal.Inexact, decimal.InvalidOperation])
-    integers = []
-    for index, value in enumerate(values):
-        try:
-            scaled = int(context.to_integral_exact(context.scaleb(value, scale)))
-        except decimal.Inexact:
-            raise SchemaError(f"decimal {value} has more than {scale} digits behind the point") from None
-        if abs(scaled) >= 10**precision:
-            raise SchemaError(f"decimal {value} (value {index}) has more than {precision} digits")
-        integers.append(scaled)
-    column_type = wanted if wanted is not None and isinstance(wanted.logical, Decimal) else decimal_type(precision, scale)
-    dtype = column_type.dtype
-    assert dtype is not None
-    data = b"".join(value.to_bytes(dtype.itemsize, "little", signed=True) for value in integers)
-    return Column(column_type, np.frombuffer(data, dtype=dtype), nullable=False)
-
-
-def decimal_type(precision: int, scale: int) -> ColumnType:
-    """The type that decimals of a precision are stored in by default: FIXED_LEN_BYTE_ARRAY of the fewest bytes."""
-    if not 0 < precision <= MAX_PRECISION_256 or not 0 <= scale <= precision:
-        raise SchemaError(f"a decimal of precision {precision} and scale {scale}")
-    length = ((10**precision - 1).bit_length() + 8) // 8
-    assert (length <= 16) == (precision <= MAX_PRECISION_128)
-    return ColumnType(Type.FIXED_LEN_BYTE_ARRAY, length, Decimal(precision, scale))
-
-
-def _all_null(column_type: ColumnType, count: int) -> Column:
-    dtype = column_type.dtype
-    if dtype is None:
-        column = Column(column_type, BinaryOffsets(np.zeros(count + 1, dtype=np.int32), np.empty(0, dtype=np.uint8)))
-    else:
-        column = Column(column_type, np.zeros(count, dtype=dtype))
-    return with_mask(column, np.zeros(count, dtype=bool))
-
-
-def _spread(dense: Column, present: Array) -> Column:
-    """Values to the places where present is true; the others are null."""
-    values = np.zeros(len(present), dtype=dense.type.dtype)
-    values[present] = np.asarray(dense.values)
-    return replace(with_mask(replace(dense, values=values), present), nullable=True)
-
-
-def cast(column: Column, wanted: ColumnType | None, name: str) -> Column:
-    """The column as another type that holds its values exactly.
+    Args:
+        obj: a mapping of names to what ``column_from_numpy`` takes; a structured array; a Table; or an object with
+            ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+        schema: types to cast columns to, by name; a ParquetSchema, which must be flat, gives nullability too.
 
     Raises:
-        SchemaError: the types do not go together, or a value does not fit.
+        SchemaError: columns that do not fit, unequal lengths, names in schema that the object has not.
     """
-    if wanted is None or column.type == wanted:
+    if isinstance(obj, np.ndarray) and obj.dtype.names:
+        obj = {name: obj[name] for name in obj.dtype.names}
+    elif not isinstance(obj, Mapping):
+        if not _speaks_arrow(obj):
+            raise SchemaError(f"a {obj.__class__.__name__} is neither a mapping nor a structured array nor Arrow data")
+        from fastpq.arrow import import_table
+
+        obj = import_table(obj)
+    wanted = _wanted(schema)
+    unknown = [name for name in wanted if name not in obj]
+    if unknown:
+        raise SchemaError(f"the schema has {unknown}, which the table has not; it has {list(obj)}")
+    if isinstance(obj, Table) and not wanted:
+        return obj
+    columns = {}
+    for name, values in obj.items():
+        type_, nullable = wanted.get(name, (None, None))
+        columns[name] = column_from_numpy(values, type=type_, nullable=nullable, name=str(name))
+    return Table(columns, num_rows=obj.num_rows if isinstance(obj, Table) else None)
+
+
+def _wanted(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> dict[str, tuple[ColumnType, bool | None]]:
+    if isinstance(schema, ParquetSchema):
+        nested = [column.name for column in schema if not column.is_flat]
+        if nested:
+            raise SchemaError(f"a flat schema is needed; {nested[0]!r} is nested")
+        return {column.name: (column.type, column.nullable) for column in schema}
+    return {name: (type_, None) for name, type_ in (schema or {}).items()}
+
+
+def _speaks_arrow(obj: Any) -> bool:
+    return hasattr(obj, "__arrow_c_stream__") or hasattr(obj, "__arrow_c_array__")
+
+
+def _recast(column: Column, type_: ColumnType | None, nullable: bool | None, name: str) -> Column:
+    """A column with another type or nullability."""
+    if type_ is not None and type_ != column.type:
+        same_bytes = type_.is_variable and column.type.is_variable and not isinstance(type_.logical, Unknown)
+        if not same_bytes:
+            return column_from_numpy(column.to_numpy(), type=type_, nullable=nullable, name=name)
+        values = column.values
+        if isinstance(values, DictionaryValues):
+            values = DictionaryValues(values.codes, replace(values.dictionary, type=type_))
+        column = replace(column, type=type_, values=values)
+        _check_text(column, name)
+    if nullable is None or nullable == column.nullable:
         return column
-    try:
-        return _cast(column, wanted)
-    except SchemaError as error:
-        raise error.at(column=name) from None
+    if column.null_count:
+        raise _unwanted_null(int(np.argmin(column.validity_mask())), name)
+    return replace(column, validity=None, nullable=nullable)
 
 
-def _cast(column: Column, wanted: ColumnType) -> Column:
-    if column.null_count == len(column) and isinstance(column.type.logical, Unknown):
-        return _all_null(wanted, len(column))
-    if column.type.is_variable and wanted.is_variable:
-        return replace(column, type=wanted)
-    source, target = column.type.dtype, wanted.dtype
-    if source is None or target is None:
-        raise SchemaError(f"{column.type} does not become {wanted}")
-    if isinstance(wanted.logical, Decimal) != isinstance(column.type.logical, Decimal) and source.kind == "V":
-        raise SchemaError(f"{column.type} does not become {wanted}")
-    if column.type.time_unit is not None and wanted.time_unit not in (None, column.type.time_unit):
-        raise SchemaError(f"{column.type} does not become {wanted}: convert the unit first")
-    if source == target:
-        return replace(column, type=wanted)
-    if source.kind not in "iuf" or target.kind not in "iuf" or (source.kind == "f") != (target.kind == "f"):
-        raise SchemaError(f"{column.type} does not become {wanted}")
-    values = np.asarray(column.values)
-    with np.errstate(over="ignore"):
-        converted = values.astype(target)
-    if not np.array_equal(converted.astype(source), values, equal_nan=source.kind == "f") or (
-        source.kind in "iu" and ((values < 0) != (converted < 0)).any()
-    ):
-        raise SchemaError(f"values that {wanted} cannot hold")
-    return replace(column, type=wanted, values=converted)
+def _unwanted_null(i: int, name: str) -> SchemaError:
+    return SchemaError(f"value {i} is null in a column that is not nullable", column=name or None)
+
+
+def _split(values: Any, name: str) -> tuple[Array, Nulls | None]:
+    """A one-dimensional array of native byte order, aligned, and where it is masked; zeros stand under the mask."""
+    if isinstance(values, list | tuple):
+        # Not asarray: that would make every str as wide as the longest and turn None, or mixtures, into something else.
+        array: Array = np.fromiter(values, dtype=object, count=len(values))
+    else:
+        array = np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+    if array.ndim != 1:
+        raise SchemaError(f"an array of {array.ndim} dimensions is no column", column=name or None)
+    if array.dtype.names or array.dtype.subdtype:
+        raise SchemaError(f"values of dtype {array.dtype} are nested", column=name or None)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind != "T" and not (array.flags.c_contiguous and array.flags.aligned):
+        array = array.copy()
+    masked: Nulls | None = None
+    if isinstance(values, np.ma.MaskedArray) and values.mask is not np.ma.nomask:
+        masked = np.ma.getmaskarray(values)
+        if masked.any():
+            array = array.copy()
+            array[masked] = None if array.dtype.kind == "O" else np.zeros((), array.dtype)
+    return array, masked
+
+
+def _convert(array: Array, type_: ColumnType | None, name: str) -> Converted:
+    match array.dtype.kind:
+        case "O":
+            nulls, firsts = scan_objects(array)
+            type_, values = convert_objects(array, nulls, firsts, type_, name)
+            return type_, _zeros(type_, len(array)) if nulls.all() else values, nulls
+        case "T":
+            offsets, data, missing = from_string_dtype(array)
+            return type_ or _STRING, BinaryOffsets(offsets, data), missing
+        case "U" | "S" if array.dtype.kind == "U" or not _keeps_width(array, type_):
+            text = array.dtype.kind == "U"
+            return type_ or (_STRING if text else _BYTES), BinaryOffsets(*from_fixed(array, name)), None
+        case "S" | "V":
+            return _convert_void(array, type_, name)
+    type_ = type_ or infer_numeric(array.dtype, name)
+    nat = np.isnat(array) if array.dtype.kind in "mM" else None
+    if isinstance(type_.logical, Unknown):
+        return type_, _zeros(type_, len(array)), nat
+    return type_, cast_numeric(array, type_, name), nat
+
+
+_STRING = ColumnType(Type.BYTE_ARRAY, None, String())
+_BYTES = ColumnType(Type.BYTE_ARRAY)
+
+
+def _zeros(type_: ColumnType, count: int) -> Values:
+    return empty_binary(count) if type_.dtype is None else np.zeros(count, type_.dtype)
+
+
+def _keeps_width(array: Array, type_: ColumnType | None) -> bool:
+    return type_ is not None and type_.length == array.dtype.itemsize
+
+
+def _convert_void(array: Array, type_: ColumnType | None, name: str) -> Converted:
+    """Values of a fixed number of bytes, which are taken as they are."""
+    width = array.dtype.itemsize
+    if width == 0:
+        raise SchemaError("values of no bytes have no FIXED_LEN_BYTE_ARRAY", column=name or None)
+    type_ = type_ or ColumnType(Type.FIXED_LEN_BYTE_ARRAY, width)
+    if type_.is_variable:
+        size = len(array) * width
+        offsets = np.arange(0, size + 1, width, dtype=np.int64 if size > MAX_INT32 else np.int32)
+        return type_, BinaryOffsets(offsets, array.view(np.uint8)), None
+    if type_.length != width or not is_raw(type_):
+        raise SchemaError(f"values of {width} bytes do not fit a {type_} column", column=name or None)
+    return type_, array.view(f"V{width}"), None
+
+
+def _column(type_: ColumnType, values: Values, nulls: Nulls | None, nullable: bool, name: str) -> Column:
+    if isinstance(values, BinaryOffsets) and not type_.is_variable:
+        values = cast_binary(values, nulls, type_, name)
+    if isinstance(values, np.ndarray) and type_.is_variable:
+        raise SchemaError(f"values of dtype {values.dtype} do not fit a {type_} column", column=name or None)
+    if nulls is None:
+        column = Column(type_, values, None, 0, nullable)
+    elif not nullable:
+        raise _unwanted_null(int(np.argmax(nulls)), name)
+    else:
+        column = Column(type_, values, pack_bitmap(~nulls), int(np.count_nonzero(nulls)), nullable)
+    _check_text(column, name)
+    return column
+
+
+def _check_text(column: Column, name: str) -> None:
+    """Refuse bytes that are not UTF-8 in a column of text."""
+    if column.type.is_text and not isinstance(column.values, np.ndarray):
+        i = first_invalid_utf8(SliceReader(column.values, column.validity if column.null_count else None))
+        if i >= 0:
+            raise SchemaError(f"value {i} is not UTF-8", column=name or None)

@@ -70,6 +70,8 @@ def plan_read(
     for column in columns:
         if not column.is_flat:
             raise UnsupportedError("reading a nested column", column=column.name)
+    if len({column.name for column in columns}) < len(columns):
+        raise UnsupportedError("reading two columns of one name at a time: choose one by its number")
     chosen = _choose_row_groups(metadata.num_row_groups, row_groups)
     groups = [metadata.row_group(index) for index in chosen]
     offsets = [0]

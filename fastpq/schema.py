@@ -1,251 +1,279 @@
-"""The schema tree and its leaves."""
+"""The schema: the tree made of a footer's elements and back, and columns found by name."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from typing import overload
 
 from fastpq import format as fmt
 from fastpq.errors import FormatError, LimitError, SchemaError
-from fastpq.logical import annotate, logical_from_thrift
-from fastpq.types import ColumnType, Decimal, Type
+from fastpq.logical import logical_to_thrift
+from fastpq.schema_tree import (
+    OPTIONAL,
+    REPEATED,
+    REQUIRED,
+    ColumnDescriptor,
+    GroupNode,
+    SchemaNode,
+    group_line,
+    leaf_line,
+)
+from fastpq.types import ColumnType
 
-DEEPEST = 1024
-ROOT_NAME = "schema"
+__all__ = ["ColumnDescriptor", "GroupNode", "ParquetSchema", "SchemaNode"]
 
-_REQUIRED, _OPTIONAL, _REPEATED = fmt.FieldRepetitionType
+MAX_SCHEMA_DEPTH = 512
+
+ColumnKey = str | tuple[str, ...] | int
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnDescriptor:
-    """A leaf of the schema.
+class ParquetSchema:
+    """A schema: its tree and its columns.
 
-    Attributes:
-        path: names from the top-level field down.
-        type: what it holds.
-        max_definition_level, max_repetition_level: of its levels (README.md of parquet-format, "Nested Encoding").
-        repetition: of the leaf itself.
-        field_id: the writer's id of it, or None.
-        index: its place among the leaves.
+    Iterating, ``len`` and ``[]`` (by number, name or path) go over the columns, which are the leaves.
     """
 
-    path: tuple[str, ...]
-    type: ColumnType
-    max_definition_level: int
-    max_repetition_level: int
-    repetition: fmt.FieldRepetitionType
-    field_id: int | None
-    index: int
+    __slots__ = ("columns", "root")
 
-    @property
-    def name(self) -> str:
-        """The dotted path."""
-        return ".".join(self.path)
-
-    @property
-    def physical_type(self) -> Type:
-        return self.type.physical
-
-    @property
-    def nullable(self) -> bool:
-        return self.max_definition_level > 0
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether it is a top-level field that is not repeated."""
-        return len(self.path) == 1 and self.max_repetition_level == 0
-
-
-class ParquetSchema(Sequence[ColumnDescriptor]):
-    """A schema: its elements as the footer has them, and its leaves.
-
-    Args:
-        elements: the tree, flattened depth first, root first.
-
-    Raises:
-        FormatError: the elements do not make a tree, or a leaf lacks its type.
-        LimitError: the tree is deeper than 1,024.
-    """
-
-    def __init__(self, elements: Sequence[fmt.SchemaElement]) -> None:
-        self._elements = list(elements)
-        self._columns = list(_leaves(self._elements))
+    def __init__(self, root: GroupNode, columns: Sequence[ColumnDescriptor]) -> None:
+        self.root = root
+        self.columns = tuple(columns)
 
     @classmethod
     def from_thrift(cls, elements: Sequence[fmt.SchemaElement]) -> ParquetSchema:
-        """A schema from the footer's elements."""
-        return cls(elements)
+        """The schema that a footer holds.
+
+        Args:
+            elements: the nodes, depth first, the root before all.
+
+        Raises:
+            FormatError: the elements are not one tree.
+            LimitError: groups are nested deeper than 512.
+        """
+        if not elements:
+            raise FormatError("the schema has no root")
+        root = GroupNode(elements[0], None, 0)
+        columns: list[ColumnDescriptor] = []
+        open_groups = [(root, _child_count(elements[0], len(elements) - 1))]
+        for position in range(1, len(elements)):
+            _close(open_groups, len(columns))
+            if not open_groups:
+                raise FormatError(f"the schema goes on after its root's last child, with {elements[position].name!r}")
+            element, (parent, missing) = elements[position], open_groups[-1]
+            open_groups[-1] = (parent, missing - 1)
+            _check_element(element)
+            node: SchemaNode
+            if element.type is not None:
+                node = ColumnDescriptor(element, parent, len(columns))
+                columns.append(node)
+            else:
+                node = GroupNode(element, parent, len(columns))
+                open_groups.append((node, _child_count(element, len(elements) - position - 1)))
+                if len(open_groups) > MAX_SCHEMA_DEPTH:
+                    raise LimitError(f"the schema is nested deeper than MAX_SCHEMA_DEPTH ({MAX_SCHEMA_DEPTH})")
+            parent.children.append(node)
+        _close(open_groups, len(columns))
+        if open_groups:
+            raise FormatError(f"the schema ends before the last child of {open_groups[-1][0].element.name!r}")
+        return cls(root, columns)
 
     @classmethod
-    def of(cls, fields: Iterable[tuple[str, ColumnType, bool]]) -> ParquetSchema:
-        """A flat schema from (name, type, nullable) triples.
+    def of(cls, columns: Iterable[tuple[str, ColumnType, bool]], name: str = "schema") -> ParquetSchema:
+        """A flat schema to write.
+
+        Args:
+            columns: name, type and whether nulls are allowed, for each column.
+            name: of the root.
 
         Raises:
-            SchemaError: a name that is there twice.
+            SchemaError: a name twice, or one that is not a str.
         """
-        leaves = [_element(name, column_type, nullable) for name, column_type, nullable in fields]
-        names = [leaf.name for leaf in leaves]
-        if len(set(names)) != len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            raise SchemaError(f"column names that are there twice: {', '.join(twice)}")
-        return cls([fmt.SchemaElement(name=ROOT_NAME, num_children=len(leaves)), *leaves])
+        leaves = [_leaf_element(column, type_, nullable) for column, type_, nullable in columns]
+        seen: set[str] = set()
+        for leaf in leaves:
+            if leaf.name in seen:
+                raise SchemaError(f"two columns are named {leaf.name!r}")
+            seen.add(leaf.name)
+        return cls.from_thrift([fmt.SchemaElement(name=name, num_children=len(leaves)), *leaves])
 
     def to_thrift(self) -> list[fmt.SchemaElement]:
-        """The elements, root first."""
-        return list(self._elements)
+        """The elements of the tree, depth first; those of a schema that was read are the elements read."""
+        return [node.element for node in self._walk()]
 
     @property
-    def columns(self) -> list[ColumnDescriptor]:
-        """The leaves, in the order of the file's column chunks."""
-        return self._columns
+    def names(self) -> tuple[str, ...]:
+        """Names of the nodes directly under the root."""
+        return tuple(child.element.name for child in self.root.children)
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the top-level fields."""
-        return list(dict.fromkeys(column.path[0] for column in self._columns))
-
-    @cached_property
-    def _by_name(self) -> dict[str, list[ColumnDescriptor]]:
-        """Leaves by dotted path, and by the dotted path of each group above them."""
-        found: dict[str, list[ColumnDescriptor]] = {}
-        for column in self._columns:
-            for depth in range(1, len(column.path) + 1):
-                found.setdefault(".".join(column.path[:depth]), []).append(column)
-        return found
-
-    def select(self, names: Iterable[str]) -> list[ColumnDescriptor]:
-        """The leaves that names choose, in their order; the name of a group chooses its leaves.
+    def column(self, key: ColumnKey) -> ColumnDescriptor:
+        """The one column of a name, a path or a number.
 
         Raises:
-            SchemaError: a name that is not there; near names are listed.
+            SchemaError: there is none, or there are several.
         """
-        chosen: dict[int, ColumnDescriptor] = {}
-        if isinstance(names, str):
-            raise SchemaError(f"columns must be a list of names, not the string {names!r}")
-        for name in names:
-            if name not in self._by_name:
-                near = difflib.get_close_matches(name, self._by_name, n=3)
-                hint = f"; near names: {', '.join(near)}" if near else f"; there are {', '.join(list(self._by_name)[:20])}"
-                raise SchemaError(f"no column {name!r}{hint}")
-            chosen |= {column.index: column for column in self._by_name[name]}
-        return list(chosen.values())
-
-    def column(self, name: str) -> ColumnDescriptor:
-        """The leaf with a dotted path.
-
-        Raises:
-            SchemaError: there is none, or the name is that of a group.
-        """
-        found = self.select([name])
-        if found[0].name != name:
-            raise SchemaError(f"{name!r} is a group")
+        found = self.select([key])
+        if len(found) != 1:
+            raise SchemaError(f"{key!r} is {len(found)} columns: {_listed([column.name for column in found])}")
         return found[0]
 
-    def __len__(self) -> int:
-        return len(self._columns)
+    def select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
+        """The columns that names stand for, in the order asked, each once.
 
-    def __getitem__(self, index):  # type: ignore[no-untyped-def]
-        return self._columns[index]
+        Args:
+            columns: names of leaves or of groups (all their leaves), dotted or as tuples; numbers of leaves; None for
+                every column.
+
+        Raises:
+            SchemaError: a name that the schema has not, or has twice; a number beyond the last column.
+        """
+        if columns is None:
+            return list(self.columns)
+        if isinstance(columns, str):
+            raise SchemaError(f"columns is a list of names, not the one name {columns!r}")
+        found: dict[int, ColumnDescriptor] = {}
+        for key in columns:
+            for column in self._leaves(key):
+                found.setdefault(column.index, column)
+        return list(found.values())
+
+    def _leaves(self, key: ColumnKey) -> Sequence[ColumnDescriptor]:
+        if isinstance(key, int):
+            if not 0 <= key < len(self.columns):
+                raise SchemaError(f"there is no column {key}: the schema has {len(self.columns)}")
+            return self.columns[key : key + 1]
+        nodes = _find_path(self.root, key) if isinstance(key, tuple) else _find_dotted(self.root, key)
+        if not nodes:
+            raise SchemaError(f"there is no column {key!r}{self._near(key)}")
+        if len(nodes) > 1:
+            raise SchemaError(f"{len(nodes)} columns are named {key!r}: select one by its number")
+        node = nodes[0]
+        if isinstance(node, GroupNode):
+            return self.columns[node.first : node.last]
+        return [node] if isinstance(node, ColumnDescriptor) else []
+
+    def _near(self, key: str | tuple[str, ...]) -> str:
+        name = key if isinstance(key, str) else ".".join(key)
+        # difflib takes its time: a thousand candidates are enough for a hint.
+        candidates = [column.name for column in self.columns[:1000]] + list(self.names[:1000])
+        folded = [candidate for candidate in candidates if candidate.lower() == name.lower()]
+        near = folded or difflib.get_close_matches(name, candidates, n=3)
+        if near:
+            return f"; did you mean {_listed(list(dict.fromkeys(near)))}?"
+        return f"; the schema has {_listed(self.names)}" if self.columns else "; the schema has no columns"
+
+    def _walk(self) -> Iterator[SchemaNode]:
+        waiting: list[SchemaNode] = [self.root]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            if isinstance(node, GroupNode):
+                waiting.extend(reversed(node.children))
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
     def __iter__(self) -> Iterator[ColumnDescriptor]:
-        return iter(self._columns)
+        return iter(self.columns)
+
+    @overload
+    def __getitem__(self, key: slice) -> tuple[ColumnDescriptor, ...]: ...
+    @overload
+    def __getitem__(self, key: ColumnKey) -> ColumnDescriptor: ...
+    def __getitem__(self, key: ColumnKey | slice) -> ColumnDescriptor | tuple[ColumnDescriptor, ...]:
+        if isinstance(key, slice | int):
+            return self.columns[key]
+        return self.column(key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ParquetSchema) and self._columns == other._columns
+        return isinstance(other, ParquetSchema) and self.to_thrift() == other.to_thrift()
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # elements are mutable
 
     def __str__(self) -> str:
-        """The tree in the usual notation."""
-        lines = [f"message {self._elements[0].name} {{"]
-        open_groups: list[int] = [self._elements[0].num_children or 0]
-        for element in self._elements[1:]:
-            indent = "  " * len(open_groups)
-            open_groups[-1] -= 1
-            lines.append(indent + _line(element))
-            if element.type is None:
-                open_groups.append(element.num_children or 0)
-            while open_groups and open_groups[-1] == 0:
+        lines = []
+        open_groups: list[GroupNode] = []
+        for node in self._walk():
+            while open_groups and open_groups[-1] is not node.parent:
                 open_groups.pop()
                 lines.append("  " * len(open_groups) + "}")
-        return "\n".join(lines) if len(lines) > 1 else lines[0] + "}"
+            indent = "  " * len(open_groups)
+            if isinstance(node, GroupNode):
+                lines.append(indent + group_line(node))
+                open_groups.append(node)
+            elif isinstance(node, ColumnDescriptor):
+                lines.append(f"{indent}{leaf_line(node)};")
+        lines.extend("  " * depth + "}" for depth in reversed(range(len(open_groups))))
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<ParquetSchema: {len(self)} columns>"
+        return f"<ParquetSchema of {len(self.columns)} columns: {_listed(self.names)}>"
 
 
-def _leaves(elements: list[fmt.SchemaElement]) -> Iterator[ColumnDescriptor]:
-    """Walk the flattened tree."""
-    if not elements:
-        raise FormatError("a schema without a root")
-    # For each open group: children left, name, and the levels inside it.
-    stack = [[elements[0].num_children or 0, 0, 0]]
-    path: list[str] = []
-    index = 0
-    for position, element in enumerate(elements[1:], 1):
-        while stack and stack[-1][0] == 0:
-            stack.pop()
-            del path[-1:]
-        if not stack:
-            raise FormatError(f"schema element {position} ({element.name!r}) belongs to no group")
-        stack[-1][0] -= 1
-        repetition = element.repetition_type or _REQUIRED       # some writers leave it out
-        definition = stack[-1][1] + (repetition != _REQUIRED)
-        repeated = stack[-1][2] + (repetition == _REPEATED)
-        if element.type is None:
-            children = element.num_children or 0
-            if children < 0 or children > len(elements) - position:
-                raise FormatError(f"schema element {position} ({element.name!r}) has {children} children")
-            if len(stack) >= DEEPEST:
-                raise LimitError(f"a schema deeper than {DEEPEST}")
-            stack.append([children, definition, repeated])
-            path.append(element.name)
-            continue
-        yield _describe(element, (*path, element.name), definition, repeated, index)
-        index += 1
-    if any(left for left, _, _ in stack):
-        raise FormatError("the schema ends before its groups do")
+def _close(open_groups: list[tuple[GroupNode, int]], leaves: int) -> None:
+    """Take the groups that are complete off the stack."""
+    while open_groups and open_groups[-1][1] == 0:
+        open_groups.pop()[0].last = leaves
 
 
-def _describe(
-    element: fmt.SchemaElement, path: tuple[str, ...], definition: int, repeated: int, index: int
-) -> ColumnDescriptor:
-    name = ".".join(path)
-    if element.type not in Type._value2member_map_:
-        raise FormatError(f"physical type {element.type}", column=name)
-    if (element.repetition_type or 0) not in fmt.FieldRepetitionType._value2member_map_:
-        raise FormatError(f"repetition type {element.repetition_type}", column=name)
-    physical = Type(element.type)  # type: ignore[arg-type]
-    length = element.type_length if physical is Type.FIXED_LEN_BYTE_ARRAY else None
-    if physical is Type.FIXED_LEN_BYTE_ARRAY and (length is None or length < 0):
-        raise FormatError(f"a FIXED_LEN_BYTE_ARRAY of length {length}", column=name)
-    column_type = ColumnType(physical, length, logical_from_thrift(element))
-    repetition = fmt.FieldRepetitionType(element.repetition_type or _REQUIRED)
-    return ColumnDescriptor(path, column_type, definition, repeated, repetition, element.field_id, index)
+def _child_count(element: fmt.SchemaElement, remaining: int) -> int:
+    count = element.num_children or 0
+    if not 0 <= count <= remaining:
+        raise FormatError(f"{element.name!r} has {count} children where {remaining} elements are left")
+    return count
 
 
-def _element(name: str, column_type: ColumnType, nullable: bool) -> fmt.SchemaElement:
-    element = fmt.SchemaElement(
+def _check_element(element: fmt.SchemaElement) -> None:
+    if element.repetition_type is None:
+        element.repetition_type = REQUIRED      # some writers leave it out
+    if not element.name.isascii() and any("\ud800" <= character <= "\udfff" for character in element.name):
+        raise FormatError(f"the name {element.name!r} is not UTF-8")
+    if element.repetition_type not in (REQUIRED, OPTIONAL, REPEATED):
+        raise FormatError(f"repetition type {element.repetition_type!r}", column=element.name)
+    if element.type is not None and element.num_children:
+        raise FormatError(f"a {element.type!r} with {element.num_children} children", column=element.name)
+    if element.type is None and element.num_children is None:
+        raise FormatError("neither a type nor children", column=element.name)
+
+
+def _leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
+    if not isinstance(name, str):
+        raise SchemaError(f"the name of a column is a str, not {name!r}")
+    logical, converted, scale, precision = logical_to_thrift(type_.logical)
+    return fmt.SchemaElement(
+        type=type_.physical,
+        type_length=type_.length,
+        repetition_type=OPTIONAL if nullable else REQUIRED,
         name=name,
-        type=column_type.physical,
-        type_length=column_type.length,
-        repetition_type=_OPTIONAL if nullable else _REQUIRED,
+        converted_type=converted,
+        scale=scale,
+        precision=precision,
+        logicalType=logical,
     )
-    annotate(element, None if column_type.physical is Type.INT96 else column_type.logical)
-    return element
 
 
-def _line(element: fmt.SchemaElement) -> str:
-    repetition = fmt.FieldRepetitionType(element.repetition_type or 0).name.lower()
-    if element.type is None:
-        return f"{repetition} group {element.name} {{"
-    physical = Type(element.type).name.lower()
-    if element.type_length is not None:
-        physical += f"({element.type_length})"
-    logical = logical_from_thrift(element)
-    if logical is None:
-        return f"{repetition} {physical} {element.name};"
-    annotation = f"DECIMAL({logical.precision},{logical.scale})" if isinstance(logical, Decimal) else str(logical)
-    return f"{repetition} {physical} {element.name} ({annotation});"
+def _find_path(root: GroupNode, path: tuple[str, ...]) -> list[SchemaNode]:
+    nodes: list[SchemaNode] = [root] if path else []
+    for name in path:
+        nodes = [child for node in nodes if isinstance(node, GroupNode) for child in node.named(name)]
+    return nodes
+
+
+def _find_dotted(root: GroupNode, name: str) -> list[SchemaNode]:
+    """Nodes whose path, joined by dots, is the name; a name may itself hold dots."""
+    found: list[SchemaNode] = []
+    waiting: list[tuple[GroupNode, str]] = [(root, name)]
+    while waiting:
+        group, rest = waiting.pop()
+        found.extend(group.named(rest))
+        dot = rest.find(".")
+        while dot >= 0:
+            inner = [child for child in group.named(rest[:dot]) if isinstance(child, GroupNode)]
+            waiting.extend((child, rest[dot + 1 :]) for child in inner)
+            dot = rest.find(".", dot + 1)
+    return found
+
+
+def _listed(names: Sequence[str], most: int = 10) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more

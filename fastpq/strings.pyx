@@ -1,28 +1,27 @@
-"""Variable-length values between Arrow's layouts, Python objects and NumPy's StringDType."""
+"""NumPy's ways to hold strings and bytes, StringDType, objects and fixed width, to and from slices and offsets.
+
+StringDType goes through NumPy's C API, without a Python str a value. Its allocator is a lock: it is only taken, used
+and released without the GIL, so that no thread ever waits for one of the two while it holds the other.
+"""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.object cimport PyObject
-from cpython.unicode cimport PyUnicode_DecodeUTF8
+from cpython.object cimport PyObject, Py_TYPE
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
+
+cimport numpy as cnp
+from fastpq.encodings.status cimport Status
+from fastpq.encodings.views cimport Slice
+from fastpq.slices cimport SLICE_BLOCK, SliceReader, raise_status
 
 import numpy as np
 
-cimport numpy as cnp
-
-from fastpq.encodings.dictionary cimport DictionaryEncoder
-from fastpq.encodings.plain cimport offsets_to_slices, views_to_slices
-from fastpq.encodings.views cimport Slice, View
-
-from fastpq.errors import SchemaError
+from fastpq.errors import FormatError, SchemaError
 
 cnp.import_array()
 
-cdef extern from "Python.h":
-    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
-
-cdef extern from "numpy/arrayobject.h":
+cdef extern from "numpy/arrayobject.h" nogil:
     ctypedef struct npy_string_allocator:
         pass
     ctypedef struct npy_packed_static_string:
@@ -34,260 +33,353 @@ cdef extern from "numpy/arrayobject.h":
         pass
     npy_string_allocator* NpyString_acquire_allocator(const PyArray_StringDTypeObject* descr)
     void NpyString_release_allocator(npy_string_allocator* allocator)
-    int NpyString_load(npy_string_allocator* allocator, const npy_packed_static_string* packed, npy_static_string* unpacked)
+    int NpyString_load(npy_string_allocator* allocator, const npy_packed_static_string* packed, npy_static_string* out)
     int NpyString_pack(npy_string_allocator* allocator, npy_packed_static_string* packed, const char* buf, size_t size)
     int NpyString_pack_null(npy_string_allocator* allocator, npy_packed_static_string* packed)
 
-cdef enum:
-    BUFFER_STEP = 1 << 30       # a view's offset has 31 bits: long data are seen through buffers that begin this far apart
-    INLINE = 12
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    object PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
 
-cdef uint8_t NOTHING = 0
+cdef extern from "c/strings.h" nogil:
+    int utf8_is_valid(const uint8_t* data, size_t size)
+    int64_t ucs4_utf8_size(const uint32_t* text, size_t size)
+    size_t ucs4_to_utf8(const uint32_t* text, size_t size, uint8_t* out)
 
-
-cdef class Slices:
-    """Values of one column as slices; what they point into stays alive as long as this does."""
-
-    cdef Slice* values
-    cdef readonly int64_t count
-    cdef const uint8_t** buffers
-    cdef list owners
-
-    def __cinit__(self, int64_t count):
-        self.count = count
-        self.values = <Slice*>malloc(max(count, 1) * sizeof(Slice))
-        self.owners = []
-        if self.values == NULL:
-            raise MemoryError()
-
-    def __dealloc__(self):
-        free(self.values)
-        free(self.buffers)
-
-    cdef const uint8_t* hold(self, array) except NULL:
-        cdef const uint8_t[::1] view = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self.owners.append(view)
-        return &view[0] if view.shape[0] else &NOTHING
+cdef int64_t MAX_INT32 = 0x7FFFFFFF
+cdef int64_t CHANGED = -100      # beside Status: an input that another thread wrote to meanwhile
 
 
-cdef Slices slices_of_views(views, buffers):
-    cdef Slices slices = Slices(len(views))
-    cdef const uint8_t* data = slices.hold(views)
-    slices.buffers = <const uint8_t**>calloc(len(buffers) + 1, sizeof(uint8_t*))
-    if slices.buffers == NULL:
-        raise MemoryError()
-    for i, buffer in enumerate(buffers):
-        slices.buffers[i] = slices.hold(buffer)
-    with nogil:
-        views_to_slices(<const View*>data, slices.count, slices.buffers, NULL, 0, slices.values)
-    return slices
+cdef object _offsets_for(int64_t count, int64_t size):
+    return np.zeros(count + 1, np.int64 if size > MAX_INT32 else np.int32)
 
 
-cdef Slices slices_of_offsets(offsets, data):
-    cdef Slices slices = Slices(len(offsets) - 1)
-    cdef const uint8_t* starts = slices.hold(offsets)
-    cdef const uint8_t* characters = slices.hold(data)
-    cdef bint wide = offsets.dtype == np.int64
-    with nogil:
-        offsets_to_slices(starts, wide, slices.count, characters, NULL, 0, slices.values)
-    return slices
-
-
-cdef tuple gather(Slices slices, wide):
-    """Slices as (offsets, data); wide: None for 64-bit offsets only where they are needed."""
-    cdef int64_t i, total = 0
-    cdef int64_t[::1] starts = np.empty(slices.count + 1, dtype=np.int64)
-    cdef uint8_t[::1] data
-    with nogil:
-        for i in range(slices.count):
-            starts[i] = total
-            total += <int64_t>slices.values[i].size
-        starts[slices.count] = total
-    if wide is False and total > 0x7FFFFFFF:
-        raise SchemaError(f"{total} bytes of strings need 64-bit offsets")
-    data = np.empty(max(total, 1), dtype=np.uint8)
-    with nogil:
-        for i in range(slices.count):
-            memcpy(&data[0] + starts[i], slices.values[i].data, slices.values[i].size)
-    offsets = np.asarray(starts)
-    if not wide and total <= 0x7FFFFFFF:
-        offsets = offsets.astype(np.int32)
-    return offsets, np.asarray(data)[:total]
-
-
-def offsets_from_views(views, buffers, wide=None):
-    """Views as (offsets, data): int32 offsets, or int64 ones where asked (wide=True) or needed."""
-    return gather(slices_of_views(views, buffers), wide)
-
-
-def views_from_offsets(offsets, data):
-    """Offsets and data as (views of dtype V16, list of buffers); the buffers are the data, not copies."""
-    cdef Slices slices = slices_of_offsets(offsets, data)
-    cdef int64_t i, start
-    cdef View* view
-    cdef const uint8_t* base = slices.hold(data)
-    out = np.zeros(max(slices.count, 1), dtype="V16")
-    cdef uint8_t[::1] memory = out.view(np.uint8)
-    with nogil:
-        for i in range(slices.count):
-            view = <View*>&memory[0] + i
-            view.length = <int32_t>slices.values[i].size
-            if slices.values[i].size <= INLINE:
-                memcpy(&view.prefix[0], slices.values[i].data, slices.values[i].size)
-            else:
-                start = slices.values[i].data - base
-                memcpy(&view.prefix[0], slices.values[i].data, 4)
-                view.buffer = <int32_t>(start // BUFFER_STEP)
-                view.offset = <int32_t>(start % BUFFER_STEP)
-    data = np.asarray(data)
-    return out[:slices.count], [data[start:] for start in range(0, max(len(data), 1), BUFFER_STEP)]
-
-
-def check_offsets(offsets, Py_ssize_t size):
-    """Raise SchemaError unless offsets rise from 0 or more to size at most, and no value has 2 GiB or more."""
-    starts = np.asarray(offsets)
-    steps = np.diff(starts)
-    if len(starts) == 0 or starts[0] < 0 or starts[len(starts) - 1] > size or (len(steps) and steps.min() < 0):
-        raise SchemaError("string offsets that do not rise or that point outside their data")
-    if len(steps) and steps.max() > 0x7FFFFFFF:
-        raise SchemaError(f"a value of {steps.max()} bytes: none can be longer than 2147483647")
-
-
-def encode_views(views, buffers, validity):
-    """Dictionary-encode: (codes of int32, 0 where null; views of the dictionary's values, their buffers).
-
-    The dictionary has its values in order of first appearance.
-    """
-    cdef Slices slices = slices_of_views(views, buffers)
-    cdef DictionaryEncoder encoder = DictionaryEncoder(0)
-    cdef int64_t done, count = slices.count
-    cdef uint32_t[::1] codes = np.zeros(max(count, 1), dtype=np.uint32)
-    cdef Slices distinct
-    present = None
-    if validity is not None:
-        present = np.unpackbits(validity, count=count, bitorder="little").astype(bool)
-        slices = slices_of_views(views[present], buffers)
-    with nogil:
-        done = encoder.encode_slices(slices.values, slices.count, 0x7FFFFFFFFFFFFFFF, &codes[0])
-    if done < slices.count:
-        raise MemoryError("the dictionary's hash table")
-    distinct = Slices(encoder.table.count)
-    memcpy(distinct.values, encoder.slice_values(), <size_t>encoder.table.count * sizeof(Slice))
-    dictionary, dictionary_buffers = views_from_offsets(*gather(distinct, None))
-    out = np.asarray(codes)[:slices.count].view(np.int32)
-    if present is not None:
-        spread = np.zeros(count, dtype=np.int32)
-        spread[present] = out
-        out = spread
-    return out, dictionary, dictionary_buffers
-
-
-def objects_from_views(views, buffers, present, bint text):
-    """Views as an object array of str or bytes, None where present (bool, or None for everywhere) is false."""
-    cdef Slices slices = slices_of_views(views, buffers)
-    cdef int64_t i
-    cdef const uint8_t[::1] there = None
-    cdef const char* data
-    out = np.empty(slices.count, dtype=object)
-    cdef object[::1] objects = out
-    if present is not None:
-        there = np.ascontiguousarray(present).view(np.uint8)
-    for i in range(slices.count):
-        if there is not None and not there[i]:
-            continue
-        data = <const char*>slices.values[i].data
-        if text:
-            objects[i] = PyUnicode_DecodeUTF8(data, <Py_ssize_t>slices.values[i].size, NULL)
-        else:
-            objects[i] = PyBytes_FromStringAndSize(data, <Py_ssize_t>slices.values[i].size)
-    return out
-
-
-def string_dtype_from_views(views, buffers, present):
-    """Views as a StringDType array; where present is false, the missing value of StringDType(na_object=None)."""
-    cdef Slices slices = slices_of_views(views, buffers)
-    cdef const uint8_t[::1] there = None
-    cdef cnp.ndarray out
-    cdef npy_string_allocator* allocator
-    cdef char* item
-    cdef int64_t i
-    cdef int status = 0
-    if present is not None:
-        there = np.ascontiguousarray(present).view(np.uint8)
-        out = np.empty(slices.count, dtype=np.dtypes.StringDType(na_object=None))
+cdef inline void _put_offset(uint8_t* offsets, bint wide, int64_t i, int64_t value) noexcept nogil:
+    if wide:
+        (<int64_t*> offsets)[i] = value
     else:
-        out = np.empty(slices.count, dtype=np.dtypes.StringDType())
-    allocator = NpyString_acquire_allocator(<PyArray_StringDTypeObject*><PyObject*>out.dtype)
-    try:
-        for i in range(slices.count):
-            item = <char*>cnp.PyArray_DATA(out) + i * cnp.PyArray_ITEMSIZE(out)
-            if there is not None and not there[i]:
-                status = NpyString_pack_null(allocator, <npy_packed_static_string*>item)
-            else:
-                status = NpyString_pack(allocator, <npy_packed_static_string*>item, <const char*>slices.values[i].data,
-                                        slices.values[i].size)
-            if status < 0:
-                raise MemoryError("a string")
-    finally:
-        NpyString_release_allocator(allocator)
-    return out
+        (<int32_t*> offsets)[i] = <int32_t> value
 
 
-def offsets_from_string_dtype(cnp.ndarray array):
-    """A contiguous StringDType array as (offsets, data, bool array of what is present, or None)."""
-    cdef int64_t count = array.shape[0], i, missing = 0
-    cdef Slices slices = Slices(count)
-    cdef uint8_t[::1] present = np.ones(max(count, 1), dtype=np.uint8)
-    cdef npy_static_string loaded
-    cdef npy_string_allocator* allocator
-    cdef char* item
-    cdef int status
-    allocator = NpyString_acquire_allocator(<PyArray_StringDTypeObject*><PyObject*>array.dtype)
-    try:
-        for i in range(count):
-            item = <char*>cnp.PyArray_DATA(array) + i * cnp.PyArray_ITEMSIZE(array)
-            status = NpyString_load(allocator, <npy_packed_static_string*>item, &loaded)
-            if status < 0:
-                raise MemoryError("a string")
-            slices.values[i].data = <const uint8_t*>loaded.buf if status == 0 else &NOTHING
-            slices.values[i].size = loaded.size if status == 0 else 0
-            if status == 1:
-                present[i] = 0
-                missing += 1
-        offsets, data = gather(slices, None)
-    finally:
-        NpyString_release_allocator(allocator)
-    return offsets, data, np.asarray(present)[:count].view(bool) if missing else None
+def to_string_dtype(SliceReader reader not None, cnp.ndarray array not None, bint missing, str name=""):
+    """Write values into a new StringDType array.
 
-
-def offsets_from_objects(cnp.ndarray array, bint text):
-    """An object array of str (text) or bytes with None as (offsets, data, bool array of what is present, or None).
+    Args:
+        reader: UTF-8 values.
+        array: shape (n,).
+        missing: nulls become the dtype's missing value, for which it has an na_object; else empty strings.
+        name: of the column, for errors.
 
     Raises:
-        SchemaError: an element is something else; the message has its index and type.
+        FormatError: a value is not UTF-8.
     """
-    cdef int64_t count = array.shape[0], i, missing = 0
-    cdef Slices slices = Slices(count)
-    cdef uint8_t[::1] present = np.ones(max(count, 1), dtype=np.uint8)
-    cdef object[::1] objects = np.ascontiguousarray(array)
-    cdef Py_ssize_t size = 0
+    if cnp.PyArray_NDIM(array) != 1 or array.shape[0] != reader.count or not array.flags.c_contiguous:
+        raise SchemaError(f"the array is not a contiguous one of {reader.count} values")
+    cdef const PyArray_StringDTypeObject* descr = <const PyArray_StringDTypeObject*> cnp.PyArray_DESCR(array)
+    cdef char* out = <char*> cnp.PyArray_DATA(array)
+    cdef Py_ssize_t width = array.itemsize
+    cdef int64_t row = 0, status
+    with nogil:
+        status = _pack(reader, descr, out, width, missing, &row)
+    if status == Status.BAD_UTF8:
+        raise FormatError(f"value {row} is not UTF-8", column=name or None)
+    raise_status(status)
+
+
+cdef int64_t _pack(
+    SliceReader reader, const PyArray_StringDTypeObject* descr, char* out, Py_ssize_t width, bint missing, int64_t* row
+) noexcept nogil:
+    cdef Slice block[SLICE_BLOCK]
+    cdef int64_t start = 0, n, i, status = 0
+    cdef npy_packed_static_string* packed
+    cdef npy_string_allocator* allocator = NpyString_acquire_allocator(descr)
+    while status >= 0 and start < reader.count:
+        n = min(<int64_t> SLICE_BLOCK, reader.count - start)
+        status = reader.read(start, n, block)
+        if status < 0:
+            break
+        for i in range(n):
+            packed = <npy_packed_static_string*> (out + (start + i) * width)
+            if block[i].data == NULL:
+                # The array is new and so all zero, which is how NumPy holds empty strings.
+                status = NpyString_pack_null(allocator, packed) if missing else 0
+            elif not utf8_is_valid(block[i].data, block[i].size):
+                status = Status.BAD_UTF8
+            else:
+                status = NpyString_pack(allocator, packed, <const char*> block[i].data, block[i].size)
+                status = Status.NO_MEMORY if status < 0 else status
+            if status < 0:
+                row[0] = start + i
+                break
+        start += n
+    NpyString_release_allocator(allocator)
+    return status
+
+
+def to_objects(SliceReader reader not None, bint text, str name=""):
+    """Values as an object array of str or bytes, and None where null.
+
+    Args:
+        reader: the values.
+        text: decode as UTF-8.
+        name: of the column, for errors.
+
+    Raises:
+        FormatError: a value is not UTF-8.
+    """
+    cdef Slice block[SLICE_BLOCK]
+    cdef int64_t start = 0, n, i
+    cdef object value
+    array = np.empty(reader.count, dtype=object)
+    cdef PyObject** out = <PyObject**> cnp.PyArray_DATA(array)
+    while start < reader.count:
+        n = min(<int64_t> SLICE_BLOCK, reader.count - start)
+        raise_status(reader.read(start, n, block))
+        for i in range(n):
+            if block[i].data == NULL:
+                continue                        # numpy.empty filled the array with None
+            if text:
+                try:
+                    value = PyUnicode_DecodeUTF8(<const char*> block[i].data, <Py_ssize_t> block[i].size, NULL)
+                except UnicodeDecodeError as error:
+                    raise FormatError(f"value {start + i} is not UTF-8", column=name or None) from error
+            else:
+                value = PyBytes_FromStringAndSize(<const char*> block[i].data, <Py_ssize_t> block[i].size)
+            Py_INCREF(value)
+            Py_XDECREF(out[start + i])
+            out[start + i] = <PyObject*> value
+        start += n
+    return array
+
+
+def from_string_dtype(cnp.ndarray array not None):
+    """Copy a StringDType array out.
+
+    Args:
+        array: one-dimensional, of any stride.
+
+    Returns:
+        offsets, data, and a boolean array that is True where null, or None without nulls.
+
+    Raises:
+        SchemaError: another thread wrote to the array meanwhile.
+    """
+    cdef int64_t count = array.shape[0], size
+    cdef const PyArray_StringDTypeObject* descr = <const PyArray_StringDTypeObject*> cnp.PyArray_DESCR(array)
+    cdef const char* packed = <const char*> cnp.PyArray_DATA(array)
+    cdef Py_ssize_t stride = array.strides[0] if count else 0
+    nulls = np.zeros(count, np.bool_)
+    cdef uint8_t* null = <uint8_t*> cnp.PyArray_DATA(nulls)
+    with nogil:
+        size = _load(descr, packed, stride, count, null, NULL, False, NULL, 0)
+    if size < 0:
+        raise MemoryError
+    offsets = _offsets_for(count, size)
+    data = np.empty(size, np.uint8)
+    cdef uint8_t* ends = <uint8_t*> cnp.PyArray_DATA(offsets)
+    cdef uint8_t* out = <uint8_t*> cnp.PyArray_DATA(data)
+    cdef bint wide = size > MAX_INT32
+    cdef int64_t copied
+    with nogil:
+        copied = _load(descr, packed, stride, count, null, ends, wide, out, size)
+    if copied != size:
+        raise SchemaError("the array changed while it was read")
+    return offsets, data, nulls if nulls.any() else None
+
+
+cdef int64_t _load(
+    const PyArray_StringDTypeObject* descr, const char* packed, Py_ssize_t stride, int64_t count,
+    uint8_t* null, uint8_t* offsets, bint wide, uint8_t* out, int64_t size,
+) noexcept nogil:
+    """Measure the values (offsets NULL) or copy them into out, which holds size bytes; the bytes of all values."""
+    cdef npy_static_string value
+    cdef int64_t i, at = 0
+    cdef int state
+    cdef npy_string_allocator* allocator = NpyString_acquire_allocator(descr)
     for i in range(count):
-        value = objects[i]
-        if value is None:
-            present[i] = 0
-            missing += 1
-            slices.values[i].data = &NOTHING
-            slices.values[i].size = 0
-        elif text and isinstance(value, str):
-            try:
-                slices.values[i].data = <const uint8_t*>PyUnicode_AsUTF8AndSize(value, &size)
-            except UnicodeEncodeError as error:
-                raise SchemaError(f"value {i} cannot be written as UTF-8: {error.reason}") from None
-            slices.values[i].size = <size_t>size
-        elif not text and isinstance(value, bytes):
-            slices.values[i].data = <const uint8_t*>PyBytes_AS_STRING(value)
-            slices.values[i].size = <size_t>PyBytes_GET_SIZE(value)
+        value.size = 0
+        value.buf = NULL
+        state = NpyString_load(allocator, <const npy_packed_static_string*> (packed + i * stride), &value)
+        if state < 0:
+            at = CHANGED
+            break
+        null[i] = state == 1
+        if state == 0 and value.size:
+            if offsets != NULL:
+                if <int64_t> value.size > size - at:
+                    at = CHANGED
+                    break
+                memcpy(out + at, value.buf, value.size)
+            at += <int64_t> value.size
+        if offsets != NULL:
+            _put_offset(offsets, wide, i + 1, at)
+    NpyString_release_allocator(allocator)
+    return at
+
+
+def scan_objects(cnp.ndarray array not None):
+    """What an object array holds.
+
+    Args:
+        array: one-dimensional and contiguous.
+
+    Returns:
+        a boolean array that is True where the value is None or numpy.ma.masked; and for every type among the other
+        values the index of its first value, in order of appearance.
+    """
+    cdef int64_t count = array.shape[0], i
+    cdef PyObject** values = <PyObject**> cnp.PyArray_DATA(array)
+    cdef PyObject* masked = <PyObject*> np.ma.masked
+    cdef PyObject* last = NULL              # the type of the value before: mostly that of the next one
+    cdef PyObject* each
+    cdef dict firsts = {}
+    nulls = np.zeros(count, np.bool_)
+    cdef uint8_t* null = <uint8_t*> cnp.PyArray_DATA(nulls)
+    for i in range(count):
+        if values[i] == NULL or values[i] == <PyObject*> None or values[i] == masked:
+            null[i] = 1
+            continue
+        each = <PyObject*> Py_TYPE(<object> values[i])
+        if each != last:
+            last = each
+            firsts.setdefault(<object> each, i)
+    return nulls, firsts
+
+
+def from_objects(cnp.ndarray array not None, bint text, str name):
+    """Copy an object array of str or bytes out.
+
+    Args:
+        array: one-dimensional and contiguous; None and numpy.ma.masked are null.
+        text: the values are str, else bytes.
+        name: of the column, for errors.
+
+    Returns:
+        offsets, data, and a boolean array that is True where null, or None without nulls.
+
+    Raises:
+        SchemaError: a value of another type, or text that has no UTF-8.
+    """
+    cdef int64_t count = array.shape[0], i, size = 0
+    cdef Py_ssize_t length = 0
+    cdef PyObject** values = <PyObject**> cnp.PyArray_DATA(array)
+    cdef const char* buffer
+    masked = np.ma.masked
+    nulls = np.zeros(count, np.bool_)
+    cdef uint8_t* null = <uint8_t*> cnp.PyArray_DATA(nulls)
+    # The GIL is held from here to the end and no Python code runs, so that both passes see the same values.
+    for i in range(count):
+        if values[i] == NULL or values[i] == <PyObject*> None or values[i] == <PyObject*> masked:
+            null[i] = 1
         else:
-            raise SchemaError(f"value {i} is {type(value).__name__}, not {'str' if text else 'bytes'}")
-    offsets, data = gather(slices, None)
-    return offsets, data, np.asarray(present)[:count].view(bool) if missing else None
+            _bytes_of(<object> values[i], text, &length, name, i)
+            size += length
+    offsets = _offsets_for(count, size)
+    data = np.empty(size, np.uint8)
+    cdef uint8_t* ends = <uint8_t*> cnp.PyArray_DATA(offsets)
+    cdef uint8_t* out = <uint8_t*> cnp.PyArray_DATA(data)
+    cdef bint wide = size > MAX_INT32
+    cdef int64_t at = 0
+    for i in range(count):
+        if not null[i]:
+            buffer = _bytes_of(<object> values[i], text, &length, name, i)
+            if length > size - at:
+                raise SchemaError("the array changed while it was read", column=name or None)
+            memcpy(out + at, buffer, length)
+            at += length
+        _put_offset(ends, wide, i + 1, at)
+    return offsets, data, nulls if nulls.any() else None
+
+
+cdef const char* _bytes_of(object value, bint text, Py_ssize_t* length, str name, int64_t row) except NULL:
+    """The bytes of a str (as UTF-8, which the str keeps) or of a bytes object."""
+    if text and isinstance(value, str):
+        try:
+            return PyUnicode_AsUTF8AndSize(value, length)
+        except UnicodeEncodeError as error:
+            raise SchemaError(f"value {row} has a surrogate, which UTF-8 cannot hold", column=name or None) from error
+    if not text and isinstance(value, bytes):
+        length[0] = PyBytes_GET_SIZE(value)
+        return PyBytes_AS_STRING(value)
+    expected = "str" if text else "bytes"
+    raise SchemaError(f"value {row} is a {type(value).__name__} among {expected}", column=name or None)
+
+
+def from_fixed(cnp.ndarray array not None, str name):
+    """Copy an array of fixed-width strings (U) or bytes (S) out; the NULs that fill a value up are no part of it.
+
+    Args:
+        array: one-dimensional, contiguous, native byte order.
+        name: of the column, for errors.
+
+    Returns:
+        offsets and data, with U as UTF-8.
+
+    Raises:
+        SchemaError: a code point that UTF-8 cannot hold.
+    """
+    cdef int64_t count = array.shape[0], size = 0, row = 0
+    cdef Py_ssize_t width = array.itemsize
+    cdef bint text = array.dtype.kind == "U"
+    cdef const uint8_t* values = <const uint8_t*> cnp.PyArray_DATA(array)
+    with nogil:
+        size = _measure_fixed(values, width, count, text, &row)
+    if size < 0:
+        raise SchemaError(f"value {row} has a surrogate, which UTF-8 cannot hold", column=name or None)
+    offsets = _offsets_for(count, size)
+    data = np.empty(size, np.uint8)
+    cdef uint8_t* ends = <uint8_t*> cnp.PyArray_DATA(offsets)
+    cdef uint8_t* out = <uint8_t*> cnp.PyArray_DATA(data)
+    cdef bint wide = size > MAX_INT32
+    cdef int64_t copied
+    with nogil:
+        copied = _copy_fixed(values, width, count, text, ends, wide, out, size)
+    if copied != size:
+        raise SchemaError("the array changed while it was read", column=name or None)
+    return offsets, data
+
+
+cdef inline Py_ssize_t _trimmed(const uint8_t* value, Py_ssize_t width, bint text) noexcept nogil:
+    """Units of a value without the NULs at its end; a unit is four bytes of text or one byte."""
+    cdef Py_ssize_t length = width // 4 if text else width
+    if text:
+        while length and (<const uint32_t*> value)[length - 1] == 0:
+            length -= 1
+    else:
+        while length and value[length - 1] == 0:
+            length -= 1
+    return length
+
+
+cdef int64_t _measure_fixed(
+    const uint8_t* values, Py_ssize_t width, int64_t count, bint text, int64_t* row
+) noexcept nogil:
+    cdef int64_t i, size = 0, length
+    for i in range(count):
+        length = _trimmed(values + i * width, width, text)
+        if text:
+            length = ucs4_utf8_size(<const uint32_t*> (values + i * width), <size_t> length)
+            if length < 0:
+                row[0] = i
+                return Status.BAD_UTF8
+        size += length
+    return size
+
+
+cdef int64_t _copy_fixed(
+    const uint8_t* values, Py_ssize_t width, int64_t count, bint text,
+    uint8_t* offsets, bint wide, uint8_t* out, int64_t size,
+) noexcept nogil:
+    cdef int64_t i, at = 0, length, units
+    for i in range(count):
+        units = _trimmed(values + i * width, width, text)
+        length = ucs4_utf8_size(<const uint32_t*> (values + i * width), <size_t> units) if text else units
+        if length < 0 or length > size - at:
+            return CHANGED
+        if text:
+            ucs4_to_utf8(<const uint32_t*> (values + i * width), <size_t> units, out + at)
+        elif length:
+            memcpy(out + at, values + i * width, length)
+        at += length
+        _put_offset(offsets, wide, i + 1, at)
+    return at

@@ -2,87 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fastpq import binary
+from fastpq.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
+from fastpq.concat import concat_validity, concat_values
 from fastpq.errors import SchemaError
-from fastpq.numpy_output import Nulls, Strings, to_numpy
-from fastpq.strings import encode_views, offsets_from_views, views_from_offsets
+from fastpq.layouts import (
+    MAX_INT32,
+    VIEW_DTYPE,
+    Array,
+    BinaryOffsets,
+    BinaryViews,
+    DictionaryValues,
+    Values,
+)
+from fastpq.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
+from fastpq.schema import ParquetSchema
+from fastpq.slices import SliceReader
 from fastpq.types import ColumnType
 
-Array: TypeAlias = np.ndarray[Any, Any]
-
-VIEW_DTYPE = np.dtype("V16")
+__all__ = ["VIEW_DTYPE", "BinaryOffsets", "BinaryViews", "Column", "DictionaryValues", "Table"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BinaryViews:
-    """Variable-length values as Arrow string views.
-
-    Attributes:
-        views: shape (n,), dtype VIEW_DTYPE (16 bytes each: ``length`` int32, then 12 bytes inline or prefix, buffer, offset).
-        buffers: uint8 arrays that the views of more than 12 bytes point into.
-    """
-
-    views: Array
-    buffers: Sequence[Array] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self.views)
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.views.nbytes + sum(buffer.nbytes for buffer in self.buffers))
-
-    def slice(self, start: int, stop: int) -> BinaryViews:
-        return BinaryViews(self.views[start:stop], self.buffers)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BinaryOffsets:
-    """Variable-length values as offsets (int32 or int64, shape (n + 1,)) into data (uint8)."""
-
-    offsets: Array
-    data: Array
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.offsets.nbytes + self.offsets[-1] - self.offsets[0])
-
-    def slice(self, start: int, stop: int) -> BinaryOffsets:
-        return BinaryOffsets(self.offsets[start : stop + 1], self.data)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DictionaryValues:
-    """Values as codes (int32, shape (n,); 0 where null) into a dictionary column without nulls."""
-
-    codes: Array
-    dictionary: Column
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.codes.nbytes + self.dictionary.nbytes)
-
-    def slice(self, start: int, stop: int) -> DictionaryValues:
-        return DictionaryValues(self.codes[start:stop], self.dictionary)
-
-
-Values: TypeAlias = Array | BinaryViews | BinaryOffsets | DictionaryValues
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Column:
-    """Values of one type.
+    """Values of one type; the memory may be shared with other objects and is never written to.
 
     Attributes:
         type: what they are.
@@ -90,6 +40,9 @@ class Column:
         validity: bitmap, uint8, LSB first, at least (n + 7) // 8 bytes, or None when no value is null.
         null_count: number of nulls.
         nullable: whether the schema allows nulls (OPTIONAL).
+
+    Raises:
+        SchemaError: values of another dtype than the type's, or sizes that do not agree.
     """
 
     type: ColumnType
@@ -98,157 +51,246 @@ class Column:
     null_count: int = 0
     nullable: bool = True
 
+    def __post_init__(self) -> None:
+        values, dtype = self.values, self.type.dtype
+        if isinstance(values, np.ndarray):
+            if values.ndim != 1 or values.dtype != dtype:
+                found = f"values of shape {values.shape} and dtype {values.dtype}"
+                raise SchemaError(f"{found} where its type asks for {dtype or 'a variable-length layout'}")
+        elif dtype is not None and not isinstance(values, DictionaryValues):
+            raise SchemaError(f"{type(values).__name__} in a {self.type} column, which is of fixed width")
+        if not 0 <= self.null_count <= len(self):
+            raise SchemaError(f"{self.null_count} nulls among {len(self)} values")
+        bits = self.validity
+        if self.null_count if bits is None else bits.dtype != np.uint8 or len(bits) < bitmap_size(len(self)):
+            raise SchemaError(f"{self.null_count} nulls and no validity bitmap of {len(self)} bits")
+
     def __len__(self) -> int:
+        match self.values:
+            case BinaryViews(views=array) | DictionaryValues(codes=array):
+                return len(array)
+            case BinaryOffsets(offsets=array):
+                return max(len(array) - 1, 0)
         return len(self.values)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays, those shared with other columns included."""
-        return int(self.values.nbytes) + (0 if self.validity is None else int(self.validity.nbytes))
+        """Bytes of the arrays, memory shared with other columns included."""
+        return self.values.nbytes + (0 if self.validity is None else self.validity.nbytes)
 
-    def validity_mask(self) -> Array:
-        """Which values are not null: bool, shape (n,)."""
-        if self.validity is None:
-            return np.ones(len(self), dtype=bool)
-        return np.unpackbits(self.validity, count=len(self), bitorder="little").view(bool)
+    def __repr__(self) -> str:
+        nulls = f", {self.null_count} nulls" if self.nullable else ""
+        return f"<Column of {len(self)} values, {self.type}{nulls}>"
+
+    def validity_mask(self) -> NDArray[np.bool_]:
+        """True where there is a value, False where null; shape (n,), new memory."""
+        if self.validity is None or not self.null_count:
+            return np.ones(len(self), np.bool_)
+        return unpack_bitmap(self.validity, 0, len(self))
+
+    def slice(self, start: int = 0, stop: int | None = None) -> Column:
+        """Values ``start`` to ``stop - 1``, with Python's rules for what lies outside.
+
+        Values are shared; of the validity bits a copy is made where start is not a multiple of 8.
+        """
+        start, stop, _ = slice(start, stop).indices(len(self))
+        stop = max(start, stop)
+        values: Values
+        match self.values:
+            case BinaryViews(views, buffers):
+                values = BinaryViews(views[start:stop], buffers)
+            case BinaryOffsets(offsets, data):
+                values = BinaryOffsets(offsets[start : stop + 1], data)
+            case DictionaryValues(codes, dictionary):
+                values = DictionaryValues(codes[start:stop], dictionary)
+            case array:
+                values = array[start:stop]
+        if self.validity is None or not self.null_count:
+            return replace(self, values=values, validity=None, null_count=0)
+        validity = slice_bitmap(self.validity, start, stop - start)
+        null_count = count_zeros(validity, stop - start)
+        return replace(self, values=values, validity=validity if null_count else None, null_count=null_count)
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
-        """The values as a NumPy array; the dtype is that of ColumnType's table.
+        """The values as a NumPy array of ``type.numpy_dtype``, sharing the column's memory where layouts agree.
 
-        A column without nulls whose memory NumPy understands is returned as a view of it.
+        Shared are booleans, integers, floats, timestamps, INT96, fixed-length bytes and intervals.
+        Decimals, UUIDs and bytes become objects (``decimal.Decimal``, ``uuid.UUID``, ``bytes``), exactly.
 
         Args:
-            nulls: what a column with nulls becomes: ``"masked"`` a MaskedArray; ``"nan"`` NaN or NaT (floats, dates and
-                times only); ``"object"`` an object array with None. Object and StringDType results hold None anyway.
-            strings: ``"stringdtype"`` or ``"object"`` (of str).
+            nulls: how a nullable column shows its nulls: ``"masked"``: numpy.ma.MaskedArray, whether or not there are
+                any; ``"nan"``: NaN in floats, NaT in dates and times, a missing value (NaN) in StringDType, None in
+                objects, SchemaError for nulls of other types; ``"object"``: an object array of what ``to_pylist``
+                gives. Columns that are not nullable are plain arrays.
+            strings: text as ``"stringdtype"`` or as ``"object"``: str.
 
         Raises:
-            SchemaError: nulls="nan" for a type that has no such value.
+            SchemaError: nulls that cannot be shown as asked.
+            FormatError: text that is not UTF-8, or values that point outside their memory.
         """
         return to_numpy(self, nulls, strings)
 
     def to_pylist(self) -> list[Any]:
-        """The values as Python objects; null is None."""
-        return list(to_numpy(self, "object", "object").tolist())
+        """The values as Python objects, None where null.
 
-    def slice(self, start: int, stop: int) -> Column:
-        """Rows [start, stop) over the same memory (a validity bitmap is copied)."""
-        start, stop, _ = slice(start, stop).indices(len(self))
-        stop = max(start, stop)
-        values = self.values[start:stop] if isinstance(self.values, np.ndarray) else self.values.slice(start, stop)
-        if self.validity is None:
-            return replace(self, values=values)
-        return with_mask(replace(self, values=values), self.validity_mask()[start:stop])
-
-    def as_views(self) -> Column:
-        """The column with its values as BinaryViews."""
-        values = self.values
-        if isinstance(values, BinaryOffsets):
-            return replace(self, values=BinaryViews(*views_from_offsets(values.offsets, values.data)))
-        if isinstance(values, DictionaryValues):
-            distinct = values.dictionary.as_views().values
-            assert isinstance(distinct, BinaryViews)
-            views = distinct.views[values.codes] if len(distinct) else np.zeros(len(values), dtype=VIEW_DTYPE)
-            return replace(self, values=BinaryViews(views, distinct.buffers))
-        return self._binary(values)
-
-    def as_offsets(self, *, wide: bool | None = None) -> Column:
-        """The column with its values as BinaryOffsets: int64 ones where wide is True, or None and they are needed."""
-        if isinstance(self.values, BinaryOffsets) and wide is None:
-            return self
-        values = self.as_views().values
-        assert isinstance(values, BinaryViews)
-        return replace(self, values=BinaryOffsets(*offsets_from_views(values.views, values.buffers, wide)))
-
-    def as_dictionary(self) -> Column:
-        """The column with its values as DictionaryValues, distinct ones in order of first appearance."""
-        if isinstance(self.values, DictionaryValues):
-            return self
-        values = self.as_views().values
-        assert isinstance(values, BinaryViews)
-        codes, views, buffers = encode_views(values.views, values.buffers, self.validity)
-        distinct = Column(self.type, BinaryViews(views, buffers), nullable=False)
-        return replace(self, values=DictionaryValues(codes, distinct))
-
-    def _binary(self, values: Values) -> Column:
-        if isinstance(values, np.ndarray):
-            raise SchemaError(f"a column of {self.type} has no variable-length values")
-        return self
+        bool, int, float, str, bytes, decimal.Decimal, uuid.UUID, datetime.date, datetime.time; datetime.datetime for
+        timestamps in ms and us (aware when utc); an interval is (months, days, milliseconds). What Python's types do
+        not hold, nanoseconds and years beyond 1 to 9999, is numpy.datetime64 or numpy.timedelta64.
+        """
+        return to_pylist(self)
 
     def equals(self, other: Column) -> bool:
-        """Whether both have the same type and the same values, nulls included; NaN equals NaN."""
-        if self.type != other.type or len(self) != len(other):
+        """Whether type, nulls and values are equal; NaN equals NaN; layout and ``nullable`` do not count."""
+        if self.type != other.type or len(self) != len(other) or self.null_count != other.null_count:
             return False
-        if not np.array_equal(self.validity_mask(), other.validity_mask()):
+        if self.type.is_variable:
+            ours = SliceReader(self.values, self._nulls())
+            theirs = SliceReader(other.values, other._nulls())
+            return binary.first_difference(ours, theirs) < 0
+        mask = self.validity_mask()
+        if self.null_count and not np.array_equal(mask, other.validity_mask()):
             return False
-        if self.type.dtype is not None:
-            present = self.validity_mask()
-            mine, theirs = np.asarray(self.values)[present], np.asarray(other.values)[present]
-            return bool(np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f"))
-        return self.to_pylist() == other.to_pylist()
+        left, right = fixed_values(self), fixed_values(other)
+        same: Array = left == right
+        if left.dtype.kind == "f":
+            same |= np.isnan(left) & np.isnan(right)
+        return bool((same | ~mask).all())
 
-    def __arrow_c_schema__(self) -> Any:
+    def _nulls(self) -> Array | None:
+        return self.validity if self.null_count else None
+
+    def as_views(self) -> Column:
+        """The same values as BinaryViews; bytes are shared, only views are made.
+
+        Raises:
+            SchemaError: the column is of fixed width.
+            LimitError: a value of 2^31 bytes or more.
+            FormatError: values that point outside their memory.
+        """
+        match self._variable():
+            case BinaryOffsets(offsets, data):
+                return replace(self, values=BinaryViews(*binary.views_of_offsets(offsets, data, self._nulls())))
+            case DictionaryValues(codes, dictionary):
+                inner = dictionary.as_views().values
+                assert isinstance(inner, BinaryViews)
+                views = binary.gather_views(inner.views, codes, self._nulls())
+                return replace(self, values=BinaryViews(views, inner.buffers))
+        return self
+
+    def as_offsets(self, wide: bool | None = None) -> Column:
+        """The same values as BinaryOffsets, bytes copied into one run unless they are so already.
+
+        Args:
+            wide: int64 offsets (True) or int32 (False); None for int32 unless the bytes are 2^31 or more.
+
+        Raises:
+            SchemaError: the column is of fixed width.
+            LimitError: more bytes than int32 offsets reach, with ``wide=False``.
+            FormatError: values that point outside their memory.
+        """
+        values = self._variable()
+        if isinstance(values, BinaryOffsets) and (wide is None or wide == (values.offsets.dtype == np.int64)):
+            return self
+        reader = SliceReader(values, self._nulls())
+        size = binary.total_size(reader)
+        wide = size > MAX_INT32 if wide is None else wide
+        return replace(self, values=BinaryOffsets(*binary.to_offsets(reader, wide, size)))
+
+    def as_dictionary(self) -> Column:
+        """The same values as DictionaryValues, the dictionary in order of first appearance.
+
+        Raises:
+            SchemaError: the column is of fixed width.
+            FormatError: values that point outside their memory.
+        """
+        if isinstance(self._variable(), DictionaryValues):
+            return self
+        source = self.as_views()
+        views = source.values
+        assert isinstance(views, BinaryViews)
+        codes, rows = binary.encode_dictionary(SliceReader(views, self._nulls()))
+        dictionary = Column(self.type, BinaryViews(views.views[rows], views.buffers), nullable=False)
+        return replace(self, values=DictionaryValues(codes, dictionary))
+
+    def _variable(self) -> BinaryViews | BinaryOffsets | DictionaryValues:
+        if isinstance(self.values, np.ndarray) or not self.type.is_variable:
+            raise SchemaError(f"the values of a {self.type} column are not of variable length")
+        return self.values
+
+    def __arrow_c_schema__(self) -> object:
+        """Arrow PyCapsule interface: the type, nameless."""
         from fastpq.arrow import export_schema
 
         return export_schema(self)
 
-    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Arrow PyCapsule interface: the type and the values."""
         from fastpq.arrow import export_array
 
-        return export_array(self, requested_schema)
-
-    def __repr__(self) -> str:
-        nulls = f", {self.null_count} nulls" if self.null_count else ""
-        return f"<Column {self.type}: {len(self)} values{nulls}>"
-
-
-def with_mask(column: Column, present: Array) -> Column:
-    """The column with the nulls of a bool array, true where a value is."""
-    null_count = int(len(present) - np.count_nonzero(present))
-    validity = np.packbits(present, bitorder="little") if null_count else None
-    return replace(column, validity=validity, null_count=null_count)
+        capsules: tuple[object, object] = export_array(self, requested_schema)
+        return capsules
 
 
 class Table(Mapping[str, Column]):
-    """Columns of equal length by name.
+    """Columns of equal length by name, in order.
 
     Args:
-        columns: the columns, in order.
-        num_rows: needed only where there are no columns.
+        columns: the columns.
+        num_rows: rows of a table without columns; otherwise it must agree with the columns.
 
     Raises:
-        SchemaError: columns of different lengths.
+        SchemaError: names that are not str, or columns of different lengths.
     """
+
+    __slots__ = ("_columns", "num_rows")
+
+    num_rows: int
 
     def __init__(self, columns: Mapping[str, Column], *, num_rows: int | None = None) -> None:
         self._columns = dict(columns)
-        lengths = {len(column) for column in self._columns.values()} | ({num_rows} if num_rows is not None else set())
-        if len(lengths) > 1:
-            raise SchemaError(f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}")
-        self._num_rows = lengths.pop() if lengths else 0
+        for name, column in self._columns.items():
+            if not isinstance(name, str):
+                raise SchemaError(f"the name of a column is a str, not {name!r}")
+            if not isinstance(column, Column):
+                raise SchemaError(f"a {type(column).__name__} is no Column: see table_from", column=name)
+            num_rows = len(column) if num_rows is None else num_rows
+            if len(column) != num_rows:
+                raise SchemaError(f"{len(column)} values in a table of {num_rows} rows", column=name)
+        self.num_rows = num_rows or 0
 
     @property
     def names(self) -> list[str]:
+        """Names of the columns."""
         return list(self._columns)
 
     @property
     def columns(self) -> list[Column]:
+        """The columns."""
         return list(self._columns.values())
 
     @property
-    def num_rows(self) -> int:
-        return self._num_rows
-
-    @property
     def num_columns(self) -> int:
+        """How many columns there are; ``len`` is the same."""
         return len(self._columns)
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all columns; see Column.nbytes."""
         return sum(column.nbytes for column in self._columns.values())
 
+    @property
+    def schema(self) -> ParquetSchema:
+        """The schema under which the table is written."""
+        return ParquetSchema.of((name, column.type, column.nullable) for name, column in self._columns.items())
+
     def __getitem__(self, name: str) -> Column:
-        return self._columns[name]
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise SchemaError(f"there is no column {name!r}; the table has {self.names}") from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)
@@ -256,90 +298,97 @@ class Table(Mapping[str, Column]):
     def __len__(self) -> int:
         return len(self._columns)
 
-    def select(self, names: Sequence[str]) -> Table:
-        """Some of the columns."""
-        return Table({name: self._columns[name] for name in names}, num_rows=self._num_rows)
-
-    def slice(self, start: int, stop: int) -> Table:
-        """Rows [start, stop) over the same memory."""
-        start, stop, _ = slice(start, stop).indices(self._num_rows)
-        rows = max(0, stop - start)
-        return Table({name: column.slice(start, stop) for name, column in self.items()}, num_rows=rows)
-
-    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> dict[str, Array]:
-        """Arrays by name; see Column.to_numpy."""
-        return {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self.items()}
-
-    def to_pylist(self) -> list[dict[str, Any]]:
-        """Rows as dicts of Python objects."""
-        columns = [column.to_pylist() for column in self._columns.values()]
-        return [dict(zip(self._columns, row, strict=True)) for row in zip(*columns, strict=True)]
-
-    def equals(self, other: Table) -> bool:
-        """Whether both have the same columns in the same order; see Column.equals."""
-        return self.names == other.names and all(self[name].equals(other[name]) for name in self)
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and self.equals(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # tables compare by their values
 
-    @classmethod
-    def concat(cls, tables: Sequence[Self]) -> Table:
-        """The rows of tables of one schema, one after the other.
+    def __repr__(self) -> str:
+        shown = [f"{name}: {column.type}" for name, column in list(self._columns.items())[:10]]
+        more = [f"{len(self) - 10} more"] if len(self) > 10 else []
+        return f"<Table of {self.num_rows} rows: {', '.join(shown + more)}>"
+
+    def equals(self, other: Table) -> bool:
+        """Whether names, their order, rows and all columns are equal (``Column.equals``)."""
+        if self.names != other.names or self.num_rows != other.num_rows:
+            return False
+        return all(mine.equals(theirs) for mine, theirs in zip(self.columns, other.columns, strict=True))
+
+    def select(self, names: Iterable[str]) -> Table:
+        """The table of some columns, in the order asked."""
+        return Table({name: self[name] for name in names}, num_rows=self.num_rows)
+
+    def slice(self, start: int = 0, stop: int | None = None) -> Table:
+        """Rows ``start`` to ``stop - 1``; memory is shared as in ``Column.slice``."""
+        start, stop, _ = slice(start, stop).indices(self.num_rows)
+        sliced = {name: column.slice(start, stop) for name, column in self._columns.items()}
+        return Table(sliced, num_rows=max(stop - start, 0))
+
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> dict[str, Array]:
+        """Every column as a NumPy array (``Column.to_numpy``)."""
+        return {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._columns.items()}
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """A dict for each row (values as in ``Column.to_pylist``)."""
+        names, lists = self.names, [column.to_pylist() for column in self.columns]
+        if not names:
+            return [{} for _ in range(self.num_rows)]
+        return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+
+    @staticmethod
+    def concat(tables: Sequence[Table]) -> Table:
+        """The rows of tables of the same columns, one after another.
+
+        Strings keep their layout: the bytes of views are shared, those of offsets are copied, dictionaries stay if all
+        parts have the same one, and different layouts become views. A column is nullable if one of its parts is.
 
         Raises:
-            SchemaError: they differ in names or types, or there is none.
+            SchemaError: no table, or tables whose names or types differ.
         """
         if not tables:
-            raise SchemaError("nothing to concatenate")
-        for table in tables[1:]:
-            if [(name, column.type) for name, column in table.items()] != [(n, c.type) for n, c in tables[0].items()]:
-                raise SchemaError("tables of different schemas")
-        if len(tables) == 1:
-            return tables[0]
-        rows = sum(table.num_rows for table in tables)
-        return Table({name: _concat([table[name] for table in tables]) for name in tables[0]}, num_rows=rows)
+            raise SchemaError("there is no table to concatenate")
+        first = tables[0]
+        for number, table in enumerate(tables):
+            if table.names != first.names:
+                raise SchemaError(f"table {number} has the columns {table.names}, table 0 has {first.names}")
+        columns = {name: _concat([table[name] for table in tables], name) for name in first.names}
+        return Table(columns, num_rows=sum(table.num_rows for table in tables))
 
-    def __arrow_c_schema__(self) -> Any:
+    def __arrow_c_schema__(self) -> object:
+        """Arrow PyCapsule interface: a struct of the columns' types."""
         from fastpq.arrow import export_schema
 
         return export_schema(self)
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow PyCapsule interface: the rows as a stream of one record batch."""
         from fastpq.arrow import export_stream
 
         return export_stream(self, requested_schema)
 
-    def __repr__(self) -> str:
-        lines = [f"<Table: {self.num_rows} rows, {self.num_columns} columns>"]
-        lines += [f"  {name}: {column.type}" for name, column in list(self.items())[:50]]
-        return "\n".join(lines)
 
-
-def _concat(columns: list[Column]) -> Column:
-    first = columns[0]
-    nullable = any(column.nullable for column in columns)
-    if first.type.dtype is not None:
-        values: Values = np.concatenate([np.asarray(column.values) for column in columns])
-    else:
-        values = _concat_views([column.as_views().values for column in columns])
-    joined = replace(first, values=values, validity=None, null_count=0, nullable=nullable)
-    if all(column.validity is None for column in columns):
-        return joined
-    return with_mask(joined, np.concatenate([column.validity_mask() for column in columns]))
-
-
-def _concat_views(parts: Sequence[Values]) -> BinaryViews:
-    """Views one after the other; the buffers of later parts are numbered on."""
-    buffers: list[Array] = []
-    words = []
+def _concat(parts: list[Column], name: str) -> Column:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
     for part in parts:
-        assert isinstance(part, BinaryViews)
-        four = np.ascontiguousarray(part.views).view(np.int32).reshape(-1, 4)
-        if buffers and len(part.buffers):
-            four = four.copy()
-            four[four[:, 0] > 12, 2] += len(buffers)
-        words.append(four)
-        buffers += part.buffers
-    return BinaryViews(np.concatenate(words).reshape(-1).view(VIEW_DTYPE), buffers)
+        if part.type != first.type:
+            raise SchemaError(f"{part.type} after {first.type}", column=name)
+    if len({_layout(part) for part in parts}) > 1:
+        # Views take any other layout in; dictionaries of fixed-width values are gathered.
+        variable = first.type.is_variable
+        parts = [part.as_views() if variable else replace(part, values=fixed_values(part)) for part in parts]
+    lengths = [len(part) for part in parts]
+    return Column(
+        first.type,
+        concat_values([part.values for part in parts]),
+        concat_validity([(part.validity if part.null_count else None) for part in parts], lengths),
+        sum(part.null_count for part in parts),
+        any(part.nullable for part in parts),
+    )
+
+
+def _layout(column: Column) -> tuple[type, int]:
+    """What must agree for values to be joined as they are."""
+    values = column.values
+    return type(values), id(values.dictionary) if isinstance(values, DictionaryValues) else 0

@@ -10,6 +10,7 @@ from fastpq.encryption.cipher import ModuleCipher
 class ChunkSettings:
     optional: bool
     dictionary: bool
+    keep_dictionary: bool
     value_encoding: int
     index_encoding: int
     order: int

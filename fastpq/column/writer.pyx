@@ -49,6 +49,7 @@ class ChunkSettings:
     Attributes:
         optional: whether pages carry definition levels.
         dictionary: whether to try a dictionary.
+        keep_dictionary: keep it even where it does not pay.
         value_encoding: number of the encoding of pages without one.
         index_encoding: PLAIN_DICTIONARY or RLE_DICTIONARY.
         order: a value of ``Order`` in fastpq.index.statistics.
@@ -60,6 +61,7 @@ class ChunkSettings:
 
     optional: bool
     dictionary: bool
+    keep_dictionary: bool
     value_encoding: int
     index_encoding: int
     order: int
@@ -150,24 +152,39 @@ cdef class ChunkWriter:
                     plain_size = present * <int64_t>self.input.stored_width
             if done < 0:
                 raise MemoryError("the dictionary's hash table")
-            if done < present:
-                break
-            if row == start and not self._dictionary_pays(present, plain_size):
+            if row == start and not (self.settings.keep_dictionary or self._dictionary_pays(done, present, plain_size)):
                 return start
-            pages.append((row, rows, taken, present))
+            full = done < present
+            if full:
+                rows, present = self._rows_of(row, rows, done), done
+            if rows:
+                pages.append((row, rows, taken, present))
             taken += present
             row += rows
+            if full:
+                break
         if not pages:
             return start
         self._write_dictionary()
-        for row, rows, taken, present in pages:
-            self._write_indices(row, rows, codes + taken, present)
-        return row + rows
+        for first, rows, taken, present in pages:
+            self._write_indices(first, rows, codes + taken, present)
+        return row
 
-    def _dictionary_pays(self, int64_t count, int64_t plain_size):
+    def _dictionary_pays(self, int64_t done, int64_t present, int64_t plain_size):
         """Whether dictionary and indices of the first page are smaller than its plain values."""
         cdef int64_t bits = bit_width(self.dictionary.table.count)
-        return self.dictionary.plain_size + count * bits // 8 < plain_size or count == 0
+        return present == 0 or (done == present and self.dictionary.plain_size + done * bits // 8 < plain_size)
+
+    def _rows_of(self, int64_t start, int64_t most, int64_t values):
+        """How many of the next rows hold just so many values; there are more."""
+        cdef int64_t low = 0, high = most, middle
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.input.count_present(start, middle) <= values:
+                low = middle
+            else:
+                high = middle - 1
+        return low
 
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:
         """How many rows the next page of plain values takes: at least one."""

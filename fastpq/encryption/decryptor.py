@@ -153,7 +153,7 @@ class KeyedFileDecryptor(FileDecryptor):
     def _footer_cipher(self) -> GcmModuleCipher:
         key = self._footer_key()
         if key is None:
-            raise KeyAccessError("there is no footer key to open the footer or verify its signature with", module="FOOTER")
+            raise KeyAccessError("there is no footer key to open or to verify the footer with", module="FOOTER")
         return GcmModuleCipher(key, self._file_aad)
 
     def _footer_key(self) -> AesKey | None:

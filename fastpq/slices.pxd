@@ -1,0 +1,40 @@
+"""A column of variable-length values as a sequence of slices, whatever layout holds them."""
+
+from libc.stdint cimport int64_t, uint8_t
+from fastpq.encodings.views cimport Slice, View
+
+# Slices that a caller asks for at a time: 16 KiB on the stack, which stays in the first-level cache.
+cdef enum:
+    SLICE_BLOCK = 1024
+
+
+# Reads slices out of views, offsets or dictionary codes. Everything that a value points at is checked against the
+# memory that the reader was given, so that no layout, however made, is read beyond its arrays.
+cdef class SliceReader:
+    cdef readonly Py_ssize_t count      # values, nulls among them
+    cdef object owners                  # what keeps the memory alive
+    cdef int layout
+    cdef const uint8_t* validity        # NULL without nulls
+    cdef const View* views
+    cdef const uint8_t** buffers
+    cdef int64_t* buffer_sizes
+    cdef int64_t buffer_count
+    cdef const uint8_t* offsets
+    cdef const uint8_t* data
+    cdef int64_t data_size
+    cdef const uint8_t* codes
+    cdef Slice* dictionary
+    cdef int64_t dictionary_size
+    cdef int _take_views(self, values) except -1
+    cdef int _take_offsets(self, values) except -1
+    cdef int _take_codes(self, values) except -1
+    # Slices start to start + count - 1 into out; a null has data NULL and size 0, a value never data NULL. Returns count
+    # or a negative Status (BAD_LENGTH, BAD_INDEX).
+    cdef int64_t read(self, int64_t start, int64_t count, Slice* out) noexcept nogil
+
+
+cdef int raise_status(int64_t status) except -1
+# First byte of a contiguous array; never NULL, also where the array is empty.
+cdef const uint8_t* array_start(object array) except NULL
+# The array itself when it is one-dimensional, contiguous, aligned and of the dtype; else SchemaError that says what.
+cdef object held(object array, object dtype, str what)
