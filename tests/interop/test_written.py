@@ -234,7 +234,8 @@ def test_polars(written: Written) -> None:
 def test_duckdb(written: Written) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET timezone = 'UTC'")
-        table = connection.sql(f"SELECT * FROM read_parquet('{written.common}')").to_arrow_table()
+        columns = "* REPLACE (unhex(replace(uuid::VARCHAR, '-', '')) AS uuid)"      # in Arrow it would be text
+        table = connection.sql(f"SELECT {columns} FROM read_parquet('{written.common}')").to_arrow_table()
     assert_same(table, as_read(written.common_table, table))
 
 
