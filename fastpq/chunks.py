@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from fastpq import format as fmt
 from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.column.writer import ChunkSettings, ChunkWriter
 from fastpq.compression import Codec, codec_for_write
 from fastpq.encodings.registry import check_writable
-from fastpq.errors import SchemaError
+from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.statistics import Order
 from fastpq.properties import ColumnSwitch, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
-from fastpq.types import Type
+from fastpq.types import Decimal, Type
 
 Option = TypeVar("Option")
+
+LARGEST_INT32 = 0x7FFFFFFF      # page sizes and counts are i32
 
 _DICTIONARY_ENCODINGS = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
@@ -60,10 +62,13 @@ class ColumnPlan:
         )
 
     def _statistics(self, chunk: ChunkWriter) -> fmt.Statistics | None:
+        smallest, largest = chunk.bounds.minimum(), chunk.bounds.maximum()
+        for bound in (smallest, largest):
+            if bound is not None:
+                self._check_precision(bound)
         if not self.settings.statistics:
             return None
         statistics = fmt.Statistics(null_count=chunk.null_count)
-        smallest, largest = chunk.bounds.minimum(), chunk.bounds.maximum()
         if smallest is None or largest is None:
             return statistics
         if self.descriptor.physical_type is Type.BYTE_ARRAY and self.layout.conversion is Conversion.VARIABLE:
@@ -77,15 +82,30 @@ class ColumnPlan:
         statistics.max_value, statistics.is_max_value_exact = largest, True
         return statistics
 
+    def _check_precision(self, bound: bytes) -> None:
+        """Refuse decimals of more digits than their type allows, which strict readers cut or reject."""
+        logical = self.descriptor.logical_type
+        if not isinstance(logical, Decimal):
+            return
+        order: Literal["little", "big"] = "little" if self.descriptor.physical_type in (Type.INT32, Type.INT64) else "big"
+        if abs(int.from_bytes(bound, order, signed=True)) >= 10**logical.precision:
+            raise SchemaError(f"a decimal of more than {logical.precision} digits", column=self.descriptor.name)
+
 
 def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[ColumnPlan]:
     """A ColumnPlan for each leaf.
 
     Raises:
         SchemaError: an option names a column that the schema does not have.
-        UnsupportedError: a codec or encoding that fastpq does not write.
+        UnsupportedError: a nested column, or a codec or encoding that fastpq does not write.
         ValueError: an option's value makes no sense.
     """
+    for option in ("row_group_size", "row_group_bytes", "statistics_truncation"):
+        if getattr(properties, option) < 1:
+            raise ValueError(f"{option} must be at least 1, not {getattr(properties, option)}")
+    for column in schema.columns:
+        if not column.is_flat:
+            raise UnsupportedError("writing a nested column", column=column.name)
     names = {column.name for column in schema.columns}
     for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics"):
         _check_names(option, getattr(properties, option), names)
@@ -106,7 +126,7 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
         keep_dictionary=asked is not None,
         value_encoding=fmt.Encoding.RLE if asked == "RLE" else fmt.Encoding.PLAIN,
         index_encoding=fmt.Encoding.PLAIN_DICTIONARY if asked == "PLAIN_DICTIONARY" else fmt.Encoding.RLE_DICTIONARY,
-        order=order_of(column.type) if statistics else Order.ORDER_NONE,
+        order=order_of(column.type) if statistics or isinstance(column.logical_type, Decimal) else Order.ORDER_NONE,
         statistics=statistics,
         data_page_size=_positive("data_page_size", properties.data_page_size),
         data_page_rows=_positive("data_page_rows", properties.data_page_rows),
@@ -129,8 +149,8 @@ def _is_on(switch: ColumnSwitch, name: str) -> bool:
 
 
 def _positive(option: str, value: int) -> int:
-    if value < 1:
-        raise ValueError(f"{option} must be at least 1, not {value}")
+    if not 1 <= value <= LARGEST_INT32:
+        raise ValueError(f"{option} must be between 1 and {LARGEST_INT32}, not {value}")
     return value
 
 

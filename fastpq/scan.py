@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from fastpq.binary import total_size
 from fastpq.column.layout import Layout, layout_of
 from fastpq.column.page import PageReader
 from fastpq.column.reader import ChunkReader, ColumnOutput
@@ -18,6 +19,7 @@ from fastpq.format import CompressionCodec
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, ReadPlan
 from fastpq.properties import ReaderProperties
+from fastpq.slices import SliceReader
 from fastpq.source import Source
 from fastpq.table import VIEW_DTYPE, BinaryViews, Column, Table
 from fastpq.types import ColumnType
@@ -161,6 +163,9 @@ class Scan:
         views = BinaryViews(output.values.view(VIEW_DTYPE), output.buffers)
         column = Column(column_type, views, validity, null_count, nullable)
         if self.strings == "offsets":
+            size = total_size(SliceReader(views, validity))     # a dictionary's values may be long and used often
+            if size > self.properties.max_allocation:
+                raise LimitError(f"{size} bytes of strings are over max_allocation", path=self.source.name)
             return column.as_offsets()
         return column.as_dictionary() if self.strings == "dictionary" else column
 

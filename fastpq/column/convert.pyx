@@ -6,18 +6,9 @@ from libc.string cimport memcpy, memset
 from fastpq.encodings.status cimport BAD_LENGTH, OUT_OF_RANGE
 from fastpq.encodings.views cimport Slice, View
 
-cdef extern from *:
-    """
-    #define fastpq_mul_overflows(a, b, out) __builtin_mul_overflow((int64_t)(a), (int64_t)(b), (int64_t*)(out))
-    #define fastpq_add_overflows(a, b, out) __builtin_add_overflow((int64_t)(a), (int64_t)(b), (int64_t*)(out))
-    """
-    bint mul_overflows "fastpq_mul_overflows"(int64_t a, int64_t b, int64_t* out) noexcept nogil
-    bint add_overflows "fastpq_add_overflows"(int64_t a, int64_t b, int64_t* out) noexcept nogil
-
-cdef enum:
-    JULIAN_DAY_OF_EPOCH = 2440588
-    SECONDS_PER_DAY = 86400
-    NANOSECONDS = 1000000000
+cdef extern from "c/int96.h" nogil:
+    bint ticks_of_int96(int64_t nanoseconds, uint32_t day, int64_t units, int64_t* ticks) noexcept
+    bint int96_of_ticks(int64_t ticks, int64_t units, int64_t* nanoseconds, uint32_t* day) noexcept
 
 
 cdef int64_t from_stored(int conversion, const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
@@ -42,7 +33,7 @@ cdef int64_t to_stored(int conversion, const uint8_t* values, size_t width, int6
     elif conversion == SIGNED or conversion == UNSIGNED:
         widen(values, width, conversion == SIGNED, count, out)
     elif conversion == TIMESTAMP96:
-        timestamps_to_int96(values, count, out, units)
+        return timestamps_to_int96(values, count, out, units)
     elif conversion == DECIMAL:
         return decimals_to_fixed(values, width, count, out, stored_width)
     else:
@@ -82,29 +73,22 @@ cdef int64_t timestamps_from_int96(const uint8_t* stored, int64_t count, uint8_t
     for i in range(count):
         memcpy(&nanoseconds, stored + 12 * i, 8)
         memcpy(&day, stored + 12 * i + 8, 4)
-        nanoseconds = floor_divide(nanoseconds, NANOSECONDS // units)
-        if (mul_overflows(<int64_t>day - JULIAN_DAY_OF_EPOCH, SECONDS_PER_DAY * units, &ticks)
-                or add_overflows(ticks, nanoseconds, &ticks)):
+        if not ticks_of_int96(nanoseconds, day, units, &ticks):
             return OUT_OF_RANGE
         memcpy(out + 8 * i, &ticks, 8)
     return count
 
 
-cdef void timestamps_to_int96(const uint8_t* values, int64_t count, uint8_t* out, int64_t units) noexcept nogil:
-    cdef int64_t i, ticks, days, nanoseconds
-    cdef uint32_t julian
+cdef int64_t timestamps_to_int96(const uint8_t* values, int64_t count, uint8_t* out, int64_t units) noexcept nogil:
+    cdef int64_t i, ticks, nanoseconds
+    cdef uint32_t day
     for i in range(count):
         memcpy(&ticks, values + 8 * i, 8)
-        days = floor_divide(ticks, SECONDS_PER_DAY * units)
-        nanoseconds = (ticks - days * SECONDS_PER_DAY * units) * (NANOSECONDS // units)
-        julian = <uint32_t>(days + JULIAN_DAY_OF_EPOCH)
+        if not int96_of_ticks(ticks, units, &nanoseconds, &day):
+            return OUT_OF_RANGE
         memcpy(out + 12 * i, &nanoseconds, 8)
-        memcpy(out + 12 * i + 8, &julian, 4)
-
-
-cdef inline int64_t floor_divide(int64_t a, int64_t b) noexcept nogil:
-    cdef int64_t quotient = a // b      # cdivision: truncates
-    return quotient - 1 if a % b != 0 and a < 0 else quotient
+        memcpy(out + 12 * i + 8, &day, 4)
+    return count
 
 
 cdef inline bint decimal_from_big_endian(const uint8_t* data, size_t size, uint8_t* out, size_t width) noexcept nogil:

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.column.scratch cimport Scratch
 from fastpq.encodings.views cimport Slice
+from fastpq.slices cimport SliceReader
 
 
 cdef class ColumnInput:
@@ -13,13 +14,10 @@ cdef class ColumnInput:
     cdef int conversion
     cdef size_t width
     cdef int64_t units
-    cdef const uint8_t* data            # fixed values, views, or offsets
+    cdef const uint8_t* data            # fixed-width values
+    cdef SliceReader reader             # or variable-length ones
     cdef const uint8_t* bits            # validity bitmap, or NULL
-    cdef bint wide_offsets
-    cdef bint views
-    cdef const uint8_t* characters      # what offsets point into
-    cdef const uint8_t** buffers        # what views point into
-    cdef list owners
+    cdef tuple owners
     cdef Scratch dense
     cdef Scratch stored
     cdef Scratch slice_memory

@@ -207,11 +207,11 @@ cdef class ChunkReader:
             with gil:
                 self._load_dictionary()
             return 0
-        self.page_rows = min(<int64_t>self.page.num_values, self.remaining)
-        self.page_row = 0
+        self.page_row = self.page_rows = 0      # nothing to read, should the page turn out broken
         self.page_value = 0
         self._load_levels()
         self._load_values()
+        self.page_rows = min(<int64_t>self.page.num_values, self.remaining)
         return 0
 
     cdef int _load_levels(self) except -1 nogil:

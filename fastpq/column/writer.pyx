@@ -25,7 +25,7 @@ from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_P
 from fastpq.format.page_header cimport PAGE_HEADER_BOUND, PageHeader, write_page_header
 
 from fastpq.compression import crc32
-from fastpq.errors import LimitError
+from fastpq.errors import LimitError, SchemaError
 
 # parquet.thrift: PageType and Encoding
 cdef enum:
@@ -116,6 +116,8 @@ cdef class ChunkWriter:
             raise ValueError(f"rows {start} to {stop} of {self.input.rows}")
         self.num_values = stop - start
         self.null_count = stop - start - self.input.count_present(start, stop - start)
+        if self.null_count and not self.optional:
+            raise SchemaError(f"{self.null_count} nulls in a required column")
         if self.dictionary is not None:
             row = self._dictionary_rows(start, stop)
         while row < stop:
@@ -129,7 +131,9 @@ cdef class ChunkWriter:
         The dictionary ends when it is full or when, after the first page, it does not pay.
         """
         cdef int64_t row = start, rows = 0, present = 0, done = 0, taken = 0, page
-        cdef int64_t limit = self.settings.dictionary_page_size, most_rows = self.settings.data_page_rows
+        cdef int64_t limit = self.settings.dictionary_page_size
+        # An index takes four bytes at the most.
+        cdef int64_t most_rows = min(<int64_t>self.settings.data_page_rows, max(1, <int64_t>self.settings.data_page_size // 4))
         cdef int64_t plain_size = 0
         cdef const uint8_t* values
         cdef Slice* slices

@@ -11,18 +11,9 @@ cdef int64_t plain_encode_booleans(const uint8_t* flags, int64_t count, uint8_t*
 # negative Status (TRUNCATED, BAD_LENGTH; a buffer whose offsets pass 2^31 - 1 is the caller's to prevent).
 cdef int64_t plain_decode_views(const uint8_t* data, size_t size, int64_t count, View* out, int32_t buffer,
                                 int64_t base) noexcept nogil
-# FIXED_LEN_BYTE_ARRAY values and other dense fixed-size rows as views
+# Values with their lengths before them; returns the bytes written.
 cdef int64_t plain_encode_slices(const Slice* values, int64_t count, uint8_t* out) noexcept nogil
-cdef int64_t plain_slices_size(const Slice* values, int64_t count) noexcept nogil
-
-# Views or offsets -> slices, leaving out the values whose bit (from bit_offset) is 0; validity may be NULL. Returns the
-# number of slices.
-cdef int64_t views_to_slices(const View* views, int64_t count, const uint8_t* const* buffers, const uint8_t* validity,
-                             int64_t bit_offset, Slice* out) noexcept nogil
-cdef int64_t offsets_to_slices(const void* offsets, bint wide, int64_t count, const uint8_t* data, const uint8_t* validity,
-                               int64_t bit_offset, Slice* out) noexcept nogil
 
 # 0, or BAD_UTF8 with the index of the first bad value in *where. all_ascii looks at raw bytes.
 cdef bint all_ascii(const uint8_t* data, size_t size) noexcept nogil
-cdef int views_check_utf8(const View* views, int64_t count, const uint8_t* const* buffers, int64_t* where) noexcept nogil
 cdef int slices_check_utf8(const Slice* values, int64_t count, int64_t* where) noexcept nogil

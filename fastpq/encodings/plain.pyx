@@ -14,10 +14,6 @@ cdef extern from "c/strings.h" nogil:
     bint is_ascii(const uint8_t* data, uint64_t size) noexcept
     bint is_utf8(const uint8_t* data, uint64_t size) noexcept
 
-cdef enum:
-    INLINE = 12         # bytes of a value that stand in its view
-
-
 cdef int64_t plain_decode_booleans(const uint8_t* data, size_t size, int64_t bit_offset, int64_t count,
                                    uint8_t* out) noexcept nogil:
     if <uint64_t>(bit_offset + count + 7) // 8 > size:
@@ -36,13 +32,6 @@ cdef int64_t plain_decode_views(const uint8_t* data, size_t size, int64_t count,
     return read_views(data, size, count, out, buffer, base)
 
 
-cdef int64_t plain_slices_size(const Slice* values, int64_t count) noexcept nogil:
-    cdef int64_t i, size = 4 * count
-    for i in range(count):
-        size += <int64_t>values[i].size
-    return size
-
-
 cdef int64_t plain_encode_slices(const Slice* values, int64_t count, uint8_t* out) noexcept nogil:
     cdef uint8_t* start = out
     cdef uint32_t size
@@ -55,52 +44,8 @@ cdef int64_t plain_encode_slices(const Slice* values, int64_t count, uint8_t* ou
     return out - start
 
 
-cdef inline bint is_set(const uint8_t* bitmap, int64_t position) noexcept nogil:
-    return bitmap == NULL or bitmap[position >> 3] >> (position & 7) & 1
-
-
-cdef int64_t views_to_slices(const View* views, int64_t count, const uint8_t* const* buffers, const uint8_t* validity,
-                             int64_t bit_offset, Slice* out) noexcept nogil:
-    cdef int64_t i, present = 0
-    for i in range(count):
-        if is_set(validity, bit_offset + i):
-            out[present].size = <size_t>views[i].length
-            if views[i].length <= INLINE:
-                out[present].data = <const uint8_t*>&views[i].prefix[0]
-            else:
-                out[present].data = buffers[views[i].buffer] + views[i].offset
-            present += 1
-    return present
-
-
-cdef int64_t offsets_to_slices(const void* offsets, bint wide, int64_t count, const uint8_t* data, const uint8_t* validity,
-                               int64_t bit_offset, Slice* out) noexcept nogil:
-    cdef const int32_t* narrow_offsets = <const int32_t*>offsets
-    cdef const int64_t* wide_offsets = <const int64_t*>offsets
-    cdef int64_t i, start, stop, present = 0
-    for i in range(count):
-        if is_set(validity, bit_offset + i):
-            start = wide_offsets[i] if wide else narrow_offsets[i]
-            stop = wide_offsets[i + 1] if wide else narrow_offsets[i + 1]
-            out[present].data = data + start
-            out[present].size = <size_t>(stop - start)
-            present += 1
-    return present
-
-
 cdef bint all_ascii(const uint8_t* data, size_t size) noexcept nogil:
     return is_ascii(data, size)
-
-
-cdef int views_check_utf8(const View* views, int64_t count, const uint8_t* const* buffers, int64_t* where) noexcept nogil:
-    cdef int64_t i
-    cdef Slice value
-    for i in range(count):
-        views_to_slices(views + i, 1, buffers, NULL, 0, &value)
-        if not is_utf8(value.data, value.size):
-            where[0] = i
-            return BAD_UTF8
-    return 0
 
 
 cdef int slices_check_utf8(const Slice* values, int64_t count, int64_t* where) noexcept nogil:

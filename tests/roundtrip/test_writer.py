@@ -10,6 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq import format as fmt
+from fastpq.layouts import BinaryOffsets, BinaryViews
+from fastpq.types import ColumnType, Decimal, Timestamp, Type
 
 
 def test_batches_become_row_groups(tmp_path: Path) -> None:
@@ -92,3 +95,84 @@ def test_key_value_metadata() -> None:
     fastpq.write_table({"a": np.arange(3)}, sink, key_value_metadata={"made by": "a test"})
     assert pq.ParquetFile(sink).metadata.metadata == {b"made by": b"a test"}
     assert fastpq.read_metadata(sink.getvalue()).key_value_metadata == {"made by": "a test"}
+
+
+def column(values: object, physical: Type = Type.BYTE_ARRAY, **more: object) -> fastpq.Table:
+    return fastpq.Table({"a": fastpq.Column(ColumnType(physical), values, **more)})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        BinaryOffsets(np.array([0, 10**9], np.int32), np.zeros(4, np.uint8)),
+        BinaryOffsets(np.array([4, 0], np.int32), np.zeros(4, np.uint8)),
+        BinaryViews(np.frombuffer(b"\x64\0\0\0abcd\0\0\0\0\xe8\3\0\0", "V16"), []),
+    ],
+    ids=["past the data", "falling", "no buffer"],
+)
+def test_layouts_that_point_nowhere_are_refused(values: object) -> None:
+    with pytest.raises(fastpq.ParquetError):
+        fastpq.write_table(column(values, nullable=False), io.BytesIO())
+
+
+def test_a_bitmap_that_contradicts_the_null_count_is_refused() -> None:
+    flags = np.array([0x0F], np.uint8)
+    with pytest.raises(fastpq.SchemaError, match="nulls"):
+        fastpq.write_table(column(np.arange(8, dtype=np.int32), Type.INT32, validity=flags, null_count=3), io.BytesIO())
+    sink = io.BytesIO()
+    fastpq.write_table(column(np.arange(8, dtype=np.int32), Type.INT32, validity=flags), sink)
+    assert pq.read_table(sink).column("a").to_pylist() == list(range(8))
+
+
+def test_nested_schemas_are_refused() -> None:
+    leaf = fmt.SchemaElement(name="a", type=Type.INT32, repetition_type=fmt.FieldRepetitionType.OPTIONAL)
+    group = fmt.SchemaElement(name="g", num_children=1, repetition_type=fmt.FieldRepetitionType.OPTIONAL)
+    schema = fastpq.ParquetSchema.from_thrift([fmt.SchemaElement(name="root", num_children=1), group, leaf])
+    with pytest.raises(fastpq.UnsupportedError, match="nested"):
+        fastpq.ParquetWriter(io.BytesIO(), schema)
+
+
+def test_int96_edges() -> None:
+    edges = np.array([-(2**63) + 1, -9223286400000000001, -1, 0, 2**63 - 1]).view("M8[ns]")
+    sink = io.BytesIO()
+    fastpq.write_table({"t": edges}, sink, schema={"t": ColumnType(Type.INT96)})
+    assert (pq.read_table(sink).column("t").to_numpy() == edges).all()
+    assert (fastpq.read_table(sink.getvalue())["t"].to_numpy() == edges).all()
+    before_julian_days = np.array([-300_000_000_000_000]).view("M8[ms]")
+    with pytest.raises(fastpq.SchemaError):
+        wanted = {"t": ColumnType(Type.INT96, None, Timestamp("ms"))}
+        fastpq.write_table({"t": before_julian_days}, io.BytesIO(), schema=wanted)
+
+
+def test_decimals_keep_their_precision() -> None:
+    short = ColumnType(Type.INT32, None, Decimal(2, 0))
+    table = fastpq.Table({"d": fastpq.Column(short, np.array([12_345], np.int32), nullable=False)})
+    with pytest.raises(fastpq.SchemaError, match="2 digits"):
+        fastpq.write_table(table, io.BytesIO())
+    with pytest.raises(fastpq.SchemaError, match="2 digits"):
+        fastpq.write_table(table, io.BytesIO(), write_statistics=False)
+
+
+OPTIONS = ["row_group_size", "row_group_bytes", "data_page_size", "data_page_rows", "statistics_truncation"]
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_options_must_be_positive(option: str) -> None:
+    with pytest.raises(ValueError, match=option):
+        fastpq.write_table({"a": np.arange(3)}, io.BytesIO(), **{option: 0})
+
+
+def test_long_strings_from_a_short_dictionary_keep_the_bound() -> None:
+    sink = io.BytesIO()
+    fastpq.write_table({"a": np.array(["x" * 100_000] * 200, dtype=object)}, sink)
+    bound = fastpq.ReaderProperties(max_allocation=1 << 20)
+    assert fastpq.read_table(sink.getvalue(), properties=bound).num_rows == 200
+    with pytest.raises(fastpq.LimitError):
+        fastpq.read_table(sink.getvalue(), strings="offsets", properties=bound)
+
+
+def test_small_index_pages() -> None:
+    sink = io.BytesIO()
+    fastpq.write_table({"a": np.arange(1_000) % 7}, sink, data_page_size=400)
+    with fastpq.ParquetFile(sink.getvalue()) as file:
+        assert sum(stats.count for stats in file.metadata.row_group(0).column(0).encoding_stats) == 11
