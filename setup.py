@@ -105,5 +105,6 @@ def c_sources(extensions: list[Extension]) -> dict[str, list[str]]:
 
 setup(
     cmdclass={"build_ext": BuildExt},
+    options={"build_ext": {"parallel": os.cpu_count() or 1}},
     ext_modules=[extension(path) for path in sorted(Path("fastpq").rglob("*.pyx"))],
 )

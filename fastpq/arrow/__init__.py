@@ -6,8 +6,7 @@ producer's memory and keep it alive, and a consumer's arrays stand over NumPy's.
 https://arrow.apache.org/docs/format/CDataInterface.html
 """
 
-from fastpq.arrow.concat import concat_columns
 from fastpq.arrow.exporting import export_array, export_schema, export_stream
 from fastpq.arrow.importing import import_column, import_table
 
-__all__ = ["concat_columns", "export_array", "export_schema", "export_stream", "import_column", "import_table"]
+__all__ = ["export_array", "export_schema", "export_stream", "import_column", "import_table"]

@@ -171,6 +171,8 @@ cdef class ForeignArray:
         cdef int64_t i
         cdef ForeignArray child
         cdef list children = []
+        if self.own.release == NULL:
+            raise SchemaError("the children of an Arrow array were taken already")
         for i in range(self.array.n_children):
             if self.array.children[i] == NULL or self.array.children[i].release == NULL:
                 raise SchemaError(f"child {i} of an Arrow array is missing or was released")
@@ -180,6 +182,7 @@ cdef class ForeignArray:
             self.array.children[i].release = NULL
             children.append(child)
         self.own.release(&self.own)
+        memset(&self.own, 0, sizeof(ArrowArray))
         for child in children:
             check_array(child.array)
         return children

@@ -197,4 +197,5 @@ def _buffer(array: NDArray[Any], dtype: np.dtype[Any], alignment: int | None = N
     if array.dtype != dtype:
         raise SchemaError(f"a column holds {array.dtype} where its type asks for {dtype}")
     array = np.ascontiguousarray(array)
-    return array.copy() if array.ctypes.data % (alignment or dtype.alignment) else array
+    alignment = alignment or dtype.alignment
+    return array.copy() if alignment > 1 and array.ctypes.data % alignment else array

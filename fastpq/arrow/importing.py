@@ -43,8 +43,14 @@ def import_table(source: Any) -> Table:
         twice = sorted({name for name in names if names.count(name) > 1})
         raise SchemaError(f"a table names each column once, and the source repeats {', '.join(map(repr, twice))}")
     fields = [_Field(child) for child in schema.children]
-    batches = [_take_fields(array, fields) for array in arrays]
-    return Table({field.name: field.joined([batch[i] for batch in batches]) for i, field in enumerate(fields)})
+    num_rows = 0
+    parts: list[list[Column]] = [[] for _ in fields]
+    for array in arrays:
+        num_rows += array.length
+        for part, column in zip(parts, _take_fields(array, fields), strict=True):
+            part.append(column)
+    columns = {field.name: field.joined(part) for field, part in zip(fields, parts, strict=True)}
+    return Table(columns, num_rows=num_rows)
 
 
 def import_column(source: Any) -> Column:
@@ -137,16 +143,22 @@ def _empty(arrow: ArrowType) -> Any:
 
 # ---- arrays
 
-# string views have any number of data buffers besides
-_BUFFERS = {Layout.NONE: 0, Layout.BITS: 2, Layout.FIXED: 2, Layout.OFFSETS: 3, Layout.VIEWS: 3}
+# Fewest and most buffers. Nulls had a bitmap before Arrow 1.0, which Polars still counts.
+_BUFFERS = {
+    Layout.NONE: (0, 1),
+    Layout.BITS: (2, 2),
+    Layout.FIXED: (2, 2),
+    Layout.OFFSETS: (3, 3),
+    Layout.VIEWS: (3, 2**31 + 2),
+}
 
 
 def _read_values(array: ForeignArray, arrow: ArrowType, start: int, length: int) -> Column:
     """A column of the array's values, zero where null."""
     offset = array.offset + start
-    expected = _BUFFERS[arrow.layout]
-    if array.n_buffers != expected and not (arrow.layout is Layout.VIEWS and array.n_buffers > expected):
-        raise SchemaError(f"an Arrow array has {array.n_buffers} buffers instead of {expected}")
+    fewest, most = _BUFFERS[arrow.layout]
+    if not fewest <= array.n_buffers <= most:
+        raise SchemaError(f"an Arrow array has {array.n_buffers} buffers instead of {fewest}")
     if arrow.layout is Layout.NONE:
         validity = np.zeros((length + 7) // 8, np.uint8) if length else None
         return Column(arrow.type, np.zeros(length, arrow.type.dtype), validity, length)
@@ -218,7 +230,7 @@ def _read_validity(array: ForeignArray, offset: int, length: int) -> tuple[NDArr
         bits = bits[offset // 8 :]
     else:
         shifted = np.zeros((length + 7) // 8, np.uint8)
-        loops.copy_bits(bits, offset, length, shifted, 0)
+        loops.copy_bits(bits, offset, length, shifted)
         bits = shifted
     null_count = length - loops.count_bits(bits, length)
     if length == array.length and array.null_count not in (-1, null_count):

@@ -8,6 +8,7 @@ from libc.string cimport memcpy, memset
 
 cdef extern from *:
     int popcount "__builtin_popcountll"(unsigned long long) noexcept nogil
+    int lowest_bit "__builtin_ctz"(unsigned int) noexcept nogil
 
 cdef enum:
     VIEW_SIZE = 16
@@ -30,20 +31,10 @@ cdef inline bint bit(const uint8_t* bits, size_t index) noexcept nogil:
     return (bits[index >> 3] >> (index & 7)) & 1
 
 
-cdef void copy_bits_loop(const uint8_t* source, size_t offset, size_t length,
-                         uint8_t* target, size_t target_offset) noexcept nogil:
-    """Or ``length`` bits of ``source`` from bit ``offset`` on into ``target`` (zero there) from bit ``target_offset`` on."""
-    cdef size_t i, whole
-    cdef unsigned int shift
-    while length > 0 and target_offset & 7:
-        target[target_offset >> 3] |= <uint8_t> (bit(source, offset) << (target_offset & 7))
-        offset += 1
-        target_offset += 1
-        length -= 1
+cdef void copy_bits_loop(const uint8_t* source, size_t offset, size_t length, uint8_t* target) noexcept nogil:
+    cdef size_t i, whole = length >> 3
+    cdef unsigned int shift = offset & 7
     source += offset >> 3
-    target += target_offset >> 3
-    shift = offset & 7
-    whole = length >> 3
     if shift == 0:
         memcpy(target, source, whole)
     else:  # eight bits from bit ``shift`` on always end in the next byte
@@ -53,39 +44,20 @@ cdef void copy_bits_loop(const uint8_t* source, size_t offset, size_t length,
         target[i >> 3] |= <uint8_t> (bit(source, shift + i) << (i & 7))
 
 
-def copy_bits(const uint8_t[::1] source, size_t offset, size_t length, uint8_t[::1] target, size_t target_offset):
-    """Copy a run of bits, LSB first.
+def copy_bits(const uint8_t[::1] source, size_t offset, size_t length, uint8_t[::1] target):
+    """Copy a run of bits, LSB first, to the start of a bitmap.
 
     Args:
         source: bitmap.
         offset: first bit to copy.
         length: number of bits.
-        target: bitmap whose bits from ``target_offset`` on are zero.
-        target_offset: where the first bit goes.
+        target: zeros, at least (length + 7) // 8 bytes.
     """
     require(length <= source.shape[0] * 8 and offset <= source.shape[0] * 8 - length, "bits outside the source")
-    require(length <= target.shape[0] * 8 and target_offset <= target.shape[0] * 8 - length, "bits outside the target")
+    require(length <= target.shape[0] * 8, "bits outside the target")
     if length > 0:
         with nogil:
-            copy_bits_loop(&source[0], offset, length, &target[0], target_offset)
-
-
-cdef void set_bits_loop(uint8_t* target, size_t offset, size_t length) noexcept nogil:
-    while length > 0 and offset & 7:
-        target[offset >> 3] |= <uint8_t> (1 << (offset & 7))
-        offset += 1
-        length -= 1
-    memset(target + (offset >> 3), 0xFF, length >> 3)
-    if length & 7:
-        target[(offset + length) >> 3] |= <uint8_t> ((1 << (length & 7)) - 1)
-
-
-def set_bits(uint8_t[::1] target, size_t offset, size_t length):
-    """Set ``length`` bits of ``target`` from bit ``offset`` on."""
-    require(length <= target.shape[0] * 8 and offset <= target.shape[0] * 8 - length, "bits outside the target")
-    if length > 0:
-        with nogil:
-            set_bits_loop(&target[0], offset, length)
+            copy_bits_loop(&source[0], offset, length, &target[0])
 
 
 cdef size_t count_bits_loop(const uint8_t* bits, size_t length) noexcept nogil:
@@ -112,18 +84,31 @@ def count_bits(const uint8_t[::1] bits, size_t length):
 
 # ---- values under nulls
 
+cdef inline bint all_zero(const uint8_t* value, size_t width) noexcept nogil:
+    cdef size_t i = 0
+    cdef uint64_t word, seen = 0
+    while width - i >= 8:
+        memcpy(&word, value + i, 8)
+        seen |= word
+        i += 8
+    while i < width:
+        seen |= value[i]
+        i += 1
+    return seen == 0
+
+
 cdef int64_t dirty_loop(const uint8_t* values, size_t width, const uint8_t* validity, size_t length) noexcept nogil:
-    cdef size_t i, k
-    cdef uint8_t seen
-    for i in range(length):
-        if i & 7 == 0 and validity[i >> 3] == 0xFF:
-            continue
-        if not bit(validity, i):
-            seen = 0
-            for k in range(width):
-                seen |= values[i * width + k]
-            if seen:
+    cdef size_t i, group
+    cdef unsigned int nulls
+    for group in range((length + 7) >> 3):
+        nulls = validity[group] ^ 0xFF
+        while nulls:
+            i = group * 8 + lowest_bit(nulls)
+            if i >= length:
+                break
+            if not all_zero(values + i * width, width):
                 return <int64_t> i
+            nulls &= nulls - 1
     return -1
 
 
@@ -190,18 +175,27 @@ def bad_offset(const offset_t[::1] offsets):
 
 # ---- views
 
+# PADDING[n]: the bytes of an inline view of n bytes that must be zero
+cdef uint8_t[13][16] PADDING
+
+cdef int _length, _byte
+for _length in range(INLINE_SIZE + 1):
+    for _byte in range(VIEW_SIZE):
+        PADDING[_length][_byte] = 0xFF if _byte >= 4 + _length else 0
+
+
 cdef bint good_view(const uint8_t* view, const int64_t* sizes, size_t buffers) noexcept nogil:
     """Whether a view lies in its buffer, or is inline and padded with zeros."""
     cdef int32_t length, buffer, offset
-    cdef int i
+    cdef uint64_t words[2]
+    cdef uint64_t padding[2]
     memcpy(&length, view, 4)
     if length < 0:
         return False
     if length <= INLINE_SIZE:
-        for i in range(4 + length, VIEW_SIZE):
-            if view[i] != 0:
-                return False
-        return True
+        memcpy(words, view, VIEW_SIZE)
+        memcpy(padding, PADDING[length], VIEW_SIZE)
+        return not (words[0] & padding[0] | words[1] & padding[1])
     memcpy(&buffer, view + 8, 4)
     memcpy(&offset, view + 12, 4)
     return (buffer >= 0 and <size_t> buffer < buffers and offset >= 0 and length <= sizes[buffer]
@@ -239,24 +233,6 @@ def bad_view(const uint8_t[::1] views, const uint8_t[::1] validity, const int64_
     with nogil:
         index = bad_view_loop(&views[0], length, bits, known, sizes.shape[0])
     return index
-
-
-cdef void shift_views_loop(uint8_t* views, size_t length, int32_t base) noexcept nogil:
-    cdef size_t i
-    cdef int32_t size, buffer
-    for i in range(length):
-        memcpy(&size, views + i * VIEW_SIZE, 4)
-        if size > INLINE_SIZE:
-            memcpy(&buffer, views + i * VIEW_SIZE + 8, 4)
-            buffer += base
-            memcpy(views + i * VIEW_SIZE + 8, &buffer, 4)
-
-
-def shift_views(uint8_t[::1] views, int32_t base):
-    """Add ``base`` to the buffer number of every view (16 bytes each) that is not inline."""
-    if views.shape[0] >= VIEW_SIZE:
-        with nogil:
-            shift_views_loop(&views[0], views.shape[0] // VIEW_SIZE, base)
 
 
 # ---- decimals

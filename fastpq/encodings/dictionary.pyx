@@ -3,9 +3,11 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
+import numpy as np
+
 from fastpq.encodings.plain cimport plain_encode_slices
-from fastpq.encodings.rle cimport HybridDecoder, hybrid_ensure, hybrid_next
-from fastpq.encodings.status cimport BAD_INDEX
+from fastpq.encodings.rle cimport HybridDecoder, hybrid_ensure, hybrid_next, hybrid_start
+from fastpq.encodings.status cimport BAD_INDEX, raise_status
 from fastpq.encodings.views cimport Slice
 
 cdef extern from "c/bitpack.h" nogil:
@@ -89,3 +91,41 @@ cdef class DictionaryEncoder:
 
     cdef const Slice* slice_values(self) noexcept nogil:
         return <const Slice*>self.table.values
+
+    def encode(self, values, int64_t limit=0x7FFFFFFFFFFFFFFF):
+        """Codes (uint32) of a contiguous array of the table's width; stops before the dictionary's size passes limit."""
+        cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
+        cdef uint32_t[::1] codes = np.empty(max(len(values), 1), dtype=np.uint32)
+        if self.table.width == 0 or values.dtype.itemsize != self.table.width:
+            raise ValueError(f"{values.dtype} in a table of width {self.table.width}")
+        cdef int64_t count = len(values), done
+        with nogil:
+            done = self.encode_fixed(&source[0] if count else NULL, count, limit, &codes[0])
+        raise_status(done, "dictionary")
+        return np.asarray(codes)[:done]
+
+    def values(self):
+        """The dictionary page: PLAIN values in the order of their codes, as bytes."""
+        cdef uint8_t[::1] out = np.empty(self.plain_size + 1, dtype=np.uint8)
+        self.write_plain(&out[0])
+        return np.asarray(out)[:self.plain_size].tobytes()
+
+
+def decode(const uint8_t[::1] indices, int bit_width, dictionary, Py_ssize_t count):
+    """count values of a contiguous dictionary array, chosen by a hybrid stream of indices.
+
+    Raises:
+        FormatError: the stream is broken, or an index lies outside the dictionary.
+    """
+    cdef HybridDecoder decoder
+    cdef const uint8_t[::1] values = np.ascontiguousarray(dictionary).view(np.uint8)
+    out = np.empty(max(count, 1), dtype=dictionary.dtype)
+    cdef uint8_t[::1] target = out.view(np.uint8)
+    cdef int64_t size = len(dictionary), done
+    cdef size_t width = <size_t>dictionary.dtype.itemsize
+    raise_status(hybrid_start(&decoder, &indices[0] if indices.shape[0] else NULL, <size_t>indices.shape[0], bit_width),
+                 "dictionary indices")
+    with nogil:
+        done = dictionary_decode(&decoder, &values[0] if values.shape[0] else NULL, size, width, &target[0], count)
+    raise_status(done, "dictionary indices")
+    return out[:count]

@@ -6,8 +6,10 @@ Bit-packed runs of one-bit levels are validity bitmaps already: they are copied,
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
+import numpy as np
+
 from fastpq.encodings.rle cimport HybridDecoder, hybrid_start, hybrid_ensure
-from fastpq.encodings.status cimport BAD_LEVEL, TRUNCATED
+from fastpq.encodings.status cimport BAD_LEVEL, TRUNCATED, raise_status
 
 cdef extern from "c/bitmap.h" nogil:
     int64_t count_bits(const uint8_t* bitmap, int64_t offset, int64_t count) noexcept
@@ -118,3 +120,59 @@ cdef void expand(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uin
 cdef int64_t compact(const uint8_t* bitmap, int64_t bit_offset, int64_t count, const uint8_t* values, uint8_t* out,
                      size_t width) noexcept nogil:
     return compact_values(bitmap, bit_offset, count, values, out, width)
+
+
+def decode(const uint8_t[::1] data, Py_ssize_t count, bint bit_packed=False):
+    """count definition levels as a bitmap (uint8, LSB first) and the number of ones.
+
+    Raises:
+        FormatError: the stream ends early or holds a level above 1.
+    """
+    cdef uint8_t[::1] bitmap = np.empty((count + 7) // 8 + 1, dtype=np.uint8)
+    cdef const uint8_t* first = &data[0] if data.shape[0] else NULL
+    cdef int64_t ones
+    if bit_packed:
+        ones = bit_packed_levels_to_bitmap(first, <size_t>data.shape[0], count, &bitmap[0])
+    else:
+        ones = levels_to_bitmap(first, <size_t>data.shape[0], count, &bitmap[0])
+    raise_status(ones, "definition levels")
+    return np.asarray(bitmap)[:(count + 7) // 8], ones
+
+
+def encode(const uint8_t[::1] bitmap, Py_ssize_t offset, Py_ssize_t count):
+    """The hybrid stream of count levels from bit offset on, as bytes."""
+    if offset < 0 or count < 1 or (offset + count + 7) // 8 > bitmap.shape[0]:
+        raise ValueError(f"{count} bits at {offset} of {8 * bitmap.shape[0]}")
+    cdef uint8_t[::1] out = np.empty(levels_bound(count), dtype=np.uint8)
+    size = bitmap_to_levels(&bitmap[0], offset, count, &out[0])
+    return np.asarray(out)[:size].tobytes()
+
+
+def spread(const uint8_t[::1] bitmap, Py_ssize_t count, dense):
+    """Values to the places of the ones among the first count bits; zero elsewhere."""
+    cdef const uint8_t[::1] values = np.ascontiguousarray(dense).view(np.uint8)
+    if count < 1 or (count + 7) // 8 > bitmap.shape[0] or count_bits(&bitmap[0], 0, count) != len(dense):
+        raise ValueError(f"{len(dense)} values for {count} bits")
+    out = np.empty(count, dtype=dense.dtype)
+    cdef uint8_t[::1] target = out.view(np.uint8)
+    expand(&bitmap[0], count, &values[0] if values.shape[0] else NULL, &target[0], <size_t>dense.dtype.itemsize)
+    return out
+
+
+def pick(const uint8_t[::1] bitmap, Py_ssize_t offset, values):
+    """The values whose bits, from offset on, are one."""
+    count = len(values)
+    cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
+    if offset < 0 or count < 1 or (offset + count + 7) // 8 > bitmap.shape[0]:
+        raise ValueError(f"{count} bits at {offset} of {8 * bitmap.shape[0]}")
+    out = np.empty(count, dtype=values.dtype)
+    cdef uint8_t[::1] target = out.view(np.uint8)
+    done = compact(&bitmap[0], offset, count, &source[0], &target[0], <size_t>values.dtype.itemsize)
+    return out[:done]
+
+
+def merge(uint8_t[::1] target, Py_ssize_t offset, const uint8_t[::1] source, Py_ssize_t count):
+    """OR count bits of source into target at bit offset."""
+    if offset < 0 or count < 1 or (offset + count + 7) // 8 > target.shape[0] or (count + 7) // 8 > source.shape[0]:
+        raise ValueError(f"{count} bits at {offset} of {8 * target.shape[0]}")
+    bitmap_merge(&target[0], offset, &source[0], count)

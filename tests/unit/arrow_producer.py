@@ -214,7 +214,12 @@ class StreamProducer(Producer):
             self.streams += 1
 
         two = ctypes.CFUNCTYPE(ctypes.c_int, POINTER, POINTER)
-        callbacks = [two(get_schema), two(get_next), ctypes.CFUNCTYPE(POINTER, POINTER)(get_last_error), RELEASE(release)]
+        callbacks = [
+            two(get_schema),
+            two(get_next),
+            ctypes.CFUNCTYPE(POINTER, POINTER)(get_last_error),
+            RELEASE(release),
+        ]
         stream = CStream(*[ctypes.cast(callback, POINTER).value for callback in callbacks])
         self._keep += [stream, callbacks]
         return new_capsule(ctypes.addressof(stream), b"arrow_array_stream", None)

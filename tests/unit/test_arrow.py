@@ -1,21 +1,16 @@
-"""The Arrow C data interface against its specification: hand-made structures in, raw structures out."""
+"""Arrow structures made by hand, good and broken, against the rules of the C data interface."""
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import random
 import struct
-import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 from arrow_producer import (
-    RELEASE,
     CArray,
-    CSchema,
-    CStream,
     Field,
     Producer,
     StreamProducer,
@@ -24,13 +19,12 @@ from arrow_producer import (
     metadata,
 )
 
-from fastpq.arrow import concat_columns, export_array, export_schema, export_stream, import_column, import_table, loops
+from fastpq.arrow import export_stream, import_column, import_table
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.table import BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
-from fastpq.types import ColumnType, Date, Decimal, Json, String, Time, Timestamp, Type, Unknown, Uuid
+from fastpq.table import BinaryViews, Column, DictionaryValues, Table
+from fastpq.types import ColumnType, Date, Decimal, Json, Time, Timestamp, Type, Uuid
 
 INT32 = ColumnType(Type.INT32)
-TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
 
 
 def ints(*values: int) -> bytes:
@@ -47,64 +41,6 @@ def column_of(schema: Field, values: Values) -> Column:
 
 def bits_of(bitmap: np.ndarray[Any, Any] | bytes) -> list[int]:
     return [byte >> i & 1 for byte in bytes(bitmap) for i in range(8)]
-
-
-# ---- loops, against bit by bit
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_copy_bits_and_set_bits_touch_only_their_run(seed: int) -> None:
-    rng = random.Random(seed)
-    source = rng.randbytes(40)
-    for _ in range(50):
-        offset, length = rng.randrange(100), rng.randrange(200)
-        before = rng.randrange(40)
-        target = np.zeros((before + length + 20) // 8 + 1, np.uint8)
-        loops.copy_bits(np.frombuffer(source, np.uint8), offset, length, target, before)
-        expected = [0] * before + bits_of(source)[offset : offset + length]
-        assert bits_of(target) == expected + [0] * (len(target) * 8 - len(expected))
-        ones = np.zeros_like(target)
-        loops.set_bits(ones, before, length)
-        assert bits_of(ones) == [0] * before + [1] * length + [0] * (len(target) * 8 - before - length)
-        assert loops.count_bits(target, before + length) == sum(expected)
-
-
-@pytest.mark.parametrize(
-    ("call", "arguments"),
-    [
-        (loops.copy_bits, (np.zeros(2, np.uint8), 9, 8, np.zeros(2, np.uint8), 0)),
-        (loops.copy_bits, (np.zeros(2, np.uint8), 0, 16, np.zeros(2, np.uint8), 1)),
-        (loops.set_bits, (np.zeros(2, np.uint8), 9, 8)),
-        (loops.count_bits, (np.zeros(2, np.uint8), 17)),
-        (loops.dirty_null, (np.zeros(7, np.uint8), 4, np.zeros(1, np.uint8), 2)),
-        (loops.dirty_null, (np.zeros(64, np.uint8), 4, np.zeros(1, np.uint8), 9)),
-        (loops.clear_nulls, (np.zeros(7, np.uint8), 4, np.zeros(1, np.uint8), 2)),
-        (loops.bad_view, (np.zeros(144, np.uint8), np.zeros(1, np.uint8), np.zeros(0, np.int64))),
-        (loops.widen_decimals, (np.zeros(2, np.int32), np.zeros(31, np.uint8))),
-        (loops.narrow_decimals, (np.zeros(64, np.uint8), np.zeros(31, np.uint8))),
-        (loops.bad_offset, (np.zeros(0, np.int32),)),
-    ],
-)
-def test_loops_check_sizes_first(call: Any, arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError, match=r"outside|no offsets"):
-        call(*arguments)
-
-
-def test_decimals_widen_and_narrow() -> None:
-    for dtype, values in ((np.int32, [0, 1, -1, 2**31 - 1, -(2**31)]), (np.int64, [5, -5, 2**63 - 1, -(2**63)])):
-        out = np.zeros(16 * len(values), np.uint8)
-        loops.widen_decimals(np.array(values, dtype), out)
-        assert [int.from_bytes(out[i : i + 16], "little", signed=True) for i in range(0, len(out), 16)] == values
-    fit = [0, -1, 2**127 - 1, -(2**127)]
-    for values, wrong in ((fit, -1), ([*fit, 2**127], 4), ([-(2**127) - 1], 0), ([2**192], 0)):
-        wide = np.frombuffer(b"".join(v.to_bytes(32, "little", signed=True) for v in values), np.uint8)
-        out = np.zeros(16 * len(values), np.uint8)
-        assert loops.narrow_decimals(wide, out) == wrong
-        if wrong < 0:
-            assert [int.from_bytes(out[i : i + 16], "little", signed=True) for i in range(0, len(out), 16)] == values
-
-
-# ---- import of hand-made structures
 
 
 def test_values_are_the_producers_memory_and_released_once() -> None:
@@ -268,7 +204,11 @@ BROKEN: dict[str, tuple[Field, Values, str]] = {
     "negative offset": (Field(b"i", b"c"), Values(1, [None, ints(1)], offset=-1), "offset -1"),
     "null count below -1": (Field(b"i", b"c"), Values(1, [None, ints(1)], null_count=-2), "-2 nulls"),
     "null count above length": (Field(b"i", b"c"), Values(1, [None, ints(1)], null_count=2), "2 nulls"),
-    "null count is wrong": (Field(b"i", b"c"), Values(2, [b"\1", ints(1, 2)], null_count=2), "claims 2 nulls and has 1"),
+    "null count is wrong": (
+        Field(b"i", b"c"),
+        Values(2, [b"\1", ints(1, 2)], null_count=2),
+        "claims 2 nulls and has 1",
+    ),
     "null count hides nulls": (Field(b"i", b"c"), Values(2, [b"\1", ints(1, 2)]), "claims 0 nulls and has 1"),
     "nulls without bitmap": (Field(b"i", b"c"), Values(2, [None, ints(1, 2)], null_count=1), "no validity bitmap"),
     "nulls in a required field": (Field(b"i", b"c", 0), Values(2, [b"\1", ints(1, 2)], null_count=1), "without nulls"),
@@ -322,7 +262,6 @@ def test_broken_producers_are_refused_and_released(case: str) -> None:
     ):
         with pytest.raises(SchemaError, match=message):
             take(producer)
-        gc.collect()
         assert producer.schemas == 1
         taken = producer.given[0].release is None
         assert producer.arrays == (producer.made if taken else 0)
@@ -428,157 +367,3 @@ def test_streams_are_released_once() -> None:
     del table
     gc.collect()
     assert (producer.streams, producer.schemas, producer.arrays) == (1, 1, 2)
-
-
-# ---- export, read through raw pointers
-
-
-def raw_array(capsule: Any) -> CArray:
-    return CArray.from_address(capsule_pointer(capsule, b"arrow_array"))
-
-
-def raw_schema(capsule: Any) -> CSchema:
-    return CSchema.from_address(capsule_pointer(capsule, b"arrow_schema"))
-
-
-def release(structure: Any) -> None:
-    RELEASE(structure.release)(ctypes.addressof(structure))
-    assert structure.release is None
-
-
-def test_exported_arrays_keep_the_values_until_released() -> None:
-    values = np.arange(5, dtype=np.int32)
-    alive = weakref.ref(values)
-    schema, capsule = export_array(Column(INT32, values, nullable=False))
-    address = values.ctypes.data
-    del values
-    gc.collect()
-    array = raw_array(capsule)
-    pointers = (ctypes.c_void_p * array.n_buffers).from_address(array.buffers)
-    assert (array.length, array.null_count, array.offset, list(pointers)) == (5, 0, 0, [None, address])
-    assert (raw_schema(schema).format, raw_schema(schema).flags) == (b"i", 0)
-    assert alive() is not None
-    release(array)
-    gc.collect()
-    assert alive() is None
-    del capsule, schema  # destructors of released capsules do nothing more
-
-
-def test_unread_capsules_release_what_they_hold() -> None:
-    values = np.arange(5, dtype=np.int32)
-    alive = weakref.ref(values)
-    table = Table({"a": Column(INT32, values)})
-    capsules = [export_stream(table), *export_array(table["a"]), export_schema(table)]
-    del values, table
-    gc.collect()
-    assert alive() is not None
-    capsules.clear()
-    gc.collect()
-    assert alive() is None
-
-
-def test_moved_children_outlive_their_struct() -> None:
-    arrays = [np.arange(3, dtype=np.int32), np.arange(3, dtype=np.int32)]
-    alive = [weakref.ref(array) for array in arrays]
-    stream_capsule = export_stream(Table({name: Column(INT32, array) for name, array in zip("ab", arrays, strict=True)}))
-    arrays.clear()
-    stream = CStream.from_address(capsule_pointer(stream_capsule, b"arrow_array_stream"))
-    get_next = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(stream.get_next)
-    batch = CArray()
-    assert get_next(ctypes.addressof(stream), ctypes.addressof(batch)) == 0
-    children = (ctypes.c_void_p * 2).from_address(batch.children)
-    original = CArray.from_address(children[0])
-    moved = CArray.from_buffer_copy(original)
-    original.release = None
-    release(batch)
-    end = CArray()
-    assert get_next(ctypes.addressof(stream), ctypes.addressof(end)) == 0
-    assert end.release is None
-    del stream_capsule
-    gc.collect()
-    assert alive[0]() is not None
-    assert alive[1]() is None
-    release(moved)
-    gc.collect()
-    assert alive[0]() is None
-
-
-def test_strided_and_unaligned_columns_are_copied() -> None:
-    strided = np.arange(10, dtype=np.int64)[::2]
-    shifted = np.frombuffer(b"x" + longs(1, 2, 3), np.uint8)[1:].view(np.int64)
-    for values in (strided, shifted):
-        _, capsule = export_array(Column(ColumnType(Type.INT64), values))
-        array = raw_array(capsule)
-        address = (ctypes.c_void_p * 2).from_address(array.buffers)[1]
-        assert address % 8 == 0
-        assert ctypes.string_at(address, values.nbytes) == values.tobytes()
-
-
-def test_columns_that_are_not_what_they_say_are_refused() -> None:
-    with pytest.raises(SchemaError, match="validity"):
-        export_array(Column(INT32, np.zeros(9, np.int32), np.zeros(1, np.uint8), 1))
-    with pytest.raises(SchemaError, match="validity"):
-        export_array(Column(INT32, np.zeros(9, np.int32), None, 1))
-    with pytest.raises(SchemaError, match="int64"):
-        export_array(Column(INT32, np.zeros(9, np.int64)))
-    with pytest.raises(SchemaError, match="offsets end at 5 in 3 bytes"):
-        export_array(Column(TEXT, BinaryOffsets(np.array([0, 5], np.int32), np.zeros(3, np.uint8))))
-    for name in ("a\0b", "\ud800"):
-        with pytest.raises(SchemaError, match="the name"):
-            export_stream_schema({name: Column(INT32, np.zeros(1, np.int32))})
-
-
-def export_stream_schema(columns: dict[str, Column]) -> Any:
-    return export_schema(Table(columns))
-
-
-def test_requested_schema_must_fit() -> None:
-    table = Table({"a": Column(INT32, np.zeros(1, np.int32))})
-    for request in (export_schema(Table({})), export_schema(table["a"])):
-        with pytest.raises(SchemaError, match="requested Arrow schema"):
-            export_stream(table, request)
-    with pytest.raises(SchemaError, match="capsule named"):
-        export_stream(table, "not a capsule")
-
-
-def test_null_type_has_no_buffers() -> None:
-    column = Column(ColumnType(Type.INT32, logical=Unknown()), np.zeros(3, np.int32), np.zeros(1, np.uint8), 3)
-    schema, capsule = export_array(column)
-    array = raw_array(capsule)
-    assert (raw_schema(schema).format, array.length, array.null_count, array.n_buffers) == (b"n", 3, 3, 0)
-
-
-# ---- concatenation
-
-
-def words(*values: bytes, wide: bool = False) -> BinaryOffsets:
-    offsets = np.cumsum([0, *map(len, values)]).astype(np.int64 if wide else np.int32)
-    return BinaryOffsets(offsets, np.frombuffer(b"".join(values), np.uint8) if any(values) else np.zeros(0, np.uint8))
-
-
-def test_concatenated_dictionaries_are_merged() -> None:
-    def part(codes: list[int], *entries: bytes) -> Column:
-        return Column(TEXT, DictionaryValues(np.array(codes, np.int32), Column(TEXT, words(*entries), nullable=False)))
-
-    same = concat_columns([part([0, 1], b"a", b"b"), part([1], b"a", b"b")]).values
-    assert isinstance(same, DictionaryValues)
-    assert same.codes.tolist() == [0, 1, 1]
-    empty = Column(TEXT, part([0, 0]).values, np.zeros(1, np.uint8), 2)
-    merged = concat_columns([part([0, 1], b"a", b"b"), empty, part([0, 1, 2], b"b", b"", b"a")])
-    assert isinstance(merged.values, DictionaryValues)
-    assert merged.values.codes.tolist() == [0, 1, 0, 0, 1, 2, 0]
-    dictionary = merged.values.dictionary.values
-    assert isinstance(dictionary, BinaryOffsets)
-    assert (dictionary.offsets.tolist(), dictionary.data.tobytes()) == ([0, 1, 2, 2], b"ab")
-    assert (merged.null_count, bits_of(merged.validity)[:7]) == (2, [1, 1, 0, 0, 1, 1, 1])
-
-
-def test_concatenated_offsets_start_anywhere_and_widen() -> None:
-    sliced = words(b"skipped", b"one", b"two", b"after")
-    sliced = BinaryOffsets(sliced.offsets[1:4], sliced.data)
-    values = concat_columns([Column(TEXT, sliced), Column(TEXT, words()), Column(TEXT, words(b"3"))]).values
-    assert isinstance(values, BinaryOffsets)
-    assert (values.offsets.tolist(), values.offsets.dtype, values.data.tobytes()) == ([0, 3, 6, 7], np.int32, b"onetwo3")
-    values = concat_columns([Column(TEXT, words(b"a")), Column(TEXT, words(b"b", wide=True))]).values
-    assert isinstance(values, BinaryOffsets)
-    assert values.offsets.dtype == np.int64

@@ -1,0 +1,70 @@
+"""The kernel grid: encodings by type, as GB/s of decoded values; the harness measures memcpy beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from fastpq.encodings import dictionary, levels, plain, rle
+from fastpq.index.statistics import Order, min_max
+
+Kernel = tuple[str, int, Callable[[], Any]]
+COUNT = 1 << 20
+
+
+def indices(width: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(width).integers(0, 1 << width, COUNT, dtype=np.uint64).astype(np.uint32)
+
+
+def hybrid() -> Iterator[Kernel]:
+    """Bit-packed runs to uint32 and back."""
+    for width in (1, 2, 4, 8, 12, 16, 20, 32):
+        values = indices(width)
+        stream = rle.encode(values, width)
+        yield f"RLE decode, {width} bits", values.nbytes, lambda s=stream, w=width: rle.decode(s, w, COUNT)
+        yield f"RLE encode, {width} bits", values.nbytes, lambda v=values, w=width: rle.encode(v, w)
+
+
+def dictionaries() -> Iterator[Kernel]:
+    """Indices to values and values to codes."""
+    for dtype, width in (("<i4", 8), ("<i8", 8), ("<i8", 14), ("V16", 8), ("V16", 14)):
+        size = np.dtype(dtype).itemsize
+        distinct = np.arange((1 << width) * size // 4, dtype=np.uint32).view(dtype)
+        values = distinct[indices(width)]
+        stream = rle.encode(indices(width), width)
+        name = f"{size} bytes, {1 << width} values"
+        yield (
+            f"RLE_DICTIONARY decode, {name}",
+            values.nbytes,
+            lambda s=stream, w=width, d=distinct: dictionary.decode(s, w, d, COUNT),
+        )
+        yield f"dictionary encode, {name}", values.nbytes, lambda v=values, n=size: dictionary.DictionaryEncoder(n).encode(v)
+
+
+def optional_values() -> Iterator[Kernel]:
+    """Definition levels to bitmaps, and values to and from their places."""
+    flags = np.random.default_rng(0).random(COUNT) < 0.9
+    bitmap = np.packbits(flags, bitorder="little")
+    stream = levels.encode(bitmap, 0, COUNT)
+    yield "levels decode", bitmap.nbytes, lambda: levels.decode(stream, COUNT)
+    values = np.arange(COUNT)
+    dense = values[flags]
+    yield "spread 8 bytes, 10 % null", values.nbytes, lambda: levels.spread(bitmap, COUNT, dense)
+    yield "pick 8 bytes, 10 % null", values.nbytes, lambda: levels.pick(bitmap, 0, values)
+
+
+def strings() -> Iterator[Kernel]:
+    """PLAIN BYTE_ARRAY to views."""
+    for length in (4, 12, 40):
+        data = np.frombuffer((length.to_bytes(4, "little") + b"x" * length) * (COUNT // 8), np.uint8)
+        yield f"PLAIN decode, strings of {length}", data.nbytes, lambda d=data: plain.decode_views(d, COUNT // 8)
+        yield f"UTF-8 check, strings of {length}", data.nbytes, lambda d=data: plain.check_utf8(d)
+
+
+def bounds() -> Iterator[Kernel]:
+    """Minimum and maximum."""
+    for order, dtype in ((Order.ORDER_INT32, "<i4"), (Order.ORDER_INT64, "<i8"), (Order.ORDER_DOUBLE, "<f8")):
+        values = np.random.default_rng(0).integers(0, 1 << 30, COUNT).astype(dtype)
+        yield f"min and max, {values.dtype}", values.nbytes, lambda o=order, v=values: min_max(o, v.view(np.uint8), v.itemsize)

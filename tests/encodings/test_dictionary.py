@@ -1,0 +1,67 @@
+"""Dictionary decoding and encoding against NumPy and the hybrid's reference."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fastpq.encodings import dictionary, rle
+from fastpq.errors import FormatError
+from tests.encodings import reference
+
+DTYPES = ["u1", "<i2", "<i4", "<i8", "V12", "V16", "V5", "V32"]
+
+
+def random_values(dtype: str, count: int) -> np.ndarray:
+    size = np.dtype(dtype).itemsize
+    return np.random.default_rng(1).integers(0, 256, (count, size), dtype=np.uint8).view(dtype).reshape(-1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 2, 200, 5_000])
+def test_decode(dtype: str, size: int) -> None:
+    values = random_values(dtype, size)
+    indices = np.random.default_rng(2).integers(0, size, 10_000, dtype=np.uint32)
+    indices[3_000:7_000] = size - 1
+    width = int(size - 1).bit_length()
+    got = dictionary.decode(rle.encode(indices, width), width, values, len(indices))
+    assert got.tobytes() == values[indices].tobytes()
+
+
+@pytest.mark.parametrize("run", [[5] * 20, list(range(8))])
+def test_an_index_outside_the_dictionary(run: list[int]) -> None:
+    stream = rle.encode(np.array(run, dtype=np.uint32), 3)
+    with pytest.raises(FormatError, match="outside the dictionary"):
+        dictionary.decode(stream, 3, np.arange(5), len(run))
+
+
+def test_no_dictionary() -> None:
+    with pytest.raises(FormatError, match="outside the dictionary"):
+        dictionary.decode(b"\x02", 0, np.arange(0), 1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("distinct", [1, 100, 20_000])
+def test_encode(dtype: str, distinct: int) -> None:
+    values = random_values(dtype, distinct)[np.random.default_rng(3).integers(0, distinct, 30_000)]
+    encoder = dictionary.DictionaryEncoder(values.dtype.itemsize)
+    codes = np.concatenate([encoder.encode(values[:11_000]), encoder.encode(values[11_000:])])
+    table = np.frombuffer(encoder.values(), dtype=dtype)
+    assert table[codes].tobytes() == values.tobytes()
+    assert len({value.tobytes() for value in table}) == len(table) == encoder.count
+    first_seen = np.unique(codes, return_index=True)[1]
+    assert (np.diff(first_seen) > 0).all()      # codes in order of first appearance
+
+
+def test_encode_stops_at_the_limit() -> None:
+    encoder = dictionary.DictionaryEncoder(8)
+    codes = encoder.encode(np.array([1, 2, 1, 3, 4, 1]), 24)
+    assert codes.tolist() == [0, 1, 0, 2]
+    assert encoder.plain_size == 24
+
+
+def test_the_reference_reads_our_indices() -> None:
+    encoder = dictionary.DictionaryEncoder(4)
+    values = np.array([7, 7, 9, 7] * 100, dtype=np.int32)
+    assert reference.hybrid(rle.encode(encoder.encode(values), 1), 1, 400) == [0, 0, 1, 0] * 100
+    assert encoder.values() == np.array([7, 9], dtype=np.int32).tobytes()

@@ -1,0 +1,257 @@
+"""Tables and columns exchanged with pyarrow through the Arrow C interfaces, type by type."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gc
+import threading
+import tracemalloc
+import weakref
+from collections.abc import Callable
+from decimal import Decimal as Dec
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from fastpq.arrow import export_array, export_schema, export_stream, import_column, import_table
+from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.table import Column, Table
+from fastpq.types import (
+    ColumnType,
+    Decimal,
+    Enum,
+    Interval,
+    Time,
+    Type,
+    Unknown,
+)
+from tests.interop.arrow_cases import (
+    CASES,
+    FLBA,
+    INT32,
+    INT64,
+    MS,
+    NOON,
+    WORDS,
+    Array,
+    Stream,
+    array_of,
+    fixed,
+    little,
+    pattern,
+    stored,
+)
+
+
+def pieces(array: pa.Array, *lengths: int) -> pa.ChunkedArray:
+    out, start = [], 0
+    for length in lengths:
+        out.append(array.slice(start, length))
+        start += length
+    return pa.chunked_array([*out, array.slice(start)])
+
+
+SHAPES: dict[str, Callable[[pa.Array], pa.ChunkedArray]] = {
+    "whole": lambda array: pa.chunked_array([array]),
+    "sliced": lambda array: pa.chunked_array([array.slice(3, 40)]),
+    "sliced at a byte": lambda array: pa.chunked_array([array.slice(8, 40)]),
+    "chunked": lambda array: pieces(array, 5, 0, 1, 17, 8),
+    "empty": lambda array: pa.chunked_array([array.slice(0, 0)]),
+    "no chunks": lambda array: pa.chunked_array([], array.type),
+    "only nulls": lambda array: pa.chunked_array([pa.nulls(9, array.type)]),
+}
+
+
+@pytest.mark.parametrize("nulls", [False, True], ids=["full", "nulls"])
+@pytest.mark.parametrize("name", CASES)
+def test_pyarrow_in_and_out(name: str, nulls: bool) -> None:
+    case = CASES[name]
+    array = array_of(case, pattern(case.values, nulls))
+    expected = pattern(case.stored, nulls)
+    for shape, shaped in SHAPES.items():
+        data = shaped(array)
+        if shape == "only nulls" and isinstance(array.type, pa.BaseExtensionType):
+            continue  # pa.nulls does not make them
+        table = import_table(pa.table({"before": pa.nulls(len(data)), "c": data}))
+        column = table["c"]
+        assert column.type == case.type
+        rows = {"whole": expected, "chunked": expected, "sliced": expected[3:43], "sliced at a byte": expected[8:48]}
+        assert stored(column) == rows.get(shape, [None] * 9 if shape == "only nulls" else [])
+        assert column.null_count == data.null_count
+        back = pa.table(Stream(table))
+        back.validate(full=True)
+        assert back.column("c").type == (case.back or case.given)
+        assert back.column("c").to_pylist() == data.to_pylist()
+        assert back.column("before").type == pa.null()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pyarrow_arrays_and_chunked_arrays(name: str) -> None:
+    case = CASES[name]
+    array = array_of(case, pattern(case.values, nulls=True))
+    for source in (array, pieces(array, 4, 9)):
+        column = import_column(source)
+        assert stored(column) == pattern(case.stored, nulls=True)
+        back = pa.array(Array(column))
+        back.validate(full=True)
+        assert back.to_pylist() == array.to_pylist()
+    assert pa.field(Array(column)).type == back.type
+
+
+def test_required_fields_stay_required() -> None:
+    schema = pa.schema([pa.field("a", pa.int32(), nullable=False), pa.field("b", pa.int32())])
+    table = import_table(pa.table([[1, 2], [3, 4]], schema=schema))
+    assert (table["a"].nullable, table["b"].nullable) == (False, True)
+    assert pa.schema(pa.table(Stream(table)).schema) == schema
+    assert pa.table(Stream(table)).schema == schema
+
+
+def test_types_that_only_we_have() -> None:
+    months = np.frombuffer(bytes(range(24)), "V12")
+    for column, type_, values in (
+        (Column(ColumnType(Type.INT96), np.array([MS * 10**6])), pa.timestamp("ns"), [NOON]),
+        (Column(fixed(Interval(), FLBA, 12), months), pa.binary(12), [bytes(range(12)), bytes(range(12, 24))]),
+        (Column(fixed(Enum(), Type.BYTE_ARRAY), import_column(pa.array(["x"])).values), pa.string(), ["x"]),
+        (Column(fixed(Time("us", utc=True), Type.INT64), np.array([5])), pa.time64("us"), [dt.time(0, 0, 0, 5)]),
+        (Column(fixed(Unknown(), Type.INT32), np.zeros(2, np.int32), np.zeros(1, np.uint8), 2), pa.null(), [None] * 2),
+        (
+            Column(fixed(Decimal(20, 2), Type.BYTE_ARRAY), np.frombuffer(b"".join(little(16, -5)), "V16")),
+            pa.decimal128(20, 2),
+            [Dec("-0.05")],
+        ),
+    ):
+        array = pa.array(Array(column))
+        array.validate(full=True)
+        assert (array.type, array.to_pylist()) == (type_, values)
+
+
+REQUESTS = [
+    *(pa.string(), pa.large_string(), pa.string_view()),
+    pa.dictionary(pa.int32(), pa.string()),
+]
+
+
+@pytest.mark.parametrize("requested", REQUESTS, ids=str)
+@pytest.mark.parametrize("given", ["string", "large_string", "string_view", "dictionary of strings"])
+def test_requested_layouts_are_given(given: str, requested: pa.DataType) -> None:
+    values = pattern(WORDS, nulls=True)
+    column = import_column(array_of(CASES[given], values))
+    _, capsule = export_array(column, requested.__arrow_c_schema__())
+    assert capsule is not None
+    array = pa.array(Array(column), requested)
+    array.validate(full=True)
+    expected = pa.dictionary(pa.int32(), pa.string()) if isinstance(requested, pa.DictionaryType) else requested
+    schema = export_array(column, requested.__arrow_c_schema__())[0]
+    assert pa.DataType._import_from_c_capsule(schema) in (expected, pa.dictionary(pa.int32(), pa.large_string()))
+    assert array.to_pylist() == values
+    table = Table({"a": column, "n": Column(INT32, np.arange(61, dtype=np.int32))})
+    schema = pa.schema([pa.field("a", requested), pa.field("n", pa.int32())])
+    assert pa.table(Stream(table), schema=schema).column("a").to_pylist() == values
+
+
+def test_no_value_is_copied_where_layouts_agree() -> None:
+    array = pa.array([1, 2, 3], pa.int64())
+    column = import_column(array)
+    assert isinstance(column.values, np.ndarray)
+    assert column.values.ctypes.data == array.buffers()[1].address
+    back = pa.array(Array(column))
+    assert back.buffers()[1].address == array.buffers()[1].address
+    text = pa.array(["a string of more than twelve bytes"], pa.string_view())
+    back = pa.array(Array(import_column(text)))
+    assert [buffer.address for buffer in back.buffers()[1:3]] == [buffer.address for buffer in text.buffers()[1:3]]
+
+
+def test_a_consumer_may_outlive_us_and_a_producer_may_go_first() -> None:
+    gc.collect()
+    before = pa.total_allocated_bytes()
+    source = pa.table({"a": pa.array(range(1000)), "s": pa.array([f"value number {i}" for i in range(1000)])})
+    table = import_table(source)
+    del source
+    gc.collect()
+    values = table["a"].values
+    alive = weakref.ref(values)
+    consumer = pa.table(Stream(table))
+    del table, values
+    gc.collect()
+    assert alive() is not None
+    assert consumer.column("a").to_pylist() == list(range(1000))
+    assert consumer.column("s").to_pylist()[-1] == "value number 999"
+    del consumer
+    gc.collect()
+    assert alive() is None
+    assert pa.total_allocated_bytes() == before
+
+
+def test_nothing_leaks() -> None:
+    names = ("bool", "string", "string_view", "uuid", "decimal32", "dictionary of strings", "dictionary of numbers")
+    source = pa.table({name: array_of(CASES[name], pattern(CASES[name].values, nulls=True)) for name in names})
+    nested = pa.table({"a": [1], "b": [[1]]})
+
+    def exchange(times: int) -> int:
+        for _ in range(times):
+            table = import_table(source)
+            pa.table(Stream(table))
+            export_stream(table)
+            export_schema(table)
+            with pytest.raises(SchemaError):
+                export_stream(table, pa.schema([]).__arrow_c_schema__())
+            with pytest.raises(UnsupportedError):
+                import_table(nested)
+            del table
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    exchange(1)
+    allocated = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        grown = -exchange(600) + exchange(300)  # the interpreter's own pools fill up first
+    finally:
+        tracemalloc.stop()
+    assert grown < 300 * 30  # less than the smallest object for each exchange
+    assert pa.total_allocated_bytes() == allocated
+
+
+def test_release_from_another_thread() -> None:
+    values = np.arange(1000)
+    alive = weakref.ref(values)
+    held = [pa.table(Stream(Table({"a": Column(INT64, values)})))]
+    del values
+    thread = threading.Thread(target=held.clear)
+    thread.start()
+    thread.join()
+    gc.collect()
+    assert alive() is None
+
+
+def test_a_failing_python_producer_is_told() -> None:
+    def batches() -> Any:
+        yield pa.record_batch({"a": [1]})
+        raise OSError("the disk is gone")
+
+    with pytest.raises(SchemaError, match="the disk is gone"):
+        import_table(pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches()))
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        pa.list_(pa.int32()),
+        pa.large_list(pa.int32()),
+        pa.list_view(pa.int32()),
+        pa.list_(pa.int32(), 2),
+        pa.struct([("x", pa.int32())]),
+        pa.map_(pa.string(), pa.int32()),
+        pa.run_end_encoded(pa.int32(), pa.int32()),
+        pa.dense_union([pa.field("x", pa.int32())]),
+        pa.duration("us"),
+        pa.month_day_nano_interval(),
+    ],
+    ids=str,
+)
+def test_types_that_we_do_not_have(type_: pa.DataType) -> None:
+    source = pa.table({"fine": pa.array([], pa.int8()), "other": pa.chunked_array([], type_)})
+    with pytest.raises(UnsupportedError, match=r"is not supported.*column other"):
+        import_table(source)
