@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from benchmarks.data import FOOTER_KEY
 from benchmarks.jobs import Job
+from fastpq.version import VERSION
 
 ROW_GROUP_SIZE = 1 << 20    # rows, for every writer that has the option
 
@@ -74,6 +75,11 @@ class Peer(ABC):
 
 class Fastpq(Peer):
     name = distribution = module = "fastpq"
+
+    @classmethod
+    def installed(cls) -> str | None:
+        """The version of the tree, which need not be installed."""
+        return VERSION
 
     @classmethod
     def does(cls, job: Job) -> bool:
