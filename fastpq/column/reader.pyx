@@ -21,9 +21,7 @@ from fastpq.encodings.levels cimport (
 )
 from fastpq.encodings.plain cimport all_ascii, plain_decode_booleans, plain_decode_views, slices_check_utf8
 from fastpq.encodings.rle cimport hybrid_next_bytes, hybrid_start
-from fastpq.encodings.status cimport (
-    BAD_INDEX, BAD_LENGTH, BAD_LEVEL, BAD_RUN, BAD_UTF8, NO_MEMORY, OUT_OF_RANGE, TRUNCATED,
-)
+from fastpq.encodings.status cimport BAD_LENGTH, BAD_RUN, OUT_OF_RANGE, TRUNCATED, raise_status
 from fastpq.encodings.views cimport Slice, View
 
 from fastpq.encodings.registry import check_readable
@@ -35,17 +33,6 @@ cdef enum:
     ENCODING_PLAIN_DICTIONARY = 2
     ENCODING_RLE = 3
     ENCODING_RLE_DICTIONARY = 8
-
-cdef dict MESSAGES = {
-    TRUNCATED: "the values end early",
-    BAD_RUN: "a run or bit width that the encoding does not allow",
-    BAD_INDEX: "an index outside the dictionary",
-    BAD_LENGTH: "a length that points outside the page",
-    BAD_LEVEL: "a level above the column's maximum",
-    BAD_UTF8: "text that is not UTF-8",
-    OUT_OF_RANGE: "a value that the type in memory cannot hold",
-}
-
 
 cdef class ColumnOutput:
     """The memory that one column is read into.
@@ -352,11 +339,11 @@ cdef class ChunkReader:
 
     cdef int _raise(self, int64_t status, const char* what) except -1 nogil:
         with gil:
-            subject = what.decode("ascii")
-            if status == NO_MEMORY:
-                raise MemoryError(subject)
             if status == OUT_OF_RANGE and self.conversion == TIMESTAMP96:
                 raise UnsupportedError("an INT96 timestamp outside datetime64[ns]: read it with "
-                                       "coerce_int96_timestamp_unit='us' or 'ms'",
-                                       page=self.pages.ordinal)
-            raise FormatError(f"{subject}: {MESSAGES.get(status, 'invalid')}", page=self.pages.ordinal)
+                                       "coerce_int96_timestamp_unit='us' or 'ms'", page=self.pages.ordinal)
+            try:
+                raise_status(status, what.decode("ascii"))
+            except FormatError as error:
+                error.at(page=self.pages.ordinal)
+                raise
