@@ -169,6 +169,8 @@ def _split(values: Any, name: str) -> tuple[Array, Nulls | None]:
 
 
 def _convert(array: Array, type_: ColumnType | None, name: str) -> Converted:
+    if array.dtype.kind in "TU" and type_ is not None and not type_.is_variable:
+        raise SchemaError(f"text and bytes do not fit a {type_} column", column=name or None)
     match array.dtype.kind:
         case "O":
             nulls, firsts = scan_objects(array)

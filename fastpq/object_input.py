@@ -109,6 +109,8 @@ def _infer(numbers: Array, kind: str, array: Array, nulls: NDArray[np.bool_]) ->
 
 def _convert_binary(array: Array, text: bool, type_: ColumnType | None, name: str) -> Converted:
     type_ = type_ or ColumnType(Type.BYTE_ARRAY, None, String() if text else None)
+    if text and not type_.is_variable:
+        raise SchemaError(f"text does not fit a {type_} column", column=name or None)
     offsets, data, _ = from_objects(array, text, name)
     return type_, BinaryOffsets(offsets, data)
 

@@ -37,7 +37,7 @@ _DECIMAL_ORDERS = _SIGNED_ORDERS | {
 }
 _TEXT_ORDERS = {Type.BYTE_ARRAY: Order.ORDER_BYTES}
 
-# A logical type on a physical type that it does not allow has no order, as a logical type that is not here.
+# A logical type that is not here has no order.
 _LOGICAL_ORDERS: dict[type[LogicalType], dict[Type, Order]] = {
     String: _TEXT_ORDERS,
     Enum: _TEXT_ORDERS,
@@ -73,8 +73,6 @@ def order_of(column_type: ColumnType) -> Order:
         orders = _SIGNED_ORDERS if logical.signed else _UNSIGNED_ORDERS
     else:
         orders = _LOGICAL_ORDERS.get(type(logical), {})
-    if isinstance(logical, Float16) and column_type.length != 2:
-        return Order.ORDER_NONE
     return orders.get(column_type.physical, Order.ORDER_NONE)
 
 

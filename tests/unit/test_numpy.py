@@ -266,7 +266,7 @@ def test_bytes() -> None:
     for bad in (np.array([b"ok", b"\xff"]), [b"ok", b"\xff"]):
         with pytest.raises(SchemaError, match="value 1 is not UTF-8"):
             column_from_numpy(bad, type=TEXT)
-    with pytest.raises(SchemaError, match="do not fit a FIXED_LEN_BYTE_ARRAY"):
+    with pytest.raises(SchemaError, match="fit a FIXED_LEN_BYTE_ARRAY"):
         column_from_numpy(array, type=ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 4))
 
 
@@ -352,6 +352,9 @@ def test_nothing_but_nulls() -> None:
 
 class Odd:
     """An object that no column holds."""
+
+    def __repr__(self) -> str:
+        return "Odd()"
 
 
 class OddDatetime(datetime.datetime):

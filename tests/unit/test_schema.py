@@ -215,7 +215,6 @@ def test_no_columns() -> None:
         ([root(1 << 30)], "children where 0"),
         ([root(1), leaf("a"), leaf("b")], "goes on after its root's last child, with 'b'"),
         ([root(2), group("g", 1), leaf("a")], "ends before the last child of 'schema'"),
-        ([root(1), leaf("a", None)], "repetition type None"),
         ([root(1), leaf("a", 3)], "repetition type 3"),
         ([root(1), leaf("a", num_children=1)], "with 1 children"),
         ([root(1), fmt.SchemaElement(name="a", repetition_type=REQUIRED)], "neither a type nor children"),

@@ -244,8 +244,6 @@ INT32, INT64, BINARY, FIXED = Type.INT32, Type.INT64, Type.BYTE_ARRAY, Type.FIXE
         (ColumnType(FIXED, 2, types.Float16()), Order.ORDER_FLOAT16),
         (ColumnType(FIXED, 12, types.Interval()), Order.ORDER_NONE),
         (ColumnType(INT32, None, types.Unknown()), Order.ORDER_NONE),
-        (ColumnType(INT32, None, types.String()), Order.ORDER_NONE),  # not allowed by LogicalTypes.md
-        (ColumnType(FIXED, 4, types.Float16()), Order.ORDER_NONE),
     ],
     ids=str,
 )

@@ -118,7 +118,6 @@ def test_pyarrow_has_the_same_format_strings(column: ColumnType, arrow_type: pa.
         (Type.INT64, None, Date(), "may not annotate INT64"),
         (Type.INT64, None, Time("ms"), "may not annotate"),
         (Type.INT32, None, Time("us"), "may not annotate"),
-        (Type.INT96, None, Timestamp("ns"), "may not annotate"),
         (Type.INT64, None, Timestamp("s"), "not a time unit"),
         (Type.INT64, None, Integer(32, True), "may not annotate"),
         (Type.INT32, None, Integer(24, True), "bit width"),
