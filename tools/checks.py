@@ -49,15 +49,21 @@ def types() -> None:
     python("-m", "mypy")
 
 
-def variant(name: str, options: Mapping[str, str]) -> Path:
-    """A copy of the tree in build/NAME, built in place with these environment variables; rebuilt where it changed."""
+def variant(name: str, options: Mapping[str, str], same_c: bool) -> Path:
+    """A copy of the tree in build/NAME, built in place with these environment variables; rebuilt where it changed.
+
+    Args:
+        name: of the folder.
+        options: environment variables of the build.
+        same_c: whether Cython makes the same C from the same source with them, so that it need not run again.
+    """
     folder = ROOT / "build" / name
     folder.mkdir(parents=True, exist_ok=True)
     for entry in COPIED:
         source, target = ROOT / entry, folder / entry
         if source.is_dir():
             remove_deleted(source, target)
-            shutil.copytree(source, target, ignore=built_files, dirs_exist_ok=True)
+            shutil.copytree(source, target, ignore=compiled if same_c else compiled_or_made, dirs_exist_ok=True)
         else:
             shutil.copy2(source, target)
     with (folder / "build.log").open("w") as log:
@@ -81,10 +87,14 @@ def remove_deleted(source: Path, target: Path) -> None:
             path.unlink()
 
 
-def built_files(folder: str, names: list[str]) -> set[str]:
-    """What a copy of the tree leaves out: what the build makes."""
-    made = {name for name in names if name.endswith(".so") or name == "__pycache__"}
-    return made | {name for name in names if name.endswith(".c") and f"{name[:-2]}.pyx" in names}
+def compiled(folder: str, names: list[str]) -> set[str]:
+    """What a copy of the tree leaves out: extensions and byte code."""
+    return {name for name in names if name.endswith(".so") or name == "__pycache__"}
+
+
+def compiled_or_made(folder: str, names: list[str]) -> set[str]:
+    """The same, and the C that Cython made."""
+    return compiled(folder, names) | {name for name in names if name.endswith(".c") and f"{name[:-2]}.pyx" in names}
 
 
 def kernel_tests(folder: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -94,7 +104,7 @@ def kernel_tests(folder: Path, environment: Mapping[str, str] | None = None) -> 
 
 
 def no_clones() -> None:
-    kernel_tests(variant("no-clones", {"FASTPQ_NO_CLONES": "1"}))
+    kernel_tests(variant("no-clones", {"FASTPQ_NO_CLONES": "1"}, same_c=True))
 
 
 def sanitizer_library(name: str) -> str:
@@ -103,7 +113,7 @@ def sanitizer_library(name: str) -> str:
 
 
 def debug() -> None:
-    folder = variant("debug", {"FASTPQ_DEBUG": "1"})
+    folder = variant("debug", {"FASTPQ_DEBUG": "1"}, same_c=False)
     kernel_tests(
         folder,
         {
