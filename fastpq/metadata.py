@@ -21,7 +21,7 @@ SHORTEST_FILE = 12
 DEFAULT_TAIL_READ = 64 << 10
 
 # Field ids of the lists that are not decoded before they are touched.
-_SCHEMA, _ROW_GROUPS = 2, 4     # of FileMetaData
+_SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
 _COLUMNS = 1                    # of RowGroup
 
 
@@ -190,9 +190,13 @@ class FileMetaData:
         self._footer = footer
         self.decryptor = decryptor
         self.metadata, self._positions, self.serialized_size = fmt.decode_partly(
-            fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS)
+            fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS)
         )
-        self._row_groups = scan_list(footer, self._positions[_ROW_GROUPS], "FileMetaData.row_groups")
+
+    @cached_property
+    def _row_groups(self) -> list[int]:
+        """Where each row group begins in the footer."""
+        return list(scan_list(self._footer, self._positions[_ROW_GROUPS], "FileMetaData.row_groups").tolist())
 
     @property
     def version(self) -> int:
@@ -215,9 +219,13 @@ class FileMetaData:
         """What writers added; of a key that is there twice, the last value."""
         return {entry.key: entry.value for entry in self.metadata.key_value_metadata or []}
 
-    @property
+    @cached_property
     def column_orders(self) -> list[fmt.ColumnOrder]:
-        return self.metadata.column_orders or []
+        """The order of each leaf column's bounds; empty where the writer says nothing."""
+        if _COLUMN_ORDERS not in self._positions:
+            return []
+        offsets = scan_list(self._footer, self._positions[_COLUMN_ORDERS], "FileMetaData.column_orders")
+        return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in offsets.tolist()]
 
     @property
     def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
@@ -250,7 +258,7 @@ class FileMetaData:
         """
         if not 0 <= index < len(self._row_groups):
             raise IndexError(f"row group {index} of {len(self._row_groups)}")
-        return RowGroupMetaData(self._footer, int(self._row_groups[index]), index, self.decryptor)
+        return RowGroupMetaData(self._footer, self._row_groups[index], index, self.decryptor)
 
     def __repr__(self) -> str:
         return f"<FileMetaData: {self.num_rows} rows, {self.num_row_groups} row groups, by {self.created_by}>"
@@ -311,16 +319,17 @@ def _open_encrypted(footer: memoryview, properties: FileDecryptionProperties | N
 
 
 def _open_plaintext(footer: memoryview, properties: FileDecryptionProperties | None) -> FileMetaData:
-    head, _, size = fmt.decode_partly(fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS))
-    decryptor = open_file_decryptor(
+    metadata = FileMetaData(footer, FileDecryptor())
+    metadata.decryptor = open_file_decryptor(
         properties,
-        algorithm=head.encryption_algorithm,
-        key_metadata=head.footer_signing_key_metadata,
+        algorithm=metadata.encryption_algorithm,
+        key_metadata=metadata.footer_signing_key_metadata,
         encrypted_footer=False,
     )
-    if head.encryption_algorithm is not None:
-        decryptor.verify_footer(footer[:size], footer[size:])
-    return FileMetaData(footer, decryptor)
+    if metadata.encryption_algorithm is not None:
+        size = metadata.serialized_size
+        metadata.decryptor.verify_footer(footer[:size], footer[size:])
+    return metadata
 
 
 def write_footer(metadata: fmt.FileMetaData, encryptor: FileEncryptor) -> bytes:
