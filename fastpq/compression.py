@@ -35,6 +35,7 @@ class Codec:
     Attributes:
         number: its value in ``CompressionCodec`` (parquet.thrift).
         name: what ``codec_for_write`` calls it.
+        most_expansion: (produced, consumed), the most bytes that any stream of it produces from so many.
         compress: a contiguous buffer of bytes -> the compressed page, bytes-like. Releases the GIL.
         decompress_into: ``(source, target)``, both contiguous buffers of bytes, one-dimensional. Fills target, whose
             size is the uncompressed size of the page header; FormatError when the stream is broken, longer or shorter
@@ -43,6 +44,7 @@ class Codec:
 
     number: int
     name: str
+    most_expansion: tuple[int, int]
     compress: Compress
     decompress_into: DecompressInto
 
@@ -88,34 +90,29 @@ def codec_for_write(name: str | None, level: int | None = None) -> Codec:
     return kind.codec(level)
 
 
-def check_claimed_size(codec: int, compressed_size: int, claimed_size: int, head: BytesLike | None = None) -> None:
+def check_claimed_size(codec: int, compressed_size: int, claimed_size: int) -> None:
     """Refuse an uncompressed size that the compressed bytes cannot give, before anything is allocated for it.
 
     Args:
         codec: a value of ``CompressionCodec``.
         compressed_size: bytes of the page as stored (plaintext, without page header).
         claimed_size: bytes that the page header promises.
-        head: the compressed page or its first 18 bytes, when at hand: the length that snappy and zstd state in their
-            own headers is then compared as well.
 
     Raises:
-        FormatError: a size is negative, an uncompressed page has two sizes, or the stream states another length.
+        FormatError: a size is negative, or an uncompressed page has two sizes.
         LimitError: no stream of compressed_size bytes decompresses to claimed_size bytes.
         UnsupportedError: unknown codec.
     """
-    name = codec_for_read(codec).name
+    name, (produced, consumed) = codec_for_read(codec).name, codec_for_read(codec).most_expansion
     if compressed_size < 0 or claimed_size < 0:
         raise FormatError(f"negative page size: {compressed_size} compressed, {claimed_size} uncompressed")
     if codec == UNCOMPRESSED and compressed_size != claimed_size:
         raise FormatError(f"uncompressed page of {compressed_size} bytes claims {claimed_size}")
-    produced, consumed = _MOST_EXPANSION[codec]
     if claimed_size * consumed > compressed_size * produced:
         raise LimitError(
             f"{compressed_size} bytes of {name} cannot hold the {claimed_size} bytes that the page header claims "
             f"(at most {produced} bytes from {consumed})"
         )
-    if head is not None:
-        _check_stated_size(codec, claimed_size, head)
 
 
 def crc32(data: BytesLike) -> int:
@@ -145,30 +142,6 @@ _MOST_EXPANSION = {
     ZSTD: (1 << 17, 4),
     LZ4_RAW: (255, 1),
 }
-
-
-def _check_stated_size(codec: int, claimed_size: int, head: BytesLike) -> None:
-    """Compare the claim with the length in the stream's own header, where the format has one."""
-    if codec == SNAPPY:
-        stated = _varint(bytes(head[:5]))
-        if stated != claimed_size:
-            raise FormatError(f"snappy stream of {stated} bytes, the page header claims {claimed_size}")
-    elif codec == ZSTD:
-        try:
-            stated = zstandard.frame_content_size(head)  # -1 when not stated
-        except zstandard.ZstdError as error:
-            raise _broken("zstd", error) from error
-        if stated > claimed_size:  # the first frame's; others may follow
-            raise FormatError(f"zstd frame of {stated} bytes, the page header claims {claimed_size}")
-
-
-def _varint(data: bytes) -> int:
-    value = 0
-    for position, byte in enumerate(data):
-        value |= (byte & 0x7F) << (7 * position)
-        if byte < 0x80:
-            return value
-    raise FormatError("broken snappy stream: it does not start with its length")
 
 
 def _mismatch(name: str, actual: int, target: BytesLike) -> FormatError:
@@ -432,7 +405,13 @@ class _Kind:
     levels: tuple[int, int] | None = None
 
     def codec(self, level: int) -> Codec:
-        return Codec(self.number, self.name, self.compressor(level), _or_nothing(self.decompress_into))
+        return Codec(
+            self.number,
+            self.name,
+            _MOST_EXPANSION[self.number],
+            self.compressor(level),
+            _or_nothing(self.decompress_into),
+        )
 
 
 def _or_nothing(decompress_into: DecompressInto) -> DecompressInto:

@@ -41,6 +41,8 @@ cdef class PageReader:
     cdef ModuleCipher cipher
     cdef object codec               # fastpq.compression.Codec
     cdef object decompress_into
+    cdef int64_t produced           # Codec.most_expansion
+    cdef int64_t consumed
     cdef bint compressed
     cdef Scratch body
     cdef readonly object retained   # array that the last retained page's values lie in

@@ -16,6 +16,7 @@ from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
 from fastpq.format.page_header cimport PAGE_HEADER_TRUNCATED, PageHeader, read_page_header
 
+from fastpq import memory
 from fastpq.compression import check_claimed_size, crc32
 from fastpq.errors import FormatError, LimitError, UnsupportedError
 
@@ -55,6 +56,7 @@ cdef class PageReader:
         self.codec = codec
         self.compressed = codec.number != 0
         self.decompress_into = codec.decompress_into
+        self.produced, self.consumed = codec.most_expansion
         self.optional = optional
         self.retain_plain = retain_plain
         self.expect_dictionary = expect_dictionary
@@ -222,7 +224,8 @@ cdef class PageReader:
         with gil:
             source = PyMemoryView_FromMemory(<char*>plain, plain_size, PyBUF_READ)
             try:
-                check_claimed_size(self.codec.number, plain_size, size, source)
+                if size * self.consumed > plain_size * self.produced:       # both below 2^31
+                    check_claimed_size(self.codec.number, plain_size, size)
                 out = self._retain(size) if retain else scratch_reserve(&self.body, <size_t>size)
                 self.decompress_into(source, PyMemoryView_FromMemory(<char*>out, size, PyBUF_WRITE))
             except (FormatError, LimitError) as error:
@@ -230,7 +233,7 @@ cdef class PageReader:
         return out
 
     cdef uint8_t* _retain(self, int64_t size) except NULL:
-        cdef uint8_t[::1] kept = np.empty(size + 1, dtype=np.uint8)     # never empty, so that it has an address
+        cdef uint8_t[::1] kept = memory.empty(size + 1)      # never empty, so that it has an address
         self.retained = np.asarray(kept)[:size]
         self.retained_data = &kept[0]
         return &kept[0]

@@ -24,6 +24,7 @@ from fastpq.encodings.rle cimport hybrid_next_bytes, hybrid_start
 from fastpq.encodings.status cimport BAD_LENGTH, BAD_RUN, OUT_OF_RANGE, TRUNCATED, raise_status
 from fastpq.encodings.views cimport Slice, View
 
+from fastpq import memory
 from fastpq.encodings.registry import check_readable
 from fastpq.errors import FormatError, LimitError, UnsupportedError
 
@@ -49,7 +50,7 @@ cdef class ColumnOutput:
         self.rows = rows
         self.width = width
         try:
-            self.values = np.empty(rows * width, dtype=np.uint8) if values is None else values
+            self.values = memory.empty(rows * width) if values is None else values
             self.validity = np.zeros((rows + 7) // 8, dtype=np.uint8) if nullable else None
         except (MemoryError, ValueError) as error:
             raise LimitError(f"no memory for {rows} values of {width} bytes") from error

@@ -1,7 +1,8 @@
 """Growing memory for one thread: what a page needs for a moment."""
 
 from libc.stdint cimport uint8_t
-from libc.stdlib cimport free, malloc
+
+from fastpq.memory cimport block_give, block_take
 
 
 cdef struct Scratch:
@@ -13,17 +14,17 @@ cdef inline uint8_t* scratch_reserve(Scratch* scratch, size_t size) except NULL 
     # At least size bytes, contents undefined. Some slack stays behind the end, so that kernels may store whole words.
     cdef size_t wanted = size + 64
     if scratch.size < wanted:
-        free(scratch.data)
-        wanted += wanted >> 2
-        scratch.data = <uint8_t*>malloc(wanted)
-        scratch.size = wanted if scratch.data != NULL else 0
+        block_give(scratch.data, scratch.size)
+        scratch.size = 0
+        scratch.data = <uint8_t*>block_take(wanted + (wanted >> 2), &scratch.size)
         if scratch.data == NULL:
+            scratch.size = 0
             with gil:
                 raise MemoryError()
     return scratch.data
 
 
 cdef inline void scratch_free(Scratch* scratch) noexcept nogil:
-    free(scratch.data)
+    block_give(scratch.data, scratch.size)
     scratch.data = NULL
     scratch.size = 0

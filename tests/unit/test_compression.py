@@ -67,7 +67,7 @@ def test_round_trip(name: str, case: str) -> None:
     data = CASES[case]
     codec = codec_for_write(name)
     stream = bytes(codec.compress(data))
-    check_claimed_size(codec.number, len(stream), len(data), stream)
+    check_claimed_size(codec.number, len(stream), len(data))
     assert decompress(codec_for_read(codec.number), stream, len(data)) == data
 
 
@@ -291,8 +291,6 @@ def test_zstd_frame_that_states_too_much_allocates_nothing() -> None:
     stream = bytes.fromhex("28b52ffd e0") + (1 << 60).to_bytes(8, "little") + bytes.fromhex("190000616263")
     with pytest.raises(FormatError):
         decompress(codec_for_write("zstd"), stream, 3)
-    with pytest.raises(FormatError, match="page header claims 3"):
-        check_claimed_size(compression.ZSTD, len(stream), 3, stream)
 
 
 # ---- the deprecated LZ4
@@ -398,14 +396,14 @@ def test_densest_streams_are_within_the_bounds() -> None:
     last = ((1 << 17) << 3 | 1 << 1 | 1).to_bytes(3, "little") + b"\0"
     dense = bytes.fromhex("28b52ffd 00 38") + rle * (blocks - 1) + last
     size = blocks << 17
-    check_claimed_size(compression.ZSTD, len(dense), size, dense)
+    check_claimed_size(compression.ZSTD, len(dense), size)
     assert zstandard.ZstdDecompressor().decompress(dense, max_output_size=size) == bytes(size)
     for name in NAMES:
         for level in {"gzip": (12,), "brotli": (11,), "zstd": (19,)}.get(name, (None,)):
             data = bytes(8 << 20) if name != "brotli" else bytes(32 << 20)
             codec = codec_for_write(name, level)
             stream = codec.compress(data)
-            check_claimed_size(codec.number, len(stream), len(data), stream)
+            check_claimed_size(codec.number, len(stream), len(data))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -420,20 +418,6 @@ def test_claims_that_cannot_be_true(name: str) -> None:
     check_claimed_size(codec.number, 0, 0)
     with pytest.raises(ParquetError):
         check_claimed_size(codec.number, 0, 1)
-
-
-def test_claims_against_the_streams_own_length() -> None:
-    stream = bytes(codec_for_write("snappy").compress(TEXT))
-    check_claimed_size(compression.SNAPPY, len(stream), len(TEXT), stream[:18])
-    for claim in (len(TEXT) - 1, len(TEXT) + 1):
-        with pytest.raises(FormatError, match="snappy stream"):
-            check_claimed_size(compression.SNAPPY, len(stream), claim, stream[:18])
-    with pytest.raises(FormatError, match="length"):
-        check_claimed_size(compression.SNAPPY, len(stream), len(TEXT), b"\xff" * 18)
-    frame = bytes(codec_for_write("zstd").compress(TEXT))
-    check_claimed_size(compression.ZSTD, len(frame), len(TEXT), frame[:18])
-    with pytest.raises(FormatError, match="zstd frame"):
-        check_claimed_size(compression.ZSTD, len(frame), len(TEXT) - 1, frame[:18])
 
 
 @given(st.binary(max_size=300))
@@ -462,7 +446,7 @@ def check_page(page: Page) -> bool:
         assert crc32(page.stored) == page.crc
     if not page.compressed or number == compression.UNCOMPRESSED:
         return False
-    check_claimed_size(number, len(page.body), page.plain_size, page.body or None)
+    check_claimed_size(number, len(page.body), page.plain_size)
     decompress(codec_for_read(number), page.body, page.plain_size)
     return True
 

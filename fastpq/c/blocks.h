@@ -1,0 +1,42 @@
+/* Large blocks of memory from the operating system, page-aligned so that whole pages can be offered back. */
+#ifndef FASTPQ_BLOCKS_H
+#define FASTPQ_BLOCKS_H
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define BLOCK_HUGE_PAGE ((size_t)2 << 20)
+#define BLOCK_PAGE ((size_t)4 << 10)
+
+/* The debug build takes every block from malloc at its exact size, where the address sanitizer watches its ends. */
+#ifdef FASTPQ_DEBUG
+#define BLOCKS_ARE_KEPT 0
+#else
+#define BLOCKS_ARE_KEPT 1
+#endif
+
+static inline void *block_allocate(size_t size)
+{
+    void *block = NULL;
+    if (posix_memalign(&block, size >= BLOCK_HUGE_PAGE ? BLOCK_HUGE_PAGE : BLOCK_PAGE, size) != 0)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    if (size >= BLOCK_HUGE_PAGE)
+        madvise(block, size & ~(BLOCK_HUGE_PAGE - 1), MADV_HUGEPAGE);
+#endif
+    return block;
+}
+
+/* The kernel may take the pages of an idle block when it runs short; until then they need not be cleared again. */
+static inline void block_offer(void *block, size_t size)
+{
+#ifdef MADV_FREE
+    madvise(block, size & ~(BLOCK_PAGE - 1), MADV_FREE);
+#else
+    (void)block;
+    (void)size;
+#endif
+}
+
+#endif

@@ -1,0 +1,107 @@
+"""Blocks of memory that outlive their arrays."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from fastpq import memory
+
+MiB = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def shelves_of_their_own() -> Iterator[None]:
+    gc.collect()
+    memory.release()
+    before = memory.set_idle_limit(64 * MiB)
+    yield
+    memory.set_idle_limit(before)
+    memory.release()
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 256 << 10, (256 << 10) + 1, MiB, 3 * MiB + 5, 37 * MiB])
+def test_an_array_of_the_size_asked_for(size: int) -> None:
+    array = memory.empty(size)
+    assert array.shape == (size,)
+    assert array.dtype == np.uint8
+    assert array.flags.writeable
+    array[:] = 7
+    assert int(array.sum(dtype=np.int64)) == 7 * size
+
+
+def test_a_block_serves_the_next_array_of_its_size() -> None:
+    first = memory.empty(5 * MiB)
+    where = first.ctypes.data
+    view = first[100:].view(np.uint8)
+    del first
+    assert memory.idle_bytes() == 0     # a view keeps the block
+    del view
+    assert 5 * MiB <= memory.idle_bytes() <= 6.25 * MiB
+    second = memory.empty(5 * MiB - 1000)
+    assert second.ctypes.data == where
+    assert memory.idle_bytes() == 0
+    third = memory.empty(5 * MiB)
+    assert third.ctypes.data != where
+
+
+def test_blocks_are_at_most_a_quarter_too_large() -> None:
+    for size in (300_000, MiB - 1, MiB + 1, 9 * MiB, 17 * MiB + 3):
+        block = memory.empty(size).base
+        while isinstance(block, np.ndarray):
+            block = block.base
+        assert size <= memoryview(block).nbytes <= 1.25 * size + 1
+
+
+def test_the_limit_holds() -> None:
+    assert memory.set_idle_limit(4 * MiB) == 64 * MiB
+    held = [memory.empty(MiB) for _ in range(10)]
+    held.clear()
+    assert memory.idle_bytes() == 4 * MiB
+    memory.set_idle_limit(2 * MiB)
+    assert memory.idle_bytes() == 2 * MiB
+    memory.release()
+    assert memory.idle_bytes() == 0
+    memory.set_idle_limit(0)
+    memory.empty(8 * MiB)
+    assert memory.idle_bytes() == 0
+
+
+def test_no_memory() -> None:
+    with pytest.raises(MemoryError):
+        memory.empty(1 << 60)
+
+
+def test_threads_never_share_a_block() -> None:
+    def work(seed: int) -> bool:
+        rng = np.random.default_rng(seed)
+        for _ in range(200):
+            size = int(rng.integers(256 << 10, 2 * MiB))
+            array = memory.empty(size)
+            array[:] = seed
+            if not (array == seed).all():
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(8)))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_has_its_own_pages() -> None:
+    memory.empty(4 * MiB)
+    child = os.fork()
+    if child == 0:
+        array = memory.empty(4 * MiB)
+        array[:] = 1
+        os._exit(0)
+    array = memory.empty(4 * MiB)
+    array[:] = 2
+    assert os.waitpid(child, 0)[1] == 0
+    assert bool((array == 2).all())
