@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+# How many results of run_ordered wait at most, for each thread, while an earlier one is still in work.
+AHEAD = 8
 
 
 def resolve_threads(threads: int | None) -> int:
@@ -33,3 +37,21 @@ def run(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> 
                 pool.shutdown(cancel_futures=True)
                 break
         return [future.result() for future in futures if not future.cancelled()]
+
+
+def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """The results of work(item) in the order of the items, each as soon as it and those before it are there."""
+    if threads == 1:
+        yield from map(work, items)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="fastpq") as pool:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > threads * AHEAD:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
+from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -16,7 +17,7 @@ from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.metadata import write_footer
 from fastpq.numpy_input import table_from
-from fastpq.parallel import resolve_threads, run
+from fastpq.parallel import resolve_threads, run_ordered
 from fastpq.properties import WriterProperties
 from fastpq.schema import ParquetSchema
 from fastpq.source import open_sink
@@ -157,8 +158,22 @@ class ParquetWriter:
         inputs = [
             ColumnInput(column, plan.layout) for column, plan in zip(table.columns, self._columns, strict=True)
         ]
-        for start in range(0, table.num_rows, size):
-            self._write_row_group(inputs, start, min(start + size, table.num_rows))
+        starts = range(0, table.num_rows, size)
+        first = len(self._row_groups)
+        if first + len(starts) > LARGEST_ROW_GROUP_ORDINAL + 1:
+            raise LimitError(f"more than {LARGEST_ROW_GROUP_ORDINAL + 1} row groups: use larger ones")
+
+        def encode(place: tuple[int, int, int]) -> ChunkWriter:
+            ordinal, start, index = place
+            return self._encode(index, inputs[index], ordinal, start, min(start + size, table.num_rows))
+
+        places = [
+            (ordinal, start, index) for ordinal, start in enumerate(starts, first) for index in range(len(inputs))
+        ]
+        # chunks are encoded ahead of the file, over the bounds of row groups
+        chunks = run_ordered(encode, places, self._threads)
+        for start in starts:
+            self._write_row_group(islice(chunks, len(inputs)), min(size, table.num_rows - start))
 
     def _row_group_rows(self, table: Table) -> int:
         """Rows of a row group within both of its bounds."""
@@ -166,32 +181,26 @@ class ParquetWriter:
         by_bytes = int(self._properties.row_group_bytes / bytes_a_row) if bytes_a_row else self._properties.row_group_size
         return max(1, min(self._properties.row_group_size, by_bytes))
 
-    def _write_row_group(self, inputs: list[ColumnInput], start: int, stop: int) -> None:
+    def _write_row_group(self, chunks: Iterable[ChunkWriter], num_rows: int) -> None:
         ordinal = len(self._row_groups)
-        if ordinal > LARGEST_ROW_GROUP_ORDINAL:
-            raise LimitError(f"more than {LARGEST_ROW_GROUP_ORDINAL + 1} row groups: use larger ones")
         offset = self._sink.tell()
-
-        def encode(index: int) -> ChunkWriter:
-            return self._encode(index, inputs[index], ordinal, start, stop)
-
-        chunks = []
-        sizes = [0, 0]
-        for index, chunk in enumerate(run(encode, range(len(inputs)), self._threads)):
-            chunks.append(self._place(index, chunk, ordinal))
-            sizes[0] += chunk.uncompressed_size
-            sizes[1] += chunk.stored_size
+        columns = []
+        plain_size = stored_size = 0
+        for index, chunk in enumerate(chunks):
+            columns.append(self._place(index, chunk, ordinal))
+            plain_size += chunk.uncompressed_size
+            stored_size += chunk.stored_size
         self._row_groups.append(
             fmt.RowGroup(
-                columns=chunks,
-                total_byte_size=sizes[0],
-                num_rows=stop - start,
+                columns=columns,
+                total_byte_size=plain_size,
+                num_rows=num_rows,
                 file_offset=offset,
-                total_compressed_size=sizes[1],
+                total_compressed_size=stored_size,
                 ordinal=ordinal,
             )
         )
-        self._num_rows += stop - start
+        self._num_rows += num_rows
 
     def _encode(self, index: int, values: ColumnInput, ordinal: int, start: int, stop: int) -> ChunkWriter:
         plan = self._columns[index]
