@@ -83,7 +83,10 @@ class _StructField(Field):
             raise SchemaError(f"an Arrow struct has 1 buffer, not {array.n_buffers}")
         start += array.offset
         validity, null_count = read_validity(array, start, length) if length else (None, 0)
-        return self._column(read_fields(array, self._fields, start, length), length, validity, null_count)
+        if array.n_children != len(self._fields):
+            raise SchemaError(f"an Arrow struct of {len(self._fields)} fields has {array.n_children} children")
+        children = [field.read(array.child(index), start, length) for index, field in enumerate(self._fields)]
+        return self._column(children, length, validity, null_count)
 
     def _joined(self, columns: list[StructColumn]) -> StructColumn:
         validity, null_count = _joined_validity(columns)
@@ -121,8 +124,7 @@ class _ListField(Field):
         start += array.offset
         offsets = checked_offsets(array, self._dtype, start, length)
         first, last = int(offsets[0]), int(offsets[-1])
-        (child,) = array.take_children()
-        elements = self._element.read(child, first, last - first)
+        elements = self._element.read(array.child(0), first, last - first)
         return self._column(offsets - offsets[0], elements, *read_validity(array, start, length))
 
     def _joined(self, columns: list[ListColumn]) -> ListColumn:
@@ -177,13 +179,3 @@ class _LeafField(Field):
 
     def _joined(self, columns: list[Column]) -> Column:
         return concat_columns(columns)
-
-
-def read_fields(batch: ForeignArray, fields: Sequence[Field], start: int, length: int) -> list[AnyColumn]:
-    """``length`` values from ``start`` on of each child of a struct array."""
-    if batch.n_children != len(fields):
-        raise SchemaError(f"an Arrow struct of {len(fields)} fields has {batch.n_children} children")
-    if batch.n_buffers != 1:
-        raise SchemaError(f"an Arrow struct has 1 buffer, not {batch.n_buffers}")
-    children = batch.take_children()
-    return [field.read(child, start, length) for field, child in zip(fields, children, strict=True)]
