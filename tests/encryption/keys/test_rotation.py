@@ -16,7 +16,7 @@ import pytest
 
 import fastpq
 from fastpq.encryption import EncryptionConfiguration, KmsConnectionConfig
-from tests.encryption.keys.peers import MASTER_KEYS, NEW_MASTER_KEYS, arrow_factory, factory, run_java
+from tests.encryption.keys.peers import MASTER_KEYS, NEW_MASTER_KEYS, arrow_factory, factory, key_list, run_java
 from tests.encryption.test_exchange import ROWS, assert_expected, columns, expected, lines
 
 CONNECTION = KmsConnectionConfig()
@@ -202,9 +202,20 @@ def test_a_rotation_that_a_peer_did_not_finish(tmp_path: Path, java_folder: Path
 
 
 KILLED = """
-import os, sys
-from tests.encryption.keys.test_rotation import rotate
-from pathlib import Path
+import base64, os, sys
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from fastpq.encryption import CryptoFactory, KmsConnectionConfig
+
+class Kms:
+    keys = [dict(entry.split(":") for entry in sys.argv[place].split(",")) for place in (3, 4)]
+
+    def wrap_key(self, key, name):
+        return base64.b64encode(bytes(12) + AESGCM(bytes.fromhex(self.keys[0][name])).encrypt(bytes(12), key, name.encode())).decode()
+
+    def unwrap_key(self, wrapped, name):
+        sealed = base64.b64decode(wrapped)
+        return AESGCM(bytes.fromhex(self.keys[1][name])).decrypt(sealed[:12], sealed[12:], name.encode())
+
 left = int(sys.argv[2])
 
 def counted(call):
@@ -216,9 +227,9 @@ def counted(call):
         return call(*arguments, **options)
     return at
 
-for name in ("open", "write", "fsync", "replace", "unlink", "close"):
+for name in ("open", "fsync", "replace", "unlink"):
     setattr(os, name, counted(getattr(os, name)))
-rotate(Path(sys.argv[1]))
+CryptoFactory(lambda config: Kms()).rotate_master_keys(KmsConnectionConfig(), sys.argv[1])
 """
 
 
@@ -235,7 +246,8 @@ def test_a_rotation_killed_at_any_step_leaves_a_readable_dataset(tmp_path: Path)
             path.unlink()
         for path, content in originals.items():
             path.write_bytes(content)
-        done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(steps)], env=environment, check=False)
+        command = [sys.executable, "-c", KILLED, str(tmp_path), str(steps), key_list(NEW_MASTER_KEYS), key_list(MASTER_KEYS)]
+        done = subprocess.run(command, env=environment, check=False)
         assert done.returncode in (0, 9)
         rotated = 0
         for path in paths:
