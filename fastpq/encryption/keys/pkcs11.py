@@ -17,7 +17,7 @@ from fastpq.errors import FormatError, KeyAccessError, SchemaError, UnsupportedE
 WRAPPED_PREFIX = "pkcs11:"
 NONCE_SIZE = 12
 TAG_SIZE = 16
-LARGEST_WRAPPED = NONCE_SIZE + 32 + TAG_SIZE
+WRAPPED_SIZES = tuple(NONCE_SIZE + size + TAG_SIZE for size in (16, 24, 32))
 
 # A login holds for all sessions that a process has with a token, so there is one at a time.
 _using_tokens = threading.Lock()
@@ -69,7 +69,7 @@ class Pkcs11KmsClient:
         if not wrapped_key.startswith(WRAPPED_PREFIX) or not colon:
             raise FormatError("a wrapped key that is not a PKCS#11 token's")
         sealed = decode_base64(text, "a wrapped key")
-        if not NONCE_SIZE + TAG_SIZE < len(sealed) <= LARGEST_WRAPPED:
+        if len(sealed) not in WRAPPED_SIZES:
             raise FormatError(f"a wrapped key of {len(sealed)} bytes")
         with self._keys(master_key_identifier) as keys:
             named = [key for own, key in keys.items() if own.hex() == identifier]

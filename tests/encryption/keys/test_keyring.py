@@ -151,7 +151,9 @@ def test_another_passphrase(path: Path, keyring: Keyring) -> None:
         Keyring(path, "")
 
 
-@pytest.mark.parametrize("wrapped", ["", "kf", "keyring:v1", "keyring:v:QUJD", "keyring:v1:QUJD", "keyring:v²:QUJD", "vault:v1:QUJD"])
+@pytest.mark.parametrize(
+    "wrapped", ["", "kf", "keyring:v1", "keyring:v:QUJD", "keyring:v1:QUJD", "keyring:v²:QUJD", "vault:v1:QUJD"]
+)
 def test_wrapped_keys_that_are_none(keyring: Keyring, wrapped: str) -> None:
     with pytest.raises(fastpq.FormatError, match="wrapped key"):
         keyring.unwrap_key(wrapped, "kf")

@@ -210,7 +210,8 @@ class Kms:
     keys = [dict(entry.split(":") for entry in sys.argv[place].split(",")) for place in (3, 4)]
 
     def wrap_key(self, key, name):
-        return base64.b64encode(bytes(12) + AESGCM(bytes.fromhex(self.keys[0][name])).encrypt(bytes(12), key, name.encode())).decode()
+        sealed = AESGCM(bytes.fromhex(self.keys[0][name])).encrypt(bytes(12), key, name.encode())
+        return base64.b64encode(bytes(12) + sealed).decode()
 
     def unwrap_key(self, wrapped, name):
         sealed = base64.b64decode(wrapped)
