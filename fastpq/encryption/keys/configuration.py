@@ -71,8 +71,9 @@ class DecryptionConfiguration:
 
     Attributes:
         cache_lifetime: how long clients and KEKs are kept.
-        trust_kms_url_from_file: where the KmsConnectionConfig has no URL, go to the one that the file names. Whoever can
-            alter a file can then have the access token sent to a place of their choosing, unless the client knows better.
+        trust_kms_url_from_file: where the KmsConnectionConfig has no URL, go to the one that the file names, instead of
+            refusing the file. Whoever can alter a file can then have the access token sent to a place of their choosing,
+            unless the client knows better.
     """
 
     cache_lifetime: timedelta = DEFAULT_CACHE_LIFETIME

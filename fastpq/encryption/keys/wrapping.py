@@ -217,20 +217,32 @@ class FileKeyUnwrapper:
         return open_key(kek, decode_base64(material.wrapped_dek, "wrappedDEK"), kek_id)
 
     def service(self, material: KeyMaterial) -> KeyService:
-        """The key service of the file: the material of its footer key says which, where the caller does not."""
+        """The key service of the file: the material of its footer key says which, where the caller does not.
+
+        Raises:
+            KeyAccessError: it says where the service is, and is not trusted.
+        """
         with self._settling:
             if self._service is None:
                 instance_id = self._connection.kms_instance_id or material.kms_instance_id or DEFAULT_KMS_INSTANCE_ID
-                url = self._connection.kms_instance_url
-                if not url and self._configuration.trust_kms_url_from_file:
-                    url = material.kms_instance_url or ""
                 self._service = KeyService(
                     self._factory,
-                    self._connection.resolved(instance_id, url or DEFAULT_KMS_INSTANCE_URL),
+                    self._connection.resolved(instance_id, self._url(material.kms_instance_url)),
                     self._caches,
                     self._configuration.cache_lifetime,
                 )
             return self._service
+
+    def _url(self, named: str | None) -> str:
+        """Where to go, given where the file says."""
+        if self._connection.kms_instance_url:
+            return self._connection.kms_instance_url
+        if named in (None, DEFAULT_KMS_INSTANCE_URL) or self._configuration.trust_kms_url_from_file:
+            return named or DEFAULT_KMS_INSTANCE_URL
+        raise KeyAccessError(
+            f"the file says that its key service is at {named!r}, and anybody can have written that: "
+            "give kms_instance_url, or trust_kms_url_from_file=True"
+        )
 
     def _external(self, reference: str) -> KeyMaterial:
         if self._material_file is None:

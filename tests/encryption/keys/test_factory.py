@@ -149,14 +149,14 @@ def test_the_connection_is_stored_with_the_footer_key_and_settled() -> None:
 @pytest.mark.parametrize(
     ("reader", "trust", "reached"),
     [
-        (KmsConnectionConfig(), False, ("eu", "DEFAULT")),
+        (KmsConnectionConfig(), False, None),
         (KmsConnectionConfig(), True, ("eu", "https://from.the.file")),
         (KmsConnectionConfig("us", kms_instance_url="https://own"), True, ("us", "https://own")),
         (KmsConnectionConfig("us", kms_instance_url="https://own"), False, ("us", "https://own")),
     ],
 )
 def test_a_url_from_a_file_is_used_only_when_trusted(
-    tmp_path: Path, reader: KmsConnectionConfig, trust: bool, reached: tuple[str, str]
+    tmp_path: Path, reader: KmsConnectionConfig, trust: bool, reached: tuple[str, str] | None
 ) -> None:
     path = tmp_path / "file.parquet"
     writer = KmsConnectionConfig("eu", kms_instance_url="https://from.the.file")
@@ -164,6 +164,11 @@ def test_a_url_from_a_file_is_used_only_when_trusted(
     recorder = Recorder()
     configuration = DecryptionConfiguration(trust_kms_url_from_file=trust)
     properties = CryptoFactory(recorder).file_decryption_properties(reader, configuration)
+    if reached is None:
+        with pytest.raises(fastpq.KeyAccessError, match=r"https://from\.the\.file.*trust_kms_url_from_file"):
+            fastpq.read_table(path, decryption_properties=properties)
+        assert not recorder.clients
+        return
     assert fastpq.read_table(path, decryption_properties=properties).num_rows == 10
     assert [(config.kms_instance_id, config.kms_instance_url) for config in recorder.configs] == [reached]
 

@@ -13,14 +13,15 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import fastpq
-from fastpq.encryption import DecryptionConfiguration, EncryptionConfiguration, KmsConnectionConfig
-from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory, factory, run_java
+from fastpq.encryption import CryptoFactory, DecryptionConfiguration, EncryptionConfiguration, KmsClient, KmsConnectionConfig
+from tests.encryption.keys.peers import MASTER_KEYS, InMemoryKms, arrow_factory, factory, run_java
 from tests.encryption.module_walk import open_file
 from tests.encryption.test_exchange import ROWS, assert_expected, columns, expected, lines
 
 DATA = os.environ.get("FASTPQ_TEST_DATA")
 BY_COLUMN: dict[str, list[Any]] = {"kc1": ["price"], "kc2": ["name"]}
 CONNECTION = KmsConnectionConfig()
+FIXTURE_KEYS = {"kf": b"0123456789012345", "kc1": b"1234567890123450", "kc2": b"1234567890123451"}
 
 # what fastpq writes: name -> options of EncryptionConfiguration
 WRITTEN: dict[str, dict[str, Any]] = {
@@ -144,7 +145,9 @@ LATER = {"pa_ef_ctr", "sp_pf_ctr", "sp_v2"}
 def test_fixture_through_the_key_service(entry: dict[str, Any]) -> None:
     path = Path(str(DATA)) / "encryption/fixtures" / entry["file"]
     master_keys = {name: bytes.fromhex(key) for name, key in entry["master_keys"].items()}
-    keys = factory(master_keys).file_decryption_properties(CONNECTION, parquet_file_path=path)
+    # that file names a URL, so the reader has to say where to go
+    connection = KmsConnectionConfig(kms_instance_url="https://own") if entry["name"] == "pa_single" else CONNECTION
+    keys = factory(master_keys).file_decryption_properties(connection, parquet_file_path=path)
     with fastpq.ParquetFile(path, decryption_properties=keys, coerce_int96_timestamp_unit="us") as file:
         names = [column.name for column in file.schema.columns if column.is_flat]
         table = file.read(names)
@@ -158,11 +161,43 @@ def test_parquet_testing_s_external_material() -> None:
     """Written by parquet-java: every module opens with the keys that the material file leads to."""
     folder = Path(str(DATA)) / "parquet-testing/data"
     path = folder / "external_key_material_java.parquet.encrypted"
-    master_keys = {"kf": b"0123456789012345", "kc1": b"1234567890123450", "kc2": b"1234567890123451"}
-    keys = factory(master_keys).file_decryption_properties(CONNECTION, parquet_file_path=path)
+    keys = factory(FIXTURE_KEYS).file_decryption_properties(CONNECTION, parquet_file_path=path)
     file = open_file(path.read_bytes(), keys)
-    arrow = arrow_factory(master_keys).file_decryption_properties(
+    arrow = arrow_factory(FIXTURE_KEYS).file_decryption_properties(
         pe.KmsConnectionConfig(), pe.DecryptionConfiguration(), str(path)
     )
     assert file.metadata.num_rows == pq.read_table(path, decryption_properties=arrow).num_rows
     assert file.walk() > 0
+
+
+@pytest.mark.skipif(not DATA, reason="needs FASTPQ_TEST_DATA")
+@pytest.mark.parametrize(
+    ("name", "kind", "message"),
+    [
+        ("efk__key_metadata_not_json", fastpq.FormatError, "key metadata"),
+        ("efk__kms_url_replaced_in_FCM", fastpq.KeyAccessError, "trust_kms_url_from_file"),
+    ],
+)
+def test_forged_key_metadata(name: str, kind: type[Exception], message: str) -> None:
+    path = Path(str(DATA)) / f"encryption/forged/{name}.parquet"
+    with pytest.raises(kind, match=message):
+        fastpq.read_table(path, decryption_properties=factory(FIXTURE_KEYS).file_decryption_properties(CONNECTION))
+
+
+@pytest.mark.skipif(not DATA, reason="needs FASTPQ_TEST_DATA")
+def test_a_forged_url_is_where_trust_leads() -> None:
+    reached = []
+
+    def connect(config: KmsConnectionConfig) -> KmsClient:
+        reached.append(config.kms_instance_url)
+        return InMemoryKms(FIXTURE_KEYS)
+
+    path = Path(str(DATA)) / "encryption/forged/efk__kms_url_replaced_in_FCM.parquet"
+    trusting = DecryptionConfiguration(trust_kms_url_from_file=True)
+    keys = CryptoFactory(connect).file_decryption_properties(CONNECTION, trusting)
+    assert fastpq.read_table(path, decryption_properties=keys).num_rows > 0
+    own = KmsConnectionConfig(kms_instance_url="https://kms.example")
+    keys = CryptoFactory(connect).file_decryption_properties(own)
+    assert fastpq.read_table(path, decryption_properties=keys).num_rows > 0
+    assert reached[0] not in ("DEFAULT", "https://kms.example")
+    assert reached[1:] == ["https://kms.example"]
