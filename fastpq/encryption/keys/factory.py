@@ -123,9 +123,9 @@ class CryptoFactory:
         kms_connection_config: KmsConnectionConfig,
         parquet_file_path: PathLike,
         filesystem: Any = None,
-        *,
         double_wrapping: bool = True,
-        cache_lifetime: timedelta = DEFAULT_CACHE_LIFETIME,
+        cache_lifetime_seconds: float = DEFAULT_CACHE_LIFETIME.total_seconds(),
+        *,
         trust_kms_url_from_file: bool = False,
     ) -> list[str]:
         """Wrap the data keys of files with external key material anew, with the newest versions of their master keys.
@@ -140,7 +140,7 @@ class CryptoFactory:
                 begin with ``_`` or ``.`` are left out.
             filesystem: an fsspec filesystem that it is on.
             double_wrapping: with new KEKs; else data keys are wrapped by the service.
-            cache_lifetime: how long the client is kept.
+            cache_lifetime_seconds: how long the client is kept.
             trust_kms_url_from_file: as in DecryptionConfiguration.
 
         Returns:
@@ -152,7 +152,7 @@ class CryptoFactory:
                 it are rotated.
         """
         configuration = DecryptionConfiguration(
-            cache_lifetime=cache_lifetime, trust_kms_url_from_file=trust_kms_url_from_file
+            cache_lifetime=timedelta(seconds=cache_lifetime_seconds), trust_kms_url_from_file=trust_kms_url_from_file
         )
         self._caches.write_keks.clear()     # wrapped by the old versions
         return rotate(

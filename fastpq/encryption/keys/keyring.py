@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -157,6 +156,8 @@ class Keyring:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[Keys]:
         """The keys as the file has them, written back afterwards, with other processes kept out."""
+        import fcntl  # here, because only changes need it, and Windows has none
+
         folder = os.open(os.path.dirname(os.path.realpath(self._path)), os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)

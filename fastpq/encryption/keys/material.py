@@ -105,7 +105,7 @@ def parse_material_file(data: bytes) -> dict[str, str]:
     members = parse_object(data, LARGEST_MATERIAL_FILE, "key material file")
     for reference, text in members.items():
         if not isinstance(text, str):
-            _refuse(f"the entry {_shown(reference)} is no string")
+            _refuse(f"the entry {shown(reference)} is no string")
     return members
 
 
@@ -157,7 +157,7 @@ def _parse(data: bytes, what: str) -> dict[str, Any]:
     members = parse_object(data, LARGEST_MATERIAL, what)
     kind = _text(members, "keyMaterialType")
     if kind != MATERIAL_TYPE:
-        raise UnsupportedError(f"key material of type {_shown(kind)}: only {MATERIAL_TYPE} is known")
+        raise UnsupportedError(f"key material of type {shown(kind)}: only {MATERIAL_TYPE} is known")
     return members
 
 
@@ -209,7 +209,8 @@ def _check_size(size: int, limit: int, what: str) -> None:
         raise LimitError(f"{what} of {size} bytes: it may have {limit}")
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """Text from a file, for a message."""
     return repr(text if len(text) <= 40 else text[:40] + "...")
 
 

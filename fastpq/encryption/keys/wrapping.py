@@ -21,7 +21,7 @@ from fastpq.encryption.keys.kms import (
     KmsClientFactory,
     KmsConnectionConfig,
 )
-from fastpq.encryption.keys.material import KeyMaterial, decode_base64, parse_key_material, parse_key_metadata
+from fastpq.encryption.keys.material import KeyMaterial, decode_base64, parse_key_material, parse_key_metadata, shown
 from fastpq.encryption.keys.secret import lend_key, open_key, random_key, seal_key, take_key
 from fastpq.encryption.keys.store import MaterialFile
 from fastpq.errors import CryptoError, KeyAccessError, ParquetError
@@ -240,7 +240,7 @@ class FileKeyUnwrapper:
         if named in (None, DEFAULT_KMS_INSTANCE_URL) or self._configuration.trust_kms_url_from_file:
             return named or DEFAULT_KMS_INSTANCE_URL
         raise KeyAccessError(
-            f"the file says that its key service is at {named!r}, and anybody can have written that: "
+            f"the file says that its key service is at {shown(str(named))}, and anybody can have written that: "
             "give kms_instance_url, or trust_kms_url_from_file=True"
         )
 
@@ -279,5 +279,5 @@ def _asked(what: str, master_key_id: str, ask: Callable[[], T]) -> T:
         raise
     except Exception as error:
         raise KeyAccessError(
-            f"the key service did not {what} a key with the master key {master_key_id!r}: {type(error).__name__}"
+            f"the key service did not {what} a key with the master key {shown(master_key_id)}: {type(error).__name__}"
         ) from error

@@ -35,7 +35,7 @@ def write(path: Path, double: bool = True, bits: int = 128) -> None:
         "kf", column_keys=BY_COLUMN, internal_key_material=False, double_wrapping=double, data_key_length_bits=bits
     )
     keys = factory().file_encryption_properties(CONNECTION, configuration, path)
-    fastpq.write_table(columns(), path, threads=1, encryption_properties=keys)
+    fastpq.write_table(columns(), path, encryption_properties=keys)
 
 
 def write_with_arrow(path: Path) -> None:
