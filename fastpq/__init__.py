@@ -15,8 +15,9 @@ from fastpq.file import ParquetFile, read_metadata, read_schema, read_table
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
 from fastpq.properties import ReaderProperties, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
-from fastpq.table import Column, Table
+from fastpq.table import Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType, Type
+from fastpq.version import VERSION as __version__
 from fastpq.writer import ParquetWriter, write_table
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "FormatError",
     "KeyAccessError",
     "LimitError",
+    "ListColumn",
     "ParquetError",
     "ParquetFile",
     "ParquetSchema",
@@ -38,11 +40,13 @@ __all__ = [
     "ReaderProperties",
     "RowGroupMetaData",
     "SchemaError",
+    "StructColumn",
     "Table",
     "TagVerificationError",
     "Type",
     "UnsupportedError",
     "WriterProperties",
+    "__version__",
     "read_metadata",
     "read_schema",
     "read_table",

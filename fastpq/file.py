@@ -55,6 +55,7 @@ class ParquetFile:
             raise ValueError(f'strings must be "views", "offsets" or "dictionary", not {strings!r}')
         if coerce_int96_timestamp_unit not in ("ms", "us", "ns"):
             raise ValueError(f'coerce_int96_timestamp_unit must be "ms", "us" or "ns", not {coerce_int96_timestamp_unit!r}')
+        self._closed = False
         self._threads = resolve_threads(threads)
         self._properties = properties or ReaderProperties()
         self._strings: Strings = strings
@@ -128,6 +129,8 @@ class ParquetFile:
         return self._scan(plan).batches(plan, batch_size, self._threads)
 
     def _plan(self, columns: Iterable[ColumnKey] | None, row_groups: Iterable[int] | None) -> ReadPlan:
+        if self._closed:
+            raise ValueError(f"{self._source.name} is closed")
         try:
             chosen = list(self.schema.columns) if columns is None else self.schema.select(columns)
             return plan_read(self._metadata, chosen, row_groups, self._source.size)
@@ -147,6 +150,7 @@ class ParquetFile:
 
     def close(self) -> None:
         """Let go of the source; columns that were read stay valid."""
+        self._closed = True
         self._source.close()
 
     def __enter__(self) -> Self:
