@@ -63,7 +63,7 @@ def _variable_mask(leaf: Leaf, column: Column) -> Mask:
         case Prefix(_, prefix):
             return begin_with(reader, prefix)
         case Membership(_, (key,)):
-            return compare_values(reader, key) == 0
+            return np.asarray(compare_values(reader, key) == 0)
         case Membership(_, keys):
             return are_among(reader, keys)
     raise TypeError(f"{leaf!r} is no condition on bytes")

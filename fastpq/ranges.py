@@ -47,12 +47,6 @@ class RowRanges:
         edges = np.flatnonzero(np.diff(chosen, prepend=False, append=False))
         return cls(np.append(first_rows, num_rows)[edges].reshape(-1, 2), num_rows)
 
-    @classmethod
-    def of_mask(cls, mask: Flags) -> RowRanges:
-        """The rows where a mask is true."""
-        edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
-        return cls(edges.astype(np.int64).reshape(-1, 2), len(mask))
-
     @property
     def count(self) -> int:
         """How many rows there are in the ranges."""
@@ -90,9 +84,15 @@ class RowRanges:
 
     def select(self, mask: Flags) -> RowRanges:
         """The rows of the ranges, taken one after another, for which a mask is true."""
-        flags = np.zeros(self.num_rows, np.bool_)
-        flags[self.rows()[mask]] = True
-        return RowRanges.of_mask(flags)
+        rows = self.rows()[mask]
+        first = np.flatnonzero(np.diff(rows, prepend=-2) != 1)
+        last = np.append(first[1:], len(rows))[: len(first)] - 1
+        return RowRanges(np.stack([rows[first], rows[last] + 1], axis=1), self.num_rows)
+
+    def contain(self, rows: Int64s) -> Flags:
+        """Which of some rows are in the ranges."""
+        following = np.searchsorted(self.bounds[:, 1], rows, side="right")
+        return np.asarray(np.append(self.bounds[:, 0], self.num_rows)[following] <= rows)
 
     def rows(self) -> Int64s:
         """The row numbers, ascending."""

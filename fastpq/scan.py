@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, TypeAlias
 
@@ -60,7 +61,7 @@ class Scan:
     def read(self, plan: ReadPlan, threads: int) -> Table:
         """All rows of the plan as one Table; chunks are decoded in parallel into one output a column."""
         layouts = [layout_of(self._type_of(column.index, column.type)) for column, _ in plan.columns]
-        self._check_allocation(plan.num_rows, layouts)
+        self._check_allocation([(plan.num_rows, layout) for layout in layouts])
         buffers = self._fetch(plan.chunks)
         outputs: list[ColumnOutput] = []
         work: list[tuple[ChunkPlan, Layout, ColumnOutput, Stored]] = []
@@ -92,7 +93,7 @@ class Scan:
         ]
         for start in range(0, plan.num_rows, batch_size):
             rows = min(batch_size, plan.num_rows - start)
-            self._check_allocation(rows, [stream.layout for stream in streams])
+            self._check_allocation([(rows, stream.layout) for stream in streams])
             read = run(_reader_of(rows), streams, threads)
             yield Table(
                 {
@@ -101,6 +102,25 @@ class Scan:
                 },
                 num_rows=rows,
             )
+
+    def columns(self, chunks: list[ChunkPlan], threads: int) -> list[Column]:
+        """Each chunk, or the pages planned of it, as a column of its own; all are fetched together.
+
+        Chunks are planned at row offset 0.
+        """
+        layouts = [layout_of(self._type_of(chunk.column.index, chunk.column.type)) for chunk in chunks]
+        self._check_allocation([(chunk.num_rows, layout) for chunk, layout in zip(chunks, layouts, strict=True)])
+        buffers = self._fetch(chunks)
+
+        def read(item: tuple[ChunkPlan, Layout]) -> Column:
+            chunk, layout = item
+            stored = buffers[id(chunk)]
+            self._check_plausible(chunk, layout, stored)
+            output = ColumnOutput(chunk.num_rows, layout.width, chunk.column.nullable)
+            null_count = self._decode(chunk, layout, output, stored)
+            return self._column(self._type_of(chunk.column.index, chunk.column.type), output, null_count)
+
+        return list(run(read, zip(chunks, layouts, strict=True), threads))
 
     def open_chunk(self, chunk: ChunkPlan, layout: Layout, stored: Stored) -> ChunkReader:
         """A ChunkReader that stands before the chunk's first value."""
@@ -112,12 +132,19 @@ class Scan:
         return self._fetch([chunk])[id(chunk)]
 
     def _fetch(self, chunks: list[ChunkPlan]) -> dict[int, Stored]:
-        read = self.source.read_ranges(
-            [(chunk.start, chunk.length) for chunk in chunks],
-            gap=self.properties.coalesce_gap,
-            limit=self.properties.coalesce_size,
+        ranges = [chunk.ranges for chunk in chunks]
+        read = iter(
+            self.source.read_ranges(
+                itertools.chain.from_iterable(ranges),
+                gap=self.properties.coalesce_gap,
+                limit=self.properties.coalesce_size,
+            )
         )
-        return {id(chunk): buffer for chunk, buffer in zip(chunks, read, strict=True)}
+        parts = [list(itertools.islice(read, len(wanted))) for wanted in ranges]
+        return {
+            id(chunk): part[0] if len(part) == 1 else np.concatenate(part)
+            for chunk, part in zip(chunks, parts, strict=True)
+        }
 
     def _pages(self, chunk: ChunkPlan, layout: Layout, stored: Stored) -> PageReader:
         return PageReader(
@@ -128,6 +155,7 @@ class Scan:
             layout.stored_width == 0 and layout.width == VIEW_DTYPE.itemsize,
             chunk.metadata.dictionary_page_offset is not None,
             self.properties,
+            None if chunk.pages is None else chunk.pages.directory,
         )
 
     def _cipher(self, chunk: ChunkPlan) -> ModuleCipher:
@@ -161,17 +189,22 @@ class Scan:
             values = output.values.view(column_type.dtype)
             return Column(column_type, values, validity, null_count, nullable)
         views = BinaryViews(output.values.view(VIEW_DTYPE), output.buffers)
-        column = Column(column_type, views, validity, null_count, nullable)
+        return self.laid_out(Column(column_type, views, validity, null_count, nullable))
+
+    def laid_out(self, column: Column) -> Column:
+        """A column of variable-length values in the layout that was asked for."""
         if self.strings == "offsets":
-            size = total_size(SliceReader(views, validity))     # a dictionary's values may be long and used often
+            # a dictionary's values may be long and used often
+            size = total_size(SliceReader(column.values, column.validity if column.null_count else None))
             if size > self.properties.max_allocation:
                 raise LimitError(f"{size} bytes of strings are over max_allocation", path=self.source.name)
             return column.as_offsets()
         return column.as_dictionary() if self.strings == "dictionary" else column
 
-    def _check_allocation(self, rows: int, layouts: list[Layout]) -> None:
-        size = sum(rows * layout.width for layout in layouts)
+    def _check_allocation(self, wanted: list[tuple[int, Layout]]) -> None:
+        size = sum(rows * layout.width for rows, layout in wanted)
         if size > self.properties.max_allocation:
+            rows = max(rows for rows, _ in wanted)
             raise LimitError(
                 f"{rows} rows take {size} bytes, over max_allocation ({self.properties.max_allocation})",
                 path=self.source.name,

@@ -81,8 +81,8 @@ def serialize(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher) -> list
 
 def read_bloom_filters(
     source: Source, wanted: Sequence[tuple[ColumnChunkMetaData, ModuleCipher]]
-) -> list[SplitBlockBloomFilter | None]:
-    """The bloom filters of column chunks, None for those that have none.
+) -> list[SplitBlockBloomFilter | FormatError | UnsupportedError | None]:
+    """The bloom filters of column chunks.
 
     Those whose length is known are read with one round of requests, and the bitsets of the others with a second one.
 
@@ -90,38 +90,46 @@ def read_bloom_filters(
         source: the file.
         wanted: metadata and cipher of each chunk.
 
+    Returns:
+        For each chunk its filter, None where it has none, or the error of one that contradicts itself or the file
+        (FormatError), or that has another algorithm, hash or compression than the one that exists (UnsupportedError).
+
     Raises:
-        FormatError: a filter outside the file, or with a header that contradicts it.
-        UnsupportedError: another algorithm, hash or compression than the one that exists.
         TagVerificationError: an encrypted filter was altered.
     """
-    places = [_place(chunk, source.size) for chunk, _ in wanted]
-    there = [index for index, place in enumerate(places) if place is not None]
-    beginnings = source.read_ranges([place for place in places if place is not None])
-    filters: list[SplitBlockBloomFilter | None] = [None] * len(wanted)
-    missing: list[tuple[int, tuple[int, int]]] = []
-    for index, data in zip(there, beginnings, strict=True):
+    found: list[SplitBlockBloomFilter | FormatError | UnsupportedError | None] = [None] * len(wanted)
+    places: dict[int, tuple[int, int]] = {}
+    for index, (chunk, _) in enumerate(wanted):
+        try:
+            place = _place(chunk, source.size)
+        except FormatError as error:
+            found[index] = error
+            continue
+        if place is not None:
+            places[index] = place
+    missing: dict[int, tuple[int, int]] = {}
+    for (index, (offset, _)), data in zip(places.items(), source.read_ranges(places.values()), strict=True):
         chunk, cipher = wanted[index]
-        header_size, bitset_size = _parse_header(data, cipher)
-        offset = (chunk.metadata.bloom_filter_offset or 0) + header_size
-        if header_size + bitset_size <= len(data):
-            filters[index] = _open(data[header_size : header_size + bitset_size], cipher)
-        elif chunk.metadata.bloom_filter_length is not None:
-            raise FormatError(
-                f"a bloom filter of {header_size + bitset_size} bytes in the {len(data)} that its metadata give", offset=offset
-            )
-        else:
-            missing.append((index, (offset, bitset_size)))
-    for (index, _), data in zip(missing, source.read_ranges([place for _, place in missing]), strict=True):
-        filters[index] = _open(data, wanted[index][1])
-    return filters
+        try:
+            header_size, bitset_size = _parse_header(data, cipher)
+            if header_size + bitset_size <= len(data):
+                found[index] = _open(data[header_size : header_size + bitset_size], cipher)
+            elif chunk.metadata.bloom_filter_length is None and offset + header_size + bitset_size <= source.size:
+                missing[index] = offset + header_size, bitset_size
+            else:
+                raise FormatError(f"a bloom filter of {header_size + bitset_size} bytes where there are fewer", offset=offset)
+        except (FormatError, UnsupportedError) as error:
+            found[index] = error
+    for index, data in zip(missing, source.read_ranges(missing.values()), strict=True):
+        found[index] = _open(data, wanted[index][1])
+    return found
 
 
 def _place(chunk: ColumnChunkMetaData, file_size: int) -> tuple[int, int] | None:
     """Where a filter is in the file, or where it begins."""
     metadata = chunk.metadata
     offset, length = metadata.bloom_filter_offset, metadata.bloom_filter_length
-    if offset is None:
+    if not offset:      # some writers say 0 for none
         return None
     if not 0 < offset < file_size or (length is not None and not 0 < length <= file_size - offset):
         raise FormatError(f"a bloom filter of {length} bytes at {offset} in a file of {file_size}")
