@@ -12,7 +12,10 @@ from fastpq.errors import (
     UnsupportedError,
 )
 from fastpq.file import ParquetFile, read_metadata, read_schema, read_table
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
+from fastpq.predicate import And, Or
 from fastpq.properties import ReaderProperties, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.table import Column, Table
@@ -20,9 +23,11 @@ from fastpq.types import ColumnType, Type
 from fastpq.writer import ParquetWriter, write_table
 
 __all__ = [
+    "And",
     "Column",
     "ColumnChunkMetaData",
     "ColumnDescriptor",
+    "ColumnIndex",
     "ColumnType",
     "CryptoError",
     "FileDecryptionProperties",
@@ -31,6 +36,9 @@ __all__ = [
     "FormatError",
     "KeyAccessError",
     "LimitError",
+    "OffsetIndex",
+    "Or",
+    "PageLocation",
     "ParquetError",
     "ParquetFile",
     "ParquetSchema",
@@ -38,6 +46,7 @@ __all__ = [
     "ReaderProperties",
     "RowGroupMetaData",
     "SchemaError",
+    "SplitBlockBloomFilter",
     "Table",
     "TagVerificationError",
     "Type",

@@ -188,7 +188,7 @@ class FloatDomain(Domain):
         try:
             wide = float(value)
         except OverflowError:
-            return math.copysign(math.inf, value), True
+            return (math.inf if value > 0 else -math.inf), True
         except ValueError:
             raise self.refuse(value) from None
         with np.errstate(over="ignore"):
