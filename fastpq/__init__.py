@@ -12,18 +12,25 @@ from fastpq.errors import (
     UnsupportedError,
 )
 from fastpq.file import ParquetFile, read_metadata, read_schema, read_table
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
+from fastpq.predicate import And, Or
 from fastpq.properties import ReaderProperties, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.table import Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType, Type
-from fastpq.version import VERSION as __version__
+from fastpq.version import VERSION
 from fastpq.writer import ParquetWriter, write_table
 
+__version__ = VERSION
+
 __all__ = [
+    "And",
     "Column",
     "ColumnChunkMetaData",
     "ColumnDescriptor",
+    "ColumnIndex",
     "ColumnType",
     "CryptoError",
     "FileDecryptionProperties",
@@ -33,6 +40,9 @@ __all__ = [
     "KeyAccessError",
     "LimitError",
     "ListColumn",
+    "OffsetIndex",
+    "Or",
+    "PageLocation",
     "ParquetError",
     "ParquetFile",
     "ParquetSchema",
@@ -40,6 +50,7 @@ __all__ = [
     "ReaderProperties",
     "RowGroupMetaData",
     "SchemaError",
+    "SplitBlockBloomFilter",
     "StructColumn",
     "Table",
     "TagVerificationError",

@@ -330,6 +330,17 @@ class Table(Mapping[str, AnyColumn]):
             more = "" if len(self) <= 10 else f" and {len(self) - 10} more"
             raise SchemaError(f"there is no column {name!r}; the table has {self.names[:10]}{more}") from None
 
+    def flat(self, name: str) -> Column:
+        """The column of a name, which is not nested.
+
+        Raises:
+            SchemaError: there is none, or it is nested.
+        """
+        column = self[name]
+        if not isinstance(column, Column):
+            raise SchemaError(f"a column of type {column.type} is nested", column=name)
+        return column
+
     def get(self, name: str, default: Any = None) -> Any:
         """The column of a name, or the default where there is none."""
         return self._columns.get(name, default)
