@@ -1,0 +1,6 @@
+"""The VARIANT logical type: values, columns and shredding (VariantEncoding.md, VariantShredding.md)."""
+
+from fastpq.variant.kinds import MAX_DEPTH, Kind, Primitive
+from fastpq.variant.value import Variant
+
+__all__ = ["MAX_DEPTH", "Kind", "Primitive", "Variant"]
