@@ -89,7 +89,7 @@ class ParquetSchema:
         Raises:
             SchemaError: a name twice, or one that is not a str.
         """
-        leaves = [_leaf_element(column, type_, nullable) for column, type_, nullable in columns]
+        leaves = [leaf_element(column, type_, nullable) for column, type_, nullable in columns]
         seen: set[str] = set()
         for leaf in leaves:
             if leaf.name in seen:
@@ -236,7 +236,8 @@ def _check_element(element: fmt.SchemaElement) -> None:
         raise FormatError("neither a type nor children", column=element.name)
 
 
-def _leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
+def leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
+    """The element of a column to write."""
     if not isinstance(name, str):
         raise SchemaError(f"the name of a column is a str, not {name!r}")
     logical, converted, scale, precision = logical_to_thrift(type_.logical)

@@ -182,7 +182,7 @@ def decode(bytes metadata not None, bytes value not None, bint typed=False):
 
 
 def decode_rows(SliceReader metadata not None, SliceReader value not None, bint typed=False):
-    """Variants of a column as Python objects; None where the metadata or the value is null.
+    """Variants of a column as Python objects; None where the value is null.
 
     Args:
         metadata, value: as many of each.
@@ -204,7 +204,7 @@ def decode_rows(SliceReader metadata not None, SliceReader value not None, bint 
         raise_status(metadata.read(start, n, names))
         raise_status(value.read(start, n, values))
         for i in range(n):
-            if names[i].data == NULL or values[i].data == NULL:
+            if values[i].data == NULL:
                 rows.append(None)
                 continue
             if not dictionary.is_same(names[i]):

@@ -208,7 +208,7 @@ def json_of(bytes metadata not None, bytes value not None):
 
 
 def json_rows(SliceReader metadata not None, SliceReader value not None):
-    """Variants of a column as JSON; None where the metadata or the value is null.
+    """Variants of a column as JSON; None where the value is null.
 
     Args:
         metadata, value: as many of each.
@@ -231,7 +231,7 @@ def json_rows(SliceReader metadata not None, SliceReader value not None):
             raise_status(metadata.read(start, n, names))
             raise_status(value.read(start, n, values))
             for i in range(n):
-                if names[i].data == NULL or values[i].data == NULL:
+                if values[i].data == NULL:
                     rows.append(None)
                     continue
                 if not dictionary.is_same(names[i]):

@@ -297,6 +297,8 @@ cdef class Metadata:
         """Read the metadata, unless it is the one that was read last."""
         if self.is_same(metadata):
             return 0
+        if metadata.data == NULL:
+            raise FormatError(f"{what} is null")
         self.strings = None
         raise_wrong(self.take(metadata.data, metadata.size, False), what)
         self.owner = owner
