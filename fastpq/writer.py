@@ -209,6 +209,7 @@ class ParquetWriter:
         try:
             writer = ChunkWriter(values, plan.codec, cipher, plan.settings)
             writer.write(start, stop)
+            writer.geospatial_statistics = plan.geospatial_statistics(values, start, stop)
         except ParquetError as error:
             error.at(column=plan.descriptor.name, row_group=ordinal)
             raise
