@@ -12,7 +12,7 @@ A box is given where the points of the values bound them:
 - No box of ours wraps around the antimeridian; boxes that do are merged as what they are.
 """
 
-from libc.math cimport INFINITY, isnan
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -101,11 +101,11 @@ cdef inline double _swapped(const uint8_t* at) noexcept nogil:
 
 cdef int _read_points(Cursor* cursor, uint32_t count, int dimensions, Extent* extent) noexcept nogil:
     cdef int width = WIDTHS[dimensions], axis, i
-    cdef uint32_t point
+    cdef uint32_t _
     cdef double value
     if cursor.left // (8 * <size_t>width) < count:
         return TRUNCATED
-    for point in range(count):
+    for _ in range(count):
         for i in range(width):
             if cursor.swap:
                 value = _swapped(cursor.at)
@@ -123,7 +123,7 @@ cdef int _read_points(Cursor* cursor, uint32_t count, int dimensions, Extent* ex
 
 cdef int _read_geometry(Cursor* cursor, Extent* extent, uint32_t allowed, int level) noexcept nogil:
     """Read one geometry whose type is among those allowed."""
-    cdef uint32_t code = 0, type, dimensions, count = 1, points = 0, i
+    cdef uint32_t code = 0, type, dimensions, count = 1, points = 0, _
     cdef int status, shape
     if cursor.left < 1:
         return TRUNCATED
@@ -154,7 +154,7 @@ cdef int _read_geometry(Cursor* cursor, Extent* extent, uint32_t allowed, int le
         return _read_points(cursor, count, dimensions, extent)
     if shape == PARTS and level >= MOST_LEVELS:
         return TOO_DEEP
-    for i in range(count):      # each ring takes four bytes and each part nine at the least
+    for _ in range(count):      # each ring takes four bytes and each part nine at the least
         if shape == PARTS:
             status = _read_geometry(cursor, extent, PART_TYPES[type], level + 1)
         else:

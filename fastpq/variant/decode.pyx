@@ -1,7 +1,7 @@
 """Variants as Python objects."""
 
 from cpython.datetime cimport import_datetime, timedelta_new
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from fastpq.encodings.views cimport Slice
@@ -24,7 +24,6 @@ from fastpq.variant.layout cimport (
     KIND_TIMESTAMP_NTZ,
     KIND_TRUE,
     KIND_UUID,
-    OBJECT,
     PRIMITIVE,
     SHORT_STRING,
     Container,

@@ -28,8 +28,6 @@ from fastpq.variant.layout cimport (
     KIND_DOUBLE,
     KIND_FALSE,
     KIND_FLOAT,
-    KIND_INT8,
-    KIND_INT64,
     KIND_NULL,
     KIND_STRING,
     KIND_TIME,

@@ -8,7 +8,7 @@ from libc.string cimport memcpy, strlen
 from fastpq.encodings.views cimport Slice
 from fastpq.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.decode cimport decimal_of
-from fastpq.variant.emit cimport Bytes, bytes_add, bytes_free, bytes_put
+from fastpq.variant.emit cimport Bytes, bytes_free, bytes_put
 from fastpq.variant.layout cimport (
     ARRAY,
     KIND_BINARY,
@@ -18,8 +18,6 @@ from fastpq.variant.layout cimport (
     KIND_DOUBLE,
     KIND_FLOAT,
     KIND_INT8,
-    KIND_INT16,
-    KIND_INT32,
     KIND_INT64,
     KIND_NULL,
     KIND_STRING,
