@@ -340,7 +340,7 @@ def _metadata(list names not None):
     try:
         for i in range(len(names)):
             texts[i] = _utf8(names[i])
-        is_sorted = all(names[i - 1] < names[i] for i in range(1, len(names)))
+        is_sorted = len(names) > 0 and all(names[i - 1] < names[i] for i in range(1, len(names)))
         raise_wrong(put_metadata(&out, <uint32_t>len(names), texts, is_sorted), "a variant's metadata")
         return (<const char*>out.data)[:out.size]
     finally:
