@@ -25,7 +25,7 @@ cdef int bytes_grow(Bytes* bytes, size_t more) noexcept nogil
 cdef inline uint8_t* bytes_add(Bytes* bytes, size_t more) noexcept nogil:
     # Room for so many bytes at the end, which now belong to it; NULL without memory.
     cdef uint8_t* end
-    if bytes.capacity - bytes.size < more and bytes_grow(bytes, more) < 0:
+    if (bytes.data == NULL or bytes.capacity - bytes.size < more) and bytes_grow(bytes, more) < 0:
         return NULL
     end = bytes.data + bytes.size
     bytes.size += more
