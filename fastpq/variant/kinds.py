@@ -22,7 +22,8 @@ array                   list                                        array
 object                  dict, keys in the order of the fields       object, the same
 ======================  ==========================================  =================================================
 
-JSON follows Spark's ``to_json`` where Spark has the type. Fractions of seconds lose their trailing zeros.
+JSON follows Spark's ``to_json`` where Spark has the type, but for the spelling of equal numbers: decimals keep the zeros at
+their end, and exponents are Python's. Fractions of seconds lose theirs.
 
 Python's dates end at the years 1 and 9999 and its times at a day: beyond them, and for nanoseconds, the value is a
 ``Primitive`` with the type and the number that is stored. On the way in, an int takes the narrowest type and beyond
