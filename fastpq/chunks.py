@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from fastpq import format as fmt
+from fastpq.column.input import ColumnInput
 from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.column.writer import ChunkSettings, ChunkWriter
 from fastpq.compression import Codec, codec_for_write
 from fastpq.encodings.registry import check_writable
 from fastpq.errors import LimitError, SchemaError
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
+from fastpq.index.geospatial import GeospatialBounds
 from fastpq.index.statistics import Order
 from fastpq.properties import ColumnSwitch, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.shape import MAX_LEVEL
-from fastpq.types import Decimal, Type
+from fastpq.types import Decimal, Geography, Geometry, Type
 
 Option = TypeVar("Option")
 
@@ -55,12 +57,26 @@ class ColumnPlan:
                 data_page_offset=start + chunk.dictionary_page_size,
                 dictionary_page_offset=start if has_dictionary else None,
                 statistics=self._statistics(chunk),
+                geospatial_statistics=chunk.geospatial_statistics,
                 encoding_stats=[
                     fmt.PageEncodingStats(page_type=page_type, encoding=encoding, count=count)
                     for (page_type, encoding), count in sorted(chunk.page_counts.items())
                 ],
             ),
         )
+
+    def geospatial_statistics(self, values: ColumnInput) -> fmt.GeospatialStatistics | None:
+        """Bounding box and types of the values of a GEOMETRY or GEOGRAPHY column; None of any other.
+
+        Raises:
+            SchemaError: a value is not ISO WKB, whether or not statistics are written.
+        """
+        if not isinstance(self.descriptor.logical_type, Geometry | Geography):
+            return None
+        assert values.reader is not None
+        bounds = GeospatialBounds(isinstance(self.descriptor.logical_type, Geography))
+        bounds.observe(values.reader, 0, values.reader.count)
+        return bounds.statistics() if self.settings.statistics else None
 
     def _statistics(self, chunk: ChunkWriter) -> fmt.Statistics | None:
         smallest, largest = chunk.bounds.minimum(), chunk.bounds.maximum()

@@ -14,8 +14,11 @@ from fastpq.types import (
     Bson,
     Date,
     Decimal,
+    EdgeAlgorithm,
     Enum,
     Float16,
+    Geography,
+    Geometry,
     Integer,
     Interval,
     Json,
@@ -115,7 +118,19 @@ def _from_union(union: fmt.LogicalType, name: str) -> LogicalType | None:
         return Timestamp(_unit(union.TIMESTAMP.unit, name), union.TIMESTAMP.isAdjustedToUTC)
     if union.INTEGER is not None:
         return Integer(cast(BitWidth, union.INTEGER.bitWidth), union.INTEGER.isSigned)  # misfit() checks the width
+    if union.GEOMETRY is not None:
+        return Geometry(union.GEOMETRY.crs)
+    if union.GEOGRAPHY is not None:
+        return _geography(union.GEOGRAPHY)
     return None
+
+
+def _geography(annotation: fmt.GeographyType) -> LogicalType | None:
+    """None for an algorithm that this version of the specification does not have: the values are bytes all the same."""
+    if annotation.algorithm is None:
+        return Geography(annotation.crs)
+    known = [name for name, number in fmt.EdgeInterpolationAlgorithm.__members__.items() if number == annotation.algorithm]
+    return Geography(annotation.crs, cast(EdgeAlgorithm, known[0])) if known else None
 
 
 _SIMPLE_MEMBERS: dict[str, LogicalType] = {
@@ -193,4 +208,9 @@ def _to_union(logical: LogicalType) -> fmt.LogicalType | None:
             return fmt.LogicalType(TIMESTAMP=fmt.TimestampType(isAdjustedToUTC=utc, unit=_thrift_unit(unit)))
         case Integer(width, signed):
             return fmt.LogicalType(INTEGER=fmt.IntType(bitWidth=width, isSigned=signed))
+        case Geometry(crs):
+            return fmt.LogicalType(GEOMETRY=fmt.GeometryType(crs=crs))
+        case Geography(crs, algorithm):
+            number = None if algorithm is None else fmt.EdgeInterpolationAlgorithm[algorithm]
+            return fmt.LogicalType(GEOGRAPHY=fmt.GeographyType(crs=crs, algorithm=number))
     return None  # INTERVAL: the union has no member for it yet

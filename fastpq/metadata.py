@@ -103,6 +103,10 @@ class ColumnChunkMetaData:
         return self.metadata.statistics
 
     @property
+    def geospatial_statistics(self) -> fmt.GeospatialStatistics | None:
+        return self.metadata.geospatial_statistics
+
+    @property
     def byte_range(self) -> tuple[int, int]:
         """Offset and length of the chunk's pages in the file.
 

@@ -32,19 +32,18 @@ def are_nested(values: Any) -> bool:
     return isinstance(first, (*_LISTS, dict))
 
 
-def nested_from_objects(values: Sequence[Any], convert: Convert, name: str) -> ListColumn | StructColumn:
+def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn | StructColumn:
     """A column of lists or of dicts.
 
     Args:
-        values: lists (tuples, arrays) or dicts, and None where null; a key that a dict does not have is null in it.
+        objects: a sequence of lists (tuples, arrays) or dicts, and None where null; a key that a dict does not have is null in it.
         convert: makes a column of elements or of the values of a key.
         name: of the column, for errors.
 
     Raises:
         SchemaError: lists and dicts mixed with each other or with anything else, or keys that are not str.
     """
-    if isinstance(values, np.ma.MaskedArray):
-        values = values.filled(None)
+    values: Sequence[Any] = objects.filled(None) if isinstance(objects, np.ma.MaskedArray) else objects
     there = np.fromiter((value is not None for value in values), np.bool_, len(values))
     nulls = len(there) - int(np.count_nonzero(there))
     validity = pack_bitmap(there) if nulls else None

@@ -42,7 +42,7 @@ def _elements(field: Field) -> list[fmt.SchemaElement]:
         _check_names(type_.fields)
         children = [element for child in type_.fields for element in _elements(child)]
         return [_group(field.name, repetition, len(type_.fields)), *children]
-    return [_leaf(field.name, type_, repetition)]
+    return [leaf_element(field.name, type_, field.nullable)]
 
 
 def _group(
@@ -57,12 +57,13 @@ def _group(
     )
 
 
-def _leaf(name: str, type_: ColumnType, repetition: fmt.FieldRepetitionType) -> fmt.SchemaElement:
+def leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
+    """The element of a column to write."""
     logical, converted, scale, precision = logical_to_thrift(type_.logical)
     return fmt.SchemaElement(
         type=type_.physical,
         type_length=type_.length,
-        repetition_type=repetition,
+        repetition_type=OPTIONAL if nullable else REQUIRED,
         name=name,
         converted_type=converted,
         scale=scale,

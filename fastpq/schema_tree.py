@@ -8,7 +8,7 @@ from __future__ import annotations
 from fastpq import format as fmt
 from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.logical import logical_from_thrift
-from fastpq.types import ColumnType, Decimal, Integer, LogicalType, Time, Timestamp, Type
+from fastpq.types import ColumnType, Decimal, Geography, Geometry, Integer, LogicalType, Time, Timestamp, Type
 
 REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
 
@@ -192,8 +192,16 @@ def group_line(group: GroupNode) -> str:
     element = group.element
     if group.parent is None:
         return f"message {element.name} {{"
-    converted = f" ({_GROUP_TYPES[element.converted_type]})" if element.converted_type in _GROUP_TYPES else ""
-    return f"{group.repetition.name.lower()} group {element.name}{converted}{_field_id(element)} {{"
+    return f"{group.repetition.name.lower()} group {element.name}{_group_annotation(element)}{_field_id(element)} {{"
+
+
+def _group_annotation(element: fmt.SchemaElement) -> str:
+    logical = element.logicalType
+    if logical is not None and logical.VARIANT is not None:
+        return f" (VARIANT({logical.VARIANT.specification_version or 1}))"
+    if logical is not None and logical.FILE is not None:
+        return " (FILE)"
+    return f" ({_GROUP_TYPES[element.converted_type]})" if element.converted_type in _GROUP_TYPES else ""
 
 
 def _field_id(element: fmt.SchemaElement) -> str:
@@ -210,4 +218,8 @@ def _annotation(logical: LogicalType | None) -> str:
             return f" (INTEGER({width},{str(signed).lower()}))"
         case Time(unit, utc) | Timestamp(unit, utc):
             return f" ({type(logical).__name__.upper()}({_UNIT_NAMES[unit]},{str(utc).lower()}))"
+        case Geometry(crs):
+            return f" (GEOMETRY({crs or ''}))"
+        case Geography(crs, algorithm):
+            return f" (GEOGRAPHY({crs or ''},{algorithm or ''}))"
     return f" ({type(logical).__name__.upper()})"

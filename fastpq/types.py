@@ -43,6 +43,8 @@ BYTE_ARRAY               String()                   None     StringDType()    vu
 BYTE_ARRAY               Enum()                     None     StringDType()    vu
 BYTE_ARRAY               Json()                     None     StringDType()    vu
 BYTE_ARRAY               Bson()                     None     object           vz
+BYTE_ARRAY               Geometry()                 None     object           vz
+BYTE_ARRAY               Geography()                None     object           vz
 INT32                    Unknown()                  int32    int32            n
 BYTE_ARRAY               Unknown()                  None     object           n
 ======================== ========================== ======== ================ ===========
@@ -80,6 +82,7 @@ class Type(IntEnum):
 
 TimeUnitName = Literal["ms", "us", "ns"]
 BitWidth = Literal[8, 16, 32, 64]
+EdgeAlgorithm = Literal["SPHERICAL", "VINCENTY", "THOMAS", "ANDOYER", "KARNEY"]
 
 MAX_DECIMAL128_PRECISION = 38
 MAX_DECIMAL256_PRECISION = 76
@@ -166,6 +169,31 @@ class Interval(LogicalType):
 
 
 @dataclass(frozen=True, slots=True)
+class Geometry(LogicalType):
+    """Geospatial features in ISO WKB whose edges are straight lines (Geospatial.md).
+
+    Attributes:
+        crs: coordinate reference system: ``"<authority>:<code>"``, ``"srid:<number>"``, ``"projjson:<key>"`` of the file's
+            key-value metadata, or PROJJSON; None is OGC:CRS84.
+    """
+
+    crs: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Geography(LogicalType):
+    """Geospatial features in ISO WKB whose edges are geodesics (Geospatial.md).
+
+    Attributes:
+        crs: a geographic coordinate reference system, as in Geometry; None is OGC:CRS84.
+        algorithm: how edges are interpolated; None is SPHERICAL.
+    """
+
+    crs: str | None = None
+    algorithm: EdgeAlgorithm | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Unknown(LogicalType):
     """Always null."""
 
@@ -203,7 +231,9 @@ def misfit(physical: Type, length: int | None, logical: LogicalType) -> str | No
     match logical:
         case Unknown():
             fits = True
-        case String() | Enum() | Json() | Bson():
+        case Geography(_, algorithm) if algorithm is not None and algorithm not in get_args(EdgeAlgorithm):
+            return f"{algorithm!r} is not an edge interpolation algorithm"
+        case String() | Enum() | Json() | Bson() | Geometry() | Geography():
             fits = physical == Type.BYTE_ARRAY
         case Uuid() | Float16() | Interval():
             fits = physical == Type.FIXED_LEN_BYTE_ARRAY and length == _FIXED_LENGTHS[type(logical)]
@@ -266,6 +296,7 @@ class ColumnType:
     Timestamp(unit)     INT64                       int64           datetime64[unit]       timestamp[unit]
     String, Enum, Json  BYTE_ARRAY                  views           StringDType            string view
     Bson                BYTE_ARRAY                  views           object of bytes        binary view
+    Geometry, Geography BYTE_ARRAY                  views           object of bytes        binary view
     Uuid                FIXED_LEN_BYTE_ARRAY(16)    V16             object of UUID         fixed binary(16)
     Float16             FIXED_LEN_BYTE_ARRAY(2)     float16         float16                halffloat
     Interval            FIXED_LEN_BYTE_ARRAY(12)    V12             V12                    fixed binary(12)

@@ -209,8 +209,10 @@ class ParquetWriter:
         assert self._encryptor is not None
         cipher = self._encryptor.chunk_cipher(plan.descriptor.path, ordinal, index)
         try:
-            writer = ChunkWriter(leaf.rows(plan.layout, start, stop), plan.codec, cipher, plan.settings)
+            values = leaf.rows(plan.layout, start, stop)
+            writer = ChunkWriter(values, plan.codec, cipher, plan.settings)
             writer.write(0, stop - start)
+            writer.geospatial_statistics = plan.geospatial_statistics(values)
         except ParquetError as error:
             error.at(column=plan.descriptor.name, row_group=ordinal)
             raise

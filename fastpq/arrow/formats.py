@@ -9,7 +9,7 @@
 | i, l, L                  | INT32, INT64, INT64 INTEGER(64, unsigned)          |                               |
 | e, f, g                  | FIXED_LEN_BYTE_ARRAY(2) FLOAT16, FLOAT, DOUBLE     |                               |
 | u, U, vu                 | BYTE_ARRAY STRING (JSON for arrow.json)            |                               |
-| z, Z, vz                 | BYTE_ARRAY                                         |                               |
+| z, Z, vz                 | BYTE_ARRAY (GEOMETRY, GEOGRAPHY for geoarrow.wkb)  |                               |
 | w:n                      | FIXED_LEN_BYTE_ARRAY(n) (UUID for arrow.uuid)      |                               |
 | d:p,s,32; d:p,s,64       | INT32; INT64 DECIMAL(p, s)                         |                               |
 | d:p,s; d:p,s,256         | FIXED_LEN_BYTE_ARRAY(fewest bytes) DECIMAL(p, s)   | 256: 16 bytes where p <= 38   |
@@ -21,7 +21,7 @@
 
 The name of a timezone is not kept: a Parquet timestamp knows only whether it is an instant (UTC) or a local time, and
 Arrow counts ticks since 1970-01-01 00:00 UTC for every timezone, so that no value changes. Extension types other than
-these two are read by their storage. A field that is not nullable becomes a column that is not.
+these are read by their storage. A field that is not nullable becomes a column that is not.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from fastpq.arrow import convert
+from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata, geospatial_type
 from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.types import (
@@ -41,6 +42,8 @@ from fastpq.types import (
     Date,
     Decimal,
     Float16,
+    Geography,
+    Geometry,
     Integer,
     Json,
     String,
@@ -145,6 +148,9 @@ def arrow_type(node: SchemaNode) -> ArrowType:
         found = replace(found, type=replace(found.type, logical=Uuid()))
     elif extension == b"arrow.json" and isinstance(found.type.logical, String):
         found = replace(found, type=replace(found.type, logical=Json()))
+    elif extension == GEOARROW_WKB and found.type == ColumnType(Type.BYTE_ARRAY):
+        metadata = (node.metadata or {}).get(EXTENSION_METADATA) or (values.metadata or {}).get(EXTENSION_METADATA)
+        found = replace(found, type=replace(found.type, logical=geospatial_type(metadata or b"")))
     return found
 
 
@@ -154,6 +160,8 @@ def extension_metadata(column_type: ColumnType) -> dict[bytes, bytes] | None:
         return {EXTENSION_NAME: b"arrow.uuid", EXTENSION_METADATA: b""}
     if isinstance(column_type.logical, Json):
         return {EXTENSION_NAME: b"arrow.json", EXTENSION_METADATA: b""}
+    if isinstance(column_type.logical, Geometry | Geography):
+        return {EXTENSION_NAME: GEOARROW_WKB, EXTENSION_METADATA: geospatial_metadata(column_type.logical)}
     return None
 
 

@@ -17,7 +17,7 @@ cdef class ColumnInput:
     cdef size_t width
     cdef int64_t units
     cdef const uint8_t* data            # fixed-width values
-    cdef SliceReader reader             # or variable-length ones
+    cdef readonly SliceReader reader    # or variable-length ones; None without
     cdef const uint8_t* bits            # validity bitmap, or NULL
     cdef tuple owners
     cdef Scratch dense

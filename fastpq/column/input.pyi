@@ -1,8 +1,11 @@
 from fastpq.column.layout import Layout
 from fastpq.column.shredding import Levels
+from fastpq.slices import SliceReader
 from fastpq.table import Column
 
 class ColumnInput:
     @property
     def rows(self) -> int: ...
+    @property
+    def reader(self) -> SliceReader | None: ...
     def __init__(self, column: Column, layout: Layout, levels: Levels | None = None) -> None: ...

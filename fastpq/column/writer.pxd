@@ -36,6 +36,7 @@ cdef class ChunkWriter:
     cdef readonly dict page_counts      # (page type, encoding) -> number of pages
     cdef readonly int64_t num_values    # nulls and empty lists included
     cdef readonly int64_t null_count
+    cdef public object geospatial_statistics        # of GEOMETRY and GEOGRAPHY, once all rows are known
     cdef readonly object bounds         # fastpq.index.statistics.Bounds, or None
     cdef Scratch codes
     cdef Scratch body

@@ -5,6 +5,7 @@ from fastpq.column.bounds import ChunkBounds
 from fastpq.column.input import ColumnInput
 from fastpq.compression import Codec
 from fastpq.encryption.cipher import ModuleCipher
+from fastpq.format import GeospatialStatistics
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
@@ -23,6 +24,7 @@ class ChunkSettings:
     checksums: bool
 
 class ChunkWriter:
+    geospatial_statistics: GeospatialStatistics | None
     @property
     def pieces(self) -> list[Any]: ...
     @property

@@ -1,4 +1,4 @@
-"""parquet-java as a peer of the tests: the programs in java/, compiled against the jars that PySpark brings."""
+"""parquet-java and Spark as peers of the tests: programs in java/, compiled against the jars that PySpark brings."""
 
 from __future__ import annotations
 

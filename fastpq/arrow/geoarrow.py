@@ -1,0 +1,77 @@
+"""GEOMETRY and GEOGRAPHY <-> the metadata of Arrow's extension type geoarrow.wkb (geoarrow.org/extension-types.html).
+
+A type without a CRS is OGC:CRS84 in Parquet and unknown in GeoArrow, so that it is written out as OGC:CRS84; coming in, no
+CRS most likely means longitude and latitude too, and counts as OGC:CRS84.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast, get_args
+
+from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.types import EdgeAlgorithm, Geography, Geometry
+
+GEOARROW_WKB = b"geoarrow.wkb"
+
+DEFAULT_CRS = "OGC:CRS84"
+_PLANAR = "planar"
+_SRID = "srid:"
+
+
+def geospatial_type(metadata: bytes) -> Geometry | Geography:
+    """The logical type of a geoarrow.wkb field.
+
+    Args:
+        metadata: its extension metadata, JSON or nothing.
+
+    Raises:
+        SchemaError: the metadata is no JSON object.
+        UnsupportedError: edges of a kind that Parquet does not have.
+    """
+    try:
+        found = json.loads(metadata) if metadata else {}
+    except (ValueError, RecursionError) as error:
+        raise SchemaError("the metadata of geoarrow.wkb is no JSON") from error
+    if not isinstance(found, dict):
+        raise SchemaError("the metadata of geoarrow.wkb is no JSON object")
+    crs, edges = _parquet_crs(found), found.get("edges") or _PLANAR
+    if edges == _PLANAR:
+        return Geometry(crs)
+    algorithm = str(edges).upper()
+    if algorithm not in get_args(EdgeAlgorithm):
+        raise UnsupportedError(f"geoarrow.wkb with edges {edges!r}")
+    return Geography(crs, cast(EdgeAlgorithm, algorithm))
+
+
+def _parquet_crs(metadata: dict[str, Any]) -> str | None:
+    crs = metadata.get("crs")
+    if isinstance(crs, dict):
+        return None if _is_default(crs) else json.dumps(crs, separators=(",", ":"))
+    if crs is None or crs == DEFAULT_CRS:
+        return None
+    return f"{_SRID}{crs}" if metadata.get("crs_type") == "srid" else str(crs)
+
+
+def _is_default(projjson: dict[str, Any]) -> bool:
+    return projjson.get("id") == {"authority": "OGC", "code": "CRS84"}
+
+
+def geospatial_metadata(logical: Geometry | Geography) -> bytes:
+    """The extension metadata of a geoarrow.wkb field of a logical type."""
+    metadata = _geoarrow_crs(logical.crs or DEFAULT_CRS)
+    if isinstance(logical, Geography):
+        metadata["edges"] = (logical.algorithm or "SPHERICAL").lower()
+    return json.dumps(metadata).encode()
+
+
+def _geoarrow_crs(crs: str) -> dict[str, Any]:
+    if crs.startswith("{"):
+        try:
+            return {"crs": json.loads(crs), "crs_type": "projjson"}
+        except (ValueError, RecursionError):
+            return {"crs": crs}
+    if crs.startswith(_SRID):
+        return {"crs": crs.removeprefix(_SRID), "crs_type": "srid"}
+    is_code = crs.count(":") == 1 and not crs.startswith("projjson:")
+    return {"crs": crs, "crs_type": "authority_code"} if is_code else {"crs": crs}

@@ -1,0 +1,172 @@
+"""Values of the FILE logical type: references to ranges of bytes (LogicalTypes.md, "FILE").
+
+Here are the rules of one value and of the group in a schema; reading the bytes of another file is the caller's affair.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from fastpq import format as fmt
+from fastpq.crc32c import crc32c
+from fastpq.errors import FormatError, SchemaError
+from fastpq.schema_elements import leaf_element
+from fastpq.schema_tree import OPTIONAL, REQUIRED, ColumnDescriptor, GroupNode, SchemaNode
+from fastpq.types import ColumnType, String, Type
+
+_TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
+FIELDS: dict[str, ColumnType] = {
+    "uri": _TEXT,
+    "offset": ColumnType(Type.INT64),
+    "size": ColumnType(Type.INT64),
+    "content_type": _TEXT,
+    "checksum": _TEXT,
+    "inline": ColumnType(Type.BYTE_ARRAY),
+}
+DEFAULT_CONTENT_TYPE = "application/octet-stream"
+LARGEST_OFFSET = (1 << 63) - 1
+
+# Recognised algorithms that can be computed again: digits of their digest, and the digest of some bytes.
+_ALGORITHMS: dict[str, tuple[int, Callable[[bytes], str]]] = {
+    "MD5": (32, lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest()),
+    "CRC32": (8, lambda data: f"{zlib.crc32(data):08x}"),
+    "CRC32C": (8, lambda data: f"{crc32c(data):08x}"),
+    "SHA-256": (64, lambda data: hashlib.sha256(data).hexdigest()),
+}
+_LOWERCASE_HEX = re.compile(r"[0-9a-f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Bytes in a file.
+
+    Attributes:
+        uri: of the file, as the writer gave it; None is the Parquet file that holds the value.
+        offset: of the first byte.
+        size: number of bytes; None is up to the end of the file.
+    """
+
+    uri: str | None
+    offset: int
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileReference:
+    """One FILE value; a field that is null, absent or an empty text is not set.
+
+    Attributes:
+        uri: a URI-reference (RFC 3986); not set for bytes of the Parquet file itself.
+        offset: of the first byte.
+        size: number of bytes.
+        content_type: media type (RFC 2046) of the bytes.
+        checksum: ``<algorithm>:<digest>`` of the bytes.
+        inline: the bytes themselves; the other fields then only say where they come from.
+    """
+
+    uri: str | None = None
+    offset: int | None = None
+    size: int | None = None
+    content_type: str | None = None
+    checksum: str | None = None
+    inline: bytes | None = None
+
+    @property
+    def is_self_reference(self) -> bool:
+        """Whether the bytes stand in the Parquet file itself, which then must not be encrypted."""
+        return self.inline is None and not self.uri
+
+    def resolve(self) -> bytes | ByteRange:
+        """The inline bytes, or where the bytes are.
+
+        Raises:
+            FormatError: the fields that are set contradict each other, or refer to nothing.
+        """
+        if self.inline is not None:
+            return self.inline
+        for name, number in (("offset", self.offset), ("size", self.size)):
+            if number is not None and not 0 <= number <= LARGEST_OFFSET:
+                raise FormatError(f"a file reference of {name} {number}")
+        if self.offset is not None and self.size is None:
+            raise FormatError("a file reference with an offset and no size")
+        if not self.uri and self.offset is None:
+            raise FormatError("a file reference without inline, uri and offset, which refers to nothing")
+        if (self.offset or 0) + (self.size or 0) > LARGEST_OFFSET:
+            raise FormatError(f"a file reference of {self.size} bytes at offset {self.offset}")
+        return ByteRange(self.uri or None, self.offset or 0, self.size)
+
+    def verify(self, data: bytes) -> bool:
+        """Compare bytes with the checksum.
+
+        Args:
+            data: what the reference resolves to.
+
+        Returns:
+            True when they agree; False where there is nothing to compare: no checksum, an ETAG, an unknown algorithm.
+
+        Raises:
+            FormatError: they do not agree, or the checksum is not written as the specification has it.
+        """
+        if not self.checksum:
+            return False
+        algorithm, colon, digest = self.checksum.partition(":")
+        if not colon:
+            raise FormatError("the checksum of a file reference without an algorithm")
+        if algorithm not in _ALGORITHMS:
+            return False
+        digits, compute = _ALGORITHMS[algorithm]
+        if len(digest) != digits or not _LOWERCASE_HEX.fullmatch(digest):
+            raise FormatError(f"an {algorithm} checksum of a file reference that is not {digits} digits of lowercase hex")
+        if compute(data) != digest:
+            raise FormatError(f"bytes that do not have the {algorithm} checksum of their file reference")
+        return True
+
+
+def is_file(node: SchemaNode) -> bool:
+    """Whether a node is annotated FILE."""
+    logical = node.element.logicalType
+    return isinstance(node, GroupNode) and logical is not None and logical.FILE is not None
+
+
+def file_columns(group: GroupNode) -> dict[str, ColumnDescriptor]:
+    """The columns of a FILE group by their names.
+
+    Raises:
+        FormatError: a field that FILE does not have, that it has with another type, that is there twice or not OPTIONAL.
+    """
+    columns: dict[str, ColumnDescriptor] = {}
+    for node in group.children:
+        name = node.element.name
+        if name not in FIELDS or name in columns:
+            raise FormatError(f"a FILE group with {'two fields' if name in columns else 'a field'} {name!r}", column=group.name)
+        if not isinstance(node, ColumnDescriptor) or node.type != FIELDS[name] or node.repetition != OPTIONAL:
+            raise FormatError(f"the field {name} of a FILE group is not an optional {FIELDS[name]}", column=group.name)
+        columns[name] = node
+    return columns
+
+
+def file_elements(name: str, fields: Collection[str] = tuple(FIELDS), *, nullable: bool = True) -> list[fmt.SchemaElement]:
+    """The schema elements of a FILE group to write, depth first.
+
+    Args:
+        name: of the group.
+        fields: which of its fields it has.
+        nullable: whether the group is OPTIONAL.
+
+    Raises:
+        SchemaError: a field that FILE does not have, or none at all.
+    """
+    unknown = sorted(set(fields) - set(FIELDS))
+    if unknown or not fields:
+        raise SchemaError(f"a FILE group has some of the fields {', '.join(FIELDS)}, not {', '.join(unknown) or 'none'}")
+    group = fmt.SchemaElement(
+        name=name,
+        repetition_type=OPTIONAL if nullable else REQUIRED,
+        num_children=len(set(fields)),
+        logicalType=fmt.LogicalType(FILE=fmt.FileType()),
+    )
+    return [group, *(leaf_element(field, type_, nullable=True) for field, type_ in FIELDS.items() if field in fields)]

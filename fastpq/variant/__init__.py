@@ -1,0 +1,19 @@
+"""The VARIANT logical type: values, columns and shredding (VariantEncoding.md, VariantShredding.md)."""
+
+from fastpq.variant.column import VariantColumn
+from fastpq.variant.inference import infer_schema
+from fastpq.variant.kinds import MAX_DEPTH, Kind, Primitive
+from fastpq.variant.shredded import Shredded, ShreddedArray, ShreddedObject
+from fastpq.variant.value import Variant
+
+__all__ = [
+    "MAX_DEPTH",
+    "Kind",
+    "Primitive",
+    "Shredded",
+    "ShreddedArray",
+    "ShreddedObject",
+    "Variant",
+    "VariantColumn",
+    "infer_schema",
+]

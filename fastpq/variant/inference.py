@@ -1,0 +1,136 @@
+"""Shredding schemas made from a sample of variants (VariantShredding.md leaves the choice to the writer).
+
+A place in the values gets columns of its own where most values agree: of all values there but null, at least
+``min_agreement`` are of one type, which then is the typed_value; the others stay in value. Integers agree with each other
+and become the widest that is met, decimals agree with decimals and integers and get the digits that all of them need;
+other types agree with themselves alone. A field of an object gets columns when at least ``min_share`` of the objects have it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, cast
+
+from fastpq.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
+from fastpq.variant.column import VariantColumn
+from fastpq.variant.kinds import MAX_DIGITS, Kind, Primitive
+from fastpq.variant.shredding_schema import ShreddingSchema
+
+DEFAULT_SAMPLE = 4096
+DEFAULT_MIN_SHARE = 0.1
+DEFAULT_MIN_AGREEMENT = 0.9
+DEFAULT_MAX_FIELDS = 300
+DEFAULT_MAX_DEPTH = 16
+
+_INTEGERS = {
+    Kind.INT8: ColumnType(Type.INT32, logical=Integer(8, signed=True)),
+    Kind.INT16: ColumnType(Type.INT32, logical=Integer(16, signed=True)),
+    Kind.INT32: ColumnType(Type.INT32),
+    Kind.INT64: ColumnType(Type.INT64),
+}
+_DECIMALS = (Kind.DECIMAL4, Kind.DECIMAL8, Kind.DECIMAL16)
+_OTHERS = {
+    Kind.TRUE: ColumnType(Type.BOOLEAN),
+    Kind.FLOAT: ColumnType(Type.FLOAT),
+    Kind.DOUBLE: ColumnType(Type.DOUBLE),
+    Kind.DATE: ColumnType(Type.INT32, logical=Date()),
+    Kind.TIME: ColumnType(Type.INT64, logical=Time("us")),
+    Kind.TIMESTAMP: ColumnType(Type.INT64, logical=Timestamp("us", utc=True)),
+    Kind.TIMESTAMP_NTZ: ColumnType(Type.INT64, logical=Timestamp("us")),
+    Kind.TIMESTAMP_NANOS: ColumnType(Type.INT64, logical=Timestamp("ns", utc=True)),
+    Kind.TIMESTAMP_NTZ_NANOS: ColumnType(Type.INT64, logical=Timestamp("ns")),
+    Kind.BINARY: ColumnType(Type.BYTE_ARRAY),
+    Kind.STRING: ColumnType(Type.BYTE_ARRAY, logical=String()),
+    Kind.UUID: ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, Uuid()),
+}
+
+
+def infer_schema(
+    column: VariantColumn,
+    *,
+    sample: int = DEFAULT_SAMPLE,
+    min_share: float = DEFAULT_MIN_SHARE,
+    min_agreement: float = DEFAULT_MIN_AGREEMENT,
+    max_fields: int = DEFAULT_MAX_FIELDS,
+    max_depth: int = DEFAULT_MAX_DEPTH,
+) -> ShreddingSchema:
+    """A shredding schema for values like those of a column.
+
+    Args:
+        column: variants.
+        sample: most rows that are looked at, evenly spread over the column.
+        min_share: share of the objects at a place that must have a field.
+        min_agreement: share of the values at a place that must be of one type.
+        max_fields: most fields of all objects together; those nearer to the root and in more objects come first.
+        max_depth: levels of objects and arrays.
+
+    Returns:
+        The schema, or None where nothing is worth a column.
+
+    Raises:
+        FormatError: a sampled row breaks VariantEncoding.md.
+    """
+    rows = range(0, len(column), max(1, -(-len(column) // sample)))
+    values = [variant.to_python(typed=True) for variant in (column[row] for row in rows) if variant is not None]
+    return _Inference(min_share, min_agreement, max_fields).at(values, max_depth)
+
+
+class _Inference:
+    def __init__(self, min_share: float, min_agreement: float, max_fields: int) -> None:
+        self._min_share = min_share
+        self._min_agreement = min_agreement
+        self._fields_left = max_fields
+
+    def at(self, values: list[Any], depth: int) -> ShreddingSchema:
+        """The schema of the values at one place."""
+        values = [value for value in values if not (isinstance(value, Primitive) and value.kind == Kind.NULL)]
+        if not values:
+            return None
+        needed = self._min_agreement * len(values)
+        objects = [value for value in values if isinstance(value, dict)]
+        if len(objects) >= needed:
+            return self._object(objects, depth - 1) if depth > 0 else None
+        arrays = [value for value in values if isinstance(value, list)]
+        if len(arrays) >= needed:
+            elements = [element for array in arrays for element in array]
+            return [self.at(elements, depth - 1)] if depth > 0 and elements else None
+        return _primitive([value for value in values if isinstance(value, Primitive)], needed)
+
+    def _object(self, objects: list[dict[str, Any]], depth: int) -> ShreddingSchema:
+        counts = Counter(name for value in objects for name in value)
+        chosen = [name for name, count in counts.most_common(self._fields_left) if count >= self._min_share * len(objects)]
+        self._fields_left -= len(chosen)
+        return {
+            name: self.at([value[name] for value in objects if name in value], depth) for name in sorted(chosen)
+        } or None
+
+
+def _primitive(values: list[Primitive], needed: float) -> ShreddingSchema:
+    kinds: Counter[Kind] = Counter(Kind.TRUE if value.kind == Kind.FALSE else value.kind for value in values)
+    integers = sum(kinds[kind] for kind in _INTEGERS)
+    if integers and integers >= needed:
+        return _INTEGERS[max(kind for kind in _INTEGERS if kinds[kind])]
+    if any(kinds[kind] for kind in _DECIMALS) and integers + sum(kinds[kind] for kind in _DECIMALS) >= needed:
+        return _decimal(value.value for value in values if value.kind in _INTEGERS or value.kind in _DECIMALS)
+    kind, count = kinds.most_common(1)[0] if kinds else (Kind.NULL, 0)
+    return _OTHERS.get(kind) if count >= needed else None
+
+
+def _decimal(values: Iterable[Any]) -> ShreddingSchema:
+    """The narrowest decimal that holds all numbers; None when none does."""
+    scale = whole = 0
+    for value in values:
+        digits = len(str(abs(value)).lstrip("0")) if isinstance(value, int) else 0
+        if not isinstance(value, int):
+            _, figures, exponent = value.as_tuple()
+            scale = max(scale, -cast(int, exponent))
+            digits = len(figures) + exponent
+        whole = max(whole, digits)
+    precision = max(whole + scale, 1)
+    if precision > MAX_DIGITS:
+        return None
+    logical = Decimal(precision, scale)
+    if precision <= 18:
+        return ColumnType(Type.INT32 if precision <= 9 else Type.INT64, logical=logical)
+    return ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, logical)

@@ -1,0 +1,68 @@
+"""JSON text as Python objects that a variant holds, as Spark's ``parse_json`` reads it."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+from typing import Any
+
+from fastpq.errors import LimitError, SchemaError
+from fastpq.variant.kinds import MAX_DEPTH, MAX_DIGITS
+
+_LONGEST_INTEGER = MAX_DIGITS + 1       # characters, with a sign
+
+
+def from_json(text: str) -> Any:
+    """The Python objects of a JSON document.
+
+    Integers are int as long as they have at most 38 digits. Numbers with a fraction and no exponent are decimal.Decimal as
+    long as 38 digits hold them exactly; all other numbers are float.
+
+    Args:
+        text: a JSON document (RFC 8259).
+
+    Raises:
+        SchemaError: it is none; an object has a name twice; a number is beyond what a double holds.
+        LimitError: it is nested deeper than MAX_DEPTH or than the interpreter's stack.
+    """
+    try:
+        return json.loads(
+            text, parse_int=_integer, parse_float=_number, parse_constant=_refuse, object_pairs_hook=_object
+        )
+    except json.JSONDecodeError as error:
+        raise SchemaError(f"no JSON: {error}") from error
+    except RecursionError as error:
+        raise LimitError(f"JSON nested deeper than MAX_DEPTH ({MAX_DEPTH}) or the interpreter's stack") from error
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) <= _LONGEST_INTEGER and len(text.lstrip("-")) <= MAX_DIGITS else _double(text)
+
+
+def _number(text: str) -> decimal.Decimal | float:
+    if "e" in text or "E" in text:
+        return _double(text)
+    digits = text.lstrip("-").replace(".", "").lstrip("0")
+    scale = len(text) - text.index(".") - 1
+    return decimal.Decimal(text) if max(len(digits), scale) <= MAX_DIGITS else _double(text)
+
+
+def _double(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise SchemaError(f"the number {text[:40]} is beyond what a double holds")
+    return value
+
+
+def _refuse(text: str) -> Any:
+    raise SchemaError(f"{text} is no JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise SchemaError(f"an object that has the name {twice!r} twice")
+    return found

@@ -1,0 +1,335 @@
+"""Checks of the Variant binary encoding, and the dictionary of its metadata (VariantEncoding.md).
+
+What is checked, so that a value can then be walked without a look at any bound: sizes, UTF-8, types, field ids, decimals of
+at most 38 digits, depth; that an object has no field twice; and that the values of an array or object tile the bytes that it
+says they take, as the grammar (``fields: <value>*``) has it: no gap and no overlap, in an array in order. So no byte is part
+of two values, and the work is proportional to the bytes.
+
+What is checked in strict mode alone, because writers are known to break it and it leaves no doubt about the value: that
+the fields of an object are in the order of their names, that sorted_strings is set only where strings are sorted and
+unique (DuckDB before 2.0 did neither), that a decimal has no more digits than its type should have, and that a time is
+within a day.
+"""
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, qsort
+from libc.string cimport memcmp
+
+from fastpq.encodings.views cimport Slice
+
+from fastpq.errors import FormatError, LimitError
+from fastpq.variant.kinds import MAX_DEPTH
+
+cdef extern from "c/variant.h" nogil:
+    int variant_has_digits(const uint8_t* p, int width, int digits)
+    int64_t variant_signed(const uint8_t* p, int width)
+    uint64_t variant_spread(uint64_t position)
+
+cdef extern from "c/strings.h" nogil:
+    int utf8_is_valid(const uint8_t* data, size_t size)
+
+cdef int64_t MICROSECONDS_A_DAY = 86_400_000_000
+
+# Bytes of a primitive after the first; those of binary and string begin with their length.
+cdef int[KINDS] SIZES = [0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, 4, 4, 8, 8, 8, 16]
+
+cdef dict MESSAGES = {
+    ENDS_EARLY: "the bytes end early",
+    BAD_VERSION: "the version of the metadata is not 1",
+    BAD_DICTIONARY: "offsets of the metadata dictionary that do not rise from 0 to its end",
+    NOT_UTF8: "text that is not UTF-8",
+    NOT_SORTED: "names that are not sorted where they must be",
+    BAD_KIND: "a primitive type that the specification does not have",
+    BAD_DECIMAL: "a decimal of a scale or number of digits that its type does not have",
+    BAD_FIELD_ID: "a field id outside the metadata dictionary",
+    DUPLICATE_FIELD: "an object that has a field twice",
+    BAD_OFFSETS: "values of an object or array that overlap, or do not fill their space",
+    TRAILING_BYTES: "bytes after the end of the value",
+    BAD_TIME: "a time that is not within a day",
+    CONFLICT: "value and typed_value are both there, where only a partially shredded object has both",
+    NOT_AN_OBJECT: "a value that is not an object beside shredded fields",
+    NAME_MISSING: "a shredded field whose name is not in the metadata",
+    BAD_STRUCTURE: "list offsets that do not rise or that leave their elements",
+}
+
+
+cdef int64_t raise_wrong(int64_t status, str what) except -1:
+    if status >= 0:
+        return status
+    if status == NO_ROOM:
+        raise MemoryError(what)
+    if status == TOO_DEEP:
+        raise LimitError(f"{what}: nested deeper than MAX_DEPTH ({MAX_DEPTH})")
+    if status == TOO_LARGE:
+        raise LimitError(f"{what}: larger than a variant, or all of them together, may be")
+    raise FormatError(f"{what}: {MESSAGES[status]}")
+
+
+cdef int64_t read_names(const uint8_t* data, size_t size, bint strict, Names* names) noexcept nogil:
+    cdef uint64_t room
+    cdef uint32_t i, offset, end
+    if size < 1:
+        return ENDS_EARLY
+    if data[0] & 0x0F != 1:
+        return BAD_VERSION
+    names.width = ((data[0] >> 6) & 3) + 1
+    if size - 1 < <size_t>names.width:
+        return ENDS_EARLY
+    names.count = variant_load(data + 1, names.width)
+    names.offsets = data + 1 + names.width
+    room = size - 1 - names.width
+    if (<uint64_t>names.count + 1) * names.width > room:
+        return ENDS_EARLY
+    room -= (<uint64_t>names.count + 1) * names.width
+    names.text = names.offsets + (<size_t>names.count + 1) * names.width
+    offset = variant_load(names.offsets, names.width)
+    if offset != 0 or not utf8_is_valid(names.text, room):
+        return BAD_DICTIONARY if offset != 0 else NOT_UTF8
+    for i in range(names.count):
+        end = variant_load(names.offsets + (<size_t>i + 1) * names.width, names.width)
+        if end < offset or end > room:
+            return BAD_DICTIONARY
+        if end < room and names.text[end] & 0xC0 == 0x80:
+            return NOT_UTF8                 # a string that ends inside a code point
+        offset = end
+    if offset != room:
+        return BAD_DICTIONARY
+    if strict and data[0] & 0x10:
+        for i in range(1, names.count):
+            if compare_text(name_at(names, i - 1), name_at(names, i)) >= 0:
+                return NOT_SORTED
+    return 0
+
+
+cdef int compare_text(Slice left, Slice right) noexcept nogil:
+    cdef size_t shared = min(left.size, right.size)
+    cdef int order = memcmp(left.data, right.data, shared) if shared else 0
+    if order == 0:
+        return (left.size > right.size) - (left.size < right.size)
+    return order
+
+
+cdef int64_t check_whole(const Names* names, Slice value, bint strict) noexcept nogil:
+    cdef int64_t size = check_value(names, value.data, value.size, 0, strict)
+    return TRAILING_BYTES if 0 <= size < <int64_t>value.size else size
+
+
+cdef int64_t check_value(const Names* names, const uint8_t* data, size_t size, int depth, bint strict) noexcept nogil:
+    cdef Container container
+    cdef int64_t whole, status
+    cdef size_t length
+    if size < 1:
+        return ENDS_EARLY
+    if data[0] & 3 == PRIMITIVE:
+        return _check_primitive(data, size, strict)
+    if data[0] & 3 == SHORT_STRING:
+        length = data[0] >> 2
+        if length > size - 1:
+            return ENDS_EARLY
+        return 1 + <int64_t>length if utf8_is_valid(data + 1, length) else <int64_t>NOT_UTF8
+    if depth >= DEPTH_LIMIT:
+        return TOO_DEEP
+    whole = open_container(data, size, &container)
+    if whole < 0:
+        return whole
+    status = _check_children(names, &container, depth, strict)
+    if status >= 0 and data[0] & 3 == OBJECT:
+        status = _check_fields(names, &container, strict)
+    return status if status < 0 else whole
+
+
+cdef int64_t _check_primitive(const uint8_t* data, size_t size, bint strict) noexcept nogil:
+    cdef int kind = data[0] >> 2
+    cdef size_t length
+    cdef int width, digits
+    cdef int64_t time
+    if kind >= KINDS:
+        return BAD_KIND
+    if <size_t>SIZES[kind] > size - 1:
+        return ENDS_EARLY
+    if kind == KIND_STRING or kind == KIND_BINARY:
+        length = variant_load(data + 1, 4)
+        if length > size - 5:
+            return ENDS_EARLY
+        if kind == KIND_STRING and not utf8_is_valid(data + 5, length):
+            return NOT_UTF8
+        return 5 + <int64_t>length
+    if KIND_DECIMAL4 <= kind <= KIND_DECIMAL16:
+        width = SIZES[kind] - 1
+        digits = 38 if kind == KIND_DECIMAL16 else 9 if kind == KIND_DECIMAL4 else 18
+        if data[1] > 38 or ((strict or digits == 38) and not variant_has_digits(data + 2, width, digits)):
+            return BAD_DECIMAL
+    elif kind == KIND_TIME and strict:
+        time = variant_signed(data + 1, 8)
+        if not 0 <= time < MICROSECONDS_A_DAY:
+            return BAD_TIME
+    return 1 + SIZES[kind]
+
+
+cdef int64_t open_container(const uint8_t* data, size_t size, Container* container) noexcept nogil:
+    cdef int header = data[0] >> 2
+    cdef bint large
+    cdef size_t count_width
+    cdef uint64_t room = size - 1, lists
+    container.offset_width = (header & 3) + 1
+    if data[0] & 3 == OBJECT:
+        container.id_width = ((header >> 2) & 3) + 1
+        large = (header >> 4) & 1
+    else:
+        container.id_width = 0
+        large = (header >> 2) & 1
+    count_width = 4 if large else 1
+    if room < count_width:
+        return ENDS_EARLY
+    container.count = variant_load(data + 1, <int>count_width)
+    room -= count_width
+    lists = <uint64_t>container.count * (container.id_width + container.offset_width) + container.offset_width
+    if lists > room:
+        return ENDS_EARLY
+    room -= lists
+    container.ids = data + 1 + count_width
+    container.offsets = container.ids + <size_t>container.count * container.id_width
+    container.values = container.ids + lists
+    container.size = child_at(container, container.count) - container.values
+    if container.size > room:
+        return ENDS_EARLY
+    return (container.values - data) + <int64_t>container.size
+
+
+cdef int64_t _check_children(const Names* names, const Container* container, int depth, bint strict) noexcept nogil:
+    # The values tile their space exactly when the set of their starts, with the end of the space, is the set of their ends,
+    # with 0: then they make one chain from 0 to the end. Two sums tell whether the sets are the same.
+    cdef uint64_t starts = variant_spread(container.size), ends = variant_spread(0)
+    cdef size_t total = 0, start
+    cdef uint32_t i
+    cdef int64_t size
+    for i in range(container.count):
+        start = child_at(container, i) - container.values
+        if start >= container.size or (container.id_width == 0 and start != total):
+            return BAD_OFFSETS
+        size = check_value(names, container.values + start, container.size - start, depth + 1, strict)
+        if size < 0:
+            return size
+        total += <size_t>size
+        if total > container.size:          # overlapping values are left here: the work stays linear
+            return BAD_OFFSETS
+        starts += variant_spread(start)
+        ends += variant_spread(start + <size_t>size)
+    return 0 if total == container.size and starts == ends else <int64_t>BAD_OFFSETS
+
+
+cdef int64_t _check_fields(const Names* names, const Container* container, bint strict) noexcept nogil:
+    cdef uint32_t i, id
+    cdef Slice name, last
+    cdef int order
+    cdef bint sorted = True
+    for i in range(container.count):
+        id = id_at(container, i)
+        if id >= names.count:
+            return BAD_FIELD_ID
+        name = name_at(names, id)
+        if i > 0:
+            order = compare_text(last, name)
+            if order == 0:
+                return DUPLICATE_FIELD
+            sorted = sorted and order < 0
+        last = name
+    if sorted:
+        return 0
+    return NOT_SORTED if strict else _check_distinct(names, container)
+
+
+cdef int _compare_names(const void* left, const void* right) noexcept nogil:
+    return compare_text((<const Slice*>left)[0], (<const Slice*>right)[0])
+
+
+cdef int64_t _check_distinct(const Names* names, const Container* container) noexcept nogil:
+    cdef Slice* fields = <Slice*>malloc(container.count * sizeof(Slice))
+    cdef int64_t status = 0
+    cdef uint32_t i
+    if fields == NULL:
+        return NO_ROOM
+    for i in range(container.count):
+        fields[i] = name_at(names, id_at(container, i))
+    qsort(fields, container.count, sizeof(Slice), _compare_names)
+    for i in range(1, container.count):
+        if compare_text(fields[i - 1], fields[i]) == 0:
+            status = DUPLICATE_FIELD
+            break
+    free(fields)
+    return status
+
+
+cdef size_t value_size(const uint8_t* data) noexcept nogil:
+    cdef Container container
+    cdef int basic = data[0] & 3, kind = data[0] >> 2
+    if basic == SHORT_STRING:
+        return 1 + <size_t>kind
+    if basic != PRIMITIVE:
+        return <size_t>open_container(data, <size_t>1 << 40, &container)
+    if kind == KIND_STRING or kind == KIND_BINARY:
+        return 5 + <size_t>variant_load(data + 1, 4)
+    return 1 + <size_t>SIZES[kind]
+
+
+cdef Slice text_of(const uint8_t* data) noexcept nogil:
+    if data[0] & 3 == SHORT_STRING:
+        return Slice(data + 1, data[0] >> 2)
+    return Slice(data + 5, variant_load(data + 1, 4))
+
+
+cdef class Metadata:
+    """A metadata dictionary that has been checked; rows that repeat the bytes of the one before share it."""
+
+    cdef int64_t take(self, const uint8_t* data, size_t size, bint strict) noexcept nogil:
+        self.bytes = Slice(NULL, 0)
+        cdef int64_t status = read_names(data, size, strict, &self.names)
+        if status >= 0:
+            self.bytes = Slice(data, size)
+        return status
+
+    cdef bint is_same(self, Slice other) noexcept nogil:
+        if self.bytes.data == NULL or self.bytes.size != other.size:
+            return False
+        return self.bytes.data == other.data or memcmp(self.bytes.data, other.data, other.size) == 0
+
+    cdef int load(self, Slice metadata, object owner, str what) except -1:
+        """Read the metadata, unless it is the one that was read last."""
+        if self.is_same(metadata):
+            return 0
+        if metadata.data == NULL:
+            raise FormatError(f"{what} is null")
+        self.strings = None
+        raise_wrong(self.take(metadata.data, metadata.size, False), what)
+        self.owner = owner
+        return 0
+
+    cdef str name(self, uint32_t i):
+        cdef Slice name
+        if self.strings is None:
+            self.strings = [None] * self.names.count
+        found = self.strings[i]
+        if found is None:
+            name = name_at(&self.names, i)
+            found = self.strings[i] = (<const char*>name.data)[:name.size].decode()
+        return found
+
+
+def check(const uint8_t[::1] metadata not None, const uint8_t[::1] value not None, bint strict=True):
+    """Check one variant.
+
+    Args:
+        metadata, value: its bytes.
+        strict: whether to refuse too what writers are known to get wrong without harm to the value: object fields out of
+            order, sorted_strings where they are not sorted, decimals too long for their type, times outside a day.
+
+    Raises:
+        FormatError: the bytes break VariantEncoding.md.
+        LimitError: arrays and objects are nested deeper than MAX_DEPTH.
+    """
+    cdef Names names
+    cdef uint8_t nothing = 0
+    cdef const uint8_t* start = &metadata[0] if len(metadata) else &nothing
+    raise_wrong(read_names(start, len(metadata), strict, &names), "the metadata")
+    start = &value[0] if len(value) else &nothing
+    raise_wrong(check_whole(&names, Slice(start, len(value)), strict), "the value")

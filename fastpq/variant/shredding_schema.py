@@ -1,0 +1,47 @@
+"""Shredding schemas: which parts of variants get columns of their own (VariantShredding.md).
+
+A schema is
+
+- a ColumnType of a primitive that ``fastpq.variant.shredded.kind_of`` knows: values of that type are shredded;
+- a dict of names and schemas: objects are shredded into these fields;
+- a list of one schema: arrays are shredded into elements of that schema;
+- None: nothing is shredded, values stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Union
+
+from fastpq.errors import FormatError, LimitError, SchemaError
+from fastpq.types import ColumnType
+from fastpq.variant.kinds import MAX_DEPTH
+from fastpq.variant.shredded import kind_of
+
+ShreddingSchema = Union[ColumnType, "dict[str, ShreddingSchema]", "list[ShreddingSchema]", None]
+
+
+def normalized(schema: ShreddingSchema, depth: int = 0) -> ShreddingSchema:
+    """The schema itself, when it is one.
+
+    Raises:
+        SchemaError: it is none.
+        LimitError: it is deeper than MAX_DEPTH.
+    """
+    if depth > MAX_DEPTH:
+        raise LimitError(f"a shredding schema nested deeper than MAX_DEPTH ({MAX_DEPTH})")
+    match schema:
+        case None:
+            return None
+        case ColumnType():
+            try:
+                kind_of(schema)
+            except FormatError as error:
+                raise SchemaError(error.message) from error
+            return schema
+        case dict():
+            if not all(isinstance(name, str) for name in schema) or not schema:
+                raise SchemaError("a shredded object needs fields, and they have names of type str")
+            return {name: normalized(inner, depth + 1) for name, inner in schema.items()}
+        case [element]:
+            return [normalized(element, depth + 1)]
+    raise SchemaError(f"{schema!r} is no shredding schema: a ColumnType, a dict, a list of one schema, or None")
