@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.index.page_index import OffsetIndex
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
-from fastpq.schema import ColumnDescriptor
+from fastpq.ranges import Int64s, RowRanges
+from fastpq.schema import ColumnDescriptor, SchemaNode
 
 # Old parquet-mr leaves the dictionary page's header out of total_compressed_size (PARQUET-816). Pages are read until the
 # values are complete, so that bytes behind a chunk do no harm.
 HEADER_SLACK = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageSelection:
+    """Some pages of a column chunk.
+
+    Attributes:
+        rows: the rows of the row group that they hold.
+        ranges: (offset, length) in the file of the dictionary page, if any, and of runs of data pages, ascending.
+        directory: shape (pages, 3), int64: ordinal, stored size and rows of each data page (-1 for rows that its header
+            cannot confirm).
+        num_pages: data pages of the chunk in all.
+    """
+
+    rows: RowRanges
+    ranges: list[tuple[int, int]]
+    directory: Int64s
+    num_pages: int
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the pages in the file."""
+        return sum(length for _, length in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,29 +50,60 @@ class ChunkPlan:
         row_group: index of its row group.
         row_offset: where its rows begin in the output.
         num_rows: how many there are.
+        num_values: how many values, of a nested column with all nulls and empty lists.
         start, length: its bytes in the file.
         metadata: its metadata.
+        pages: which of its pages are read; None for all.
     """
 
     column: ColumnDescriptor
     row_group: int
     row_offset: int
     num_rows: int
+    num_values: int
     start: int
     length: int
     metadata: ColumnChunkMetaData
+    pages: PageSelection | None = None
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """What is read of the file: (offset, length) each."""
+        return [(self.start, self.length)] if self.pages is None else self.pages.ranges
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """One column of the output.
+
+    Attributes:
+        node: the schema's node directly under the root.
+        leaves: the leaves of it that are read, in the order of the schema, each with its chunks in row order.
+    """
+
+    node: SchemaNode
+    leaves: list[tuple[ColumnDescriptor, list[ChunkPlan]]]
+
+    @property
+    def name(self) -> str:
+        return self.node.element.name
+
+    @property
+    def flat(self) -> tuple[ColumnDescriptor, list[ChunkPlan]] | None:
+        """The leaf where the column is one itself and not repeated."""
+        return self.leaves[0] if self.leaves[0][0].is_flat else None
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A read of some columns of some row groups: num_rows rows, and for each column its chunks in row order."""
+    """A read of some columns of some row groups: num_rows rows."""
 
     num_rows: int
-    columns: list[tuple[ColumnDescriptor, list[ChunkPlan]]]
+    columns: list[ColumnPlan]
 
     @property
     def chunks(self) -> list[ChunkPlan]:
-        return [chunk for _, chunks in self.columns for chunk in chunks]
+        return [chunk for column in self.columns for _, chunks in column.leaves for chunk in chunks]
 
 
 def plan_read(
@@ -58,39 +116,77 @@ def plan_read(
 
     Args:
         metadata: the file's.
-        columns: which leaves to read; only flat ones can be.
+        columns: which leaves to read; those of one nested column become one column, at the place of the first.
         row_groups: indices in the order of the output; None for all. Negative ones count from the end.
         file_size: in bytes.
 
     Raises:
         SchemaError: a row group that the file does not have.
-        UnsupportedError: a nested column, or a chunk in another file.
+        UnsupportedError: two columns of one name, or a chunk in another file.
         FormatError: metadata that contradict each other or the file's size.
     """
-    for column in columns:
-        if not column.is_flat:
-            raise UnsupportedError("reading a nested column", column=column.name)
-    if len({column.name for column in columns}) < len(columns):
-        raise UnsupportedError("reading two columns of one name at a time: choose one by its number")
-    chosen = _choose_row_groups(metadata.num_row_groups, row_groups)
+    chosen = choose_row_groups(metadata.num_row_groups, row_groups)
     groups = [metadata.row_group(index) for index in chosen]
     offsets = [0]
     for index, group in zip(chosen, groups, strict=True):
         if group.num_rows < 0:
             raise FormatError(f"a row group of {group.num_rows} rows", row_group=index)
         offsets.append(offsets[-1] + group.num_rows)
-    planned: list[tuple[ColumnDescriptor, list[ChunkPlan]]] = []
+    planned: dict[int, ColumnPlan] = {}
     for column in columns:
         chunks = [
             _plan_chunk(group.column(column.index), column, index, offset, group.num_rows, file_size)
             for index, group, offset in zip(chosen, groups, offsets, strict=False)
             if group.num_rows
         ]
-        planned.append((column, chunks))
-    return ReadPlan(offsets[-1], planned)
+        node = column.top
+        planned.setdefault(id(node), ColumnPlan(node, [])).leaves.append((column, chunks))
+    outputs = list(planned.values())
+    if len({output.name for output in outputs}) < len(outputs):
+        raise UnsupportedError("reading two columns of one name at a time: choose one by its number")
+    for output in outputs:
+        output.leaves.sort(key=lambda leaf: leaf[0].index)
+    return ReadPlan(offsets[-1], outputs)
 
 
-def _choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
+def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRanges) -> ChunkPlan:
+    """The plan of those pages of a chunk that hold some rows.
+
+    Args:
+        chunk: the plan of the whole chunk.
+        offset_index: where its pages are, checked; None where that is not known.
+        rows: the rows of its row group that are wanted, at least one.
+
+    Returns:
+        A plan of the pages, whose rows are a superset of those wanted; the chunk's own where no page can be left out.
+    """
+    if offset_index is None or offset_index.num_pages < 2:
+        return chunk
+    chosen = rows.overlapping(offset_index.first_rows)
+    if chosen.all():
+        return chunk
+    covered = RowRanges.of_parts(offset_index.first_rows, chosen, offset_index.num_rows)
+    pages = np.flatnonzero(chosen)
+    offsets, sizes = offset_index.offsets[pages], offset_index.sizes[pages]
+    first = int(offset_index.offsets[0])
+    ranges = [(chunk.start, first - chunk.start)] if first > chunk.start else []      # the dictionary page
+    for offset, size in zip(offsets.tolist(), sizes.tolist(), strict=True):
+        if ranges and sum(ranges[-1]) == offset:
+            ranges[-1] = (ranges[-1][0], ranges[-1][1] + size)
+        else:
+            ranges.append((offset, size))
+    counts = offset_index.row_counts[pages] if chunk.column.max_repetition_level == 0 else np.full(len(pages), -1)
+    directory = np.ascontiguousarray(np.stack([pages, sizes, counts], axis=1), np.int64)
+    selection = PageSelection(covered, ranges, directory, offset_index.num_pages)
+    return replace(chunk, num_rows=covered.count, num_values=covered.count, pages=selection)
+
+
+def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
+    """Indices of row groups, in the order wanted; None for all, negative ones count from the end.
+
+    Raises:
+        SchemaError: there is no such row group.
+    """
     if wanted is None:
         return list(range(count))
     chosen = []
@@ -120,4 +216,5 @@ def _plan_chunk(
     if start < 0 or length < 0 or length > file_size or start > file_size - length:
         raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}", **where)
     length = min(length + HEADER_SLACK, file_size - start)
-    return ChunkPlan(column, row_group, offset, num_rows, start, length, chunk)
+    num_values = num_rows if column.max_repetition_level == 0 else chunk.num_values
+    return ChunkPlan(column, row_group, offset, num_rows, num_values, start, length, chunk)

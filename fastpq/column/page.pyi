@@ -10,9 +10,11 @@ class PageReader:
         chunk: Any,
         cipher: ModuleCipher,
         codec: Codec,
-        optional: bool,
+        max_definition_level: int,
+        max_repetition_level: int,
         retain_plain: bool,
         expect_dictionary: bool,
         properties: ReaderProperties,
+        directory: Any = None,
     ) -> None: ...
     def require_values(self, count: int) -> None: ...

@@ -40,15 +40,18 @@ cdef class PageReader:
         chunk: the stored bytes of the chunk, from its first page.
         cipher: the ModuleCipher of the chunk.
         codec: a fastpq.compression.Codec.
-        optional: whether the pages carry definition levels (of maximum 1).
+        max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
         retain_plain: whether values of PLAIN and dictionary pages are referred to after the page is done.
         expect_dictionary: whether the metadata says that the first page is a dictionary page, which an encrypted
             chunk must know before the header can be read (Encryption.md, 4.4).
         properties: ReaderProperties, for its bounds.
+        directory: where chunk holds some of the data pages alone (behind its dictionary page): shape (pages, 3), int64, of
+            each its ordinal, its stored size and, unless it is -1, its number of values, all of which are checked.
     """
 
-    def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, bint optional,
-                  bint retain_plain, bint expect_dictionary, object properties):
+    def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
+                  int max_repetition_level, bint retain_plain, bint expect_dictionary, object properties,
+                  object directory=None):
         self.owner = np.asarray(chunk)
         self.size = chunk.shape[0]
         self.data = &chunk[0] if self.size else NULL
@@ -57,10 +60,15 @@ cdef class PageReader:
         self.compressed = codec.number != 0
         self.decompress_into = codec.decompress_into
         self.produced, self.consumed = codec.most_expansion
-        self.optional = optional
+        self.max_definition_level = max_definition_level
+        self.max_repetition_level = max_repetition_level
         self.retain_plain = retain_plain
         self.expect_dictionary = expect_dictionary
         self.verify_checksums = properties.verify_checksums
+        self.listed = -1
+        if directory is not None:
+            self.directory = directory
+            self.listed = self.directory.shape[0]
         self.max_page_size = properties.max_page_size
         self.max_dictionary_size = properties.max_dictionary_size
 
@@ -71,10 +79,14 @@ cdef class PageReader:
         """The next data or dictionary page; page.kind is NO_PAGE at the end of the chunk."""
         cdef PageHeader header
         cdef const uint8_t* stored
+        cdef int64_t start
         while self.position < self.size:
+            start = self.position
+            self._enter_listed()
             self._read_header(&header)
             stored = self.data + self.position
             self.position += header.compressed_page_size
+            self._check_listed(&header, start)
             if header.type == TYPE_DATA_PAGE or header.type == TYPE_DICTIONARY_PAGE:
                 self._split_v1(&header, stored, page)
             elif header.type == TYPE_DATA_PAGE_V2:
@@ -94,16 +106,45 @@ cdef class PageReader:
             FormatError: they promise fewer.
         """
         cdef PageHeader header
-        cdef int64_t found = 0
+        cdef int64_t found = 0, start
         with nogil:
             while self.position < self.size and found < count:
+                start = self.position
+                self._enter_listed()
                 self._read_header(&header)
                 self.position += header.compressed_page_size
+                self._check_listed(&header, start)
                 if header.type == TYPE_DATA_PAGE or header.type == TYPE_DATA_PAGE_V2:
                     found += header.num_values
                     self.ordinal += 1
         if found < count:
             raise FormatError(f"the pages hold {found} of the {count} values that the metadata claim")
+
+    cdef int _enter_listed(self) except -1 nogil:
+        """Take the ordinal of the next data page from the directory: pages before it may not be there."""
+        if self.listed < 0 or self.expect_dictionary:
+            return 0
+        if self.next_listed < self.listed:
+            self.ordinal = self.directory[self.next_listed, 0]
+        return 0
+
+    cdef int _check_listed(self, const PageHeader* header, int64_t start) except -1 nogil:
+        """Whether the data page that ends here is the one that the directory says is there."""
+        cdef int64_t size = self.position - start, listed_size, rows
+        if self.listed < 0 or (header.type != TYPE_DATA_PAGE and header.type != TYPE_DATA_PAGE_V2):
+            return 0
+        if self.next_listed >= self.listed:
+            with gil:
+                raise FormatError("more data pages than the offset index has", offset=start)
+        listed_size = self.directory[self.next_listed, 1]
+        rows = self.directory[self.next_listed, 2]
+        if size != listed_size or (rows >= 0 and header.num_values != rows):
+            with gil:
+                raise FormatError(
+                    f"a page of {header.num_values} values in {size} bytes where the offset index has {rows} in {listed_size}",
+                    page=self.directory[self.next_listed, 0])
+        self.next_listed += 1
+        return 0
 
     cdef int64_t _read_header(self, PageHeader* header) except -1 nogil:
         cdef int64_t available = self.size - self.position
@@ -157,27 +198,43 @@ cdef class PageReader:
         page.num_values = header.num_values
         page.encoding = header.encoding
         page.null_count = -1
-        page.levels = body
-        page.levels_size = 0
-        page.levels_bit_packed = header.definition_level_encoding == ENCODING_BIT_PACKED
         page.retained = retain
-        if self.optional and not dictionary:
-            if page.levels_bit_packed:
-                page.levels_size = (<int64_t>header.num_values + 7) // 8
-            elif size >= 4:
-                memcpy(&level_bytes, body, 4)
-                body += 4
-                size -= 4
-                page.levels = body
-                page.levels_size = level_bytes
-            elif header.num_values:
-                page.levels_size = size + 1
-            if page.levels_size > size:
-                self._levels_overrun(page.levels_size, size)
-            if not page.levels_bit_packed and header.definition_level_encoding != ENCODING_RLE:
-                self._levels_encoding(header.definition_level_encoding)
-        page.values = body + page.levels_size
-        page.values_size = size - page.levels_size
+        page.repetition.size = page.definition.size = 0
+        if not dictionary:
+            self._take_levels(&body, &size, header.num_values, self.max_repetition_level,
+                              header.repetition_level_encoding, &page.repetition)
+            self._take_levels(&body, &size, header.num_values, self.max_definition_level,
+                              header.definition_level_encoding, &page.definition)
+        page.values = body
+        page.values_size = size
+        return 0
+
+    cdef int _take_levels(self, const uint8_t** body, int64_t* size, int64_t count, int max_level, int encoding,
+                          LevelStream* levels) except -1 nogil:
+        """Split the levels of one kind off the front of a V1 page's body."""
+        cdef uint32_t level_bytes
+        cdef int width = 0
+        if max_level == 0:
+            return 0
+        while max_level >> width:
+            width += 1
+        levels.bit_packed = encoding == ENCODING_BIT_PACKED
+        if levels.bit_packed:
+            levels.size = (count * width + 7) // 8
+        elif encoding != ENCODING_RLE:
+            self._levels_encoding(encoding)
+        elif size[0] >= 4:
+            memcpy(&level_bytes, body[0], 4)
+            body[0] += 4
+            size[0] -= 4
+            levels.size = level_bytes
+        elif count:
+            levels.size = size[0] + 1
+        if levels.size > size[0]:
+            self._levels_overrun(levels.size, size[0])
+        levels.data = body[0]
+        body[0] += levels.size
+        size[0] -= levels.size
         return 0
 
     cdef int _split_v2(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil:
@@ -194,9 +251,11 @@ cdef class PageReader:
         page.num_values = header.num_values
         page.encoding = header.encoding
         page.null_count = header.num_nulls
-        page.levels = levels + header.repetition_levels_byte_length
-        page.levels_size = header.definition_levels_byte_length
-        page.levels_bit_packed = False
+        page.repetition.data = levels
+        page.repetition.size = header.repetition_levels_byte_length
+        page.definition.data = levels + header.repetition_levels_byte_length
+        page.definition.size = header.definition_levels_byte_length
+        page.repetition.bit_packed = page.definition.bit_packed = False
         page.values_size = header.uncompressed_page_size - levels_size
         page.retained = retain
         page.values = self._inflate(header, values, values_size, page.values_size,

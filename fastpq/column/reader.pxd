@@ -7,20 +7,23 @@ from fastpq.encodings.rle cimport HybridDecoder
 from fastpq.encodings.views cimport View
 
 
-cdef class ColumnOutput:
+cdef class Output:
+    cdef readonly list buffers          # what views point into
+    cdef readonly int64_t width
+    cdef int32_t add_buffer(self, object buffer) except -1
+
+
+cdef class ColumnOutput(Output):
     cdef readonly object values         # uint8, rows * width bytes
     cdef readonly object validity       # uint8 bitmap of rows bits, or None
-    cdef readonly list buffers          # what views point into
     cdef readonly int64_t rows
-    cdef readonly int64_t width
     cdef uint8_t* data
     cdef uint8_t* bits
-    cdef int32_t add_buffer(self, object buffer) except -1
 
 
 cdef class ChunkReader:
     cdef PageReader pages
-    cdef ColumnOutput output
+    cdef Output output
     cdef Page page
     cdef readonly int64_t remaining     # values of the chunk that are not read yet
     cdef int64_t page_rows              # rows of the page, of which page_row were read
@@ -44,9 +47,9 @@ cdef class ChunkReader:
     cdef Scratch dense
     cdef Scratch views
 
-    cdef int _attach(self, ColumnOutput output) except -1
-    cdef int64_t _read(self, int64_t offset, int64_t count) except -1 nogil
-    cdef int64_t _rows(self, int64_t offset, int64_t count) except -1 nogil
+    cdef int _attach(self, Output output) except -1
+    cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
+    cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
     cdef int _load_page(self) except -1 nogil
     cdef int _load_levels(self) except -1 nogil
     cdef int _load_values(self) except -1 nogil

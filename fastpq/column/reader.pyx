@@ -35,7 +35,15 @@ cdef enum:
     ENCODING_RLE = 3
     ENCODING_RLE_DICTIONARY = 8
 
-cdef class ColumnOutput:
+cdef class Output:
+    """What a chunk is read into; views point into its buffers."""
+
+    cdef int32_t add_buffer(self, object buffer) except -1:
+        self.buffers.append(buffer)
+        return <int32_t>(len(self.buffers) - 1)
+
+
+cdef class ColumnOutput(Output):
     """The memory that one column is read into.
 
     Args:
@@ -64,13 +72,9 @@ cdef class ColumnOutput:
             view = self.validity
             self.bits = <uint8_t*>&view[0]
 
-    cdef int32_t add_buffer(self, object buffer) except -1:
-        self.buffers.append(buffer)
-        return <int32_t>(len(self.buffers) - 1)
-
 
 cdef class ChunkReader:
-    """Decodes one column chunk of a flat column.
+    """Decodes one column chunk; by itself that of a flat column.
 
     Args:
         pages: its PageReader.
@@ -113,7 +117,7 @@ cdef class ChunkReader:
             if self.output is not output:
                 self._attach(output)
             with nogil:
-                nulls = self._read(offset, count)
+                nulls = self._read(output, offset, count)
         except MemoryError as error:
             if isinstance(error, LimitError):
                 raise
@@ -124,7 +128,7 @@ cdef class ChunkReader:
         """All values of the chunk as a uint8 array over its stored bytes, where one plain, uncompressed page holds them
         aligned; otherwise None, and ``read`` goes on as if nothing had happened."""
         cdef int64_t size = self.remaining * <int64_t>self.width
-        if self.conversion != COPY or self.pages.optional or self.pages.compressed:
+        if self.conversion != COPY or self.pages.max_definition_level or self.pages.compressed:
             return None
         with nogil:
             while self.page_row == self.page_rows:
@@ -136,7 +140,7 @@ cdef class ChunkReader:
             return None
         return self.pages.owner[start:start + size]
 
-    cdef int _attach(self, ColumnOutput output) except -1:
+    cdef int _attach(self, Output output) except -1:
         """Number the buffers that views point into anew: each output has a list of its own."""
         self.output = output
         if self.conversion == VARIABLE and self.dictionary_size >= 0:
@@ -144,35 +148,35 @@ cdef class ChunkReader:
         if self.conversion == VARIABLE and self.page_row < self.page_rows and self.page.encoding == ENCODING_PLAIN:
             self.page_buffer = output.add_buffer(self.pages.retained)
 
-    cdef int64_t _read(self, int64_t offset, int64_t count) except -1 nogil:
+    cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
         cdef int64_t rows, nulls = 0
         while count:
             while self.page_row == self.page_rows:
                 self._load_page()
             rows = min(count, self.page_rows - self.page_row)
-            nulls += self._rows(offset, rows)
+            nulls += self._rows(output, offset, rows)
             self.page_row += rows
             self.remaining -= rows
             offset += rows
             count -= rows
         return nulls
 
-    cdef int64_t _rows(self, int64_t offset, int64_t count) except -1 nogil:
+    cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
         """count rows of the current page; returns how many are null."""
-        cdef uint8_t* out = self.output.data + offset * <int64_t>self.width
+        cdef uint8_t* out = output.data + offset * <int64_t>self.width
         cdef const uint8_t* bits
         cdef int64_t present
         if self.page_nulls == 0:
             self._values(out, count)
-            if self.output.bits != NULL:
-                bitmap_set_range(self.output.bits, offset, count)
+            if output.bits != NULL:
+                bitmap_set_range(output.bits, offset, count)
             return 0
         bits = self._bits(count)
         present = bitmap_count(bits, 0, count)
         self._values(scratch_reserve(&self.dense, <size_t>present * self.width), present)
         expand(bits, count, self.dense.data, out, self.width)
-        if self.output.bits != NULL:
-            bitmap_merge(self.output.bits, offset, bits, count)
+        if output.bits != NULL:
+            bitmap_merge(output.bits, offset, bits, count)
         return count - present
 
     cdef const uint8_t* _bits(self, int64_t count) except NULL nogil:
@@ -206,13 +210,13 @@ cdef class ChunkReader:
         cdef int64_t count = self.page.num_values, present
         cdef uint8_t* bitmap
         self.page_nulls = 0
-        if not self.pages.optional or count == 0:
+        if self.pages.max_definition_level == 0 or count == 0:
             return 0
         bitmap = scratch_reserve(&self.bitmap, <size_t>(count + 7) // 8)
-        if self.page.levels_bit_packed:
-            present = bit_packed_levels_to_bitmap(self.page.levels, <size_t>self.page.levels_size, count, bitmap)
+        if self.page.definition.bit_packed:
+            present = bit_packed_levels_to_bitmap(self.page.definition.data, <size_t>self.page.definition.size, count, bitmap)
         else:
-            present = levels_to_bitmap(self.page.levels, <size_t>self.page.levels_size, count, bitmap)
+            present = levels_to_bitmap(self.page.definition.data, <size_t>self.page.definition.size, count, bitmap)
         if present < 0:
             self._raise(present, "definition levels")
         self.page_nulls = count - present
