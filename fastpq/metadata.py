@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from fastpq import format as fmt
-from fastpq.encryption.file import FileDecryptor, FileEncryptor, open_file_decryptor
+from fastpq.encryption.file import FileDecryptor, FileEncryptor, open_file_decryptor, open_signed_footer
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, LimitError
 from fastpq.format.scan import scan_list
@@ -193,7 +193,7 @@ class FileMetaData:
     def __init__(self, footer: memoryview, decryptor: FileDecryptor) -> None:
         self._footer = footer
         self.decryptor = decryptor
-        self.metadata, self._positions, self.serialized_size = fmt.decode_partly(
+        self.metadata, self._positions, _ = fmt.decode_partly(
             fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS)
         )
 
@@ -286,7 +286,8 @@ def read_footer(
     Raises:
         FormatError: no Parquet file, or a broken footer.
         LimitError: the footer is larger than max_footer_size.
-        KeyAccessError, TagVerificationError: it is encrypted and cannot be opened.
+        KeyAccessError, TagVerificationError: it is encrypted and cannot be opened, or signed and cannot be verified.
+        CryptoError: a policy of the decryption properties refuses the file.
     """
     if source_size < SHORTEST_FILE:
         raise FormatError(f"no Parquet file: {source_size} bytes, and the shortest has {SHORTEST_FILE}")
@@ -303,9 +304,14 @@ def read_footer(
     start = source_size - TAIL_LENGTH - length
     footer = tail[-TAIL_LENGTH - length : -TAIL_LENGTH] if length + TAIL_LENGTH <= fetched else memoryview(read(start, length))
     try:
+        if magic == ENCRYPTED_MAGIC or decryption_properties is not None:
+            head = bytes(tail[:4] if fetched == source_size else read(0, 4))
+            if head != magic:
+                raise FormatError(f"the file begins with {head!r} and ends with {magic!r}", offset=-start)
         if magic == ENCRYPTED_MAGIC:
             return _open_encrypted(footer, decryption_properties)
-        return _open_plaintext(footer, decryption_properties)
+        decryptor, size = open_signed_footer(decryption_properties, footer)
+        return FileMetaData(footer[:size], decryptor)
     except FormatError as error:
         if "offset" in error.context:
             error.context["offset"] += start
@@ -319,20 +325,6 @@ def _open_encrypted(footer: memoryview, properties: FileDecryptionProperties | N
     )
     metadata = FileMetaData(memoryview(decryptor.open_footer(footer[size:])), decryptor)
     decryptor.confirm_algorithm(metadata.encryption_algorithm)
-    return metadata
-
-
-def _open_plaintext(footer: memoryview, properties: FileDecryptionProperties | None) -> FileMetaData:
-    metadata = FileMetaData(footer, FileDecryptor())
-    metadata.decryptor = open_file_decryptor(
-        properties,
-        algorithm=metadata.encryption_algorithm,
-        key_metadata=metadata.footer_signing_key_metadata,
-        encrypted_footer=False,
-    )
-    if metadata.encryption_algorithm is not None:
-        size = metadata.serialized_size
-        metadata.decryptor.verify_footer(footer[:size], footer[size:])
     return metadata
 
 

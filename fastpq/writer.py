@@ -244,6 +244,7 @@ class ParquetWriter:
             created_by=f"fastpq version {VERSION}",
             column_orders=[fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder()) for _ in self._schema.columns],
             encryption_algorithm=self._encryptor.encryption_algorithm,
+            footer_signing_key_metadata=self._encryptor.footer_signing_key_metadata,
         )
         self._sink.write(write_footer(metadata, self._encryptor))
         self._open = False

@@ -6,14 +6,14 @@ knows the difference (README.md of parquet-format, "Data Pages").
 
 from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 import numpy as np
 
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encryption.cipher cimport ModuleCipher
-from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
+from fastpq.encryption.modules cimport DATA_PAGE, DICTIONARY_PAGE
 from fastpq.format.page_header cimport PAGE_HEADER_TRUNCATED, PageHeader, read_page_header
 
 from fastpq import memory
@@ -149,9 +149,9 @@ cdef class PageReader:
     cdef int64_t _read_header(self, PageHeader* header) except -1 nogil:
         cdef int64_t available = self.size - self.position
         cdef int64_t plain_size = 0, stored_size = 0, parsed
-        cdef int module = DICTIONARY_PAGE_HEADER if self.expect_dictionary and self.ordinal == 0 else DATA_PAGE_HEADER
-        cdef const uint8_t* plain = self.cipher.open_framed(
-            module, <int>self.ordinal, self.data + self.position, available, &plain_size, &stored_size)
+        cdef bint dictionary = self.expect_dictionary and self.ordinal == 0
+        cdef const uint8_t* plain = self.cipher.open_header(
+            &dictionary, <int>self.ordinal, self.data + self.position, available, &plain_size, &stored_size)
         parsed = read_page_header(plain, <size_t>min(plain_size, HEADER_BOUND), header)
         if parsed < 0:
             with gil:
@@ -159,11 +159,12 @@ cdef class PageReader:
                 raise FormatError(what, page=self.ordinal, offset=self.position)
         self.expect_dictionary = self.expect_dictionary and self.ordinal == 0 and header.type != TYPE_DICTIONARY_PAGE
         self.position += parsed if stored_size < 0 else stored_size
-        if header.compressed_page_size > self.size - self.position:
+        if header.compressed_page_size > self.size - self.position - self.cipher.uncounted:
             with gil:
                 raise FormatError(
                     f"a page of {header.compressed_page_size} bytes in a chunk that has {self.size - self.position} left",
                     page=self.ordinal, offset=self.position)
+        header.compressed_page_size += <int32_t>self.cipher.uncounted
         self._check_header(header)
         return 0
 
@@ -239,25 +240,26 @@ cdef class PageReader:
     cdef int _split_v2(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil:
         """A V2 data page: levels first and never compressed, then the values."""
         cdef bint retain = self.retain_plain and header.encoding == ENCODING_PLAIN
-        cdef int64_t plain_size = 0
+        cdef int64_t values_size = 0
         cdef int64_t levels_size = <int64_t>header.repetition_levels_byte_length + header.definition_levels_byte_length
-        cdef const uint8_t* plain = self.cipher.open_sized(
-            DATA_PAGE, <int>self.ordinal, stored, header.compressed_page_size, &plain_size)
-        if levels_size > plain_size or levels_size > header.uncompressed_page_size:
-            self._levels_overrun(levels_size, min(plain_size, <int64_t>header.uncompressed_page_size))
+        cdef const uint8_t* levels = NULL
+        cdef const uint8_t* values = self.cipher.open_v2(
+            <int>self.ordinal, stored, header.compressed_page_size, levels_size, &levels, &values_size)
+        if values_size < 0 or levels_size > header.uncompressed_page_size:
+            self._levels_overrun(levels_size, min(levels_size + values_size, <int64_t>header.uncompressed_page_size))
         page.kind = DATA
         page.num_values = header.num_values
         page.encoding = header.encoding
         page.null_count = header.num_nulls
-        page.repetition.data = plain
+        page.repetition.data = levels
         page.repetition.size = header.repetition_levels_byte_length
-        page.definition.data = plain + header.repetition_levels_byte_length
+        page.definition.data = levels + header.repetition_levels_byte_length
         page.definition.size = header.definition_levels_byte_length
         page.repetition.bit_packed = page.definition.bit_packed = False
         page.values_size = header.uncompressed_page_size - levels_size
         page.retained = retain
-        page.values = self._inflate(header, plain + levels_size, plain_size - levels_size, page.values_size,
-                                    self.compressed and header.is_compressed, retain, plain == stored)
+        page.values = self._inflate(header, values, values_size, page.values_size,
+                                    self.compressed and header.is_compressed, retain, values == stored + levels_size)
         return 0
 
     cdef const uint8_t* _inflate(self, const PageHeader* header, const uint8_t* plain, int64_t plain_size, int64_t size,

@@ -372,8 +372,10 @@ cdef class ChunkWriter:
     cdef int64_t _write_page(self, PageHeader* header, int header_module, int body_module, object stored) except -1:
         """Seal header and body and add them to the pieces; returns their stored size."""
         cdef uint8_t room[PAGE_HEADER_BOUND]
-        cdef int64_t size
-        body = self.cipher.seal(body_module, <int>self.ordinal, stored)
+        cdef int64_t size, levels_size = 0
+        if header.type == TYPE_DATA_PAGE_V2:
+            levels_size = header.repetition_levels_byte_length + header.definition_levels_byte_length
+        body = self.cipher.seal_body(body_module, <int>self.ordinal, stored, levels_size)
         if len(body) > LARGEST_PAGE:
             raise LimitError(f"a stored page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
         header.compressed_page_size = <int32_t>len(body)

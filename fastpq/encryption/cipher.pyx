@@ -1,22 +1,38 @@
 # distutils: language = c
-"""The cipher of one column chunk: the null cipher here, AES in gcm."""
+"""The cipher of one column chunk: the null cipher here, AES in gcm and in variants."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
+from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE_HEADER
+
 
 cdef class ModuleCipher:
     """The null cipher: a module is stored as it is."""
 
-    def __cinit__(self, *args):
+    def __cinit__(self, *args, **options):
         self.overhead = 0
+        self.uncounted = 0
 
     cdef const uint8_t* open_framed(self, int module, int page, const uint8_t* data, int64_t available,
                                     int64_t* plain_size, int64_t* stored_size) except NULL nogil:
         plain_size[0] = available
         stored_size[0] = -1
         return data
+
+    cdef const uint8_t* open_header(self, bint* dictionary, int page, const uint8_t* data, int64_t available,
+                                    int64_t* plain_size, int64_t* stored_size) except NULL nogil:
+        cdef int module = DICTIONARY_PAGE_HEADER if dictionary[0] else DATA_PAGE_HEADER
+        return self.open_framed(module, page, data, available, plain_size, stored_size)
+
+    cdef const uint8_t* open_v2(self, int page, const uint8_t* data, int64_t size, int64_t levels_size,
+                                const uint8_t** levels, int64_t* values_size) except NULL nogil:
+        cdef int64_t plain_size = 0
+        cdef const uint8_t* plain = self.open_sized(DATA_PAGE, page, data, size, &plain_size)
+        levels[0] = plain
+        values_size[0] = plain_size - levels_size
+        return plain + min(levels_size, plain_size)
 
     cdef const uint8_t* open_sized(self, int module, int page, const uint8_t* data, int64_t size,
                                    int64_t* plain_size) except NULL nogil:
@@ -30,6 +46,17 @@ cdef class ModuleCipher:
     cpdef object seal(self, int module, int page, object plain):
         """The stored form of a module."""
         return plain
+
+    cpdef object seal_body(self, int module, int page, object plain, int64_t levels_size):
+        """The stored form of a page body.
+
+        Args:
+            module: DATA_PAGE or DICTIONARY_PAGE.
+            page: ordinal of the data page.
+            plain: a contiguous buffer.
+            levels_size: bytes of levels that the body of a data page V2 begins with; 0 for other pages.
+        """
+        return self.seal(module, page, plain)
 
     def open(self, int module, int page, const uint8_t[::1] stored not None):
         """The plaintext of a stored module.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from fastpq import format as fmt
@@ -11,7 +13,15 @@ from fastpq.encryption.evp import AesKey
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.properties import FileDecryptionProperties, as_key
-from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, UnsupportedError
+from fastpq.encryption.variants import CtrModuleCipher, DuckDbModuleCipher
+from fastpq.errors import (
+    CryptoError,
+    FormatError,
+    KeyAccessError,
+    ParquetError,
+    TagVerificationError,
+    UnsupportedError,
+)
 
 NO_PAGE = -1
 
@@ -34,7 +44,7 @@ class FileDecryptor:
         raise KeyAccessError("the footer is encrypted, and there is no key for it", module="FOOTER")
 
     def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
-        """Check the signature of a plaintext footer (5.5), if the properties want it; nothing is opened before.
+        """Check the signature of a plaintext footer (5.5); nothing is opened before, unless the properties say so.
 
         Args:
             footer: the serialized FileMetaData, exactly as stored.
@@ -96,21 +106,22 @@ class KeyedFileDecryptor(FileDecryptor):
     ) -> None:
         self._properties = properties
         self._algorithm = algorithm
-        self._file_aad = _file_aad(_parameters(algorithm), properties.aad_prefix)
+        self._cipher_class = self._choose_cipher()
+        self._file_aad = self._check_aad()
         self._footer_key_metadata = key_metadata
-        self._authentic = not encrypted_footer and not properties.check_footer_integrity
+        self._authentic = not encrypted_footer and not properties.verify_footer_signature
         self._retrieved: dict[bytes, AesKey | None] = {}
         self._retrieving = threading.Lock()
 
     def open_footer(self, module: Bytes) -> bytes:
-        footer = self._footer_cipher().open(ModuleType.FOOTER, NO_PAGE, module)
+        with self._naming_an_unstored_prefix():
+            footer = self._footer_cipher().open(ModuleType.FOOTER, NO_PAGE, module)
         self._authentic = True
         return footer
 
     def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
-        if not self._properties.check_footer_integrity:
-            return
-        self._footer_cipher().verify_signature(footer, signature)
+        with self._naming_an_unstored_prefix():
+            self._footer_cipher().verify_signature(footer, signature)
         self._authentic = True
 
     def confirm_algorithm(self, algorithm: fmt.EncryptionAlgorithm | None) -> None:
@@ -144,7 +155,7 @@ class KeyedFileDecryptor(FileDecryptor):
     def _cipher(
         self, key: AesKey, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
     ) -> GcmModuleCipher:
-        return GcmModuleCipher(key, self._file_aad, row_group_ordinal, column_ordinal, _name(chunk))
+        return self._cipher_class(key, self._file_aad, row_group_ordinal, column_ordinal, _name(chunk))
 
     def _require_authentic_footer(self) -> None:
         if not self._authentic:
@@ -154,7 +165,51 @@ class KeyedFileDecryptor(FileDecryptor):
         key = self._footer_key()
         if key is None:
             raise KeyAccessError("there is no footer key to open or to verify the footer with", module="FOOTER")
-        return GcmModuleCipher(key, self._file_aad)
+        return self._cipher_class(key, self._file_aad)
+
+    def _choose_cipher(self) -> type[GcmModuleCipher]:
+        """What opens modules in the file's algorithm, if that is allowed."""
+        name = self._algorithm.member
+        if name is None:
+            raise UnsupportedError("an encryption algorithm other than AES_GCM_V1 and AES_GCM_CTR_V1")
+        if name not in self._properties.allowed_algorithms:
+            raise CryptoError(
+                f"the file says that it is encrypted with {name}, which allowed_algorithms does not list: what it says is "
+                f"not authenticated, and may have been altered to have weaker checks"
+            )
+        return CtrModuleCipher if name == "AES_GCM_CTR_V1" else GcmModuleCipher
+
+    @property
+    def _parameters(self) -> fmt.AesGcmV1 | fmt.AesGcmCtrV1:
+        parameters = self._algorithm.AES_GCM_V1 or self._algorithm.AES_GCM_CTR_V1
+        assert parameters is not None
+        return parameters
+
+    def _check_aad(self) -> bytes:
+        """The part of every AAD that is the file's: the prefix, verified, and the file's identifier (4.4)."""
+        parameters = self._parameters
+        supplied, stored = self._properties.aad_prefix, parameters.aad_prefix or None
+        if parameters.aad_file_unique is None:
+            raise UnsupportedError(
+                "an encrypted file without aad_file_unique, as DuckDB writes them (allow_duckdb_dialect=True reads those)"
+            )
+        if supplied is None and parameters.supply_aad_prefix:
+            raise CryptoError("the file has an AAD prefix that it does not store: aad_prefix must be supplied")
+        if supplied is not None and stored is None and not parameters.supply_aad_prefix:
+            raise CryptoError("an AAD prefix is supplied, but the file was written without one")
+        if supplied is not None and stored is not None and supplied != stored:
+            raise CryptoError("the AAD prefix that the file stores is not the one supplied: this is another file")
+        return (supplied or stored or b"") + parameters.aad_file_unique
+
+    @contextmanager
+    def _naming_an_unstored_prefix(self) -> Iterator[None]:
+        """A prefix that the file does not store can only be verified by opening something with it."""
+        try:
+            yield
+        except TagVerificationError as error:
+            if self._properties.aad_prefix is not None and not self._parameters.aad_prefix:
+                error.message += "; the file does not store its AAD prefix, so that it may be the supplied one that is wrong"
+            raise
 
     def _footer_key(self) -> AesKey | None:
         return self._properties.footer_key or self._retrieve(self._footer_key_metadata)
@@ -187,26 +242,32 @@ class KeyedFileDecryptor(FileDecryptor):
             return self._retrieved[key_metadata]
 
 
-def _parameters(algorithm: fmt.EncryptionAlgorithm) -> fmt.AesGcmV1:
-    if algorithm.AES_GCM_V1 is not None:
-        return algorithm.AES_GCM_V1
-    if algorithm.AES_GCM_CTR_V1 is not None:
-        raise UnsupportedError("the encryption algorithm AES_GCM_CTR_V1")
-    raise UnsupportedError("an encryption algorithm other than AES_GCM_V1 and AES_GCM_CTR_V1")
+class DuckDbFileDecryptor(KeyedFileDecryptor):
+    """Opens a file in DuckDB's dialect: every column is encrypted with the footer key, though no metadata say so, and AADs
+    are empty."""
 
+    @staticmethod
+    def wrote(algorithm: fmt.EncryptionAlgorithm) -> bool:
+        """Whether a file with this algorithm is in the dialect."""
+        return algorithm == fmt.EncryptionAlgorithm(AES_GCM_V1=fmt.AesGcmV1())
 
-def _file_aad(parameters: fmt.AesGcmV1, supplied: bytes | None) -> bytes:
-    """The part of every AAD that is the file's: the prefix, verified, and the file's identifier (4.4)."""
-    stored = parameters.aad_prefix or None
-    if parameters.aad_file_unique is None:
-        raise UnsupportedError("an encrypted file without aad_file_unique, as DuckDB writes them")
-    if supplied is None and parameters.supply_aad_prefix:
-        raise CryptoError("the file has an AAD prefix that it does not store: aad_prefix must be supplied")
-    if supplied is not None and stored is None and not parameters.supply_aad_prefix:
-        raise CryptoError("an AAD prefix is supplied, but the file was written without one")
-    if supplied is not None and stored is not None and supplied != stored:
-        raise CryptoError("the AAD prefix that the file stores is not the one supplied: this is another file")
-    return (supplied or stored or b"") + parameters.aad_file_unique
+    def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
+        self._require_authentic_footer()
+        if chunk.crypto_metadata is not None:
+            raise UnsupportedError("crypto metadata of a column in DuckDB's dialect, which has none", column=_name(chunk))
+        key = self._footer_key()
+        if key is None:
+            _refuse_column(chunk)
+        return self._cipher(key, chunk, row_group_ordinal, column_ordinal)
+
+    def _choose_cipher(self) -> type[GcmModuleCipher]:
+        super()._choose_cipher()
+        return DuckDbModuleCipher
+
+    def _check_aad(self) -> bytes:
+        if self._properties.aad_prefix is not None:
+            raise CryptoError("an AAD prefix is supplied, but DuckDB writes files without one")
+        return b""
 
 
 def _name(chunk: fmt.ColumnChunk) -> str | None:

@@ -6,12 +6,14 @@ import copy
 import os
 import struct
 from collections.abc import Sequence
+from typing import Any
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.properties import ColumnEncryptionProperties, FileEncryptionProperties
+from fastpq.encryption.variants import CtrModuleCipher
 from fastpq.errors import LimitError, SchemaError
 
 MAGIC = b"PAR1"
@@ -19,6 +21,19 @@ MAGIC_ENCRYPTED_FOOTER = b"PARE"
 FILE_IDENTIFIER_SIZE = 8
 LARGEST_FOOTER = 0x7FFFFFFF
 NO_PAGE = -1
+# What a plaintext footer shows of an encrypted column: where its bytes are and how many, so that readers without its key can
+# pass over it. Not what other writers leave behind as well: bloom filters, size statistics, bounding boxes.
+VISIBLE_TO_ALL = (
+    "type",
+    "encodings",
+    "path_in_schema",
+    "codec",
+    "num_values",
+    "total_uncompressed_size",
+    "total_compressed_size",
+    "data_page_offset",
+    "dictionary_page_offset",
+)
 
 
 class FileEncryptor:
@@ -32,6 +47,11 @@ class FileEncryptor:
     @property
     def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
         """``encryption_algorithm`` of the FileMetaData; inside an encrypted footer it is an authentic copy."""
+        return None
+
+    @property
+    def footer_signing_key_metadata(self) -> bytes | None:
+        """``footer_signing_key_metadata`` of the FileMetaData, for readers to find the key of the signature by."""
         return None
 
     def chunk_cipher(self, column_path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
@@ -62,8 +82,8 @@ class FileEncryptor:
         return _framed(footer, self.magic)
 
 
-class EncryptedFooterEncryptor(FileEncryptor):
-    """Seals the modules of a file whose footer is encrypted (5.4)."""
+class KeyedFileEncryptor(FileEncryptor):
+    """Seals the modules of an encrypted file; how its footer is protected, the two kinds of it know."""
 
     def __init__(self, properties: FileEncryptionProperties, schema_paths: Sequence[tuple[str, ...]]) -> None:
         self._properties = properties
@@ -71,17 +91,17 @@ class EncryptedFooterEncryptor(FileEncryptor):
         prefix = properties.aad_prefix
         unique = os.urandom(FILE_IDENTIFIER_SIZE)
         self._file_aad = (prefix or b"") + unique
-        self._algorithm = fmt.EncryptionAlgorithm(
-            AES_GCM_V1=fmt.AesGcmV1(
-                aad_prefix=prefix if properties.store_aad_prefix else None,
-                aad_file_unique=unique,
-                supply_aad_prefix=prefix is not None and not properties.store_aad_prefix,
-            )
-        )
-
-    @property
-    def magic(self) -> bytes:
-        return MAGIC_ENCRYPTED_FOOTER
+        parameters: dict[str, Any] = {
+            "aad_prefix": prefix if properties.store_aad_prefix else None,
+            "aad_file_unique": unique,
+            "supply_aad_prefix": prefix is not None and not properties.store_aad_prefix,
+        }
+        if properties.algorithm == "AES_GCM_CTR_V1":
+            self._cipher_class: type[GcmModuleCipher] = CtrModuleCipher
+            self._algorithm = fmt.EncryptionAlgorithm(AES_GCM_CTR_V1=fmt.AesGcmCtrV1(**parameters))
+        else:
+            self._cipher_class = GcmModuleCipher
+            self._algorithm = fmt.EncryptionAlgorithm(AES_GCM_V1=fmt.AesGcmV1(**parameters))
 
     @property
     def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
@@ -102,31 +122,78 @@ class EncryptedFooterEncryptor(FileEncryptor):
         if column is None:
             return chunk
         stored = copy.copy(chunk)
-        if column.key is None:
-            stored.crypto_metadata = fmt.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=fmt.EncryptionWithFooterKey())
-            return stored
-        stored.crypto_metadata = fmt.ColumnCryptoMetaData(
-            ENCRYPTION_WITH_COLUMN_KEY=fmt.EncryptionWithColumnKey(
-                path_in_schema=list(path), key_metadata=column.key_metadata
-            )
-        )
-        cipher = self._cipher(column, path, row_group_ordinal, column_ordinal)
-        stored.encrypted_column_metadata = cipher.seal(ModuleType.COLUMN_METADATA, NO_PAGE, fmt.encode(metadata))
-        stored.meta_data = None
+        stored.crypto_metadata = _crypto_metadata(column, path)
+        stored.meta_data = self._visible_metadata(column, metadata)
+        if stored.meta_data is not metadata:
+            cipher = self._cipher(column, path, row_group_ordinal, column_ordinal)
+            stored.encrypted_column_metadata = cipher.seal(ModuleType.COLUMN_METADATA, NO_PAGE, fmt.encode(metadata))
         return stored
+
+    def _visible_metadata(
+        self, column: ColumnEncryptionProperties, metadata: fmt.ColumnMetaData
+    ) -> fmt.ColumnMetaData | None:
+        """What the footer itself says of an encrypted column; if that is not all, all of it is encrypted beside it."""
+        raise NotImplementedError
+
+    def _cipher(
+        self, column: ColumnEncryptionProperties, path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int
+    ) -> GcmModuleCipher:
+        return self._cipher_class(
+            column.key or self._properties.footer_key,
+            self._file_aad,
+            row_group_ordinal,
+            column_ordinal,
+            ".".join(path),
+            levels_in_clear=self._properties.v2_layout == "parquet-java",
+        )
+
+    def _footer_cipher(self) -> GcmModuleCipher:
+        return self._cipher_class(self._properties.footer_key, self._file_aad)
+
+
+class EncryptedFooterEncryptor(KeyedFileEncryptor):
+    """Seals the modules of a file whose footer is encrypted (5.4)."""
+
+    @property
+    def magic(self) -> bytes:
+        return MAGIC_ENCRYPTED_FOOTER
 
     def frame_footer(self, footer: bytes) -> bytes:
         crypto = fmt.FileCryptoMetaData(
             encryption_algorithm=self._algorithm, key_metadata=self._properties.footer_key_metadata
         )
-        cipher = GcmModuleCipher(self._properties.footer_key, self._file_aad)
-        return _framed(fmt.encode(crypto) + cipher.seal(ModuleType.FOOTER, NO_PAGE, footer), self.magic)
+        return _framed(fmt.encode(crypto) + self._footer_cipher().seal(ModuleType.FOOTER, NO_PAGE, footer), self.magic)
 
-    def _cipher(
-        self, column: ColumnEncryptionProperties, path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int
-    ) -> GcmModuleCipher:
-        key = column.key or self._properties.footer_key
-        return GcmModuleCipher(key, self._file_aad, row_group_ordinal, column_ordinal, ".".join(path))
+    def _visible_metadata(
+        self, column: ColumnEncryptionProperties, metadata: fmt.ColumnMetaData
+    ) -> fmt.ColumnMetaData | None:
+        return metadata if column.key is None else None
+
+
+class PlaintextFooterEncryptor(KeyedFileEncryptor):
+    """Seals the modules of a file whose footer is plaintext, and signed (5.5)."""
+
+    @property
+    def footer_signing_key_metadata(self) -> bytes | None:
+        return self._properties.footer_key_metadata
+
+    def frame_footer(self, footer: bytes) -> bytes:
+        return _framed(footer + self._footer_cipher().sign(footer), self.magic)
+
+    def _visible_metadata(
+        self, column: ColumnEncryptionProperties, metadata: fmt.ColumnMetaData
+    ) -> fmt.ColumnMetaData | None:
+        return fmt.ColumnMetaData(**{name: getattr(metadata, name) for name in VISIBLE_TO_ALL})
+
+
+def _crypto_metadata(column: ColumnEncryptionProperties, path: tuple[str, ...]) -> fmt.ColumnCryptoMetaData:
+    if column.key is None:
+        return fmt.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=fmt.EncryptionWithFooterKey())
+    return fmt.ColumnCryptoMetaData(
+        ENCRYPTION_WITH_COLUMN_KEY=fmt.EncryptionWithColumnKey(
+            path_in_schema=list(path), key_metadata=column.key_metadata
+        )
+    )
 
 
 def _framed(footer: bytes, magic: bytes) -> bytes:

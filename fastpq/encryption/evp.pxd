@@ -1,8 +1,8 @@
-"""AES-GCM over OpenSSL's EVP interface: keys, and contexts for one thread."""
+"""AES-GCM and AES-CTR over OpenSSL's EVP interface: keys, and contexts for one thread."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from fastpq.encryption.openssl cimport EVP_CIPHER_CTX
+from fastpq.encryption.openssl cimport EVP_CIPHER, EVP_CIPHER_CTX
 
 cdef enum:
     NONCE_SIZE = 12
@@ -12,12 +12,13 @@ cdef enum:
 cdef class AesKey:
     cdef uint8_t bytes[32]
     cdef size_t size
-    cdef uint64_t sealed                # invocations of the authenticated encryption function; atomic
+    cdef uint64_t sealed                # modules encrypted, by GCM or CTR; atomic
     cdef EVP_CIPHER_CTX* encryption     # keyed once; only ever copied
     cdef EVP_CIPHER_CTX* decryption
+    cdef EVP_CIPHER_CTX* counter        # for CTR, which works the same both ways; keyed once one is needed
     cdef object large                   # a backend.LargeAead of this key, once one is needed
 
-    cdef EVP_CIPHER_CTX* _keyed(self, bint encrypt) except NULL
+    cdef EVP_CIPHER_CTX* _keyed(self, EVP_CIPHER* cipher, bint encrypt) except NULL
     cdef object _large(self)
     cdef int count(self) except -1 nogil
 
@@ -34,3 +35,13 @@ cdef class GcmContext:
     # Whether signature, a nonce and a tag, is that of the plaintext.
     cdef int verify(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size,
                     const uint8_t* signature) except -1
+
+
+cdef class CtrContext:
+    cdef AesKey key
+    cdef EVP_CIPHER_CTX* context
+
+    # Writes a fresh nonce and size bytes of ciphertext to out. Nothing is authenticated.
+    cdef int seal(self, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil
+    # Opens a nonce and size bytes of ciphertext, which may be any bytes.
+    cdef int open(self, const uint8_t* sealed, int64_t size, uint8_t* out) except -1 nogil

@@ -1,5 +1,5 @@
 # distutils: language = c
-"""AES-GCM over OpenSSL's EVP interface: keys, nonces, tags, operation counts (Encryption.md, 4.1)."""
+"""AES-GCM and AES-CTR over OpenSSL's EVP interface: keys, nonces, tags, operation counts (Encryption.md, 4.1)."""
 
 cimport cython
 from cpython.buffer cimport PyBUF_READ, PyBUF_SIMPLE, PyBUF_WRITE, PyBuffer_Release, PyObject_GetBuffer
@@ -8,7 +8,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from fastpq.encryption.openssl cimport *
 
@@ -32,7 +32,8 @@ cdef int64_t SMALLEST_LARGE = 16384                     # modules below always g
 cdef int64_t large_from = 0                             # from here on cryptography takes modules; 0: not decided yet
 _backend = None
 
-cdef EVP_CIPHER* ciphers[3]                             # for keys of 16, 24 and 32 bytes; fetched once, because it is slow
+cdef EVP_CIPHER* gcm_ciphers[3]                         # for keys of 16, 24 and 32 bytes; fetched once, because it is slow
+cdef EVP_CIPHER* ctr_ciphers[3]
 
 
 cdef int check(int result, const char* what) except -1 nogil:
@@ -88,6 +89,20 @@ cdef int gcm_open(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* 
     return 0
 
 
+cdef int ctr_apply(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* data, int size, uint8_t* out) except -1 nogil:
+    """Encrypts or decrypts, which is the same."""
+    cdef uint8_t iv[16]
+    cdef int moved = 0
+    memcpy(iv, nonce, NONCE_SIZE)
+    memset(iv + NONCE_SIZE, 0, 3)
+    iv[15] = 1          # the counter begins there (Encryption.md, 4.2.2); modules are too small for it to overflow
+    cdef int done = (
+        EVP_EncryptInit_ex2(context, NULL, NULL, iv, NULL) == 1
+        and (size == 0 or EVP_EncryptUpdate(context, out, &moved, data, size) == 1)
+    )
+    return check(done, "encrypt or decrypt")
+
+
 cdef int64_t decide_large() except -1 nogil:
     """large_from, settled by the first large module of the process."""
     global large_from
@@ -123,7 +138,8 @@ def aes_backend():
 cdef class AesKey:
     """An AES key of 16, 24 or 32 bytes; it cannot be read back, printed, copied or pickled, and is wiped when released.
 
-    All ciphers of a key count their encryptions in it, and refuse to go past the 2^32 that NIST SP 800-38D (8.3) allows.
+    All ciphers of a key count their encryptions in it, and refuse to go past the 2^32 that NIST SP 800-38D (8.3) allows. A
+    page takes two of them, for its header and for its body, so that a key is at its end after 2^31 pages.
 
     Args:
         key: the bytes of the key, copied.
@@ -144,16 +160,16 @@ cdef class AesKey:
         finally:
             PyBuffer_Release(&view)
         self.sealed = min(operations, INVOCATION_LIMIT)
-        self.encryption = self._keyed(True)
-        self.decryption = self._keyed(False)
+        self.encryption = self._keyed(gcm_ciphers[self.size // 8 - 2], True)
+        self.decryption = self._keyed(gcm_ciphers[self.size // 8 - 2], False)
 
     def __dealloc__(self):
         EVP_CIPHER_CTX_free(self.encryption)        # wipes its key schedule
         EVP_CIPHER_CTX_free(self.decryption)
+        EVP_CIPHER_CTX_free(self.counter)
         OPENSSL_cleanse(self.bytes, sizeof(self.bytes))
 
-    cdef EVP_CIPHER_CTX* _keyed(self, bint encrypt) except NULL:
-        cdef EVP_CIPHER* cipher = ciphers[self.size // 8 - 2]
+    cdef EVP_CIPHER_CTX* _keyed(self, EVP_CIPHER* cipher, bint encrypt) except NULL:
         cdef EVP_CIPHER_CTX* context = EVP_CIPHER_CTX_new()
         cdef int done = context != NULL
         if done and encrypt:
@@ -262,6 +278,32 @@ cdef class GcmContext:
         return same
 
 
+@cython.final
+cdef class CtrContext:
+    """AES-CTR under one key, for one thread at a time; it authenticates nothing.
+
+    Args:
+        key: an AesKey.
+    """
+
+    def __cinit__(self, AesKey key not None):
+        self.key = key
+        if key.counter == NULL:
+            key.counter = key._keyed(ctr_ciphers[key.size // 8 - 2], True)
+        self.context = copy_context(key.counter)
+
+    def __dealloc__(self):
+        EVP_CIPHER_CTX_free(self.context)
+
+    cdef int seal(self, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil:
+        self.key.count()
+        check(fastpq_next_nonce(out), "make a nonce")
+        return ctr_apply(self.context, out, plain, <int>size, out + NONCE_SIZE)
+
+    cdef int open(self, const uint8_t* sealed, int64_t size, uint8_t* out) except -1 nogil:
+        return ctr_apply(self.context, sealed, sealed + NONCE_SIZE, <int>size, out)
+
+
 cdef object view_of(const uint8_t* data, int64_t size):
     return PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ)
 
@@ -316,10 +358,12 @@ def open_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not Non
 
 
 cdef void set_up() except *:
-    ciphers[0] = EVP_CIPHER_fetch(NULL, "AES-128-GCM", NULL)
-    ciphers[1] = EVP_CIPHER_fetch(NULL, "AES-192-GCM", NULL)
-    ciphers[2] = EVP_CIPHER_fetch(NULL, "AES-256-GCM", NULL)
-    check(ciphers[0] != NULL and ciphers[1] != NULL and ciphers[2] != NULL, "find AES-GCM")
+    cdef int i
+    for i in range(3):
+        bits = 128 + 64 * i
+        gcm_ciphers[i] = EVP_CIPHER_fetch(NULL, f"AES-{bits}-GCM".encode(), NULL)
+        ctr_ciphers[i] = EVP_CIPHER_fetch(NULL, f"AES-{bits}-CTR".encode(), NULL)
+        check(gcm_ciphers[i] != NULL and ctr_ciphers[i] != NULL, "find AES-GCM and AES-CTR")
     if fastpq_watch_forks():
         raise MemoryError()
 

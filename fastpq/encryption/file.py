@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastpq import format as fmt
-from fastpq.encryption.decryptor import FileDecryptor, KeyedFileDecryptor
-from fastpq.encryption.encryptor import EncryptedFooterEncryptor, FileEncryptor
+from fastpq.encryption.decryptor import DuckDbFileDecryptor, FileDecryptor, KeyedFileDecryptor
+from fastpq.encryption.encryptor import EncryptedFooterEncryptor, FileEncryptor, PlaintextFooterEncryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, SchemaError
 
-__all__ = ["FileDecryptor", "FileEncryptor", "open_file_decryptor", "open_file_encryptor"]
+__all__ = ["FileDecryptor", "FileEncryptor", "open_file_decryptor", "open_file_encryptor", "open_signed_footer"]
 
 LARGEST_COLUMN_ORDINAL = 32767
+SIGNATURE_SIZE = 28     # Encryption.md, 5.5: nonce and tag
+ALL_BUT_SIGNING = (1, 2, 3, 4, 5, 6, 7)     # ids of FileMetaData's fields before encryption_algorithm
 
 
 def open_file_decryptor(
@@ -35,8 +37,8 @@ def open_file_decryptor(
 
     Raises:
         KeyAccessError: the footer is encrypted, and there are no properties.
-        CryptoError: properties for a file that is not encrypted, or whose AAD prefix is not the one supplied.
-        UnsupportedError: an algorithm that fastpq does not have.
+        CryptoError: a policy of the properties refuses the file, or its AAD prefix is not the one supplied.
+        UnsupportedError: an algorithm that fastpq does not have, or DuckDB's dialect.
     """
     if properties is None:
         if encrypted_footer:
@@ -51,7 +53,47 @@ def open_file_decryptor(
                 "(allow_plaintext_files=True reads it all the same)"
             )
         return FileDecryptor()
+    if encrypted_footer and properties.allow_duckdb_dialect and DuckDbFileDecryptor.wrote(algorithm):
+        return DuckDbFileDecryptor(properties, algorithm, key_metadata, encrypted_footer)
     return KeyedFileDecryptor(properties, algorithm, key_metadata, encrypted_footer)
+
+
+def open_signed_footer(
+    properties: FileDecryptionProperties | None, footer: memoryview
+) -> tuple[FileDecryptor, int]:
+    """The decryptor of a file whose footer is plaintext; its signature is verified, if it has one, before anything but
+    the names of its algorithm and its key is parsed.
+
+    Args:
+        properties: the keys, if any.
+        footer: the serialized FileMetaData and what stands between it and the footer's length.
+
+    Returns:
+        The decryptor, and the size of FileMetaData.
+
+    Raises:
+        FormatError: no FileMetaData; or a signature that is cut off, or is followed by other bytes.
+        TagVerificationError: footer or signature were altered, or key or AAD prefix are not those of the file.
+        KeyAccessError: there is no key to verify the footer with.
+        CryptoError, UnsupportedError: as for open_file_decryptor.
+    """
+    if properties is None:
+        return FileDecryptor(), len(footer)
+    names, _, size = fmt.decode_partly(fmt.FileMetaData, footer, 0, ALL_BUT_SIGNING)
+    decryptor = open_file_decryptor(
+        properties,
+        algorithm=names.encryption_algorithm,
+        key_metadata=names.footer_signing_key_metadata,
+        encrypted_footer=False,
+    )
+    if names.encryption_algorithm is None:
+        return decryptor, size
+    signed = len(footer) - size
+    if signed != SIGNATURE_SIZE and (signed or properties.verify_footer_signature):
+        raise FormatError(f"{signed} bytes where the footer's signature of {SIGNATURE_SIZE} should be", offset=size)
+    if properties.verify_footer_signature:
+        decryptor.verify_footer(footer[:size], footer[size:])
+    return decryptor, size
 
 
 def open_file_encryptor(
@@ -76,4 +118,5 @@ def open_file_encryptor(
         if properties.column(path) is not None:
             limit = LARGEST_COLUMN_ORDINAL + 1
             raise CryptoError(f"only the first {limit} columns can be encrypted", column=".".join(path))
-    return EncryptedFooterEncryptor(properties, schema_paths)
+    kind = PlaintextFooterEncryptor if properties.plaintext_footer else EncryptedFooterEncryptor
+    return kind(properties, schema_paths)

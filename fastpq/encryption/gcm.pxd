@@ -1,9 +1,26 @@
 """Modules as AES_GCM_V1 stores them: the cipher of one column chunk, or of the footer."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.evp cimport GcmContext
+
+cdef extern from * nogil:
+    """
+    #define fastpq_take(flag) __atomic_exchange_n((flag), 1, __ATOMIC_ACQUIRE)
+    #define fastpq_give(flag) __atomic_store_n((flag), 0, __ATOMIC_RELEASE)
+    """
+    int fastpq_take(int* flag)
+    void fastpq_give(int* flag)
+
+
+cdef inline uint32_t load_u32(const uint8_t* data) noexcept nogil:
+    return data[0] | <uint32_t>data[1] << 8 | <uint32_t>data[2] << 16 | <uint32_t>data[3] << 24
+
+
+cdef inline void store_u32(uint8_t* out, uint32_t value) noexcept nogil:
+    out[0], out[1], out[2], out[3] = value & 0xff, value >> 8 & 0xff, value >> 16 & 0xff, value >> 24
+
 
 cdef enum:
     LENGTH_SIZE = 4         # Encryption.md, 5.1: length | nonce | ciphertext | tag
@@ -12,6 +29,7 @@ cdef enum:
 
 cdef class GcmModuleCipher(ModuleCipher):
     cdef GcmContext context
+    cdef bint levels_in_clear           # of the data pages V2 that are written
     cdef object file_aad
     cdef const uint8_t* file_aad_data
     cdef size_t file_aad_size
@@ -24,9 +42,19 @@ cdef class GcmModuleCipher(ModuleCipher):
     cdef int busy                       # a module is being sealed or opened; atomic
 
     cdef int _enter(self) except -1 nogil
-    cdef int64_t _build_aad(self, int module, int page) except -1 nogil
     cdef uint8_t* _reserve(self, size_t size) except NULL nogil
     cdef int _check_framing(self, int module, int page, const uint8_t* data, int64_t size) except -1 nogil
+    cdef int64_t _framed_size(self, int module, int page, const uint8_t* data, int64_t available) except -1 nogil
     cdef int _open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil
-    cdef int _seal(self, int module, int page, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil
+    cdef int _refuse(self, int module, int page) except -1 nogil
     cdef dict _place(self, int module, int page)
+
+    # What variants of the format do otherwise.
+    # Bytes of a stored module that are not ciphertext.
+    cdef int64_t _overhead_of(self, int module) noexcept nogil
+    cdef int64_t _build_aad(self, int module, int page) except -1 nogil
+    # Opens a module whose framing is checked; returns whether it is authentic. If not, out is zeroed.
+    cdef int _try_open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil
+    cdef int _seal(self, int module, int page, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil
+    # Whether the body of a data page V2, which is framed as either of its two layouts would be, is one module.
+    cdef int _is_one_module(self, int page, const uint8_t* data, int64_t size) except -1 nogil

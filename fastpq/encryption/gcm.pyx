@@ -8,18 +8,12 @@ from libc.stdlib cimport free, malloc
 
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.evp cimport NONCE_SIZE, TAG_SIZE, AesKey, GcmContext
-from fastpq.encryption.modules cimport AAD_SUFFIX_SIZE, FOOTER, LARGEST_ORDINAL, build_aad, has_chunk, has_page
+from fastpq.encryption.modules cimport (
+    AAD_SUFFIX_SIZE, DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE_HEADER, FOOTER, LARGEST_ORDINAL, build_aad, has_chunk, has_page,
+)
 
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import CryptoError, FormatError, LimitError, TagVerificationError
-
-cdef extern from * nogil:
-    """
-    #define fastpq_take(flag) __atomic_exchange_n((flag), 1, __ATOMIC_ACQUIRE)
-    #define fastpq_give(flag) __atomic_store_n((flag), 0, __ATOMIC_RELEASE)
-    """
-    int fastpq_take(int* flag)
-    void fastpq_give(int* flag)
 
 cdef int64_t LARGEST_MODULE = 0x7fffffff                # sizes in page headers and in EVP are signed 32-bit integers
 cdef size_t LARGEST_FILE_AAD = 1 << 16                  # it is authenticated anew with every module
@@ -36,13 +30,15 @@ cdef class GcmModuleCipher(ModuleCipher):
         row_group: ordinal of the row group; 0 for the footer.
         column: ordinal of the column; 0 for the footer.
         column_name: what errors call the column, instead of its ordinal.
+        levels_in_clear: seal data pages V2 as parquet-java does, with their levels in front of the module instead of in it.
 
     Raises:
         CryptoError: an ordinal is not one of 0 to 32767.
         LimitError: file_aad is longer than 64 KiB.
     """
 
-    def __cinit__(self, AesKey key not None, bytes file_aad not None, row_group=0, column=0, str column_name=None):
+    def __cinit__(self, AesKey key not None, bytes file_aad not None, row_group=0, column=0, str column_name=None,
+                  bint levels_in_clear=False):
         for name, ordinal in (("row group", row_group), ("column", column)):
             if not 0 <= ordinal <= LARGEST_ORDINAL:
                 raise CryptoError(f"{name} ordinal {ordinal}: an encrypted file has {name} ordinals of 0 to {LARGEST_ORDINAL}")
@@ -56,6 +52,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         self.row_group = row_group
         self.column = column
         self.column_name = column_name
+        self.levels_in_clear = levels_in_clear
         self.aad = <uint8_t*>malloc(self.file_aad_size + AAD_SUFFIX_SIZE)
         if self.aad == NULL:
             raise MemoryError()
@@ -66,32 +63,54 @@ cdef class GcmModuleCipher(ModuleCipher):
 
     cdef const uint8_t* open_framed(self, int module, int page, const uint8_t* data, int64_t available,
                                     int64_t* plain_size, int64_t* stored_size) except NULL nogil:
-        cdef int64_t size = available
-        if available >= LENGTH_SIZE:
-            size = LENGTH_SIZE + <int64_t>load_u32(data)
-        if available < MODULE_OVERHEAD or size < MODULE_OVERHEAD or size > available:
-            with gil:
-                raise FormatError(f"an encrypted module of {size} bytes where it may have {MODULE_OVERHEAD} to {available}",
-                                  **self._place(module, page))
+        stored_size[0] = self._framed_size(module, page, data, available)
+        return self.open_sized(module, page, data, stored_size[0], plain_size)
+
+    cdef const uint8_t* open_header(self, bint* dictionary, int page, const uint8_t* data, int64_t available,
+                                    int64_t* plain_size, int64_t* stored_size) except NULL nogil:
+        # Metadata may be wrong about the first page: old writers let data_page_offset point to the dictionary page. The
+        # module type is part of the AAD, so that only a header that was sealed as what it is then taken for will open.
+        cdef int module = DICTIONARY_PAGE_HEADER if dictionary[0] else DATA_PAGE_HEADER
+        cdef int other = DATA_PAGE_HEADER if dictionary[0] else DICTIONARY_PAGE_HEADER
+        cdef int64_t size = self._framed_size(module, page, data, available)
+        cdef uint8_t* out = self._reserve(<size_t>(size - MODULE_OVERHEAD))
+        if not self._try_open(module, page, data, size, out):
+            if page != 0 or not self._try_open(other, page, data, size, out):
+                self._refuse(module, page)
+            dictionary[0] = not dictionary[0]
         stored_size[0] = size
-        return self.open_sized(module, page, data, size, plain_size)
+        plain_size[0] = size - MODULE_OVERHEAD
+        return out
+
+    cdef const uint8_t* open_v2(self, int page, const uint8_t* data, int64_t size, int64_t levels_size,
+                                const uint8_t** levels, int64_t* values_size) except NULL nogil:
+        # One module of levels and values (Arrow, arrow-rs, Polars), or a module of the values behind levels in the clear
+        # (parquet-java); Encryption.md knows no difference between page versions.
+        cdef bint behind_levels = (0 < levels_size <= size - LENGTH_SIZE
+                                   and load_u32(data + levels_size) == size - levels_size - LENGTH_SIZE)
+        if behind_levels and load_u32(data) == size - LENGTH_SIZE:
+            behind_levels = not self._is_one_module(page, data, size)
+        if not behind_levels:
+            return ModuleCipher.open_v2(self, page, data, size, levels_size, levels, values_size)
+        levels[0] = data
+        return self.open_sized(DATA_PAGE, page, data + levels_size, size - levels_size, values_size)
 
     cdef const uint8_t* open_sized(self, int module, int page, const uint8_t* data, int64_t size,
                                    int64_t* plain_size) except NULL nogil:
         cdef uint8_t* out
         self._check_framing(module, page, data, size)
-        out = self._reserve(<size_t>(size - MODULE_OVERHEAD))
+        plain_size[0] = size - self._overhead_of(module)
+        out = self._reserve(<size_t>plain_size[0])
         self._open(module, page, data, size, out)
-        plain_size[0] = size - MODULE_OVERHEAD
         return out
 
     cdef int64_t open_into(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil:
         self._check_framing(module, page, data, size)
         self._open(module, page, data, size, out)
-        return size - MODULE_OVERHEAD
+        return size - self._overhead_of(module)
 
     cpdef object seal(self, int module, int page, object plain):
-        """The stored form of a module: length, nonce, ciphertext and tag.
+        """The stored form of a module: length, nonce, ciphertext and, but for page bodies under AES-CTR, tag.
 
         Args:
             module: a ModuleType.
@@ -106,10 +125,10 @@ cdef class GcmModuleCipher(ModuleCipher):
         cdef uint8_t* out
         PyObject_GetBuffer(plain, &view, PyBUF_SIMPLE)
         try:
-            if view.len > LARGEST_MODULE - MODULE_OVERHEAD:
+            if view.len > LARGEST_MODULE - self._overhead_of(module):
                 raise LimitError(f"a module of {view.len} bytes: encrypted, it would be over 2^31 - 1 bytes",
                                  **self._place(module, page))
-            stored = PyBytes_FromStringAndSize(NULL, view.len + MODULE_OVERHEAD)
+            stored = PyBytes_FromStringAndSize(NULL, view.len + self._overhead_of(module))
             out = <uint8_t*>PyBytes_AS_STRING(stored)
             if view.len < GIL_SIZE:
                 self._seal(module, page, <const uint8_t*>view.buf, view.len, out)
@@ -119,6 +138,26 @@ cdef class GcmModuleCipher(ModuleCipher):
         finally:
             PyBuffer_Release(&view)
         return stored
+
+    cpdef object seal_body(self, int module, int page, object plain, int64_t levels_size):
+        """The stored form of a page body; arguments as of ModuleCipher.seal_body, errors as of seal."""
+        if not self.levels_in_clear or levels_size == 0:
+            return self.seal(module, page, plain)
+        view = memoryview(plain)
+        return bytes(view[:levels_size]) + self.seal(module, page, view[levels_size:])
+
+    def sign(self, const uint8_t[::1] footer not None):
+        """The signature of a plaintext footer: nonce and tag of its encryption, whose ciphertext nobody needs.
+
+        Args:
+            footer: the serialized FileMetaData.
+
+        Raises:
+            CryptoError: too many encryptions with the key.
+            LimitError: a footer over 2^31 - 1 bytes.
+        """
+        sealed = self.seal(FOOTER, 0, footer)
+        return sealed[LENGTH_SIZE:LENGTH_SIZE + NONCE_SIZE] + sealed[-TAG_SIZE:]
 
     def verify_signature(self, const uint8_t[::1] footer, const uint8_t[::1] signature):
         """Check the signature of a plaintext footer (Encryption.md, 5.5).
@@ -151,6 +190,9 @@ cdef class GcmModuleCipher(ModuleCipher):
                 raise CryptoError("a module cipher was used by two threads at the same time")
         return 0
 
+    cdef int64_t _overhead_of(self, int module) noexcept nogil:
+        return MODULE_OVERHEAD
+
     cdef int64_t _build_aad(self, int module, int page) except -1 nogil:
         return build_aad(self.file_aad_data, self.file_aad_size, module, self.row_group, self.column, page, self.aad)
 
@@ -166,32 +208,50 @@ cdef class GcmModuleCipher(ModuleCipher):
                     raise MemoryError()
         return self.scratch
 
+    cdef int64_t _framed_size(self, int module, int page, const uint8_t* data, int64_t available) except -1 nogil:
+        """The stored size of a module, of at most available bytes, as its length field says."""
+        cdef int64_t size = available, least = self._overhead_of(module)
+        if available >= LENGTH_SIZE:
+            size = LENGTH_SIZE + <int64_t>load_u32(data)
+        if available < least or size < least or size > available:
+            with gil:
+                raise FormatError(f"an encrypted module of {size} bytes where it may have {least} to {available}",
+                                  **self._place(module, page))
+        return size
+
     cdef int _check_framing(self, int module, int page, const uint8_t* data, int64_t size) except -1 nogil:
-        cdef int64_t claimed = 0
-        if size >= MODULE_OVERHEAD and size <= LARGEST_MODULE:
+        cdef int64_t claimed = 0, least = self._overhead_of(module)
+        if size >= least and size <= LARGEST_MODULE:
             claimed = LENGTH_SIZE + <int64_t>load_u32(data)
             if claimed == size:
                 return 0
         with gil:
-            if not MODULE_OVERHEAD <= size <= LARGEST_MODULE:
+            if not least <= size <= LARGEST_MODULE:
                 raise FormatError(f"an encrypted module of {size} bytes", **self._place(module, page))
             raise FormatError(f"an encrypted module of {size} bytes whose length field says {claimed}",
                               **self._place(module, page))
 
     cdef int _open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil:
         """Open a module whose framing is checked; out is zeroed if it is not authentic."""
-        cdef int authentic
+        if not self._try_open(module, page, data, size, out):
+            self._refuse(module, page)
+        return 0
+
+    cdef int _try_open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil:
         self._enter()
         try:
-            authentic = self.context.open(self.aad, self._build_aad(module, page), data + LENGTH_SIZE, size - MODULE_OVERHEAD,
-                                          out)
+            return self.context.open(self.aad, self._build_aad(module, page), data + LENGTH_SIZE, size - MODULE_OVERHEAD, out)
         finally:
             fastpq_give(&self.busy)
-        if not authentic:
-            with gil:
-                raise TagVerificationError("a module does not authenticate: wrong key, wrong AAD or altered bytes",
-                                           **self._place(module, page))
-        return 0
+
+    cdef int _refuse(self, int module, int page) except -1 nogil:
+        with gil:
+            raise TagVerificationError("a module does not authenticate: wrong key, wrong AAD or altered bytes",
+                                       **self._place(module, page))
+
+    cdef int _is_one_module(self, int page, const uint8_t* data, int64_t size) except -1 nogil:
+        self._check_framing(DATA_PAGE, page, data, size)
+        return self._try_open(DATA_PAGE, page, data, size, self._reserve(<size_t>(size - MODULE_OVERHEAD)))
 
     cdef int _seal(self, int module, int page, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil:
         self._enter()
@@ -211,11 +271,3 @@ cdef class GcmModuleCipher(ModuleCipher):
         if has_page(module):
             place["page"] = page
         return place
-
-
-cdef inline uint32_t load_u32(const uint8_t* data) noexcept nogil:
-    return data[0] | <uint32_t>data[1] << 8 | <uint32_t>data[2] << 16 | <uint32_t>data[3] << 24
-
-
-cdef inline void store_u32(uint8_t* out, uint32_t value) noexcept nogil:
-    out[0], out[1], out[2], out[3] = value & 0xff, value >> 8 & 0xff, value >> 16 & 0xff, value >> 24

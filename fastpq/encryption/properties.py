@@ -1,12 +1,12 @@
-"""Which keys encrypt and decrypt a file: explicit keys, by column path."""
+"""Which keys encrypt and decrypt a file: explicit keys, by column path; and what a reader lets pass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, Literal, NoReturn, TypeVar
+from typing import Generic, Literal, NoReturn, TypeVar, get_args
 
 from fastpq.encryption.evp import AesKey
-from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.errors import SchemaError
 
 KeyBytes = bytes | bytearray | memoryview
 Key = AesKey | KeyBytes
@@ -14,9 +14,12 @@ ColumnPath = str | tuple[str, ...]
 KeyRetriever = Callable[[bytes], Key | None]
 Algorithm = Literal["AES_GCM_V1", "AES_GCM_CTR_V1"]
 Unlisted = Literal["plaintext", "footer_key"]
+V2Layout = Literal["arrow", "parquet-java"]
 
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
 DEFAULT_ALGORITHM: Algorithm = "AES_GCM_V1"
-LATER = "is not supported yet"
+DEFAULT_ALLOWED_ALGORITHMS: tuple[Algorithm, ...] = ("AES_GCM_V1",)
+DEFAULT_V2_LAYOUT: V2Layout = "arrow"
 
 T = TypeVar("T")
 
@@ -107,26 +110,32 @@ class FileEncryptionProperties(_Secret):
         column_keys: by column path, a key or ColumnEncryptionProperties. A path is a dotted string or a tuple of names;
             that of a group covers every column in it, and the longest path that covers a column holds for it.
         footer_key_metadata: stored in the clear, for readers to find the footer key by.
-        plaintext_footer: leave the footer readable without a key, and sign it; not supported yet.
-        algorithm: ``"AES_GCM_V1"``; ``"AES_GCM_CTR_V1"`` is not supported yet.
+        plaintext_footer: leave the footer readable without a key, and sign it (5.5): schema, row counts and plaintext
+            columns are there for everybody; of encrypted columns no more than readers need to pass over them.
+        algorithm: ``"AES_GCM_V1"``, or ``"AES_GCM_CTR_V1"``, whose pages are encrypted but not authenticated (4.2.2).
         aad_prefix: bytes that identify the file and that readers can verify (4.4.1).
         store_aad_prefix: keep the prefix in the file; if not, readers have to supply it.
         encrypt_unlisted: what becomes of columns that column_keys does not cover. None stands for ``"plaintext"`` if
             there are column keys, else for ``"footer_key"``, which encrypts the whole file with one key.
+        v2_layout: how data pages V2 are encrypted, on which others disagree: ``"arrow"`` (Arrow, arrow-rs, Polars)
+            whole; ``"parquet-java"`` (Spark) all but their levels, which show in the clear where nulls and lists are.
 
     Raises:
         CryptoError: a key of another length.
         SchemaError: two spellings of one column path.
-        UnsupportedError: a plaintext footer, or AES_GCM_CTR_V1.
+        ValueError: an option that makes no sense.
     """
 
     __slots__ = (
         "aad_prefix",
+        "algorithm",
         "column_keys",
         "encrypt_unlisted",
         "footer_key",
         "footer_key_metadata",
+        "plaintext_footer",
         "store_aad_prefix",
+        "v2_layout",
     )
 
     def __init__(
@@ -140,20 +149,21 @@ class FileEncryptionProperties(_Secret):
         aad_prefix: bytes | None = None,
         store_aad_prefix: bool = True,
         encrypt_unlisted: Unlisted | None = None,
+        v2_layout: V2Layout = DEFAULT_V2_LAYOUT,
     ) -> None:
-        if plaintext_footer:
-            raise UnsupportedError(f"plaintext_footer=True: writing signed plaintext footers {LATER}")
-        if algorithm == "AES_GCM_CTR_V1":
-            raise UnsupportedError(f"the algorithm AES_GCM_CTR_V1 {LATER}")
-        if algorithm != "AES_GCM_V1":
-            raise ValueError(f'algorithm must be "AES_GCM_V1" or "AES_GCM_CTR_V1", not {algorithm!r}')
-        if encrypt_unlisted not in (None, "plaintext", "footer_key"):
-            raise ValueError(f'encrypt_unlisted must be "plaintext", "footer_key" or None, not {encrypt_unlisted!r}')
+        _check_choice("algorithm", algorithm, ALGORITHMS)
+        _check_choice("encrypt_unlisted", encrypt_unlisted, (None, *get_args(Unlisted)))
+        _check_choice("v2_layout", v2_layout, get_args(V2Layout))
+        if not (store_aad_prefix or aad_prefix):
+            raise ValueError("store_aad_prefix=False without an aad_prefix")
         self.footer_key = as_key(footer_key)
         self.footer_key_metadata = footer_key_metadata
         self.column_keys: PathMap[ColumnEncryptionProperties] = PathMap(
             {path: _as_column_properties(key) for path, key in (column_keys or {}).items()}
         )
+        self.plaintext_footer = plaintext_footer
+        self.algorithm: Algorithm = algorithm
+        self.v2_layout: V2Layout = v2_layout
         self.aad_prefix = checked_prefix(aad_prefix)
         self.store_aad_prefix = store_aad_prefix
         self.encrypt_unlisted: Unlisted = encrypt_unlisted or ("plaintext" if column_keys else "footer_key")
@@ -179,22 +189,32 @@ class FileDecryptionProperties(_Secret):
         key_retriever: called with the key metadata in the file where no explicit key is given; returns a key, or None
             if there is none to be had. What it raises reaches the caller.
         aad_prefix: must be that of the file. Files that do not store theirs need it.
-        check_footer_integrity: verify the signature of plaintext footers.
-        allow_plaintext_files: read files that are not encrypted as well. They are refused by default, because whoever
-            can replace a file could otherwise replace it by one of their own making.
+
+    Policies, each closed by default because an attacker without keys could make use of it (SECURITY.md):
+
+        allow_plaintext_files: read files that are not encrypted as well. Whoever can replace a file could replace it by
+            one of their own making.
+        allowed_algorithms: those that a file may be encrypted with. What a file says of its algorithm is not authenticated,
+            so that one in AES_GCM_V1 can be passed off as one in AES_GCM_CTR_V1, whose pages are not authenticated either.
+        verify_footer_signature: verify the signature of plaintext footers before they are parsed. Without that, footers
+            that have no signature, as the specification's first draft allowed, are read too.
+        allow_duckdb_dialect: read files that DuckDB encrypted, where nothing ties an encrypted module to its file and place.
 
     Raises:
         CryptoError: a key of another length.
         SchemaError: two spellings of one column path.
+        ValueError: an algorithm that there is not, or none.
     """
 
     __slots__ = (
         "aad_prefix",
+        "allow_duckdb_dialect",
         "allow_plaintext_files",
-        "check_footer_integrity",
+        "allowed_algorithms",
         "column_keys",
         "footer_key",
         "key_retriever",
+        "verify_footer_signature",
     )
 
     def __init__(
@@ -204,15 +224,21 @@ class FileDecryptionProperties(_Secret):
         *,
         key_retriever: KeyRetriever | None = None,
         aad_prefix: bytes | None = None,
-        check_footer_integrity: bool = True,
         allow_plaintext_files: bool = False,
+        allowed_algorithms: Iterable[Algorithm] = DEFAULT_ALLOWED_ALGORITHMS,
+        verify_footer_signature: bool = True,
+        allow_duckdb_dialect: bool = False,
     ) -> None:
         self.footer_key = None if footer_key is None else as_key(footer_key)
         self.column_keys: PathMap[AesKey] = PathMap({path: as_key(key) for path, key in (column_keys or {}).items()})
         self.key_retriever = key_retriever
         self.aad_prefix = checked_prefix(aad_prefix)
-        self.check_footer_integrity = check_footer_integrity
         self.allow_plaintext_files = allow_plaintext_files
+        self.allowed_algorithms = frozenset(allowed_algorithms)
+        self.verify_footer_signature = verify_footer_signature
+        self.allow_duckdb_dialect = allow_duckdb_dialect
+        if not self.allowed_algorithms or not self.allowed_algorithms.issubset(ALGORITHMS):
+            raise ValueError(f"allowed_algorithms must be some of {', '.join(ALGORITHMS)}, not {allowed_algorithms!r}")
 
     def __repr__(self) -> str:
         footer = "no footer key" if self.footer_key is None else "footer key"
@@ -227,6 +253,11 @@ def as_key(key: Key) -> AesKey:
 
 def _as_column_properties(key: Key | ColumnEncryptionProperties) -> ColumnEncryptionProperties:
     return key if isinstance(key, ColumnEncryptionProperties) else ColumnEncryptionProperties(key)
+
+
+def _check_choice(option: str, value: object, choices: tuple[object, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{option} must be one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
 def checked_prefix(aad_prefix: bytes | None) -> bytes | None:

@@ -85,7 +85,7 @@ def forged_properties(entry: dict[str, Any], **options: Any) -> FileDecryptionPr
         bytes.fromhex(entry["footer_key"]),
         {path: bytes.fromhex(key) for path, key in entry["column_keys"].items()},
         aad_prefix=entry["aad_prefix"].encode() if entry["aad_prefix"] else None,
-        check_footer_integrity=entry["verify_footer_signature"],
+        verify_footer_signature=entry["verify_footer_signature"],
         **options,
     )
 
@@ -376,7 +376,7 @@ def test_an_altered_signed_footer(signed: bytes) -> None:
     altered = signed.replace(b"price", b"prize")
     with pytest.raises(TagVerificationError, match="signature"):
         open_file(altered, FileDecryptionProperties(FOOTER_KEY))
-    unchecked = FileDecryptionProperties(FOOTER_KEY, check_footer_integrity=False)
+    unchecked = FileDecryptionProperties(FOOTER_KEY, verify_footer_signature=False)
     assert open_file(altered, unchecked).metadata.num_rows == 3000
     with pytest.raises(KeyAccessError, match="no footer key"):
         open_file(signed, FileDecryptionProperties(column_keys={"id": PRICE_KEY}))
