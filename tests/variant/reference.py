@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from fastpq.variant import Kind, Primitive
@@ -47,7 +48,7 @@ def metadata(names: list[str], shape: Shape = Shape()) -> bytes:
     total = sum(map(len, texts))
     size = width(max(total, len(texts)), shape)
     ends = [sum(map(len, texts[:i])) for i in range(len(texts) + 1)]
-    in_order = bool(texts) and all(a < b for a, b in zip(texts, texts[1:], strict=False))
+    in_order = bool(texts) and all(a < b for a, b in pairwise(texts))
     header = 1 | in_order << 4 | (size - 1) << 6
     return bytes([header]) + little(len(texts), size) + b"".join(little(end, size) for end in ends) + b"".join(texts)
 
