@@ -26,7 +26,10 @@ def are_nested(values: Any) -> bool:
     """Whether objects are lists or dicts, by the first that is not None."""
     if isinstance(values, np.ma.MaskedArray):
         values = values.compressed()
-    if not (isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1)):
+    if isinstance(values, np.ndarray):
+        if values.dtype != object or values.ndim != 1:
+            return False
+    elif not isinstance(values, list | tuple):
         return False
     first = next((value for value in values if value is not None), None)
     return isinstance(first, (*_LISTS, dict))
@@ -43,7 +46,7 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     Raises:
         SchemaError: lists and dicts mixed with each other or with anything else, or keys that are not str.
     """
-    values: Sequence[Any] = objects.filled(None) if isinstance(objects, np.ma.MaskedArray) else objects
+    values: Any = objects.filled(None) if isinstance(objects, np.ma.MaskedArray) else objects
     there = np.fromiter((value is not None for value in values), np.bool_, len(values))
     nulls = len(there) - int(np.count_nonzero(there))
     validity = pack_bitmap(there) if nulls else None
@@ -51,7 +54,8 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     kinds: tuple[type, ...] = (dict,) if isinstance(first, dict) else _LISTS
     for number, value in enumerate(values):
         if value is not None and not isinstance(value, kinds):
-            raise SchemaError(f"value {number} is a {type(value).__name__} among {type(first).__name__}s", column=name or None)
+            found, expected = type(value).__name__, type(first).__name__
+            raise SchemaError(f"value {number} is a {found} among {expected}s", column=name or None)
     if isinstance(first, dict):
         return _structs(values, convert, name, validity, nulls)
     lengths = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))

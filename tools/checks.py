@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
-KERNEL_TESTS = ("tests/encodings", "tests/unit")
+KERNEL_TESTS = ("tests/encodings", "tests/unit", "tests/variant/test_encoding.py", "tests/variant/test_json.py")
 COPIED = ("fastpq", "tests", "benchmarks", "tools", "setup.py", "pyproject.toml", "README.md")
 FUZZ_MUTATIONS = 20_000
 PYTEST_PROCESSES = 2
@@ -98,7 +98,7 @@ def compiled_or_made(folder: str, names: list[str]) -> set[str]:
 
 
 def kernel_tests(folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    present = [path for path in KERNEL_TESTS if (folder / path).is_dir()]
+    present = [path for path in KERNEL_TESTS if (folder / path).exists()]
     variables = {"PYTHONPATH": str(folder), **(environment or {})}
     python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *present, cwd=folder, environment=variables)
 
@@ -126,7 +126,8 @@ def debug() -> None:
 
 
 def fuzz() -> None:
-    python("-m", "tests.corrupt", "--count", str(FUZZ_MUTATIONS))
+    for target in ("read", "variant", "wkb"):
+        python("-m", "tests.corrupt", "--count", str(FUZZ_MUTATIONS), "--target", target)
 
 
 def tests() -> None:
@@ -138,7 +139,7 @@ STAGES: dict[str, tuple[Callable[[], None], str]] = {
     "types": (types, "strict mypy over the package"),
     "no-clones": (no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),
     "debug": (debug, "kernel tests with bounds checks, ASan and UBSan (FASTPQ_DEBUG=1)"),
-    "fuzz": (fuzz, f"{FUZZ_MUTATIONS:,} mutations of real files"),
+    "fuzz": (fuzz, f"{FUZZ_MUTATIONS:,} mutations each of real files, variants and geometries"),
     "tests": (tests, "pytest"),
 }
 

@@ -9,7 +9,7 @@ A box is given where the points of the values bound them:
 - Arcs (CircularString and what holds one) lie beyond their points: no box.
 - The edges of a GEOGRAPHY lie beyond their ends, over the poles or the antimeridian: no box but for points. Nor is there one
   when a point is not within 180 degrees of longitude and 90 of latitude.
-- No box of ours wraps around the antimeridian; boxes that do are merged as what they are.
+- The box of points of a GEOGRAPHY wraps around the antimeridian where that makes it narrower.
 """
 
 from libc.math cimport INFINITY
@@ -117,6 +117,10 @@ cdef int _read_points(Cursor* cursor, uint32_t count, int dimensions, Extent* ex
                 extent.lowest[axis] = value
             if value > extent.highest[axis]:
                 extent.highest[axis] = value
+            if i == 0 and 0 <= value < extent.lowest_east:
+                extent.lowest_east = value
+            if i == 0 and 0 > value > extent.highest_west:
+                extent.highest_west = value
     cursor.left -= 8 * <size_t>width * count
     return 0
 
@@ -193,6 +197,8 @@ cdef class GeospatialBounds:
         for axis in range(4):
             self.extent.lowest[axis] = INFINITY
             self.extent.highest[axis] = -INFINITY
+        self.extent.lowest_east = INFINITY
+        self.extent.highest_west = -INFINITY
 
     def observe(self, SliceReader values not None, int64_t start, int64_t stop):
         """Take in the rows [start, stop).
@@ -242,6 +248,8 @@ cdef class GeospatialBounds:
         box = fmt.BoundingBox(
             xmin=extent.lowest[0], xmax=extent.highest[0], ymin=extent.lowest[1], ymax=extent.highest[1]
         )
+        if self.geography and self._wraps():
+            box.xmin, box.xmax = extent.lowest_east, extent.highest_west
         if _has(extent, 2):
             box.zmin, box.zmax = extent.lowest[2], extent.highest[2]
         if _has(extent, 3):
@@ -256,6 +264,13 @@ cdef class GeospatialBounds:
             extent.types & ~points == 0 and extent.lowest[0] >= -180 and extent.highest[0] <= 180
             and extent.lowest[1] >= -90 and extent.highest[1] <= 90
         )
+
+    cdef bint _wraps(self):
+        """Whether the points are closer together across the antimeridian."""
+        cdef Extent* extent = &self.extent
+        if extent.lowest[0] >= 0 or extent.highest[0] < 0:
+            return False
+        return 360 - (extent.lowest_east - extent.highest_west) < extent.highest[0] - extent.lowest[0]
 
 
 cdef bint _has(const Extent* extent, int axis) noexcept:

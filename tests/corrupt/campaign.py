@@ -28,7 +28,7 @@ class Settings:
     Attributes:
         count: mutations.
         seed: with the mutation's number, decides what it is.
-        corpus: a folder of files, or None for the usual ones.
+        corpus: a folder of files, or None for the usual ones of the target.
         workers: child processes.
         time_limit: seconds for one mutation.
         memory: bytes by which a child may grow.

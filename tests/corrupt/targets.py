@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import ctypes
+import decimal
+import json
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import fastpq
+from fastpq.index.geospatial import GeospatialBounds
+from fastpq.layouts import BinaryOffsets
+from fastpq.slices import SliceReader
+from fastpq.table import Column
+from fastpq.types import ColumnType, Decimal, String, Type
+from fastpq.variant import Shredded, ShreddedObject, Variant, VariantColumn
+from fastpq.variant.shredded import BINARY
+from fastpq.variant.shredding_schema import ShreddingSchema
+from tests.corrupt.corpus import corpus
+from tests.corrupt.mutate import Sample
+from tests.corrupt.value_corpus import geometries, split, variants
 
 MIB = 1 << 20
 BOUNDS = {"max_allocation": 512 * MIB, "max_page_size": 128 * MIB, "max_dictionary_size": 128 * MIB}
@@ -82,6 +98,61 @@ def refuse(data: bytes, index: int) -> None:
     raise fastpq.FormatError("refused")
 
 
+def variant(data: bytes, index: int) -> None:
+    """Decode a variant in every way, and split and reassemble it by a schema that depends on the index."""
+    metadata, value = split(data)
+    found = Variant(metadata, value)
+    found.to_json()
+    found.to_python(typed=True)
+    column = VariantColumn(binary_column([metadata]), binary_column([value]))
+    shredded = column.shred(SCHEMAS[index % len(SCHEMAS)])
+    back = VariantColumn.from_shredded(column.metadata, shredded)
+    if numbers_alike(back.to_json()) != numbers_alike(column.to_json()):
+        raise AssertionError(f"{back.to_json()} was {column.to_json()}")
+    elements = Shredded(1, column.value, ShreddedObject(1, {"a": Shredded(1, column.value), "b": Shredded(1, column.value)}))
+    VariantColumn.from_shredded(column.metadata, elements).to_pylist()
+
+
+def numbers_alike(documents: list[str | None]) -> list[Any]:
+    """JSON in which 1 and 1.00 are equal: exact numbers may change their type where they are shredded."""
+    return [json.loads(text or "", parse_int=decimal.Decimal, parse_float=decimal.Decimal) for text in documents]
+
+
+def wkb(data: bytes, index: int) -> None:
+    """Take a geometry into bounds."""
+    column = binary_column([data])
+    bounds = GeospatialBounds(index % 2 == 0)
+    bounds.observe(SliceReader(column.values), 0, 1)
+    if bounds.statistics() is None:
+        raise AssertionError("a geometry without statistics")
+
+
+def binary_column(values: list[bytes]) -> Column:
+    ends = np.cumsum([0, *map(len, values)])
+    return Column(BINARY, BinaryOffsets(ends.astype(np.int64), np.frombuffer(b"".join(values), np.uint8)), nullable=False)
+
+
+NUMBER, TEXT = ColumnType(Type.INT64), ColumnType(Type.BYTE_ARRAY, logical=String())
+SCHEMAS: list[ShreddingSchema] = [
+    None,
+    NUMBER,
+    {"a": NUMBER, "b": TEXT, "id": NUMBER},
+    [NUMBER],
+    {"species": {"name": TEXT}, "observation": None, "c": [TEXT]},
+    ColumnType(Type.INT64, logical=Decimal(18, 4)),
+]
+FUZZED = ("read", "select", "variant", "wkb")
+
+
+def samples_for(target: str, folder: Path | None) -> list[Sample]:
+    """What the mutations of a target begin with."""
+    if folder is None and target == "variant":
+        return variants()
+    if folder is None and target == "wkb":
+        return geometries()
+    return corpus(folder)
+
+
 TARGETS: dict[str, Callable[[bytes, int], None]] = {
-    target.__name__: target for target in (read, select, crash, hang, greedy, bare, refuse)
+    target.__name__: target for target in (read, select, variant, wkb, crash, hang, greedy, bare, refuse)
 }

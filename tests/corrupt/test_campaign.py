@@ -19,6 +19,14 @@ def test_mutated_files_give_a_table_or_a_typed_error(target: str) -> None:
     assert findings.outcomes["ok"] > 20
 
 
+@pytest.mark.parametrize("target", ["variant", "wkb"])
+def test_mutated_values_give_a_value_or_a_typed_error(target: str) -> None:
+    findings = run(Settings(count=3000, seed=20_261, workers=1, target=target))
+    assert not findings.failures, findings.failures[0]
+    assert findings.outcomes["FormatError" if target == "variant" else "SchemaError"] > 1000
+    assert findings.outcomes["ok"] > 20
+
+
 @pytest.mark.parametrize(
     ("target", "outcome", "detail"),
     [

@@ -10,9 +10,8 @@ import traceback
 from pathlib import Path
 
 import fastpq
-from tests.corrupt.corpus import corpus
 from tests.corrupt.mutate import mutate
-from tests.corrupt.targets import TARGETS
+from tests.corrupt.targets import TARGETS, samples_for
 
 
 def limit_memory(more: int) -> None:
@@ -36,7 +35,7 @@ def outcome(target: str, data: bytes, index: int) -> dict[str, str]:
 def main() -> None:
     request = json.loads(sys.argv[1])
     faulthandler.enable()
-    samples = corpus(Path(request["corpus"]) if request["corpus"] else None)
+    samples = samples_for(request["target"], Path(request["corpus"]) if request["corpus"] else None)
     limit_memory(request["memory"])
     print(json.dumps({"outcome": "ready", "samples": len(samples)}), flush=True)
     for line in sys.stdin:

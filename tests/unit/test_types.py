@@ -231,7 +231,7 @@ def test_decimals_say_their_digits_twice() -> None:
         (Type.FIXED_LEN_BYTE_ARRAY, {"type_length": 15, "logicalType": fmt.LogicalType(UUID=fmt.UUIDType())}),
         (Type.DOUBLE, {"logicalType": fmt.LogicalType(DECIMAL=fmt.DecimalType(scale=2, precision=9))}),
         (Type.INT32, {"logicalType": fmt.LogicalType(INTEGER=fmt.IntType(bitWidth=24, isSigned=True))}),
-        (Type.BYTE_ARRAY, {"logicalType": fmt.LogicalType(GEOMETRY=fmt.GeometryType())}),
+        (Type.BYTE_ARRAY, {"logicalType": fmt.LogicalType(VARIANT=fmt.VariantType())}),
         (Type.BYTE_ARRAY, {"converted_type": fmt.ConvertedType.LIST}),
         (Type.BYTE_ARRAY, {"converted_type": 99}),
         (Type.INT32, {}),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from fastpq.variant import Kind, Primitive
@@ -48,7 +48,7 @@ def metadata(names: list[str], shape: Shape = Shape()) -> bytes:
     total = sum(map(len, texts))
     size = width(max(total, len(texts)), shape)
     ends = [sum(map(len, texts[:i])) for i in range(len(texts) + 1)]
-    in_order = bool(texts) and all(a < b for a, b in itertools.pairwise(texts))
+    in_order = bool(texts) and all(a < b for a, b in pairwise(texts))
     header = 1 | in_order << 4 | (size - 1) << 6
     return bytes([header]) + little(len(texts), size) + b"".join(little(end, size) for end in ends) + b"".join(texts)
 

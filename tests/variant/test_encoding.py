@@ -277,7 +277,8 @@ def test_wrong_bytes(metadata: bytes, value: bytes, message: str) -> None:
     ("metadata", "value", "expected"),
     [
         # DuckDB 1.5 says of its dictionaries that they are sorted and writes fields in the order of their ids
-        (b"\x11\x03\x00\x01\x02\x04bazz", b"\x02\x03\x00\x01\x02\x00\x05\x07\x10\x14\x01\x00\x00\x00\x05x\x03\x01\x00\x05\x14\x01\x00\x00\x00",
+        (b"\x11\x03\x00\x01\x02\x04bazz",
+         b"\x02\x03\x00\x01\x02\x00\x05\x07\x10\x14\x01\x00\x00\x00\x05x\x03\x01\x00\x05\x14\x01\x00\x00\x00",
          {"b": 1, "a": "x", "zz": [1]}),
         (EMPTY, bytes([Kind.DECIMAL4 << 2, 0]) + struct.pack("<i", 2**31 - 1), decimal.Decimal(2**31 - 1)),
         (EMPTY, bytes([Kind.TIME << 2]) + struct.pack("<q", -1), Primitive(Kind.TIME, -1)),

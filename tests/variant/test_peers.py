@@ -49,9 +49,10 @@ def test_spark_reads_our_variants(tmp_path: Path) -> None:
 
 def test_spark_and_we_read_json_alike(tmp_path: Path) -> None:
     documents = [
-        "1", "-0", "127", "128", "-32769", "2147483648", "9223372036854775807", "9223372036854775808", "1" + "0" * 38, "1.5", "1.50",
-        "-0.0", "1e3", "0.00000000001", "12345678901234567890.12", "100000000000000000000000000000000000000.5", "0.1E-7", "true",
-        "null", '"x"', '"' + "y" * 64 + '"', "[]", "{}", '[1,"a",{"k":[null]}]', '{"b":1,"a":{"z":1,"y":2}}', '"\\u00e9\\ud83d\\udc22"',
+        "1", "-0", "127", "128", "-32769", "2147483648", "9223372036854775807", "9223372036854775808", "1" + "0" * 38,
+        "1.5", "1.50", "-0.0", "1e3", "0.00000000001", "12345678901234567890.12", "1" + "0" * 38 + ".5", "0.1E-7",
+        "true", "null", '"x"', '"' + "y" * 64 + '"', "[]", "{}", '[1,"a",{"k":[null]}]', '{"b":1,"a":{"z":1,"y":2}}',
+        '"\\u00e9\\ud83d\\udc22"',
     ]  # fmt: skip
     for document, line in zip(documents, spark(tmp_path, "from_json", documents), strict=True):
         theirs = Variant(*map(bytes.fromhex, line.split()))
@@ -110,7 +111,8 @@ def test_we_read_what_duckdb_shreds(tmp_path: Path, shredding: str) -> None:
     path = tmp_path / "v.parquet"
     with duckdb.connect() as connection:
         connection.sql(
-            "COPY (SELECT {'id': i, 'tags': ['t' || i, NULL], 'zeta': {'b': i / 2, 'a': DATE '2020-01-01' + i::INTEGER}}::VARIANT AS v "
+            "COPY (SELECT {'id': i, 'tags': ['t' || i, NULL], "
+            "'zeta': {'b': i / 2, 'a': DATE '2020-01-01' + i::INTEGER}}::VARIANT AS v "
             f"FROM range(20) t(i)) TO '{path}' {shredding}"
         )
     expected = [

@@ -186,7 +186,8 @@ def moment(microseconds: int) -> datetime.datetime:
         ((b"\x00", 0, None, None, None, None), None),
         ((None, 0, None, None, None, None), None),                  # missing: a variant null where one is required
         # invalid ones, read as fastpq.variant.reassembly says
-        ((value({"event_type": string("login")}, NAMES), 1, None, "noop", None, TS), {"event_type": "noop", "event_ts": moment(TS)}),
+        ((value({"event_type": string("login")}, NAMES), 1, None, "noop", None, TS),
+         {"event_type": "noop", "event_ts": moment(TS)}),
         ((value({"event_type": string("login")}, NAMES), 1, None, None, None, TS), {"event_ts": moment(TS)}),
         ((value({"event_type": string("login")}, NAMES), 0, None, None, None, None), {"event_type": "login"}),
         ((b"\x02\x00\x00", 0, None, None, None, None), {}),
@@ -224,7 +225,7 @@ def test_other_wrong_columns() -> None:
         VariantColumn.from_shredded(one, Shredded(1, None, Column(STRING, column([b"\xff"]).values)))
     with pytest.raises(FormatError, match="list offsets"):
         VariantColumn.from_shredded(one, Shredded(1, None, ShreddedArray(np.array([0, 2]), Shredded(1, column([b"\x00"])))))
-    with pytest.raises(FormatError, match=r"the metadata is null|end early"):
+    with pytest.raises(FormatError, match="end early"):
         VariantColumn.from_shredded(column([None]), Shredded(1, None, column([1], INT32)))
     wide = ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, Decimal(38, 0))
     big = np.frombuffer((10**38).to_bytes(16, "little"), "V16")
@@ -327,9 +328,8 @@ def test_objects_are_split() -> None:
     variants = VariantColumn.from_pylist(rows)
     shredded = variants.shred({"b": STRING, "a": {"b": INT32}})
     assert shredded.value is not None
-    own = [
-        None if raw is None else Variant(variants.metadata.to_pylist()[0], raw).to_python() for raw in shredded.value.to_pylist()
-    ]
+    metadata = variants.metadata.to_pylist()[0]
+    own = [None if raw is None else Variant(metadata, raw).to_python() for raw in shredded.value.to_pylist()]
     assert own == [{"c": None}, None, None, None, [1], None]
     typed = shredded.typed_value
     assert isinstance(typed, ShreddedObject)
