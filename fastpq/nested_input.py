@@ -39,7 +39,8 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     """A column of lists or of dicts.
 
     Args:
-        objects: a sequence of lists (tuples, arrays) or dicts, and None where null; a key that a dict does not have is null in it.
+        objects: a sequence of lists (tuples, arrays) or dicts, and None where null; a key that a dict does not have is null
+            in it.
         convert: makes a column of elements or of the values of a key.
         name: of the column, for errors.
 
