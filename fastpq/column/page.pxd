@@ -32,11 +32,12 @@ cdef class PageReader:
     cdef int64_t position
     cdef int64_t ordinal            # of the next data page
     cdef bint optional
-    cdef bint retain_plain          # PLAIN values and dictionaries are referred to after the page is done
+    cdef bint retain_values         # bytes of values are referred to after the page is done
     cdef bint expect_dictionary
     cdef bint verify_checksums
     cdef int64_t max_page_size
     cdef int64_t max_dictionary_size
+    cdef int64_t max_allocation
     cdef object owner               # keeps data alive
     cdef ModuleCipher cipher
     cdef object codec               # fastpq.compression.Codec
@@ -48,6 +49,8 @@ cdef class PageReader:
     cdef readonly object retained   # array that the last retained page's values lie in
     cdef const uint8_t* retained_data   # its first byte
     cdef int next(self, Page* page) except -1 nogil
+    # Raises the error of a negative Status, with the page's number.
+    cdef int fail(self, int64_t status, const char* what) except -1 nogil
     cdef int64_t _read_header(self, PageHeader* header) except -1 nogil
     cdef int _check_header(self, const PageHeader* header) except -1 nogil
     cdef int _split_v1(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil

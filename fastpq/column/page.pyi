@@ -11,7 +11,7 @@ class PageReader:
         cipher: ModuleCipher,
         codec: Codec,
         optional: bool,
-        retain_plain: bool,
+        retain_values: bool,
         expect_dictionary: bool,
         properties: ReaderProperties,
     ) -> None: ...
