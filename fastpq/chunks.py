@@ -11,11 +11,12 @@ from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.column.writer import ChunkSettings, ChunkWriter
 from fastpq.compression import Codec, codec_for_write
 from fastpq.encodings.registry import check_writable
-from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.errors import LimitError, SchemaError
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.statistics import Order
 from fastpq.properties import ColumnSwitch, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
+from fastpq.shape import MAX_LEVEL
 from fastpq.types import Decimal, Type
 
 Option = TypeVar("Option")
@@ -39,7 +40,7 @@ class ColumnPlan:
         """The footer's entry for a chunk whose pages begin at file offset start."""
         has_dictionary = chunk.dictionary_page_size > 0
         encodings = {encoding for _, encoding in chunk.page_counts}
-        if self.settings.optional:
+        if self.settings.max_definition_level:
             encodings.add(fmt.Encoding.RLE)
         return fmt.ColumnChunk(
             file_offset=0,
@@ -97,15 +98,16 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
 
     Raises:
         SchemaError: an option names a column that the schema does not have.
-        UnsupportedError: a nested column, or a codec or encoding that fastpq does not write.
+        LimitError: a column nested deeper than 255 levels.
+        UnsupportedError: a codec or encoding that fastpq does not write.
         ValueError: an option's value makes no sense.
     """
     for option in ("row_group_size", "row_group_bytes", "statistics_truncation"):
         if getattr(properties, option) < 1:
             raise ValueError(f"{option} must be at least 1, not {getattr(properties, option)}")
     for column in schema.columns:
-        if not column.is_flat:
-            raise UnsupportedError("writing a nested column", column=column.name)
+        if column.max_definition_level > MAX_LEVEL:
+            raise LimitError(f"more than {MAX_LEVEL} levels", column=column.name)
     names = {column.name for column in schema.columns}
     for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics"):
         _check_names(option, getattr(properties, option), names)
@@ -121,7 +123,8 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
         raise ValueError(f'data_page_version must be "1.0" or "2.0", not {properties.data_page_version!r}')
     statistics = _is_on(properties.write_statistics, column.name)
     settings = ChunkSettings(
-        optional=column.max_definition_level > 0,
+        max_definition_level=column.max_definition_level,
+        max_repetition_level=column.max_repetition_level,
         dictionary=dictionary and column.physical_type is not Type.BOOLEAN,
         keep_dictionary=asked is not None,
         value_encoding=fmt.Encoding.RLE if asked == "RLE" else fmt.Encoding.PLAIN,

@@ -138,7 +138,8 @@ class ParquetFile:
     def _scan(self, plan: ReadPlan) -> Scan:
         types = {
             column.index: ColumnType(Type.INT96, None, Timestamp(self._int96_unit))
-            for column, _ in plan.columns
+            for output in plan.columns
+            for column, _ in output.leaves
             if column.physical_type is Type.INT96
         }
         decryptor: FileDecryptor = self._metadata.decryptor

@@ -1,2 +1,17 @@
+"""Blocks of memory for compiled code."""
+
+from libc.stdint cimport int64_t, uint8_t
+
 cdef void* block_take(size_t size, size_t* capacity) noexcept nogil
 cdef void block_give(void* block, size_t capacity) noexcept nogil
+
+
+cdef class GrowingBuffer:
+    """Bytes of which it is not known before how many there will be; a writable buffer of the first ``size``."""
+
+    cdef uint8_t* data
+    cdef size_t capacity
+    cdef readonly size_t size
+    cdef bint viewed
+    # Room for count more bytes behind the first size ones; their contents are undefined.
+    cdef uint8_t* room(self, size_t count) except NULL nogil

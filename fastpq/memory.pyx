@@ -6,8 +6,9 @@ short (MADV_FREE).
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 cimport cython
 
@@ -108,6 +109,38 @@ cdef class Block:
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         PyBuffer_FillInfo(buffer, self, self.data, <Py_ssize_t>self.capacity, 0, flags | PyBUF_WRITABLE)
+
+
+cdef class GrowingBuffer:
+    def __dealloc__(self):
+        block_give(self.data, self.capacity)
+
+    cdef uint8_t* room(self, size_t count) except NULL nogil:
+        cdef size_t capacity
+        cdef uint8_t* larger
+        if self.data == NULL or count > self.capacity - self.size:
+            if self.viewed or count > (<size_t>1 << LARGEST_SHIFT):
+                with gil:
+                    raise MemoryError(f"{count} bytes more than {self.size}, in {self.capacity}")
+            larger = <uint8_t*>block_take(max(self.size + count, 2 * self.size) + 64, &capacity)
+            if larger == NULL:
+                with gil:
+                    raise MemoryError(f"no memory for {self.size + count} bytes")
+            memcpy(larger, self.data, self.size)
+            block_give(self.data, self.capacity)
+            self.data = larger
+            self.capacity = capacity
+        return self.data + self.size
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        self.viewed = True      # the bytes stay where they are from now on
+        PyBuffer_FillInfo(buffer, self, self.data, <Py_ssize_t>self.size, 0, flags | PyBUF_WRITABLE)
+
+    def array(self, dtype="u1"):
+        """What was written so far, as an array of dtype that keeps the memory; the buffer grows no more."""
+        if self.size == 0:
+            return np.empty(0, dtype)
+        return np.frombuffer(self, dtype)
 
 
 def empty(int64_t size):

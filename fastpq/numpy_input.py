@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,12 @@ from fastpq.bitmap import pack_bitmap
 from fastpq.casting import cast_binary, cast_numeric, infer_numeric, is_raw
 from fastpq.errors import SchemaError
 from fastpq.layouts import MAX_INT32, Array, BinaryOffsets, DictionaryValues, Values, empty_binary
+from fastpq.nested_input import are_nested, nested_from_objects
 from fastpq.object_input import convert_objects
 from fastpq.schema import ParquetSchema
 from fastpq.slices import SliceReader
 from fastpq.strings import from_fixed, from_string_dtype, scan_objects
-from fastpq.table import Column, Table
+from fastpq.table import AnyColumn, Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType, String, Type, Unknown
 
 Nulls = NDArray[np.bool_]
@@ -27,7 +29,7 @@ Converted = tuple[ColumnType, Values, Nulls | None]
 
 def column_from_numpy(
     values: Any, *, type: ColumnType | None = None, nullable: bool | None = None, name: str = ""
-) -> Column:
+) -> AnyColumn:
     """A column of an array, which it shares wherever the array has the layout of the column.
 
     Null is: what a MaskedArray masks, NaT, the missing value of StringDType, and None in object arrays and lists.
@@ -44,7 +46,8 @@ def column_from_numpy(
     StringDType, str (U)         STRING
     bytes (S), void (V)          BYTE_ARRAY without the NULs at the end, FIXED_LEN_BYTE_ARRAY
     object                       by its values, which are of one sort: str, bytes, bool, int, float, Decimal (as many
-                                 digits as they need), UUID, date, datetime (us; UTC when aware), time (us), timedelta
+                                 digits as they need), UUID, date, datetime (us; UTC when aware), time (us), timedelta;
+                                 lists or dicts of these and of each other, which become lists and structs
     ============================ ======================================================================================
 
     Args:
@@ -57,12 +60,14 @@ def column_from_numpy(
     Raises:
         SchemaError: values that no type, or not the given one, holds; nulls with ``nullable=False``.
     """
-    if isinstance(values, Column):
+    if isinstance(values, AnyColumn):
         return _recast(values, type, nullable, name)
     if not isinstance(values, np.ndarray) and _speaks_arrow(values):
         from fastpq.arrow import import_column
 
         return _recast(import_column(values), type, nullable, name)
+    if are_nested(values):
+        return _recast(nested_from_objects(values, partial(column_from_numpy, name=name), name), type, nullable, name)
     array, masked = _split(values, name)
     type, storage, nulls = _convert(array, type, name)
     if masked is not None:
@@ -122,8 +127,14 @@ def _speaks_arrow(obj: Any) -> bool:
     return hasattr(obj, "__arrow_c_stream__") or hasattr(obj, "__arrow_c_array__")
 
 
-def _recast(column: Column, type_: ColumnType | None, nullable: bool | None, name: str) -> Column:
+def _recast(column: AnyColumn, type_: ColumnType | None, nullable: bool | None, name: str) -> AnyColumn:
     """A column with another type or nullability."""
+    if isinstance(column, ListColumn | StructColumn):
+        if type_ is not None:
+            raise SchemaError(f"a {column.type} cannot be cast to {type_}", column=name or None)
+        if nullable is False and column.null_count:
+            raise _unwanted_null(int(np.argmin(column.validity_mask())), name)
+        return column if nullable is None else replace(column, nullable=nullable)
     if type_ is not None and type_ != column.type:
         same_bytes = type_.is_variable and column.type.is_variable and not isinstance(type_.logical, Unknown)
         if not same_bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
-from fastpq.schema import ColumnDescriptor
+from fastpq.schema import ColumnDescriptor, SchemaNode
 
 # Old parquet-mr leaves the dictionary page's header out of total_compressed_size (PARQUET-816). Pages are read until the
 # values are complete, so that bytes behind a chunk do no harm.
@@ -23,6 +23,7 @@ class ChunkPlan:
         row_group: index of its row group.
         row_offset: where its rows begin in the output.
         num_rows: how many there are.
+        num_values: how many values, of a nested column with all nulls and empty lists.
         start, length: its bytes in the file.
         metadata: its metadata.
     """
@@ -31,21 +32,44 @@ class ChunkPlan:
     row_group: int
     row_offset: int
     num_rows: int
+    num_values: int
     start: int
     length: int
     metadata: ColumnChunkMetaData
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnPlan:
+    """One column of the output.
+
+    Attributes:
+        node: the schema's node directly under the root.
+        leaves: the leaves of it that are read, in the order of the schema, each with its chunks in row order.
+    """
+
+    node: SchemaNode
+    leaves: list[tuple[ColumnDescriptor, list[ChunkPlan]]]
+
+    @property
+    def name(self) -> str:
+        return self.node.element.name
+
+    @property
+    def flat(self) -> tuple[ColumnDescriptor, list[ChunkPlan]] | None:
+        """The leaf where the column is one itself and not repeated."""
+        return self.leaves[0] if self.leaves[0][0].is_flat else None
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A read of some columns of some row groups: num_rows rows, and for each column its chunks in row order."""
+    """A read of some columns of some row groups: num_rows rows."""
 
     num_rows: int
-    columns: list[tuple[ColumnDescriptor, list[ChunkPlan]]]
+    columns: list[ColumnPlan]
 
     @property
     def chunks(self) -> list[ChunkPlan]:
-        return [chunk for _, chunks in self.columns for chunk in chunks]
+        return [chunk for column in self.columns for _, chunks in column.leaves for chunk in chunks]
 
 
 def plan_read(
@@ -58,20 +82,15 @@ def plan_read(
 
     Args:
         metadata: the file's.
-        columns: which leaves to read; only flat ones can be.
+        columns: which leaves to read; those of one nested column become one column, at the place of the first.
         row_groups: indices in the order of the output; None for all. Negative ones count from the end.
         file_size: in bytes.
 
     Raises:
         SchemaError: a row group that the file does not have.
-        UnsupportedError: a nested column, or a chunk in another file.
+        UnsupportedError: two columns of one name, or a chunk in another file.
         FormatError: metadata that contradict each other or the file's size.
     """
-    for column in columns:
-        if not column.is_flat:
-            raise UnsupportedError("reading a nested column", column=column.name)
-    if len({column.name for column in columns}) < len(columns):
-        raise UnsupportedError("reading two columns of one name at a time: choose one by its number")
     chosen = _choose_row_groups(metadata.num_row_groups, row_groups)
     groups = [metadata.row_group(index) for index in chosen]
     offsets = [0]
@@ -79,15 +98,21 @@ def plan_read(
         if group.num_rows < 0:
             raise FormatError(f"a row group of {group.num_rows} rows", row_group=index)
         offsets.append(offsets[-1] + group.num_rows)
-    planned: list[tuple[ColumnDescriptor, list[ChunkPlan]]] = []
+    planned: dict[int, ColumnPlan] = {}
     for column in columns:
         chunks = [
             _plan_chunk(group.column(column.index), column, index, offset, group.num_rows, file_size)
             for index, group, offset in zip(chosen, groups, offsets, strict=False)
             if group.num_rows
         ]
-        planned.append((column, chunks))
-    return ReadPlan(offsets[-1], planned)
+        node = column.top
+        planned.setdefault(id(node), ColumnPlan(node, [])).leaves.append((column, chunks))
+    outputs = list(planned.values())
+    if len({output.name for output in outputs}) < len(outputs):
+        raise UnsupportedError("reading two columns of one name at a time: choose one by its number")
+    for output in outputs:
+        output.leaves.sort(key=lambda leaf: leaf[0].index)
+    return ReadPlan(offsets[-1], outputs)
 
 
 def _choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
@@ -120,4 +145,5 @@ def _plan_chunk(
     if start < 0 or length < 0 or length > file_size or start > file_size - length:
         raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}", **where)
     length = min(length + HEADER_SLACK, file_size - start)
-    return ChunkPlan(column, row_group, offset, num_rows, start, length, chunk)
+    num_values = num_rows if column.max_repetition_level == 0 else chunk.num_values
+    return ChunkPlan(column, row_group, offset, num_rows, num_values, start, length, chunk)

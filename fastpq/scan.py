@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from fastpq.binary import total_size
 from fastpq.column.layout import Layout, layout_of
+from fastpq.column.nested import NestedReader
 from fastpq.column.page import PageReader
-from fastpq.column.reader import ChunkReader, ColumnOutput
+from fastpq.column.reader import ChunkReader
 from fastpq.compression import codec_for_read
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.file import FileDecryptor
 from fastpq.errors import LimitError, ParquetError
-from fastpq.format import CompressionCodec
 from fastpq.parallel import run
-from fastpq.plan import ChunkPlan, ReadPlan
+from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan
 from fastpq.properties import ReaderProperties
+from fastpq.readings import FlatReading, FlatStream, NestedReading, NestedStream, Reading, Stream
+from fastpq.schema import ColumnDescriptor
 from fastpq.slices import SliceReader
 from fastpq.source import Source
-from fastpq.table import VIEW_DTYPE, BinaryViews, Column, Table
+from fastpq.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, Table
 from fastpq.types import ColumnType
 
 Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk as the file has them
+Buffers: TypeAlias = Mapping[int, Stored]        # by the id of the ChunkPlan
 Strings = Literal["views", "offsets", "dictionary"]
 
 # A chunk may say that it holds this many times its stored bytes before its page headers are asked whether it does.
@@ -49,7 +52,7 @@ class Scan:
         decryptor: FileDecryptor,
         properties: ReaderProperties,
         strings: Strings,
-        types: dict[int, ColumnType],
+        types: Mapping[int, ColumnType],
     ) -> None:
         self.source = source
         self.decryptor = decryptor
@@ -58,58 +61,84 @@ class Scan:
         self.types = types
 
     def read(self, plan: ReadPlan, threads: int) -> Table:
-        """All rows of the plan as one Table; chunks are decoded in parallel into one output a column."""
-        layouts = [layout_of(self._type_of(column.index, column.type)) for column, _ in plan.columns]
-        self._check_allocation(plan.num_rows, layouts)
+        """All rows of the plan as one Table; chunks are decoded in parallel, those of a flat column into one output."""
+        self._check_bytes(sum(chunk.num_values * self.layout(chunk.column).width for chunk in plan.chunks))
         buffers = self._fetch(plan.chunks)
-        outputs: list[ColumnOutput] = []
-        work: list[tuple[ChunkPlan, Layout, ColumnOutput, Stored]] = []
-        for (column, chunks), layout in zip(plan.columns, layouts, strict=True):
-            for chunk in chunks:
-                self._check_plausible(chunk, layout, buffers[id(chunk)])
-            view = self._view(chunks, layout, buffers)
-            output = ColumnOutput(plan.num_rows, layout.width, column.nullable, view)
-            outputs.append(output)
-            if view is None:
-                work += [(chunk, layout, output, buffers[id(chunk)]) for chunk in chunks]
-        nulls = run(lambda item: self._decode(*item), work, threads)
-        counts = dict.fromkeys(map(id, outputs), 0)
-        for (_, _, output, _), count in zip(work, nulls, strict=True):
-            counts[id(output)] += count
-        return Table(
-            {
-                column.name: self._column(self._type_of(column.index, column.type), output, counts[id(output)])
-                for (column, _), output in zip(plan.columns, outputs, strict=True)
-            },
-            num_rows=plan.num_rows,
-        )
+        for chunk in plan.chunks:
+            self._check_plausible(chunk, buffers[id(chunk)])
+        columns = [self._reading(column, plan.num_rows, buffers) for column in plan.columns]
+        run(_call, [task for column in columns for task in column.tasks()], threads)
+        read = run(lambda column: column.finish(), columns, threads)
+        return Table(_named(plan, read), num_rows=plan.num_rows)
 
     def batches(self, plan: ReadPlan, batch_size: int, threads: int) -> Iterator[Table]:
-        """The plan's rows as Tables of batch_size rows (the last may be shorter); one page a column is in memory."""
-        streams = [
-            _ColumnStream(self, layout_of(self._type_of(column.index, column.type)), column.nullable, chunks)
-            for column, chunks in plan.columns
-        ]
+        """The plan's rows as Tables of batch_size rows (the last may be shorter); one page a leaf is in memory."""
+        streams = [self._stream(column) for column in plan.columns]
+        width = sum(self.layout(leaf).width for column in plan.columns for leaf, _ in column.leaves)
         for start in range(0, plan.num_rows, batch_size):
             rows = min(batch_size, plan.num_rows - start)
-            self._check_allocation(rows, [stream.layout for stream in streams])
-            read = run(_reader_of(rows), streams, threads)
-            yield Table(
-                {
-                    column.name: self._column(self._type_of(column.index, column.type), output, nulls)
-                    for (column, _), (output, nulls) in zip(plan.columns, read, strict=True)
-                },
-                num_rows=rows,
-            )
+            self._check_bytes(rows * width)
+            yield Table(_named(plan, run(_reader_of(rows), streams, threads)), num_rows=rows)
 
-    def open_chunk(self, chunk: ChunkPlan, layout: Layout, stored: Stored) -> ChunkReader:
-        """A ChunkReader that stands before the chunk's first value."""
-        pages = self._pages(chunk, layout, stored)
-        return ChunkReader(pages, layout, chunk.num_rows)
+    def layout(self, column: ColumnDescriptor) -> Layout:
+        """How the values of a leaf are stored and held."""
+        return layout_of(self.type_of(column))
+
+    def type_of(self, column: ColumnDescriptor) -> ColumnType:
+        """The type of a leaf's values in memory."""
+        return self.types.get(column.index) or column.type
+
+    def open_flat(self, chunk: ChunkPlan, stored: Stored) -> ChunkReader:
+        """A ChunkReader that stands before the first value of a flat column's chunk."""
+        return ChunkReader(self._pages(chunk, stored), self.layout(chunk.column), chunk.num_rows)
+
+    def open_nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
+        """A NestedReader that stands before the first row of a nested column's chunk."""
+        return NestedReader(self._pages(chunk, stored), self.layout(chunk.column), chunk.metadata.num_values)
 
     def fetch(self, chunk: ChunkPlan) -> Stored:
         """The stored bytes of one chunk."""
         return self._fetch([chunk])[id(chunk)]
+
+    def locate(self, error: ParquetError, chunk: ChunkPlan) -> None:
+        """Add the place of a chunk to an error."""
+        error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
+
+    def column(
+        self,
+        type_: ColumnType,
+        values: np.ndarray[Any, Any],
+        buffers: list[np.ndarray[Any, Any]],
+        nulls: tuple[np.ndarray[Any, Any] | None, int],
+        nullable: bool,
+    ) -> Column:
+        """A leaf's column, its strings in the layout that is asked for.
+
+        Args:
+            type_: its type.
+            values: the bytes of its values or views.
+            buffers: what the views point into.
+            nulls: validity bitmap, and how many zeros it has; the bitmap is not looked at when there are none.
+        """
+        validity, null_count = nulls
+        validity = validity if null_count else None
+        if type_.dtype is not None:
+            return Column(type_, values.view(type_.dtype), validity, null_count, nullable)
+        views = BinaryViews(values.view(VIEW_DTYPE), buffers)
+        column = Column(type_, views, validity, null_count, nullable)
+        if self.strings == "offsets":
+            # a dictionary's values may be long and used often
+            self._check_bytes(total_size(SliceReader(views, validity)))
+            return column.as_offsets()
+        return column.as_dictionary() if self.strings == "dictionary" else column
+
+    def _reading(self, column: ColumnPlan, num_rows: int, buffers: Buffers) -> Reading:
+        if column.flat is None:
+            return NestedReading(self, column, num_rows, buffers)
+        return FlatReading(self, *column.flat, num_rows, buffers)
+
+    def _stream(self, column: ColumnPlan) -> Stream:
+        return NestedStream(self, column) if column.flat is None else FlatStream(self, *column.flat)
 
     def _fetch(self, chunks: list[ChunkPlan]) -> dict[int, Stored]:
         read = self.source.read_ranges(
@@ -119,12 +148,14 @@ class Scan:
         )
         return {id(chunk): buffer for chunk, buffer in zip(chunks, read, strict=True)}
 
-    def _pages(self, chunk: ChunkPlan, layout: Layout, stored: Stored) -> PageReader:
+    def _pages(self, chunk: ChunkPlan, stored: Stored) -> PageReader:
+        layout = self.layout(chunk.column)
         return PageReader(
             stored,
             self._cipher(chunk),
             codec_for_read(chunk.metadata.codec),
-            chunk.column.max_definition_level > 0,
+            chunk.column.max_definition_level,
+            chunk.column.max_repetition_level,
             layout.stored_width == 0 and layout.width == VIEW_DTYPE.itemsize,
             chunk.metadata.dictionary_page_offset is not None,
             self.properties,
@@ -134,94 +165,32 @@ class Scan:
         metadata = chunk.metadata
         return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
 
-    def _view(self, chunks: list[ChunkPlan], layout: Layout, buffers: dict[int, Stored]) -> np.ndarray[Any, Any] | None:
-        """A column that stands in the file as it would in memory, as a view of the file."""
-        if len(chunks) != 1 or chunks[0].metadata.codec != CompressionCodec.UNCOMPRESSED:
-            return None
-        try:
-            return self.open_chunk(chunks[0], layout, buffers[id(chunks[0])]).view()
-        except ParquetError as error:
-            error.at(path=self.source.name, column=chunks[0].column.name, row_group=chunks[0].row_group)
-            raise
-
-    def _decode(self, chunk: ChunkPlan, layout: Layout, output: ColumnOutput, stored: Stored) -> int:
-        try:
-            return self.open_chunk(chunk, layout, stored).read(output, chunk.row_offset, chunk.num_rows)
-        except ParquetError as error:
-            error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
-            raise
-
-    def _type_of(self, index: int, declared: ColumnType) -> ColumnType:
-        return self.types.get(index, declared)
-
-    def _column(self, column_type: ColumnType, output: ColumnOutput, null_count: int) -> Column:
-        validity = output.validity if null_count else None
-        nullable = output.validity is not None
-        if column_type.dtype is not None:
-            values = output.values.view(column_type.dtype)
-            return Column(column_type, values, validity, null_count, nullable)
-        views = BinaryViews(output.values.view(VIEW_DTYPE), output.buffers)
-        column = Column(column_type, views, validity, null_count, nullable)
-        if self.strings == "offsets":
-            size = total_size(SliceReader(views, validity))     # a dictionary's values may be long and used often
-            if size > self.properties.max_allocation:
-                raise LimitError(f"{size} bytes of strings are over max_allocation", path=self.source.name)
-            return column.as_offsets()
-        return column.as_dictionary() if self.strings == "dictionary" else column
-
-    def _check_allocation(self, rows: int, layouts: list[Layout]) -> None:
-        size = sum(rows * layout.width for layout in layouts)
+    def _check_bytes(self, size: int) -> None:
         if size > self.properties.max_allocation:
             raise LimitError(
-                f"{rows} rows take {size} bytes, over max_allocation ({self.properties.max_allocation})",
-                path=self.source.name,
+                f"the values take {size} bytes, over max_allocation ({self.properties.max_allocation})", path=self.source.name
             )
 
-    def _check_plausible(self, chunk: ChunkPlan, layout: Layout, stored: Stored) -> None:
+    def _check_plausible(self, chunk: ChunkPlan, stored: Stored) -> None:
         """Run-length encoding makes any number of values from a few bytes; a number that the pages do not confirm is
         refused before memory is taken for it."""
-        claimed = chunk.num_rows * layout.width
+        claimed = chunk.num_values * self.layout(chunk.column).width
         if claimed <= max(ALWAYS_PLAUSIBLE, chunk.length * PLAUSIBLE_EXPANSION):
             return
         try:
-            self._pages(chunk, layout, stored).require_values(chunk.num_rows)
+            self._pages(chunk, stored).require_values(chunk.num_values)
         except ParquetError as error:
-            error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
+            self.locate(error, chunk)
             raise
 
 
-class _ColumnStream:
-    """The chunks of one column, read on from wherever the last read ended."""
-
-    def __init__(self, scan: Scan, layout: Layout, nullable: bool, chunks: list[ChunkPlan]) -> None:
-        self.layout = layout
-        self._scan = scan
-        self._nullable = nullable
-        self._waiting = list(reversed(chunks))
-        self._reader: ChunkReader | None = None
-        self._chunk: ChunkPlan | None = None
-
-    def read(self, rows: int) -> tuple[ColumnOutput, int]:
-        """The next rows as an output of their own, and how many of them are null."""
-        output = ColumnOutput(rows, self.layout.width, self._nullable)
-        done = nulls = 0
-        while done < rows:
-            if self._reader is None or self._reader.remaining == 0:
-                self._chunk = self._waiting.pop()
-                stored = self._scan.fetch(self._chunk)
-                self._reader = self._scan.open_chunk(self._chunk, self.layout, stored)
-            count = min(rows - done, self._reader.remaining)
-            try:
-                nulls += self._reader.read(output, done, count)
-            except ParquetError as error:
-                assert self._chunk is not None
-                error.at(
-                    path=self._scan.source.name, column=self._chunk.column.name, row_group=self._chunk.row_group
-                )
-                raise
-            done += count
-        return output, nulls
+def _named(plan: ReadPlan, columns: Sequence[AnyColumn]) -> dict[str, AnyColumn]:
+    return {column.name: values for column, values in zip(plan.columns, columns, strict=True)}
 
 
-def _reader_of(rows: int) -> Callable[[_ColumnStream], tuple[ColumnOutput, int]]:
+def _call(task: Callable[[], None]) -> None:
+    task()
+
+
+def _reader_of(rows: int) -> Callable[[Stream], AnyColumn]:
     return lambda stream: stream.read(rows)

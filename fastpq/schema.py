@@ -8,7 +8,8 @@ from typing import overload
 
 from fastpq import format as fmt
 from fastpq.errors import FormatError, LimitError, SchemaError
-from fastpq.logical import logical_to_thrift
+from fastpq.nested_types import DataType, Field
+from fastpq.schema_elements import elements_of
 from fastpq.schema_tree import (
     OPTIONAL,
     REPEATED,
@@ -19,7 +20,6 @@ from fastpq.schema_tree import (
     group_line,
     leaf_line,
 )
-from fastpq.types import ColumnType
 
 __all__ = ["ColumnDescriptor", "GroupNode", "ParquetSchema", "SchemaNode"]
 
@@ -79,23 +79,18 @@ class ParquetSchema:
         return cls(root, columns)
 
     @classmethod
-    def of(cls, columns: Iterable[tuple[str, ColumnType, bool]], name: str = "schema") -> ParquetSchema:
-        """A flat schema to write.
+    def of(cls, columns: Iterable[Field | tuple[str, DataType, bool]], name: str = "schema") -> ParquetSchema:
+        """A schema to write: lists and maps in the three levels that LogicalTypes.md prescribes.
 
         Args:
             columns: name, type and whether nulls are allowed, for each column.
             name: of the root.
 
         Raises:
-            SchemaError: a name twice, or one that is not a str.
+            SchemaError: a name twice, one that is not a str, or a struct without fields.
         """
-        leaves = [_leaf_element(column, type_, nullable) for column, type_, nullable in columns]
-        seen: set[str] = set()
-        for leaf in leaves:
-            if leaf.name in seen:
-                raise SchemaError(f"two columns are named {leaf.name!r}")
-            seen.add(leaf.name)
-        return cls.from_thrift([fmt.SchemaElement(name=name, num_children=len(leaves)), *leaves])
+        fields = [column if isinstance(column, Field) else Field(*column) for column in columns]
+        return cls.from_thrift(elements_of(fields, name))
 
     def to_thrift(self) -> list[fmt.SchemaElement]:
         """The elements of the tree, depth first; those of a schema that was read are the elements read."""
@@ -234,22 +229,6 @@ def _check_element(element: fmt.SchemaElement) -> None:
         raise FormatError(f"a {element.type!r} with {element.num_children} children", column=element.name)
     if element.type is None and element.num_children is None:
         raise FormatError("neither a type nor children", column=element.name)
-
-
-def _leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
-    if not isinstance(name, str):
-        raise SchemaError(f"the name of a column is a str, not {name!r}")
-    logical, converted, scale, precision = logical_to_thrift(type_.logical)
-    return fmt.SchemaElement(
-        type=type_.physical,
-        type_length=type_.length,
-        repetition_type=OPTIONAL if nullable else REQUIRED,
-        name=name,
-        converted_type=converted,
-        scale=scale,
-        precision=precision,
-        logicalType=logical,
-    )
 
 
 def _find_path(root: GroupNode, path: tuple[str, ...]) -> list[SchemaNode]:

@@ -143,6 +143,14 @@ class ColumnDescriptor(SchemaNode):
         return self.type.logical
 
     @property
+    def top(self) -> SchemaNode:
+        """The node directly under the root that the leaf is, or is part of."""
+        node: SchemaNode = self
+        while node.parent is not None and node.parent.parent is not None:
+            node = node.parent
+        return node
+
+    @property
     def is_flat(self) -> bool:
         """Whether the column stands directly under the root and is not repeated."""
         return self.max_repetition_level == 0 and self.parent is not None and self.parent.parent is None

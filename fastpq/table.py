@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastpq import binary
 from fastpq.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
-from fastpq.concat import concat_validity, concat_values
+from fastpq.concat import concat_columns
 from fastpq.errors import SchemaError
 from fastpq.layouts import (
     MAX_INT32,
@@ -22,12 +22,23 @@ from fastpq.layouts import (
     DictionaryValues,
     Values,
 )
+from fastpq.nested import ListColumn, StructColumn, nested_field, taken_validity
 from fastpq.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.schema import ParquetSchema
 from fastpq.slices import SliceReader
 from fastpq.types import ColumnType
 
-__all__ = ["VIEW_DTYPE", "BinaryOffsets", "BinaryViews", "Column", "DictionaryValues", "Table"]
+__all__ = [
+    "VIEW_DTYPE",
+    "AnyColumn",
+    "BinaryOffsets",
+    "BinaryViews",
+    "Column",
+    "DictionaryValues",
+    "ListColumn",
+    "StructColumn",
+    "Table",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -111,6 +122,25 @@ class Column:
         null_count = count_zeros(validity, stop - start)
         return replace(self, values=values, validity=validity if null_count else None, null_count=null_count)
 
+    def take(self, indices: Array) -> Column:
+        """The values at some places.
+
+        Args:
+            indices: int64, each from 0 to ``len(self) - 1``.
+        """
+        values: Values
+        match self.values:
+            case BinaryViews(views, buffers):
+                values = BinaryViews(views[indices], buffers)
+            case BinaryOffsets():
+                return self.as_views().take(indices)
+            case DictionaryValues(codes, dictionary):
+                values = DictionaryValues(codes[indices], dictionary)
+            case array:
+                values = array[indices]
+        validity, null_count = taken_validity(self, indices)
+        return replace(self, values=values, validity=validity, null_count=null_count)
+
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
         """The values as a NumPy array of ``type.numpy_dtype``, sharing the column's memory where layouts agree.
 
@@ -139,9 +169,11 @@ class Column:
         """
         return to_pylist(self)
 
-    def equals(self, other: Column) -> bool:
+    def equals(self, other: object) -> bool:
         """Whether type, nulls and values are equal; NaN equals NaN; layout and ``nullable`` do not count."""
-        if self.type != other.type or len(self) != len(other) or self.null_count != other.null_count:
+        if not isinstance(other, Column) or self.type != other.type:
+            return False
+        if len(self) != len(other) or self.null_count != other.null_count:
             return False
         if self.type.is_variable:
             ours = SliceReader(self.values, self._nulls())
@@ -231,7 +263,10 @@ class Column:
         return capsules
 
 
-class Table(Mapping[str, Column]):
+AnyColumn: TypeAlias = Column | ListColumn | StructColumn
+
+
+class Table(Mapping[str, AnyColumn]):
     """Columns of equal length by name, in order.
 
     Args:
@@ -246,12 +281,12 @@ class Table(Mapping[str, Column]):
 
     num_rows: int
 
-    def __init__(self, columns: Mapping[str, Column], *, num_rows: int | None = None) -> None:
+    def __init__(self, columns: Mapping[str, AnyColumn], *, num_rows: int | None = None) -> None:
         self._columns = dict(columns)
         for name, column in self._columns.items():
             if not isinstance(name, str):
                 raise SchemaError(f"the name of a column is a str, not {name!r}")
-            if not isinstance(column, Column):
+            if not isinstance(column, Column | ListColumn | StructColumn):
                 raise SchemaError(f"a {type(column).__name__} is no Column: see table_from", column=name)
             num_rows = len(column) if num_rows is None else num_rows
             if len(column) != num_rows:
@@ -264,7 +299,7 @@ class Table(Mapping[str, Column]):
         return list(self._columns)
 
     @property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[AnyColumn]:
         """The columns."""
         return list(self._columns.values())
 
@@ -281,9 +316,9 @@ class Table(Mapping[str, Column]):
     @property
     def schema(self) -> ParquetSchema:
         """The schema under which the table is written."""
-        return ParquetSchema.of((name, column.type, column.nullable) for name, column in self._columns.items())
+        return ParquetSchema.of(nested_field(name, column) for name, column in self._columns.items())
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> AnyColumn:
         try:
             return self._columns[name]
         except KeyError:
@@ -351,7 +386,7 @@ class Table(Mapping[str, Column]):
         for number, table in enumerate(tables):
             if table.names != first.names:
                 raise SchemaError(f"table {number} has the columns {table.names}, table 0 has {first.names}")
-        columns = {name: _concat([table[name] for table in tables], name) for name in first.names}
+        columns = {name: concat_columns([table[name] for table in tables], name) for name in first.names}
         return Table(columns, num_rows=sum(table.num_rows for table in tables))
 
     def __arrow_c_schema__(self) -> object:
@@ -365,30 +400,3 @@ class Table(Mapping[str, Column]):
         from fastpq.arrow import export_stream
 
         return export_stream(self, requested_schema)
-
-
-def _concat(parts: list[Column], name: str) -> Column:
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    for part in parts:
-        if part.type != first.type:
-            raise SchemaError(f"{part.type} after {first.type}", column=name)
-    if len({_layout(part) for part in parts}) > 1:
-        # Views take any other layout in; dictionaries of fixed-width values are gathered.
-        variable = first.type.is_variable
-        parts = [part.as_views() if variable else replace(part, values=fixed_values(part)) for part in parts]
-    lengths = [len(part) for part in parts]
-    return Column(
-        first.type,
-        concat_values([part.values for part in parts]),
-        concat_validity([(part.validity if part.null_count else None) for part in parts], lengths),
-        sum(part.null_count for part in parts),
-        any(part.nullable for part in parts),
-    )
-
-
-def _layout(column: Column) -> tuple[type, int]:
-    """What must agree for values to be joined as they are."""
-    values = column.values
-    return type(values), id(values.dictionary) if isinstance(values, DictionaryValues) else 0

@@ -10,16 +10,18 @@ from typing import Any, Literal, Self
 
 from fastpq import format as fmt
 from fastpq.chunks import ColumnPlan, plan_columns
-from fastpq.column.input import ColumnInput
 from fastpq.column.writer import ChunkWriter
 from fastpq.encryption.file import FileEncryptor, open_file_encryptor
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.metadata import write_footer
+from fastpq.nested_types import DataType
 from fastpq.numpy_input import table_from
 from fastpq.parallel import resolve_threads, run_ordered
 from fastpq.properties import WriterProperties
 from fastpq.schema import ParquetSchema
+from fastpq.shape import shape_of
+from fastpq.shred import LeafToWrite, leaves_to_write
 from fastpq.source import open_sink
 from fastpq.table import Table
 from fastpq.types import ColumnType
@@ -131,7 +133,7 @@ class ParquetWriter:
     def _take(self, data: Any) -> Table:
         """The data as a Table of the file's schema, which the first one settles."""
         table = table_from(data, self._types)
-        schema = ParquetSchema.of([(name, column.type, column.nullable) for name, column in table.items()])
+        schema = table.schema
         if self._schema is None:
             self._begin(schema)
         assert self._schema is not None
@@ -155,9 +157,9 @@ class ParquetWriter:
 
     def _write_rows(self, table: Table) -> None:
         size = self._row_group_rows(table)
-        inputs = [
-            ColumnInput(column, plan.layout) for column, plan in zip(table.columns, self._columns, strict=True)
-        ]
+        assert self._schema is not None
+        nodes = zip(table.columns, self._schema.root.children, strict=True)
+        leaves = [leaf for column, node in nodes for leaf in leaves_to_write(column, node.nullable)]
         starts = range(0, table.num_rows, size)
         first = len(self._row_groups)
         if first + len(starts) > LARGEST_ROW_GROUP_ORDINAL + 1:
@@ -165,15 +167,15 @@ class ParquetWriter:
 
         def encode(place: tuple[int, int, int]) -> ChunkWriter:
             ordinal, start, index = place
-            return self._encode(index, inputs[index], ordinal, start, min(start + size, table.num_rows))
+            return self._encode(index, leaves[index], ordinal, start, min(start + size, table.num_rows))
 
         places = [
-            (ordinal, start, index) for ordinal, start in enumerate(starts, first) for index in range(len(inputs))
+            (ordinal, start, index) for ordinal, start in enumerate(starts, first) for index in range(len(leaves))
         ]
         # chunks are encoded ahead of the file, over the bounds of row groups
         chunks = run_ordered(encode, places, self._threads)
         for start in starts:
-            self._write_row_group(islice(chunks, len(inputs)), min(size, table.num_rows - start))
+            self._write_row_group(islice(chunks, len(leaves)), min(size, table.num_rows - start))
 
     def _row_group_rows(self, table: Table) -> int:
         """Rows of a row group within both of its bounds."""
@@ -202,13 +204,13 @@ class ParquetWriter:
         )
         self._num_rows += num_rows
 
-    def _encode(self, index: int, values: ColumnInput, ordinal: int, start: int, stop: int) -> ChunkWriter:
+    def _encode(self, index: int, leaf: LeafToWrite, ordinal: int, start: int, stop: int) -> ChunkWriter:
         plan = self._columns[index]
         assert self._encryptor is not None
         cipher = self._encryptor.chunk_cipher(plan.descriptor.path, ordinal, index)
         try:
-            writer = ChunkWriter(values, plan.codec, cipher, plan.settings)
-            writer.write(start, stop)
+            writer = ChunkWriter(leaf.rows(plan.layout, start, stop), plan.codec, cipher, plan.settings)
+            writer.write(0, stop - start)
         except ParquetError as error:
             error.at(column=plan.descriptor.name, row_group=ordinal)
             raise
@@ -275,17 +277,24 @@ def _merge(properties: WriterProperties | None, options: Mapping[str, Any]) -> W
 
 def _types_of(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> Mapping[str, ColumnType] | None:
     if isinstance(schema, ParquetSchema):
-        return {column.name: column.type for column in schema.columns}
+        return {column.name: column.type for column in schema.columns if column.is_flat}
     return schema
 
 
+def _types_in(schema: ParquetSchema) -> list[tuple[str, DataType]]:
+    """Names and types of the columns as a reader of the schema sees them."""
+    shapes = [shape_of(node, range(len(schema.columns))) for node in schema.root.children]
+    return [(shape.name, shape.type) for shape in shapes]
+
+
 def _check_schema(schema: ParquetSchema, table: Table) -> None:
-    expected = [(column.name, column.type) for column in schema.columns]
-    given = [(name, column.type) for name, column in table.items()]
+    expected, given = _types_in(schema), _types_in(table.schema)
     if expected != given:
         differing = [f"{a} is not {b}" for a, b in zip(given, expected, strict=False) if a != b]
         detail = differing[0] if differing else f"{len(given)} columns, not {len(expected)}"
         raise SchemaError(f"the table does not have the file's schema: {detail}")
-    for column in schema.columns:
-        if not column.nullable and table[column.name].null_count:
-            raise SchemaError("nulls in a required column", column=column.name)
+    for node in schema.root.children:
+        if not node.nullable and table[node.element.name].null_count:
+            raise SchemaError(
+                "nulls in a column that the first table or the schema made required", column=node.element.name
+            )

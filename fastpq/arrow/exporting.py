@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,23 @@ from fastpq.arrow.convert import widen_decimals
 from fastpq.arrow.formats import extension_metadata
 from fastpq.arrow.nodes import NULLABLE, ArrayNode, SchemaNode
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.table import BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
+from fastpq.nested_types import MapType, element_of
+from fastpq.table import (
+    AnyColumn,
+    BinaryOffsets,
+    BinaryViews,
+    Column,
+    DictionaryValues,
+    ListColumn,
+    StructColumn,
+    Table,
+)
 from fastpq.types import Decimal, Type, Unknown
 
 _INT32_MAX = 2**31 - 1
 
 
-def export_schema(data: Table | Column) -> Any:
+def export_schema(data: Table | AnyColumn) -> Any:
     """The schema of a table (a struct) or of a column.
 
     Returns:
@@ -30,7 +41,7 @@ def export_schema(data: Table | Column) -> Any:
     return schema_capsule(_schema_node("", _chosen_layout(data, None)))
 
 
-def export_array(column: Column, requested_schema: Any = None) -> tuple[Any, Any]:
+def export_array(column: AnyColumn, requested_schema: Any = None) -> tuple[Any, Any]:
     """A column as an Arrow array.
 
     Args:
@@ -68,7 +79,7 @@ def export_stream(table: Table, requested_schema: Any = None) -> Any:
     return stream_capsule(_table_schema(columns), [batch])
 
 
-def _columns(table: Table, request: SchemaNode | None) -> list[tuple[str, Column]]:
+def _columns(table: Table, request: SchemaNode | None) -> list[tuple[str, AnyColumn]]:
     """Names and columns in the layouts to be exported."""
     fields: list[SchemaNode | None] = [None] * len(table.names)
     if request is not None:
@@ -81,11 +92,11 @@ def _columns(table: Table, request: SchemaNode | None) -> list[tuple[str, Column
     return [(name, _chosen_layout(table[name], field)) for name, field in zip(table.names, fields, strict=True)]
 
 
-def _table_schema(columns: list[tuple[str, Column]]) -> SchemaNode:
+def _table_schema(columns: list[tuple[str, AnyColumn]]) -> SchemaNode:
     return SchemaNode("+s", flags=0, children=tuple(_schema_node(name, column) for name, column in columns))
 
 
-def _named(export: Any, name: str, column: Column) -> Any:
+def _named(export: Any, name: str, column: AnyColumn) -> Any:
     try:
         return export(column)
     except ParquetError as error:
@@ -95,8 +106,21 @@ def _named(export: Any, name: str, column: Column) -> Any:
 # ---- layouts
 
 
-def _chosen_layout(column: Column, request: SchemaNode | None) -> Column:
-    """``column`` in the binary layout that is asked for, or in its own."""
+def _chosen_layout(column: AnyColumn, request: SchemaNode | None) -> AnyColumn:
+    """``column``, its leaves in the binary layouts that are asked for, or in their own."""
+    if isinstance(column, StructColumn):
+        wanted = request.children if request is not None and len(request.children) == len(column.children) else ()
+        children = [
+            _chosen_layout(child, wanted[number] if wanted else None) for number, child in enumerate(column.children)
+        ]
+        return replace(column, children=tuple(children))
+    if isinstance(column, ListColumn):
+        inner = request.children[0] if request is not None and len(request.children) == 1 else None
+        return replace(column, elements=_chosen_layout(column.elements, inner))
+    return _chosen_leaf(column, request)
+
+
+def _chosen_leaf(column: Column, request: SchemaNode | None) -> Column:
     if column.type.arrow_format in ("vu", "vz") and request is not None:
         if request.dictionary is not None:
             column = column if isinstance(column.values, DictionaryValues) else column.as_dictionary()
@@ -128,12 +152,28 @@ def _with_offsets(column: Column, *, wide: bool) -> Column:
 # ---- schema
 
 
-def _schema_node(name: str, column: Column) -> SchemaNode:
+def _schema_node(name: str, column: AnyColumn) -> SchemaNode:
     flags = NULLABLE if column.nullable or column.null_count else 0
+    if isinstance(column, StructColumn):
+        children = zip(column.type.fields, column.children, strict=True)
+        return SchemaNode("+s", name, flags, children=tuple(_schema_node(field.name, child) for field, child in children))
+    if isinstance(column, ListColumn):
+        element = _schema_node(element_of(column.type).name, column.elements)
+        if isinstance(column.type, MapType):
+            return SchemaNode("+m", name, flags, children=(_with_required_key(element, column.elements),))
+        return SchemaNode("+L" if column.offsets.dtype == np.int64 else "+l", name, flags, children=(element,))
     text = _format(column)
     if isinstance(column.values, DictionaryValues):
         return SchemaNode("i", name, flags, dictionary=SchemaNode(_format(column.values.dictionary)))
     return SchemaNode(text, name, flags, extension_metadata(column.type))
+
+
+def _with_required_key(entry: SchemaNode, entries: AnyColumn) -> SchemaNode:
+    """Arrow's maps have no null keys; that some files declare them optional does not matter as long as none is null."""
+    key, value = entry.children
+    if isinstance(entries, StructColumn) and entries.children[0].null_count:
+        raise SchemaError("a map with null keys, which Arrow does not have")
+    return replace(entry, flags=0, children=(replace(key, flags=key.flags & ~NULLABLE), value))
 
 
 def _format(column: Column) -> str:
@@ -147,8 +187,27 @@ def _format(column: Column) -> str:
 # ---- arrays
 
 
-def _array_node(column: Column) -> ArrayNode:
+def _array_node(column: AnyColumn) -> ArrayNode:
     length = len(column)
+    if isinstance(column, StructColumn):
+        children = tuple(_array_node(child) for child in column.children)
+        return ArrayNode(length, column.null_count, (_validity(column, length),), children)
+    if isinstance(column, ListColumn):
+        return _list_node(column, length)
+    return _leaf_node(column, length)
+
+
+def _list_node(column: ListColumn, length: int) -> ArrayNode:
+    dtype = column.offsets.dtype
+    if isinstance(column.type, MapType) and dtype == np.int64:      # Arrow has no large maps
+        if int(column.offsets[-1]) > _INT32_MAX:
+            raise SchemaError(f"a map column of {column.offsets[-1]} pairs, more than Arrow's 32-bit offsets reach")
+        dtype = np.dtype(np.int32)
+    offsets = _buffer(column.offsets.astype(dtype, copy=False), dtype)
+    return ArrayNode(length, column.null_count, (_validity(column, length), offsets), (_array_node(column.elements),))
+
+
+def _leaf_node(column: Column, length: int) -> ArrayNode:
     values = column.values
     if isinstance(column.type.logical, Unknown):
         return ArrayNode(length, length)
@@ -166,7 +225,7 @@ def _array_node(column: Column) -> ArrayNode:
     return ArrayNode(length, column.null_count, (validity, _fixed_values(column, values)))
 
 
-def _validity(column: Column, length: int) -> NDArray[np.uint8] | None:
+def _validity(column: AnyColumn, length: int) -> NDArray[np.uint8] | None:
     if column.null_count == 0:
         return None
     if column.validity is None or column.validity.nbytes < (length + 7) // 8:

@@ -17,6 +17,7 @@
 | ttm, ttu, ttn, tts       | INT32 or INT64 TIME(ms, us, ns; not UTC)           | tts: seconds to milliseconds  |
 | tsm:, tsu:, tsn:, tss:   | INT64 TIMESTAMP(ms, us, ns; UTC with any timezone) | tss: seconds to milliseconds  |
 | a dictionary of these    | the type of its values                             | decoded, save u to vz         |
+| +s, +l, +L, +m           | struct, list, list, map of these (fields.py)       |                               |
 
 The name of a timezone is not kept: a Parquet timestamp knows only whether it is an instant (UTC) or a local time, and
 Arrow counts ticks since 1970-01-01 00:00 UTC for every timezone, so that no value changes. Extension types other than

@@ -2,12 +2,14 @@
 
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.column.scratch cimport Scratch
+from fastpq.column.shredding cimport Levels
 from fastpq.encodings.views cimport Slice
 from fastpq.slices cimport SliceReader
 
 
 cdef class ColumnInput:
     cdef readonly int64_t rows
+    cdef readonly Levels levels         # of a nested column; otherwise None, and every row is one value
     cdef readonly bint variable         # values are slices; otherwise of stored_width bytes each
     cdef readonly bint dense_in_place   # stored form is what the column holds already
     cdef readonly size_t stored_width
@@ -22,6 +24,7 @@ cdef class ColumnInput:
     cdef Scratch stored
     cdef Scratch slice_memory
 
+    cdef void _to_values(self, int64_t* start, int64_t* count) noexcept nogil
     cdef int64_t count_present(self, int64_t start, int64_t count) noexcept nogil
     # Stored values of the rows [start, start + count) that are not null; valid until the next call. Returns their number.
     cdef int64_t fixed(self, int64_t start, int64_t count, const uint8_t** values) except -1 nogil

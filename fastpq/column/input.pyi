@@ -1,7 +1,8 @@
 from fastpq.column.layout import Layout
+from fastpq.column.shredding import Levels
 from fastpq.table import Column
 
 class ColumnInput:
     @property
     def rows(self) -> int: ...
-    def __init__(self, column: Column, layout: Layout) -> None: ...
+    def __init__(self, column: Column, layout: Layout, levels: Levels | None = None) -> None: ...

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 from fastpq.column.convert cimport BOOLEAN, COPY, VARIABLE, VARIABLE_DECIMAL, decimals_to_slices, to_stored
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.column.shredding cimport Levels
 from fastpq.encodings.levels cimport bitmap_count, compact
 from fastpq.encodings.views cimport Slice
 from fastpq.slices cimport SliceReader, array_start, raise_status
@@ -16,15 +17,18 @@ cdef class ColumnInput:
     """Reads the values of a Column in the form in which pages store them.
 
     Args:
-        column: a flat Column.
+        column: a Column; of a nested column's leaf, only the values that are not null.
         layout: the Layout of its type.
+        levels: the Levels of a nested column's leaf.
 
     Raises:
         SchemaError: the column's arrays do not fit each other.
     """
 
-    def __cinit__(self, object column, object layout):
-        self.rows = len(column)
+    def __cinit__(self, object column, object layout, Levels levels=None):
+        cdef int64_t count = len(column)
+        self.rows = count if levels is None else levels.rows
+        self.levels = levels
         self.conversion = layout.conversion
         self.stored_width = layout.stored_width
         self.width = layout.width
@@ -34,15 +38,13 @@ cdef class ColumnInput:
         self.owners = (column,)
         if column.null_count:
             self.bits = array_start(column.validity)
-            if self.rows - bitmap_count(self.bits, 0, self.rows) != column.null_count:
-                raise SchemaError(f"a validity bitmap that does not have the column's {column.null_count} nulls")
         if self.conversion == VARIABLE:
             self.reader = SliceReader(column.values, column.validity if column.null_count else None)
             return
         values = fixed_values(column)
         self.owners += (values,)
         self.data = array_start(values)
-        if values.nbytes != self.rows * <int64_t>self.width:
+        if values.nbytes != count * <int64_t>self.width:
             raise SchemaError(f"{values.dtype} values do not fit the column's type")
 
     def __dealloc__(self):
@@ -50,7 +52,16 @@ cdef class ColumnInput:
         scratch_free(&self.stored)
         scratch_free(&self.slice_memory)
 
+    cdef void _to_values(self, int64_t* start, int64_t* count) noexcept nogil:
+        """Rows to the values that they hold."""
+        cdef int64_t first
+        if self.levels is not None:
+            first = self.levels.value_starts[start[0]]
+            count[0] = self.levels.value_starts[start[0] + count[0]] - first
+            start[0] = first
+
     cdef int64_t count_present(self, int64_t start, int64_t count) noexcept nogil:
+        self._to_values(&start, &count)
         return count if self.bits == NULL else bitmap_count(self.bits, start, count)
 
     cdef const uint8_t* _compacted(self, int64_t start, int64_t count, int64_t* present) except NULL nogil:
@@ -66,6 +77,7 @@ cdef class ColumnInput:
     cdef int64_t fixed(self, int64_t start, int64_t count, const uint8_t** values) except -1 nogil:
         cdef int64_t present = 0
         cdef uint8_t* out
+        self._to_values(&start, &count)
         values[0] = self._compacted(start, count, &present)
         if self.conversion == COPY or self.conversion == BOOLEAN:
             return present
@@ -80,7 +92,9 @@ cdef class ColumnInput:
         cdef int64_t present = 0, i, status
         cdef const uint8_t* dense
         cdef uint8_t* out
-        cdef Slice* slices = <Slice*>scratch_reserve(&self.slice_memory, <size_t>count * sizeof(Slice))
+        cdef Slice* slices
+        self._to_values(&start, &count)
+        slices = <Slice*>scratch_reserve(&self.slice_memory, <size_t>count * sizeof(Slice))
         values[0] = slices
         if self.conversion == VARIABLE_DECIMAL:
             dense = self._compacted(start, count, &present)

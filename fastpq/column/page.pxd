@@ -12,15 +12,21 @@ cdef enum PageKind:
     DICTIONARY = 2
 
 
-# A page, whatever its version: the level stream and the value stream, both in the clear.
+# Levels of one kind as a page holds them.
+cdef struct LevelStream:
+    const uint8_t* data
+    int64_t size
+    bint bit_packed                 # the deprecated BIT_PACKED encoding; otherwise the hybrid
+
+
+# A page, whatever its version: the level streams and the value stream, all in the clear.
 cdef struct Page:
     int kind
     int32_t num_values
     int32_t encoding
     int64_t null_count              # what a V2 header claims, or -1
-    const uint8_t* levels
-    int64_t levels_size
-    bint levels_bit_packed          # the deprecated BIT_PACKED level encoding
+    LevelStream repetition          # empty where the column has no such levels
+    LevelStream definition
     const uint8_t* values
     int64_t values_size
     bint retained                   # values lie in PageReader.retained and outlive the page
@@ -31,7 +37,8 @@ cdef class PageReader:
     cdef int64_t size
     cdef int64_t position
     cdef int64_t ordinal            # of the next data page
-    cdef bint optional
+    cdef int max_definition_level
+    cdef int max_repetition_level
     cdef bint retain_values         # bytes of values are referred to after the page is done
     cdef bint expect_dictionary
     cdef bint verify_checksums
@@ -56,6 +63,8 @@ cdef class PageReader:
     cdef int _split_v1(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil
     cdef int _split_v2(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil
     cdef uint8_t* _retain(self, int64_t size) except NULL
+    cdef int _take_levels(self, const uint8_t** body, int64_t* size, int64_t count, int max_level, int encoding,
+                          LevelStream* levels) except -1 nogil
     cdef int _levels_overrun(self, int64_t claimed, int64_t size) except -1 nogil
     cdef int _levels_encoding(self, int encoding) except -1 nogil
     cdef const uint8_t* _inflate(self, const PageHeader* header, const uint8_t* plain, int64_t plain_size, int64_t size,

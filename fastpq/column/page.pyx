@@ -39,7 +39,7 @@ cdef class PageReader:
         chunk: the stored bytes of the chunk, from its first page.
         cipher: the ModuleCipher of the chunk.
         codec: a fastpq.compression.Codec.
-        optional: whether the pages carry definition levels (of maximum 1).
+        max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
         retain_values: whether the bytes of values are referred to after the page is done, where its encoding leaves each
             value in one piece.
         expect_dictionary: whether the metadata says that the first page is a dictionary page, which an encrypted
@@ -47,8 +47,8 @@ cdef class PageReader:
         properties: ReaderProperties, for its bounds.
     """
 
-    def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, bint optional,
-                  bint retain_values, bint expect_dictionary, object properties):
+    def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
+                  int max_repetition_level, bint retain_values, bint expect_dictionary, object properties):
         self.owner = np.asarray(chunk)
         self.size = chunk.shape[0]
         self.data = &chunk[0] if self.size else NULL
@@ -57,7 +57,8 @@ cdef class PageReader:
         self.compressed = codec.number != 0
         self.decompress_into = codec.decompress_into
         self.produced, self.consumed = codec.most_expansion
-        self.optional = optional
+        self.max_definition_level = max_definition_level
+        self.max_repetition_level = max_repetition_level
         self.retain_values = retain_values
         self.expect_dictionary = expect_dictionary
         self.verify_checksums = properties.verify_checksums
@@ -157,27 +158,43 @@ cdef class PageReader:
         page.num_values = header.num_values
         page.encoding = header.encoding
         page.null_count = -1
-        page.levels = body
-        page.levels_size = 0
-        page.levels_bit_packed = header.definition_level_encoding == BIT_PACKED
         page.retained = retain
-        if self.optional and not dictionary:
-            if page.levels_bit_packed:
-                page.levels_size = (<int64_t>header.num_values + 7) // 8
-            elif size >= 4:
-                memcpy(&level_bytes, body, 4)
-                body += 4
-                size -= 4
-                page.levels = body
-                page.levels_size = level_bytes
-            elif header.num_values:
-                page.levels_size = size + 1
-            if page.levels_size > size:
-                self._levels_overrun(page.levels_size, size)
-            if not page.levels_bit_packed and header.definition_level_encoding != RLE:
-                self._levels_encoding(header.definition_level_encoding)
-        page.values = body + page.levels_size
-        page.values_size = size - page.levels_size
+        page.repetition.size = page.definition.size = 0
+        if not dictionary:
+            self._take_levels(&body, &size, header.num_values, self.max_repetition_level,
+                              header.repetition_level_encoding, &page.repetition)
+            self._take_levels(&body, &size, header.num_values, self.max_definition_level,
+                              header.definition_level_encoding, &page.definition)
+        page.values = body
+        page.values_size = size
+        return 0
+
+    cdef int _take_levels(self, const uint8_t** body, int64_t* size, int64_t count, int max_level, int encoding,
+                          LevelStream* levels) except -1 nogil:
+        """Split the levels of one kind off the front of a V1 page's body."""
+        cdef uint32_t level_bytes
+        cdef int width = 0
+        if max_level == 0:
+            return 0
+        while max_level >> width:
+            width += 1
+        levels.bit_packed = encoding == BIT_PACKED
+        if levels.bit_packed:
+            levels.size = (count * width + 7) // 8
+        elif encoding != RLE:
+            self._levels_encoding(encoding)
+        elif size[0] >= 4:
+            memcpy(&level_bytes, body[0], 4)
+            body[0] += 4
+            size[0] -= 4
+            levels.size = level_bytes
+        elif count:
+            levels.size = size[0] + 1
+        if levels.size > size[0]:
+            self._levels_overrun(levels.size, size[0])
+        levels.data = body[0]
+        body[0] += levels.size
+        size[0] -= levels.size
         return 0
 
     cdef int _split_v2(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil:
@@ -193,9 +210,11 @@ cdef class PageReader:
         page.num_values = header.num_values
         page.encoding = header.encoding
         page.null_count = header.num_nulls
-        page.levels = plain + header.repetition_levels_byte_length
-        page.levels_size = header.definition_levels_byte_length
-        page.levels_bit_packed = False
+        page.repetition.data = plain
+        page.repetition.size = header.repetition_levels_byte_length
+        page.definition.data = plain + header.repetition_levels_byte_length
+        page.definition.size = header.definition_levels_byte_length
+        page.repetition.bit_packed = page.definition.bit_packed = False
         page.values_size = header.uncompressed_page_size - levels_size
         page.retained = retain
         page.values = self._inflate(header, plain + levels_size, plain_size - levels_size, page.values_size,

@@ -6,19 +6,22 @@ from fastpq.column.scratch cimport Scratch
 from fastpq.column.values cimport ValueReader
 
 
-cdef class ColumnOutput:
+cdef class Output:
+    cdef readonly list buffers          # what views point into
+    cdef readonly int64_t width
+
+
+cdef class ColumnOutput(Output):
     cdef readonly object values         # uint8, rows * width bytes
     cdef readonly object validity       # uint8 bitmap of rows bits, or None
-    cdef readonly list buffers          # what views point into
     cdef readonly int64_t rows
-    cdef readonly int64_t width
     cdef uint8_t* data
     cdef uint8_t* bits
 
 
 cdef class ChunkReader:
     cdef PageReader pages
-    cdef ColumnOutput output
+    cdef Output output
     cdef Page page
     cdef readonly int64_t remaining     # values of the chunk that are not read yet
     cdef int64_t page_rows              # rows of the page, of which page_row were read
@@ -30,9 +33,9 @@ cdef class ChunkReader:
     cdef Scratch part
     cdef Scratch dense
 
-    cdef int _attach(self, ColumnOutput output) except -1
-    cdef int64_t _read(self, int64_t offset, int64_t count) except -1 nogil
-    cdef int64_t _rows(self, int64_t offset, int64_t count) except -1 nogil
+    cdef int _attach(self, Output output) except -1
+    cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
+    cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
     cdef int _load_page(self) except -1 nogil
     cdef int _load_levels(self) except -1 nogil
     cdef const uint8_t* _bits(self, int64_t count) except NULL nogil

@@ -21,7 +21,11 @@ from fastpq.encodings.numbers cimport PLAIN
 from fastpq import memory
 from fastpq.errors import FormatError, LimitError
 
-cdef class ColumnOutput:
+cdef class Output:
+    """What a chunk is read into; views point into its buffers."""
+
+
+cdef class ColumnOutput(Output):
     """The memory that one column is read into.
 
     Args:
@@ -52,7 +56,7 @@ cdef class ColumnOutput:
 
 
 cdef class ChunkReader:
-    """Decodes one column chunk of a flat column.
+    """Decodes one column chunk; by itself that of a flat column.
 
     Args:
         pages: its PageReader.
@@ -86,11 +90,9 @@ cdef class ChunkReader:
         if output.data == NULL and count and self.width:
             raise ValueError("the output is read-only")
         try:
-            if self.output is not output:
-                self.output = output
-                self.values.attach(output.buffers)
+            self._attach(output)
             with nogil:
-                nulls = self._read(offset, count)
+                nulls = self._read(output, offset, count)
         except MemoryError as error:
             if isinstance(error, LimitError):
                 raise
@@ -101,7 +103,7 @@ cdef class ChunkReader:
         """All values of the chunk as a uint8 array over its stored bytes, where one plain, uncompressed page holds them
         aligned; otherwise None, and ``read`` goes on as if nothing had happened."""
         cdef int64_t size = self.remaining * <int64_t>self.width
-        if self.values.conversion != COPY or self.pages.optional or self.pages.compressed:
+        if self.values.conversion != COPY or self.pages.max_definition_level or self.pages.compressed:
             return None
         with nogil:
             while self.page_row == self.page_rows:
@@ -113,35 +115,41 @@ cdef class ChunkReader:
             return None
         return self.pages.owner[start:start + size]
 
-    cdef int64_t _read(self, int64_t offset, int64_t count) except -1 nogil:
+    cdef int _attach(self, Output output) except -1:
+        if self.output is not output:
+            self.output = output
+            self.values.attach(output.buffers)
+        return 0
+
+    cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
         cdef int64_t rows, nulls = 0
         while count:
             while self.page_row == self.page_rows:
                 self._load_page()
             rows = min(count, self.page_rows - self.page_row)
-            nulls += self._rows(offset, rows)
+            nulls += self._rows(output, offset, rows)
             self.page_row += rows
             self.remaining -= rows
             offset += rows
             count -= rows
         return nulls
 
-    cdef int64_t _rows(self, int64_t offset, int64_t count) except -1 nogil:
+    cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
         """count rows of the current page; returns how many are null."""
-        cdef uint8_t* out = self.output.data + offset * <int64_t>self.width
+        cdef uint8_t* out = output.data + offset * <int64_t>self.width
         cdef const uint8_t* bits
         cdef int64_t present
         if self.page_nulls == 0:
             self.values.read(out, count)
-            if self.output.bits != NULL:
-                bitmap_set_range(self.output.bits, offset, count)
+            if output.bits != NULL:
+                bitmap_set_range(output.bits, offset, count)
             return 0
         bits = self._bits(count)
         present = bitmap_count(bits, 0, count)
         self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
         expand(bits, count, self.dense.data, out, self.width)
-        if self.output.bits != NULL:
-            bitmap_merge(self.output.bits, offset, bits, count)
+        if output.bits != NULL:
+            bitmap_merge(output.bits, offset, bits, count)
         return count - present
 
     cdef const uint8_t* _bits(self, int64_t count) except NULL nogil:
@@ -174,13 +182,13 @@ cdef class ChunkReader:
         cdef int64_t count = self.page.num_values, present
         cdef uint8_t* bitmap
         self.page_nulls = 0
-        if not self.pages.optional or count == 0:
+        if self.pages.max_definition_level == 0 or count == 0:
             return 0
         bitmap = scratch_reserve(&self.bitmap, <size_t>(count + 7) // 8)
-        if self.page.levels_bit_packed:
-            present = bit_packed_levels_to_bitmap(self.page.levels, <size_t>self.page.levels_size, count, bitmap)
+        if self.page.definition.bit_packed:
+            present = bit_packed_levels_to_bitmap(self.page.definition.data, <size_t>self.page.definition.size, count, bitmap)
         else:
-            present = levels_to_bitmap(self.page.levels, <size_t>self.page.levels_size, count, bitmap)
+            present = levels_to_bitmap(self.page.definition.data, <size_t>self.page.definition.size, count, bitmap)
         if present < 0:
             self.pages.fail(present, b"definition levels")
         self.page_nulls = count - present

@@ -206,7 +206,7 @@ cdef class ValueReader:
         if self.encoding == DELTA_BINARY_PACKED:
             return delta_next(&self.delta, out, count, self.stored_width)
         if self.encoding == BYTE_STREAM_SPLIT:
-            return split_decode(self.cursor, self.cursor_size, self.count, self.done, count, self.stored_width, out)
+            return split_decode(self.cursor, self.cursor_size, self.done, count, self.stored_width, out)
         return self._fixed_strings(out, count)
 
     cdef int64_t _fixed_strings(self, uint8_t* out, int64_t count) except? -100 nogil:

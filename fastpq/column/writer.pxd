@@ -9,12 +9,20 @@ from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.format.page_header cimport PageHeader
 
 
+# What a page body has before its values.
+cdef struct PageLevels:
+    int64_t size                        # of all of it
+    int64_t repetition                  # of the streams alone
+    int64_t definition
+
+
 cdef class ChunkWriter:
     cdef ColumnInput input
     cdef ModuleCipher cipher
     cdef object codec
     cdef object settings
-    cdef bint optional
+    cdef int max_definition_level
+    cdef int max_repetition_level
     cdef bint version_2
     cdef bint checksums
     cdef int value_encoding             # of pages that are not dictionary-encoded
@@ -26,20 +34,24 @@ cdef class ChunkWriter:
     cdef readonly int64_t uncompressed_size
     cdef readonly int64_t dictionary_page_size      # stored, with its header; 0 without one
     cdef readonly dict page_counts      # (page type, encoding) -> number of pages
-    cdef readonly int64_t num_values    # nulls included
+    cdef readonly int64_t num_values    # nulls and empty lists included
     cdef readonly int64_t null_count
     cdef readonly object bounds         # fastpq.index.statistics.Bounds, or None
     cdef Scratch codes
     cdef Scratch body
     cdef Scratch sizes
 
+    cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil
+    cdef int64_t _rows_within(self, int64_t start, int64_t most, int64_t entries) noexcept nogil
     cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1
     cdef int _write_dictionary(self) except -1
     cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1
     cdef int _write_plain(self, int64_t start, int64_t rows) except -1
     cdef int64_t _encode_values(self, uint8_t* out, const uint8_t* values, const Slice* slices, int64_t present) except -1
-    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, int64_t* levels_size) except NULL
-    cdef int _write_data_page(self, int encoding, int64_t rows, int64_t present, object body, int64_t levels_size,
-                              bint in_scratch) except -1
+    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL
+    cdef int64_t _nested_levels(self, const uint8_t* levels, int64_t start, int64_t entries, int max_level,
+                                uint8_t* out) noexcept nogil
+    cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, object body,
+                              PageLevels levels, bint in_scratch) except -1
     cdef int64_t _write_page(self, PageHeader* header, int header_module, int body_module, object stored) except -1

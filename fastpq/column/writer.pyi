@@ -8,7 +8,8 @@ from fastpq.encryption.cipher import ModuleCipher
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
-    optional: bool
+    max_definition_level: int
+    max_repetition_level: int
     dictionary: bool
     keep_dictionary: bool
     value_encoding: int

@@ -7,7 +7,7 @@ from cpython.buffer cimport PyBUF_READ
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from fastpq.column.convert cimport BOOLEAN
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encodings.dictionary cimport DictionaryEncoder
-from fastpq.encodings.levels cimport bitmap_to_levels, levels_all_valid, levels_bound
+from fastpq.encodings.levels cimport bitmap_to_levels, bytes_to_levels, level_width, levels_all_valid, levels_bound
 from fastpq.encodings.plain cimport plain_encode_booleans, plain_encode_slices
 from fastpq.encodings.rle cimport hybrid_bound, hybrid_encode
 from fastpq.encodings.views cimport Slice
@@ -47,7 +47,7 @@ class ChunkSettings:
     """What WriterProperties say about one column, resolved.
 
     Attributes:
-        optional: whether pages carry definition levels.
+        max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
         dictionary: whether to try a dictionary.
         keep_dictionary: keep it even where it does not pay.
         value_encoding: number of the encoding of pages without one.
@@ -59,7 +59,8 @@ class ChunkSettings:
         checksums: write the CRC-32 of each page.
     """
 
-    optional: bool
+    max_definition_level: int
+    max_repetition_level: int
     dictionary: bool
     keep_dictionary: bool
     value_encoding: int
@@ -89,7 +90,8 @@ cdef class ChunkWriter:
         self.codec = codec
         self.cipher = cipher
         self.settings = settings
-        self.optional = settings.optional
+        self.max_definition_level = settings.max_definition_level
+        self.max_repetition_level = settings.max_repetition_level
         self.version_2 = settings.version_2
         self.checksums = settings.checksums
         self.value_encoding = settings.value_encoding
@@ -114,9 +116,9 @@ cdef class ChunkWriter:
         cdef int64_t row = start
         if not 0 <= start <= stop <= self.input.rows:
             raise ValueError(f"rows {start} to {stop} of {self.input.rows}")
-        self.num_values = stop - start
-        self.null_count = stop - start - self.input.count_present(start, stop - start)
-        if self.null_count and not self.optional:
+        self.num_values = self._entries(start, stop - start)
+        self.null_count = self.num_values - self.input.count_present(start, stop - start)
+        if self.null_count and not self.max_definition_level:
             raise SchemaError(f"{self.null_count} nulls in a required column")
         if self.dictionary is not None:
             row = self._dictionary_rows(start, stop)
@@ -125,6 +127,25 @@ cdef class ChunkWriter:
             self._write_plain(row, rows)
             row += rows
 
+    cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil:
+        """How many values there are in some rows, nulls and empty lists included."""
+        if self.input.levels is None:
+            return rows
+        return self.input.levels.entry_starts[start + rows] - self.input.levels.entry_starts[start]
+
+    cdef int64_t _rows_within(self, int64_t start, int64_t most, int64_t entries) noexcept nogil:
+        """How many rows, at least one and at most so many, hold no more than so many entries."""
+        cdef int64_t low = 1, high = most, middle
+        if self.input.levels is None:
+            return max(<int64_t>1, min(most, entries))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._entries(start, middle) <= entries:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
     cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1:
         """Write the leading rows as dictionary-encoded pages; returns the row at which they end.
 
@@ -132,17 +153,17 @@ cdef class ChunkWriter:
         """
         cdef int64_t row = start, rows = 0, present = 0, done = 0, taken = 0, page
         cdef int64_t limit = self.settings.dictionary_page_size
-        # An index takes four bytes at the most.
-        cdef int64_t most_rows = min(<int64_t>self.settings.data_page_rows, max(1, <int64_t>self.settings.data_page_size // 4))
+        cdef int64_t most_rows = self.settings.data_page_rows
+        cdef int64_t most_entries = <int64_t>self.settings.data_page_size // 4      # an index takes four bytes at the most
         cdef int64_t plain_size = 0
         cdef const uint8_t* values
         cdef Slice* slices
         cdef uint32_t* codes
         cdef list pages = []
-        scratch_reserve(&self.codes, <size_t>(stop - start) * sizeof(uint32_t))
+        scratch_reserve(&self.codes, <size_t>self.num_values * sizeof(uint32_t))
         codes = <uint32_t*>self.codes.data
         while row < stop:
-            rows = min(most_rows, stop - row)
+            rows = self._rows_within(row, min(most_rows, stop - row), most_entries)
             with nogil:
                 if self.input.variable:
                     present = self.input.slices(row, rows, &slices)
@@ -160,7 +181,8 @@ cdef class ChunkWriter:
                 return start
             full = done < present
             if full:
-                rows, present = self._rows_of(row, rows, done), done
+                rows = self._rows_of(row, rows, done)
+                present = self.input.count_present(row, rows)
             if rows:
                 pages.append((row, rows, taken, present))
             taken += present
@@ -180,7 +202,7 @@ cdef class ChunkWriter:
         return present == 0 or (done == present and self.dictionary.plain_size + done * bits // 8 < plain_size)
 
     def _rows_of(self, int64_t start, int64_t most, int64_t values):
-        """How many of the next rows hold just so many values; there are more."""
+        """How many of the next rows hold no more than so many values; together they hold more."""
         cdef int64_t low = 0, high = most, middle
         while low < high:
             middle = (low + high + 1) // 2
@@ -196,7 +218,8 @@ cdef class ChunkWriter:
         cdef int64_t size = 0, bound = self.settings.data_page_size, present, i
         cdef Slice* slices
         if not self.input.variable:
-            return max(1, min(rows, bound // <int64_t>max(self.input.stored_width, <size_t>1)))
+            return self._rows_within(start, rows, bound // <int64_t>max(self.input.stored_width, <size_t>1))
+        rows = self._rows_within(start, rows, bound)
         while True:
             present = self.input.slices(start, rows, &slices)
             size = 0
@@ -225,19 +248,21 @@ cdef class ChunkWriter:
 
     cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1:
         cdef int width = bit_width(self.dictionary.table.count)
-        cdef int64_t levels_size = 0, size
-        cdef uint8_t* body = self._body(start, rows, present, 1 + hybrid_bound(present, width), &levels_size)
+        cdef int64_t size
+        cdef PageLevels levels
+        cdef uint8_t* body = self._body(start, rows, present, 1 + hybrid_bound(present, width), &levels)
         with nogil:
-            body[levels_size] = <uint8_t>width
-            size = levels_size + 1 + hybrid_encode(codes, present, width, body + levels_size + 1)
+            body[levels.size] = <uint8_t>width
+            size = levels.size + 1 + hybrid_encode(codes, present, width, body + levels.size + 1)
         page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
-        return self._write_data_page(self.index_encoding, rows, present, page, levels_size, True)
+        return self._write_data_page(self.index_encoding, start, rows, present, page, levels, True)
 
     cdef int _write_plain(self, int64_t start, int64_t rows) except -1:
         cdef const uint8_t* values = NULL
         cdef Slice* slices = NULL
         cdef uint8_t* body
-        cdef int64_t levels_size = 0, present, size = 0, i
+        cdef int64_t present, size = 0, i
+        cdef PageLevels levels
         with nogil:
             if self.input.variable:
                 present = self.input.slices(start, rows, &slices)
@@ -250,13 +275,14 @@ cdef class ChunkWriter:
                 (<ChunkBounds>self.bounds).observe_fixed(values, present)
         if size > LARGEST_PAGE:
             raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
-        if self.input.dense_in_place and not self.optional and self.value_encoding == ENCODING_PLAIN:
+        if self.input.dense_in_place and not self.max_definition_level and self.value_encoding == ENCODING_PLAIN:
             page = PyMemoryView_FromMemory(<char*>values, size, PyBUF_READ)     # no copy: the column's own memory
-            return self._write_data_page(ENCODING_PLAIN, rows, present, page, 0, False)
-        body = self._body(start, rows, present, size + 16, &levels_size)
-        size = levels_size + self._encode_values(body + levels_size, values, slices, present)
+            memset(&levels, 0, sizeof(levels))
+            return self._write_data_page(ENCODING_PLAIN, start, rows, present, page, levels, False)
+        body = self._body(start, rows, present, size + 16, &levels)
+        size = levels.size + self._encode_values(body + levels.size, values, slices, present)
         page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
-        return self._write_data_page(self.value_encoding, rows, present, page, levels_size, True)
+        return self._write_data_page(self.value_encoding, start, rows, present, page, levels, True)
 
     cdef int64_t _encode_values(self, uint8_t* out, const uint8_t* values, const Slice* slices, int64_t present) except -1:
         """Values of one page in value_encoding; returns their size in bytes."""
@@ -281,42 +307,55 @@ cdef class ChunkWriter:
             size = 4 + length
         return size
 
-    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, int64_t* levels_size) except NULL:
-        """Memory for a page body of bound bytes of values behind its definition levels, which are written."""
-        cdef int64_t room = 4 + levels_bound(rows) if self.optional else 0
+    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL:
+        """Memory for a page body of bound bytes of values behind its levels, which are written."""
+        cdef int64_t entries = self._entries(start, rows), room = 0
         cdef int64_t prefix = 0 if self.version_2 else 4
-        cdef uint32_t size
-        cdef uint8_t* body = scratch_reserve(&self.body, <size_t>(room + bound))
-        levels_size[0] = 0
-        if self.optional:
-            if present == rows:
-                size = <uint32_t>levels_all_valid(rows, body + prefix)
+        cdef uint8_t* body
+        if self.max_definition_level:
+            room = 8 + hybrid_bound(entries, level_width(self.max_definition_level)) + levels_bound(entries)
+            room += hybrid_bound(entries, level_width(self.max_repetition_level))
+        body = scratch_reserve(&self.body, <size_t>(room + bound))
+        memset(levels, 0, sizeof(PageLevels))
+        if self.max_repetition_level:
+            levels.repetition = self._nested_levels(
+                self.input.levels.repetition.data, start, entries, self.max_repetition_level, body + prefix)
+            levels.size = put_length(body, prefix, levels.repetition)
+        if self.max_definition_level:
+            if self.input.levels is not None:
+                levels.definition = self._nested_levels(
+                    self.input.levels.definition.data, start, entries, self.max_definition_level, body + levels.size + prefix)
+            elif present == rows:
+                levels.definition = levels_all_valid(rows, body + prefix)
             else:
-                size = <uint32_t>bitmap_to_levels(self.input.bits, start, rows, body + prefix)
-            if prefix:
-                memcpy(body, &size, 4)
-            levels_size[0] = prefix + size
+                levels.definition = bitmap_to_levels(self.input.bits, start, rows, body + prefix)
+            levels.size += put_length(body + levels.size, prefix, levels.definition)
         return body
 
-    cdef int _write_data_page(self, int encoding, int64_t rows, int64_t present, object body, int64_t levels_size,
-                              bint in_scratch) except -1:
+    cdef int64_t _nested_levels(self, const uint8_t* levels, int64_t start, int64_t entries, int max_level,
+                                uint8_t* out) noexcept nogil:
+        return bytes_to_levels(levels + self.input.levels.entry_starts[start], entries, max_level, out)
+
+    cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, object body,
+                              PageLevels levels, bint in_scratch) except -1:
         # body holds the levels and the values; in_scratch: it must be copied if it is kept
         cdef PageHeader header
+        cdef int64_t entries = self._entries(start, rows)
         if self.ordinal > LARGEST_PAGE_ORDINAL:
             raise LimitError(f"more than {LARGEST_PAGE_ORDINAL + 1} pages in a column chunk: use larger pages or row groups")
         if len(body) > LARGEST_PAGE:
             raise LimitError(f"a page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
-        header.num_values = <int32_t>rows
+        header.num_values = <int32_t>entries
         header.encoding = encoding
         header.uncompressed_page_size = <int32_t>len(body)
         if self.version_2:
             header.type = TYPE_DATA_PAGE_V2
-            header.num_nulls = <int32_t>(rows - present)
+            header.num_nulls = <int32_t>(entries - present)
             header.num_rows = <int32_t>rows
-            header.definition_levels_byte_length = <int32_t>levels_size
-            header.repetition_levels_byte_length = 0
+            header.definition_levels_byte_length = <int32_t>levels.definition
+            header.repetition_levels_byte_length = <int32_t>levels.repetition
             header.is_compressed = self.codec.number != 0
-            stored = bytes(body[:levels_size]) + bytes(self._compress(body[levels_size:], False))
+            stored = bytes(body[:levels.size]) + bytes(self._compress(body[levels.size:], False))
         else:
             header.type = TYPE_DATA_PAGE
             header.definition_level_encoding = ENCODING_RLE
@@ -349,6 +388,13 @@ cdef class ChunkWriter:
         key = header.type, header.encoding
         self.page_counts[key] = self.page_counts.get(key, 0) + 1
         return len(sealed) + len(body)
+
+
+cdef int64_t put_length(uint8_t* out, int64_t prefix, int64_t size) noexcept nogil:
+    """The length of a level stream before it, where the page's version has one; returns the size of both."""
+    cdef uint32_t length = <uint32_t>size
+    memcpy(out, &length, <size_t>prefix)
+    return prefix + size
 
 
 cdef int bit_width(int64_t count) noexcept nogil:

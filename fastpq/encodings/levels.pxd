@@ -1,4 +1,5 @@
-"""Definition levels of flat columns (maximum level 1) <-> validity bitmaps, LSB first, and spreading values by them."""
+"""Levels: those of flat columns (maximum level 1) <-> validity bitmaps, LSB first, and spreading values by them; those of
+nested columns <-> bytes."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -31,3 +32,11 @@ cdef void expand(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uin
 # The reverse; returns the number of values written.
 cdef int64_t compact(const uint8_t* bitmap, int64_t bit_offset, int64_t count, const uint8_t* values, uint8_t* out,
                      size_t width) noexcept nogil
+
+# Levels of any maximum up to 255 <-> one byte each. Decoding returns count or a negative Status.
+cdef int level_width(int max_level) noexcept nogil
+cdef int64_t levels_to_bytes(const uint8_t* data, size_t size, int64_t count, int max_level, uint8_t* out) noexcept nogil
+cdef int64_t bit_packed_levels_to_bytes(const uint8_t* data, size_t size, int64_t count, int max_level,
+                                        uint8_t* out) noexcept nogil
+# Returns the bytes written into out, which holds hybrid_bound(count, level_width(max_level)).
+cdef int64_t bytes_to_levels(const uint8_t* levels, int64_t count, int max_level, uint8_t* out) noexcept nogil

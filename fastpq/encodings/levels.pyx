@@ -1,4 +1,4 @@
-"""Definition levels of flat columns (maximum level 1) <-> validity bitmaps, and spreading values by them.
+"""Levels of flat columns (maximum level 1) <-> validity bitmaps, and spreading values by them; other levels <-> bytes.
 
 Bit-packed runs of one-bit levels are validity bitmaps already: they are copied, never unpacked.
 """
@@ -8,7 +8,9 @@ from libc.string cimport memset
 
 import numpy as np
 
-from fastpq.encodings.rle cimport HybridDecoder, hybrid_start, hybrid_ensure
+from fastpq.encodings.rle cimport (
+    HybridDecoder, hybrid_bound, hybrid_encode, hybrid_ensure, hybrid_next_bytes, hybrid_start,
+)
 from fastpq.encodings.status cimport BAD_LEVEL, TRUNCATED, raise_status
 
 cdef extern from "c/bitmap.h" nogil:
@@ -18,10 +20,14 @@ cdef extern from "c/bitmap.h" nogil:
     void bits_to_bytes(const uint8_t* bitmap, int64_t offset, int64_t count, uint8_t* out) noexcept
     void bytes_to_bits(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept
     uint8_t reverse_bits(uint8_t byte) noexcept
+    uint8_t largest_byte(const uint8_t* bytes, int64_t count) noexcept
     void expand_values(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept
     int64_t compact_values(const uint8_t* bitmap, int64_t offset, int64_t count, const uint8_t* values, uint8_t* out,
                            size_t width) noexcept
     void copy_bits(const uint8_t* source, int64_t offset, int64_t count, uint8_t* out) noexcept
+
+cdef enum:
+    LEVELS_AT_A_TIME = 4096         # a multiple of the eight values of a bit-packed group
 
 
 cdef int64_t levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, uint8_t* bitmap) noexcept nogil:
@@ -120,6 +126,78 @@ cdef void expand(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uin
 cdef int64_t compact(const uint8_t* bitmap, int64_t bit_offset, int64_t count, const uint8_t* values, uint8_t* out,
                      size_t width) noexcept nogil:
     return compact_values(bitmap, bit_offset, count, values, out, width)
+
+
+cdef int level_width(int max_level) noexcept nogil:
+    cdef int width = 0
+    while max_level >> width:
+        width += 1
+    return width
+
+
+cdef int64_t levels_to_bytes(const uint8_t* data, size_t size, int64_t count, int max_level, uint8_t* out) noexcept nogil:
+    cdef HybridDecoder decoder
+    cdef int64_t done
+    hybrid_start(&decoder, data, size, level_width(max_level))
+    done = hybrid_next_bytes(&decoder, out, count)
+    if done < 0:
+        return TRUNCATED if done == TRUNCATED else BAD_LEVEL
+    return count if largest_byte(out, count) <= max_level else BAD_LEVEL
+
+
+cdef int64_t bit_packed_levels_to_bytes(const uint8_t* data, size_t size, int64_t count, int max_level,
+                                        uint8_t* out) noexcept nogil:
+    cdef int width = level_width(max_level)
+    cdef int64_t i, first
+    cdef uint32_t word
+    if <size_t>((count * width + 7) // 8) > size:
+        return TRUNCATED
+    for i in range(count):
+        # the first bit of a value is its highest, and a value spans at most two bytes
+        first = i * width
+        word = <uint32_t>data[first >> 3] << 8
+        if (first & 7) + width > 8:
+            word |= data[(first >> 3) + 1]
+        out[i] = <uint8_t>(word >> (16 - width - (first & 7)) & ((1 << width) - 1))
+    return count if largest_byte(out, count) <= max_level else BAD_LEVEL
+
+
+cdef int64_t bytes_to_levels(const uint8_t* levels, int64_t count, int max_level, uint8_t* out) noexcept nogil:
+    cdef uint32_t values[LEVELS_AT_A_TIME]
+    cdef int64_t done = 0, i, step
+    cdef uint8_t* start = out
+    while done < count:
+        step = min(count - done, <int64_t>LEVELS_AT_A_TIME)
+        for i in range(step):
+            values[i] = levels[done + i]
+        # whole groups of eight but for the last: the streams of the parts are one stream
+        out += hybrid_encode(values, step, level_width(max_level), out)
+        done += step
+    return out - start
+
+
+def decode_bytes(const uint8_t[::1] data, Py_ssize_t count, int max_level, bint bit_packed=False):
+    """count levels of at most max_level as uint8.
+
+    Raises:
+        FormatError: the stream ends early or holds a higher level.
+    """
+    cdef uint8_t[::1] out = np.empty(count + 1, dtype=np.uint8)
+    cdef const uint8_t* first = &data[0] if data.shape[0] else NULL
+    if bit_packed:
+        status = bit_packed_levels_to_bytes(first, <size_t>data.shape[0], count, max_level, &out[0])
+    else:
+        status = levels_to_bytes(first, <size_t>data.shape[0], count, max_level, &out[0])
+    raise_status(status, "levels")
+    return np.asarray(out)[:count]
+
+
+def encode_bytes(const uint8_t[::1] levels, int max_level):
+    """The hybrid stream of levels, each at most max_level, as bytes."""
+    cdef Py_ssize_t count = levels.shape[0]
+    cdef uint8_t[::1] out = np.empty(hybrid_bound(count, level_width(max_level)) + 16, dtype=np.uint8)
+    size = bytes_to_levels(&levels[0] if count else NULL, count, max_level, &out[0])
+    return np.asarray(out)[:size].tobytes()
 
 
 def decode(const uint8_t[::1] data, Py_ssize_t count, bint bit_packed=False):

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq import format as fmt
 from fastpq.layouts import BinaryOffsets, BinaryViews
 from fastpq.types import ColumnType, Decimal, Timestamp, Type
 
@@ -124,12 +123,20 @@ def test_a_bitmap_that_contradicts_the_null_count_is_refused() -> None:
     assert pq.read_table(sink).column("a").to_pylist() == list(range(8))
 
 
-def test_nested_schemas_are_refused() -> None:
-    leaf = fmt.SchemaElement(name="a", type=Type.INT32, repetition_type=fmt.FieldRepetitionType.OPTIONAL)
-    group = fmt.SchemaElement(name="g", num_children=1, repetition_type=fmt.FieldRepetitionType.OPTIONAL)
-    schema = fastpq.ParquetSchema.from_thrift([fmt.SchemaElement(name="root", num_children=1), group, leaf])
-    with pytest.raises(fastpq.UnsupportedError, match="nested"):
-        fastpq.ParquetWriter(io.BytesIO(), schema)
+@pytest.mark.parametrize("threads", [2, 4])
+def test_row_groups_of_one_column_are_encoded_at_once(threads: int) -> None:
+    # each chunk needs memory of its own: for a while the chunks of a column shared theirs
+    text = np.char.mod("item %d", np.arange(200_000) % 997).astype(object)
+    text[::7] = None
+    numbers = np.ma.MaskedArray(np.arange(200_000) * 3, mask=np.arange(200_000) % 5 == 0)
+    for options in ({}, {"use_dictionary": False}):
+        sink = io.BytesIO()
+        fastpq.write_table(
+            {"s": text, "n": numbers}, sink, row_group_size=7001, data_page_rows=1000, threads=threads, **options
+        )
+        read = pq.read_table(sink)
+        assert read.column("s").to_pylist() == text.tolist()
+        assert read.column("n").to_pylist() == numbers.tolist()
 
 
 def test_int96_edges() -> None:

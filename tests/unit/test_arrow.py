@@ -268,13 +268,9 @@ def test_broken_producers_are_refused_and_released(case: str) -> None:
 
 
 UNSUPPORTED = {
-    b"+l": "list",
-    b"+L": "large list",
     b"+vl": "list view",
     b"+vL": "large list view",
     b"+w:3": "fixed-size list",
-    b"+s": "struct",
-    b"+m": "map",
     b"+ud:0,1": "union",
     b"+us:0,1": "union",
     b"+r": "run-end encoded",

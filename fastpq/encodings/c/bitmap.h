@@ -98,6 +98,12 @@ FASTPQ_CLONES static void bytes_to_bits(const uint8_t *flags, int64_t count, uin
     }
 }
 
+FASTPQ_CLONES static uint8_t largest_byte(const uint8_t *bytes, int64_t count) {
+    uint8_t largest = 0;
+    for (int64_t i = 0; i < count; i++) largest = bytes[i] > largest ? bytes[i] : largest;
+    return largest;
+}
+
 /* MSB first -> LSB first, byte by byte. */
 static inline uint8_t reverse_bits(uint8_t byte) {
     byte = (uint8_t)(byte >> 4 | byte << 4);

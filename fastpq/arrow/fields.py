@@ -1,0 +1,189 @@
+"""Fields of a producer's schema, and the readers of their arrays: flat values, structs, lists and maps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.arrow.arrays import checked_offsets, empty_values, read_dictionary, read_validity, read_values
+from fastpq.arrow.capsules_in import ForeignArray
+from fastpq.arrow.concat import concat_columns
+from fastpq.arrow.formats import Layout, arrow_type, index_dtype
+from fastpq.arrow.nodes import SchemaNode
+from fastpq.concat import concat_offsets, concat_validity
+from fastpq.errors import LimitError, ParquetError, SchemaError
+from fastpq.nested import nested_field
+from fastpq.nested_types import ListType, MapType, StructType
+from fastpq.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
+
+
+class Field(ABC):
+    """One field of a producer's schema, and the reader of its arrays."""
+
+    name: str
+    nullable: bool
+
+    def read(self, array: ForeignArray, start: int, length: int) -> AnyColumn:
+        """The ``length`` values of ``array`` from ``start`` on."""
+        try:
+            if length > array.length or start > array.length - length:
+                raise SchemaError(f"rows {start} to {start + length} of an Arrow array of {array.length} values")
+            return self._read(array, start, length)
+        except ParquetError as error:
+            raise error.at(column=self.name or None) from None
+        except MemoryError as error:
+            raise LimitError(f"no memory for {length} values", column=self.name or None) from error
+
+    def joined(self, columns: list[Any]) -> AnyColumn:
+        """One column of all chunks; an empty one where there are none."""
+        if not columns:
+            return self.empty()
+        try:
+            return self._joined(columns)
+        except ParquetError as error:
+            raise error.at(column=self.name or None) from None
+        except MemoryError as error:
+            raise LimitError(f"no memory to join {len(columns)} chunks", column=self.name or None) from error
+
+    @abstractmethod
+    def empty(self) -> AnyColumn:
+        """A column of no values."""
+
+    @abstractmethod
+    def _read(self, array: ForeignArray, start: int, length: int) -> AnyColumn: ...
+
+    @abstractmethod
+    def _joined(self, columns: list[Any]) -> AnyColumn: ...
+
+
+def field_of(node: SchemaNode) -> Field:
+    if node.dictionary is None:
+        if node.format == "+s":
+            return _StructField(node)
+        if node.format in ("+l", "+L", "+m"):
+            return _ListField(node)
+    return _LeafField(node)
+
+
+class _StructField(Field):
+    def __init__(self, node: SchemaNode) -> None:
+        self.name, self.nullable = node.name, node.nullable
+        self._fields = [field_of(child) for child in node.children]
+
+    def empty(self) -> StructColumn:
+        return self._column([field.empty() for field in self._fields], 0, None, 0)
+
+    def _read(self, array: ForeignArray, start: int, length: int) -> StructColumn:
+        if array.n_buffers != 1:
+            raise SchemaError(f"an Arrow struct has 1 buffer, not {array.n_buffers}")
+        start += array.offset
+        validity, null_count = read_validity(array, start, length) if length else (None, 0)
+        return self._column(read_fields(array, self._fields, start, length), length, validity, null_count)
+
+    def _joined(self, columns: list[StructColumn]) -> StructColumn:
+        validity, null_count = _joined_validity(columns)
+        children = [
+            field.joined(list(parts))
+            for field, parts in zip(self._fields, zip(*[column.children for column in columns], strict=True), strict=True)
+        ]
+        return self._column(children, sum(map(len, columns)), validity, null_count)
+
+    def _column(self, children: list[AnyColumn], length: int, validity: Any, null_count: int) -> StructColumn:
+        fields = zip(self._fields, children, strict=True)
+        type_ = StructType(tuple(nested_field(field.name, child) for field, child in fields))
+        return StructColumn(type_, tuple(children), length, validity, null_count, self.nullable)
+
+
+class _ListField(Field):
+    def __init__(self, node: SchemaNode) -> None:
+        self.name, self.nullable = node.name, node.nullable
+        if len(node.children) != 1:
+            raise SchemaError(f"an Arrow list has 1 child, not {len(node.children)}", column=node.name or None)
+        self._element = field_of(node.children[0])
+        self._dtype = np.dtype(np.int64 if node.format == "+L" else np.int32)
+        self._is_map = node.format == "+m"
+        if self._is_map and not (isinstance(self._element, _StructField) and len(node.children[0].children) == 2):
+            raise SchemaError("the pairs of an Arrow map are structs of two fields", column=node.name or None)
+
+    def empty(self) -> ListColumn:
+        return self._column(np.zeros(1, self._dtype), self._element.empty(), None, 0)
+
+    def _read(self, array: ForeignArray, start: int, length: int) -> ListColumn:
+        if array.n_buffers != 2 or array.n_children != 1:
+            raise SchemaError(f"an Arrow list has 2 buffers and 1 child, not {array.n_buffers} and {array.n_children}")
+        if length == 0:
+            return self.empty()
+        start += array.offset
+        offsets = checked_offsets(array, self._dtype, start, length)
+        first, last = int(offsets[0]), int(offsets[-1])
+        (child,) = array.take_children()
+        elements = self._element.read(child, first, last - first)
+        return self._column(offsets - offsets[0], elements, *read_validity(array, start, length))
+
+    def _joined(self, columns: list[ListColumn]) -> ListColumn:
+        validity, null_count = _joined_validity(columns)
+        elements = self._element.joined([column.used_elements() for column in columns])
+        return self._column(concat_offsets([column.offsets for column in columns]), elements, validity, null_count)
+
+    def _column(self, offsets: Any, elements: AnyColumn, validity: Any, null_count: int) -> ListColumn:
+        type_: ListType | MapType
+        if self._is_map and isinstance(elements, StructColumn):
+            key, value = elements.type.fields
+            key, value = replace(key, name="key"), replace(value, name="value")
+            elements = replace(elements, type=StructType((key, value)), nullable=False)
+            type_ = MapType(key, value)
+        else:
+            type_ = ListType(nested_field("element", elements))
+        return ListColumn(type_, offsets, elements, validity, null_count, self.nullable)
+
+
+def _joined_validity(columns: Sequence[AnyColumn]) -> tuple[NDArray[np.uint8] | None, int]:
+    parts = [column.validity if column.null_count else None for column in columns]
+    return concat_validity(parts, [*map(len, columns)]), sum(column.null_count for column in columns)
+
+
+class _LeafField(Field):
+    """A field of flat values."""
+
+    def __init__(self, node: SchemaNode) -> None:
+        self.name = node.name
+        try:
+            self.values = arrow_type(node)
+            self.indices = None if node.dictionary is None else index_dtype(node)
+        except ParquetError as error:
+            raise error.at(column=self.name or None) from None
+        # what is always null is nullable, whatever the producer says
+        self.nullable = node.nullable or self.values.layout is Layout.NONE
+
+    def _read(self, array: ForeignArray, start: int, length: int) -> Column:
+        if array.n_children != 0:
+            raise SchemaError(f"a flat Arrow array has {array.n_children} children")
+        if self.indices is None:
+            column = read_values(array, self.values, start, length)
+        else:
+            column = read_dictionary(array, self.indices, self.values, start, length)
+        return Column(column.type, column.values, column.validity, column.null_count, self.nullable)
+
+    def empty(self) -> Column:
+        empty = empty_values(self.values)
+        if self.indices is not None and self.values.type.is_variable:
+            empty = DictionaryValues(np.zeros(0, np.int32), Column(self.values.type, empty, nullable=False))
+        return Column(self.values.type, empty, nullable=self.nullable)
+
+    def _joined(self, columns: list[Column]) -> Column:
+        return concat_columns(columns)
+
+
+def read_fields(batch: ForeignArray, fields: Sequence[Field], start: int, length: int) -> list[AnyColumn]:
+    """``length`` values from ``start`` on of each child of a struct array."""
+    if batch.n_children != len(fields):
+        raise SchemaError(f"an Arrow struct of {len(fields)} fields has {batch.n_children} children")
+    if batch.n_buffers != 1:
+        raise SchemaError(f"an Arrow struct has 1 buffer, not {batch.n_buffers}")
+    children = batch.take_children()
+    return [field.read(child, start, length) for field, child in zip(fields, children, strict=True)]

@@ -1,0 +1,32 @@
+"""Levels of nested columns -> validity and offsets."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from fastpq.column.reader cimport Output
+from fastpq.memory cimport GrowingBuffer
+
+
+cdef class LayerOutput:
+    cdef readonly bint is_list
+    cdef uint8_t slot_repetition
+    cdef uint8_t slot_definition
+    cdef uint8_t valid_definition
+    cdef uint8_t element_definition
+    cdef readonly int64_t slots
+    cdef readonly int64_t elements
+    cdef GrowingBuffer starts           # int32 for each slot of a list: where its elements begin
+    cdef GrowingBuffer flags            # a byte for each slot: whether it is valid
+    cdef int append(self, const uint8_t* definition, const uint8_t* repetition, int64_t count) except -1 nogil
+
+
+cdef class NestedOutput(Output):
+    cdef readonly tuple layers
+    cdef uint8_t max_repetition
+    cdef uint8_t max_definition
+    cdef uint8_t slot_definition
+    cdef readonly int64_t slots         # values and nulls
+    cdef GrowingBuffer values           # width bytes for each slot, zero where null
+    cdef GrowingBuffer flags            # a byte for each slot: whether it is valid
+    # Walks count entries; returns the number of slots among them, whose flags stand behind those of the slots before. Who
+    # spreads their values moves slots and both buffers on.
+    cdef int64_t append(self, const uint8_t* definition, const uint8_t* repetition, int64_t count) except -1 nogil

@@ -1,0 +1,23 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+from fastpq.column.reader import Output
+from fastpq.shape import Layer, Leaf
+
+class LayerOutput:
+    is_list: bool
+    slots: int
+    elements: int
+    def __init__(self, layer: Layer) -> None: ...
+    def offsets(self) -> NDArray[Any]: ...
+    def validity(self) -> tuple[NDArray[Any] | None, int]: ...
+
+class NestedOutput(Output):
+    layers: tuple[LayerOutput, ...]
+
+    slots: int
+
+    def __init__(self, leaf: Leaf, width: int) -> None: ...
+    def contents(self) -> NDArray[Any]: ...
+    def validity(self) -> tuple[NDArray[Any] | None, int]: ...

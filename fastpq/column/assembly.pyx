@@ -1,0 +1,112 @@
+"""Levels of nested columns -> validity and offsets, a page at a time (README.md, "Nested Encoding").
+
+The entries of a page are walked once for the leaf and once for each layer above it; what a layer's slots are, its numbers say
+(fastpq.shape.Layer).
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+import numpy as np
+
+from fastpq.column.reader cimport Output
+from fastpq.memory cimport GrowingBuffer
+
+from fastpq.bitmap import pack_bitmap
+from fastpq.errors import LimitError
+
+cdef extern from "c/assembly.h" nogil:
+    int64_t slot_flags(const uint8_t* definition, const uint8_t* repetition, int64_t count, uint8_t slot_repetition,
+                       uint8_t slot_definition, uint8_t valid_definition, uint8_t* flags) noexcept
+    int64_t list_slots(const uint8_t* definition, const uint8_t* repetition, int64_t count, uint8_t slot_repetition,
+                       uint8_t slot_definition, uint8_t valid_definition, uint8_t element_definition, int32_t* offsets,
+                       uint8_t* flags, int64_t* elements) noexcept
+
+cdef int64_t MAX_ELEMENTS = 0x7FFFFFFF
+
+
+cdef class LayerOutput:
+    """What the levels say about one list or nullable struct.
+
+    Args:
+        layer: a fastpq.shape.Layer.
+    """
+
+    def __cinit__(self, object layer):
+        self.is_list = layer.is_list
+        self.slot_repetition = layer.slot_repetition
+        self.slot_definition = layer.slot_definition
+        self.valid_definition = layer.valid_definition
+        self.element_definition = layer.element_definition
+        self.starts = GrowingBuffer()
+        self.flags = GrowingBuffer()
+
+    cdef int append(self, const uint8_t* definition, const uint8_t* repetition, int64_t count) except -1 nogil:
+        cdef uint8_t* flags = self.flags.room(<size_t>count + 1)
+        cdef int64_t slots
+        if self.is_list:
+            if self.elements > MAX_ELEMENTS - count:
+                with gil:
+                    raise LimitError(f"more than {MAX_ELEMENTS} elements in a column of one row group")
+            slots = list_slots(
+                definition, repetition, count, self.slot_repetition, self.slot_definition, self.valid_definition,
+                self.element_definition, <int32_t*>self.starts.room(<size_t>(count + 1) * sizeof(int32_t)), flags,
+                &self.elements)
+            self.starts.size += <size_t>slots * sizeof(int32_t)
+        else:
+            slots = slot_flags(definition, repetition, count, self.slot_repetition, self.slot_definition,
+                               self.valid_definition, flags)
+        self.flags.size += <size_t>slots
+        self.slots += slots
+        return 0
+
+    def offsets(self):
+        """int32, shape (slots + 1,): where the elements of each slot begin, and where the last one's end."""
+        cdef int32_t* end = <int32_t*>self.starts.room(sizeof(int32_t))
+        end[0] = <int32_t>self.elements
+        self.starts.size += sizeof(int32_t)
+        return self.starts.array(np.int32)
+
+    def validity(self):
+        """(bitmap or None, number of nulls)."""
+        return packed(self.flags)
+
+
+cdef object packed(GrowingBuffer flags):
+    array = flags.array()
+    nulls = len(array) - int(np.count_nonzero(array))
+    return (pack_bitmap(array) if nulls else None), nulls
+
+
+cdef class NestedOutput(Output):
+    """The memory that one leaf of a nested column is read into, and what its levels say about the layers above it.
+
+    Args:
+        leaf: a fastpq.shape.Leaf.
+        width: bytes of one value in memory.
+    """
+
+    def __cinit__(self, object leaf, int64_t width):
+        self.layers = tuple([LayerOutput(layer) for layer in leaf.layers])
+        self.max_repetition = leaf.column.max_repetition_level
+        self.max_definition = leaf.column.max_definition_level
+        self.slot_definition = leaf.slot_definition
+        self.values = GrowingBuffer()
+        self.flags = GrowingBuffer()
+        self.width = width
+        self.buffers = []
+
+    cdef int64_t append(self, const uint8_t* definition, const uint8_t* repetition, int64_t count) except -1 nogil:
+        cdef uint8_t* flags
+        with gil:
+            for layer in self.layers:
+                (<LayerOutput>layer).append(definition, repetition, count)
+        flags = self.flags.room(<size_t>count + 1)
+        return slot_flags(definition, repetition, count, self.max_repetition, self.slot_definition, self.max_definition, flags)
+
+    def contents(self):
+        """The values of all slots: uint8, slots * width bytes."""
+        return self.values.array()
+
+    def validity(self):
+        """(bitmap or None, number of nulls)."""
+        return packed(self.flags)

@@ -1,0 +1,18 @@
+"""Nested columns -> levels."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from fastpq.memory cimport GrowingBuffer
+
+
+cdef class Levels:
+    cdef readonly int64_t entries
+    cdef readonly int64_t rows
+    cdef GrowingBuffer definition       # a byte for each entry
+    cdef GrowingBuffer repetition
+    cdef GrowingBuffer slots            # int64 for each entry: its slot in the layer reached, or -1 where it ends above
+    cdef object _entry_starts
+    cdef object _value_starts
+    cdef const int64_t* entry_starts    # rows + 1: where each row's entries begin
+    cdef const int64_t* value_starts    # rows + 1: where its values that are not null begin
+    cdef int _index(self, uint8_t max_definition) except -1

@@ -1,0 +1,146 @@
+"""Nested columns -> levels (README.md, "Nested Encoding"): the entries of one leaf, made layer by layer from the root down.
+
+Every row begins as one entry. A list turns the entry of each of its slots into one for each element, the first of which keeps the
+repetition level; where there is no element, and where a value is null, the entry ends with the definition level that it has.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
+
+import numpy as np
+
+from fastpq.memory cimport GrowingBuffer
+
+from fastpq.errors import LimitError, SchemaError
+
+cdef fused Offset:
+    int32_t
+    int64_t
+
+
+cdef inline bint is_valid(const uint8_t* bits, int64_t slot) noexcept nogil:
+    return bits == NULL or bits[slot >> 3] >> (slot & 7) & 1
+
+
+cdef class Levels:
+    """Levels of the rows [start, stop), to be taken through the layers above a leaf from the outermost on.
+
+    The arrays passed must hold what the columns checked: ascending offsets within the elements, and bitmaps that are long
+    enough.
+    """
+
+    def __cinit__(self, int64_t start, int64_t stop):
+        cdef int64_t i
+        cdef int64_t* slots
+        self.rows = self.entries = stop - start
+        self.definition = GrowingBuffer()
+        self.repetition = GrowingBuffer()
+        self.slots = GrowingBuffer()
+        memset(self.definition.room(<size_t>self.rows + 1), 0, <size_t>self.rows)
+        memset(self.repetition.room(<size_t>self.rows + 1), 0, <size_t>self.rows)
+        slots = <int64_t*>self.slots.room(<size_t>(self.rows + 1) * sizeof(int64_t))
+        for i in range(self.rows):
+            slots[i] = start + i
+
+    def enter_value(self, const uint8_t[::1] validity, bint nullable):
+        """Go through a value that may be null.
+
+        Args:
+            validity: bitmap by slot, or None where none is null.
+            nullable: whether the schema allows nulls; without, only what a null above hides may be null.
+
+        Raises:
+            SchemaError: a null that the schema does not allow.
+        """
+        cdef const uint8_t* bits = &validity[0] if validity is not None and validity.shape[0] else NULL
+        cdef uint8_t* definition = self.definition.data
+        cdef int64_t* slots = <int64_t*>self.slots.data
+        cdef int64_t i, nulls = 0
+        with nogil:
+            for i in range(self.entries):
+                if slots[i] >= 0:
+                    if is_valid(bits, slots[i]):
+                        definition[i] += nullable
+                    else:
+                        slots[i] = -1
+                        nulls += 1
+        if nulls and not nullable:
+            raise SchemaError(f"{nulls} nulls in a required field")
+
+    def enter_list(self, const Offset[::1] offsets, uint8_t repetition_level):
+        """Go through the repeated level of a list, whose own nulls were entered before.
+
+        Args:
+            offsets: of the slots of the list.
+            repetition_level: of the elements.
+
+        Raises:
+            LimitError: 2^31 entries or more, more than a column chunk of one row group should have.
+        """
+        cdef GrowingBuffer definition = GrowingBuffer(), repetition = GrowingBuffer(), elements = GrowingBuffer()
+        cdef const uint8_t* old_definition = self.definition.data
+        cdef const uint8_t* old_repetition = self.repetition.data
+        cdef const int64_t* slots = <const int64_t*>self.slots.data
+        cdef uint8_t* new_definition
+        cdef uint8_t* new_repetition
+        cdef int64_t* new_slots
+        cdef int64_t total = 0, done = 0, i, j, count
+        with nogil:
+            for i in range(self.entries):
+                count = <int64_t>offsets[slots[i] + 1] - <int64_t>offsets[slots[i]] if slots[i] >= 0 else 0
+                total += max(count, 1)
+        if total > 0x7FFFFFFF:
+            raise LimitError(f"{total} levels in one column chunk: write smaller row groups")
+        new_definition = definition.room(<size_t>total + 1)
+        new_repetition = repetition.room(<size_t>total + 1)
+        new_slots = <int64_t*>elements.room(<size_t>(total + 1) * sizeof(int64_t))
+        with nogil:
+            for i in range(self.entries):
+                count = <int64_t>offsets[slots[i] + 1] - <int64_t>offsets[slots[i]] if slots[i] >= 0 else 0
+                new_definition[done] = old_definition[i] + (count > 0)
+                new_repetition[done] = old_repetition[i]
+                new_slots[done] = <int64_t>offsets[slots[i]] if count else -1
+                done += 1
+                for j in range(1, count):
+                    new_definition[done] = old_definition[i] + 1
+                    new_repetition[done] = repetition_level
+                    new_slots[done] = <int64_t>offsets[slots[i]] + j
+                    done += 1
+        self.definition, self.repetition, self.slots, self.entries = definition, repetition, elements, total
+
+    def finish(self, uint8_t max_definition):
+        """The slots of the leaf that have values: int64, ascending."""
+        cdef const uint8_t* definition = self.definition.data
+        cdef const int64_t* slots = <const int64_t*>self.slots.data
+        cdef int64_t i, values = 0
+        self._index(max_definition)
+        present = np.empty(self.value_starts[self.rows], np.int64)
+        cdef int64_t[::1] out = present
+        with nogil:
+            for i in range(self.entries):
+                if definition[i] == max_definition:
+                    out[values] = slots[i]
+                    values += 1
+        self.slots = None
+        return present
+
+    cdef int _index(self, uint8_t max_definition) except -1:
+        """Where each row's entries and values begin."""
+        self._entry_starts = np.empty(self.rows + 1, np.int64)
+        self._value_starts = np.empty(self.rows + 1, np.int64)
+        cdef int64_t[::1] entry_starts = self._entry_starts, value_starts = self._value_starts
+        cdef const uint8_t* definition = self.definition.data
+        cdef const uint8_t* repetition = self.repetition.data
+        cdef int64_t i, row = 0, values = 0
+        with nogil:
+            for i in range(self.entries):
+                if repetition[i] == 0:
+                    entry_starts[row] = i
+                    value_starts[row] = values
+                    row += 1
+                values += definition[i] == max_definition
+            entry_starts[row] = self.entries
+            value_starts[row] = values
+        self.entry_starts = &entry_starts[0]
+        self.value_starts = &value_starts[0]
+        return 0

@@ -1,0 +1,77 @@
+"""Types of nested columns: lists, structs and maps, as Arrow has them (LogicalTypes.md, "Nested Types")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fastpq.types import ColumnType
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A named value of a type.
+
+    Attributes:
+        name: its name; that of a list's element is ``element``.
+        type: its type.
+        nullable: whether it may be null.
+    """
+
+    name: str
+    type: DataType
+    nullable: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type}{'' if self.nullable else ' required'}"
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """Any number of values of one type."""
+
+    element: Field
+
+    arrow_format = "+l"
+
+    def __str__(self) -> str:
+        return f"list<{self.element}>"
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """One value for each of some fields; names may repeat, as they may in a file."""
+
+    fields: tuple[Field, ...]
+
+    arrow_format = "+s"
+
+    def __str__(self) -> str:
+        return f"struct<{', '.join(map(str, self.fields))}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """Any number of pairs; neither order nor uniqueness of keys is promised."""
+
+    key: Field
+    value: Field
+
+    arrow_format = "+m"
+
+    def __str__(self) -> str:
+        return f"map<{self.key}, {self.value}>"
+
+    @property
+    def entry(self) -> Field:
+        """A pair as the struct that stands in the list of pairs."""
+        return Field("key_value", StructType((self.key, self.value)), nullable=False)
+
+
+NestedType: TypeAlias = ListType | StructType | MapType
+DataType: TypeAlias = ColumnType | NestedType
+
+
+def element_of(type_: ListType | MapType) -> Field:
+    """What the offsets of a list or a map count."""
+    return type_.entry if isinstance(type_, MapType) else type_.element
