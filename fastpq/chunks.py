@@ -11,7 +11,7 @@ from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.column.writer import ChunkSettings, ChunkWriter
 from fastpq.compression import Codec, codec_for_write
 from fastpq.encodings.registry import check_writable
-from fastpq.errors import LimitError, SchemaError
+from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.statistics import Order
 from fastpq.properties import ColumnSwitch, WriterProperties
@@ -23,7 +23,7 @@ Option = TypeVar("Option")
 
 LARGEST_INT32 = 0x7FFFFFFF      # page sizes and counts are i32
 
-_DICTIONARY_ENCODINGS = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+_DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     """A ColumnPlan for each leaf.
 
     Raises:
-        SchemaError: an option names a column that the schema does not have.
+        SchemaError: an option names a column that the schema does not have, or an encoding that does not fit its column.
         LimitError: a column nested deeper than 255 levels.
         UnsupportedError: a codec or encoding that fastpq does not write.
         ValueError: an option's value makes no sense.
@@ -115,9 +115,7 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
 
 
 def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> ColumnPlan:
-    asked = properties.column_encoding.get(column.name)
-    if asked is not None:
-        check_writable(asked, column.physical_type)
+    asked = _encoding_asked_for(column, properties)
     dictionary = _is_on(properties.use_dictionary, column.name) if asked is None else asked in _DICTIONARY_ENCODINGS
     if properties.data_page_version not in ("1.0", "2.0"):
         raise ValueError(f'data_page_version must be "1.0" or "2.0", not {properties.data_page_version!r}')
@@ -127,8 +125,8 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
         max_repetition_level=column.max_repetition_level,
         dictionary=dictionary and column.physical_type is not Type.BOOLEAN,
         keep_dictionary=asked is not None,
-        value_encoding=fmt.Encoding.RLE if asked == "RLE" else fmt.Encoding.PLAIN,
-        index_encoding=fmt.Encoding.PLAIN_DICTIONARY if asked == "PLAIN_DICTIONARY" else fmt.Encoding.RLE_DICTIONARY,
+        value_encoding=fmt.Encoding.PLAIN if asked is None or asked in _DICTIONARY_ENCODINGS else asked,
+        index_encoding=asked if asked == fmt.Encoding.PLAIN_DICTIONARY else fmt.Encoding.RLE_DICTIONARY,
         order=order_of(column.type) if statistics or isinstance(column.logical_type, Decimal) else Order.ORDER_NONE,
         statistics=statistics,
         data_page_size=_positive("data_page_size", properties.data_page_size),
@@ -140,6 +138,16 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
     name = _option_of(properties.compression, column.name, None)
     codec = codec_for_write(name, _option_of(properties.compression_level, column.name, None))
     return ColumnPlan(column, layout_of(column.type), codec, settings, properties.statistics_truncation)
+
+
+def _encoding_asked_for(column: ColumnDescriptor, properties: WriterProperties) -> fmt.Encoding | None:
+    name = properties.column_encoding.get(column.name)
+    if name is None:
+        return None
+    try:
+        return check_writable(name, column.physical_type)
+    except ParquetError as error:
+        raise error.at(column=column.name)
 
 
 def _option_of(option: Option | Mapping[str, Option], name: str, otherwise: Option) -> Option:

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.column.page cimport Page, PageReader
 from fastpq.column.scratch cimport Scratch
-from fastpq.column.values cimport ValueReader
+from fastpq.column.value_reader cimport ValueReader
 
 
 cdef class Output:

@@ -11,7 +11,7 @@ import numpy as np
 from fastpq.column.convert cimport COPY
 from fastpq.column.page cimport DICTIONARY, NO_PAGE, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
-from fastpq.column.values cimport ValueReader
+from fastpq.column.value_reader cimport ValueReader
 from fastpq.encodings.levels cimport (
     bit_packed_levels_to_bitmap, bitmap_count, bitmap_merge, bitmap_set_range, bitmap_to_bytes, bytes_to_bitmap, expand,
     levels_to_bitmap,
