@@ -150,7 +150,6 @@ cdef class PageReader:
         cdef bint dictionary = header.type == TYPE_DICTIONARY_PAGE
         cdef bint retain = self.retain_values and (dictionary or holds_values_whole(header.encoding))
         cdef int64_t plain_size = 0, size = header.uncompressed_page_size
-        cdef uint32_t level_bytes
         cdef const uint8_t* plain = self.cipher.open_sized(
             DICTIONARY_PAGE if dictionary else DATA_PAGE, <int>self.ordinal, stored, header.compressed_page_size, &plain_size)
         cdef const uint8_t* body = self._inflate(header, plain, plain_size, size, self.compressed, retain, plain == stored)

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from fastpq.encodings.delta cimport DeltaDecoder, delta_bound, delta_encode, delta_end, delta_next, delta_start
+from fastpq.encodings.delta cimport delta_bound, delta_encode, delta_end, delta_next, delta_start
 from fastpq.encodings.status cimport BAD_LENGTH, TRUNCATED, raise_status
 from fastpq.encodings.views cimport Slice, View
 

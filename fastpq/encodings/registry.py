@@ -19,7 +19,7 @@ FITTING: dict[Encoding, frozenset[Type]] = {
     Encoding.RLE_DICTIONARY: _NO_BOOLEANS,
     Encoding.BYTE_STREAM_SPLIT: frozenset({Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}),
 }
-_OLD_DICTIONARY_BOOLEANS = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}      # nobody should write them, but they can be read
+_DICTIONARIES = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}      # of booleans nobody should write them, but they can be read
 
 
 def check_readable(encoding: int, physical_type: Type) -> None:
@@ -37,7 +37,7 @@ def check_readable(encoding: int, physical_type: Type) -> None:
         raise UnsupportedError(f"encoding {encoding}, which is not in the specification") from None
     if known not in FITTING:
         raise UnsupportedError(f"reading encoding {known.name}")
-    if physical_type not in FITTING[known] and known not in _OLD_DICTIONARY_BOOLEANS:
+    if physical_type not in FITTING[known] and known not in _DICTIONARIES:
         raise FormatError(f"encoding {known.name} does not fit {physical_type.name}")
 
 
