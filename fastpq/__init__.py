@@ -1,5 +1,6 @@
 """A complete Apache Parquet codec for NumPy: reading, writing and Parquet Modular Encryption."""
 
+from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import (
     CryptoError,
@@ -25,6 +26,7 @@ __all__ = [
     "ColumnDescriptor",
     "ColumnType",
     "CryptoError",
+    "EncodingChoice",
     "FileDecryptionProperties",
     "FileEncryptionProperties",
     "FileMetaData",

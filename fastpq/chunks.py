@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from fastpq import format as fmt
 from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.column.writer import ChunkSettings, ChunkWriter
 from fastpq.compression import Codec, codec_for_write
+from fastpq.encodings.choice import EncodingChoice
 from fastpq.encodings.registry import check_writable
 from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
@@ -28,13 +29,22 @@ _DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTION
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """How one column is written."""
+    """How one column is written; its encoding is still to be chosen by a sample where ``choice`` is None."""
 
     descriptor: ColumnDescriptor
     layout: Layout
     codec: Codec
     settings: ChunkSettings
     truncation: int
+    choice: EncodingChoice | None
+
+    def with_choice(self, choice: EncodingChoice) -> ColumnPlan:
+        """The plan with the encoding that was chosen."""
+        encoding = fmt.Encoding[choice.encoding]
+        dictionary = encoding in _DICTIONARY_ENCODINGS
+        value_encoding = fmt.Encoding.PLAIN if dictionary else encoding
+        settings = replace(self.settings, dictionary=dictionary, value_encoding=value_encoding)
+        return replace(self, settings=settings, choice=choice)
 
     def column_chunk(self, chunk: ChunkWriter, start: int) -> fmt.ColumnChunk:
         """The footer's entry for a chunk whose pages begin at file offset start."""
@@ -105,6 +115,8 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     for option in ("row_group_size", "row_group_bytes", "statistics_truncation"):
         if getattr(properties, option) < 1:
             raise ValueError(f"{option} must be at least 1, not {getattr(properties, option)}")
+    if properties.encoding not in (None, "auto"):
+        raise ValueError(f'encoding must be "auto" or None, not {properties.encoding!r}; column_encoding names encodings')
     for column in schema.columns:
         if column.max_definition_level > MAX_LEVEL:
             raise LimitError(f"more than {MAX_LEVEL} levels", column=column.name)
@@ -137,7 +149,18 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
     )
     name = _option_of(properties.compression, column.name, None)
     codec = codec_for_write(name, _option_of(properties.compression_level, column.name, None))
-    return ColumnPlan(column, layout_of(column.type), codec, settings, properties.statistics_truncation)
+    choice = _choice(asked, settings.dictionary, properties)
+    return ColumnPlan(column, layout_of(column.type), codec, settings, properties.statistics_truncation, choice)
+
+
+def _choice(asked: fmt.Encoding | None, dictionary: bool, properties: WriterProperties) -> EncodingChoice | None:
+    if asked is not None:
+        return EncodingChoice(asked.name, "column_encoding asks for it")
+    if properties.encoding == "auto":
+        return None
+    if dictionary:
+        return EncodingChoice(fmt.Encoding.RLE_DICTIONARY.name, "the default; PLAIN in chunks where it does not pay")
+    return EncodingChoice(fmt.Encoding.PLAIN.name, "the default without a dictionary")
 
 
 def _encoding_asked_for(column: ColumnDescriptor, properties: WriterProperties) -> fmt.Encoding | None:
@@ -147,7 +170,8 @@ def _encoding_asked_for(column: ColumnDescriptor, properties: WriterProperties) 
     try:
         return check_writable(name, column.physical_type)
     except ParquetError as error:
-        raise error.at(column=column.name)
+        error.at(column=column.name)
+        raise
 
 
 def _option_of(option: Option | Mapping[str, Option], name: str, otherwise: Option) -> Option:

@@ -1,8 +1,15 @@
+from typing import Any
+
+import numpy as np
+
 from fastpq.column.layout import Layout
 from fastpq.column.shredding import Levels
+from fastpq.encodings.dictionary import DictionaryEncoder
 from fastpq.table import Column
 
 class ColumnInput:
     @property
     def rows(self) -> int: ...
     def __init__(self, column: Column, layout: Layout, levels: Levels | None = None) -> None: ...
+    def count_values(self) -> int: ...
+    def codes(self, encoder: DictionaryEncoder) -> np.ndarray[Any, Any]: ...

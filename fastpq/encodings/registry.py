@@ -19,7 +19,8 @@ FITTING: dict[Encoding, frozenset[Type]] = {
     Encoding.RLE_DICTIONARY: _NO_BOOLEANS,
     Encoding.BYTE_STREAM_SPLIT: frozenset({Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}),
 }
-_DICTIONARIES = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}      # of booleans nobody should write them, but they can be read
+# of booleans nobody should write them, but they can be read
+_DICTIONARIES = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
 
 
 def check_readable(encoding: int, physical_type: Type) -> None:
@@ -60,3 +61,8 @@ def check_writable(name: str, physical_type: Type) -> Encoding:
         types = ", ".join(sorted(kind.name for kind in FITTING[encoding]))
         raise SchemaError(f"encoding {name} does not fit {physical_type.name}; it is for {types}")
     return encoding
+
+
+def automatic_encodings(physical_type: Type) -> list[Encoding]:
+    """The encodings that may be chosen for a type without being asked for, but for the dictionary's."""
+    return [encoding for encoding, types in FITTING.items() if physical_type in types and encoding not in _DICTIONARIES]
