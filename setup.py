@@ -21,7 +21,7 @@ NO_CLONES = os.environ.get("FASTPQ_NO_CLONES") == "1"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 # a .pxd names headers as "c/NAME.h", also when another room's module includes it
 C_FOLDERS = sorted(str(folder.parent) for folder in Path("fastpq").rglob("c") if folder.is_dir())
-OPENSSL_MODULES = {"fastpq.encryption.evp"}
+OPENSSL_MODULES = {"fastpq.encryption.evp", "fastpq.encryption.keys.secret"}
 
 
 class BuildExt(build_ext):

@@ -13,17 +13,25 @@ from fastpq.errors import (
     UnsupportedError,
 )
 from fastpq.file import ParquetFile, read_metadata, read_schema, read_table
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
+from fastpq.predicate import And, Or
 from fastpq.properties import ReaderProperties, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
-from fastpq.table import Column, Table
+from fastpq.table import Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType, Type
+from fastpq.version import VERSION
 from fastpq.writer import ParquetWriter, write_table
 
+__version__ = VERSION
+
 __all__ = [
+    "And",
     "Column",
     "ColumnChunkMetaData",
     "ColumnDescriptor",
+    "ColumnIndex",
     "ColumnType",
     "CryptoError",
     "EncodingChoice",
@@ -33,6 +41,10 @@ __all__ = [
     "FormatError",
     "KeyAccessError",
     "LimitError",
+    "ListColumn",
+    "OffsetIndex",
+    "Or",
+    "PageLocation",
     "ParquetError",
     "ParquetFile",
     "ParquetSchema",
@@ -40,11 +52,14 @@ __all__ = [
     "ReaderProperties",
     "RowGroupMetaData",
     "SchemaError",
+    "SplitBlockBloomFilter",
+    "StructColumn",
     "Table",
     "TagVerificationError",
     "Type",
     "UnsupportedError",
     "WriterProperties",
+    "__version__",
     "read_metadata",
     "read_schema",
     "read_table",

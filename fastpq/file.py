@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from fastpq.encryption.file import FileDecryptor
+from fastpq import answers
+from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.properties import FileDecryptionProperties
-from fastpq.errors import ParquetError
-from fastpq.metadata import FileMetaData, read_footer
+from fastpq.errors import ParquetError, UnsupportedError
+from fastpq.explain import Explanation, explain
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.bloom_format import read_bloom_filters
+from fastpq.index.page_index import ChunkIndexes, ColumnIndex, IndexRequest, OffsetIndex, read_page_indexes
+from fastpq.metadata import ColumnChunkMetaData, FileMetaData, read_footer
 from fastpq.parallel import resolve_threads
-from fastpq.plan import ReadPlan, plan_read
+from fastpq.plan import ReadPlan, choose_row_groups, plan_read
+from fastpq.predicate import bind_filters
 from fastpq.properties import ReaderProperties
 from fastpq.scan import Scan, Strings
-from fastpq.schema import ColumnKey, ParquetSchema
+from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema
+from fastpq.selective import SelectiveScan
 from fastpq.source import open_source
 from fastpq.table import Table
 from fastpq.types import ColumnType, Timestamp, TimeUnitName, Type
@@ -55,6 +63,7 @@ class ParquetFile:
             raise ValueError(f'strings must be "views", "offsets" or "dictionary", not {strings!r}')
         if coerce_int96_timestamp_unit not in ("ms", "us", "ns"):
             raise ValueError(f'coerce_int96_timestamp_unit must be "ms", "us" or "ns", not {coerce_int96_timestamp_unit!r}')
+        self._closed = False
         self._threads = resolve_threads(threads)
         self._properties = properties or ReaderProperties()
         self._strings: Strings = strings
@@ -94,20 +103,28 @@ class ParquetFile:
         columns: Iterable[ColumnKey] | None = None,
         *,
         row_groups: Iterable[int] | None = None,
+        filters: Any = None,
     ) -> Table:
         """Read columns into memory.
 
         Args:
             columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
             row_groups: indices, in the order of the result; None for all.
+            filters: which rows: ``(column, op, value)``, lists of these, or And and Or of them, with the semantics of SQL
+                (fastpq.predicate). Row groups and pages without such rows are not read where statistics, bloom filters
+                and page indexes tell; the columns of the filters are read before the others.
 
         Returns:
-            A Table of the chosen columns.
+            A Table of the chosen columns: exactly the rows that the filters hold for, in the order of the file.
 
         Raises:
-            SchemaError: a name or an index that the file does not have; near names are listed.
+            SchemaError: a name or an index that the file does not have (near names are listed), or filters that do not fit.
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
+        if filters is not None:
+            with self._errors():
+                scan = self._selective(filters, columns)
+                return scan.read(scan.select(self._groups(row_groups)), self._threads)
         plan = self._plan(columns, row_groups)
         return self._scan(plan).read(plan, self._threads)
 
@@ -117,36 +134,166 @@ class ParquetFile:
         columns: Iterable[ColumnKey] | None = None,
         *,
         row_groups: Iterable[int] | None = None,
+        filters: Any = None,
     ) -> Iterator[Table]:
         """Read as Tables of batch_size rows; memory is bounded by a batch and a page of each column.
+
+        With filters it is bounded by what one row group holds of the pages that are read.
 
         Args, raises: as ``read``; the last batch may be shorter.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        if filters is not None:
+            with self._errors():
+                scan = self._selective(filters, columns)
+                return scan.batches(scan.select(self._groups(row_groups)), batch_size, self._threads)
         plan = self._plan(columns, row_groups)
         return self._scan(plan).batches(plan, batch_size, self._threads)
 
+    def count(self, filters: Any = None) -> int:
+        """How many rows there are that filters hold for; row groups that statistics or indexes decide are not read.
+
+        Args, raises: as ``read``.
+        """
+        if filters is None:
+            return self._metadata.num_rows
+        with self._errors():
+            scan = self._selective(filters, ())
+            return scan.count(scan.select(self._groups(None)), self._threads)
+
+    def explain(
+        self, filters: Any, columns: Iterable[ColumnKey] | None = None, *, row_groups: Iterable[int] | None = None
+    ) -> Explanation:
+        """What ``read`` would touch, and by which evidence; indexes are read, pages are not.
+
+        Args, raises: as ``read``.
+        """
+        with self._errors():
+            scan = self._selective(filters, columns)
+            return explain(scan, scan.select(self._groups(row_groups)))
+
+    def min_max(self, column: ColumnKey) -> tuple[Any, Any]:
+        """The smallest and the largest value of a column, from statistics where they are exact, else from its values.
+
+        Returns:
+            Python objects, as in ``Column.to_pylist``; (None, None) where there is no value. NaNs take no part.
+
+        Raises:
+            SchemaError: there is no such column, or it has no order.
+        """
+        with self._errors():
+            chosen = self._flat(column)
+            type_ = self._types([chosen]).get(chosen.index, chosen.type)
+            return answers.min_max(self._metadata, chosen, type_, self._reader_of(chosen))
+
+    def null_count(self, column: ColumnKey) -> int:
+        """How many values of a column are null, from statistics where they tell, else from its values.
+
+        Raises:
+            SchemaError: there is no such column.
+        """
+        with self._errors():
+            chosen = self._flat(column)
+            return answers.null_count(self._metadata, chosen, self._reader_of(chosen))
+
+    def offset_index(self, row_group: int, column: ColumnKey) -> OffsetIndex | None:
+        """Where the pages of a column chunk are, checked against the file; None where it has no OffsetIndex.
+
+        Raises:
+            SchemaError: there is no such row group or column.
+            FormatError: the index contradicts itself or the file.
+            KeyAccessError, TagVerificationError: it is encrypted and cannot be opened.
+        """
+        return self._indexes(row_group, column, column_index=False).offset_index
+
+    def column_index(self, row_group: int, column: ColumnKey) -> ColumnIndex | None:
+        """Bounds and counts of the pages of a column chunk, checked; None where it has no ColumnIndex.
+
+        Raises:
+            SchemaError, FormatError, KeyAccessError, TagVerificationError: as ``offset_index``.
+        """
+        return self._indexes(row_group, column, column_index=True).column_index
+
+    def bloom_filter(self, row_group: int, column: ColumnKey) -> SplitBlockBloomFilter | None:
+        """The bloom filter of a column chunk; None where it has none.
+
+        Raises:
+            SchemaError, FormatError, KeyAccessError, TagVerificationError: as ``offset_index``.
+            UnsupportedError: another algorithm, hash or compression than the one that exists.
+        """
+        with self._errors():
+            _, chunk, cipher = self._chunk(row_group, column)
+            (found,) = read_bloom_filters(self._source, [(chunk, cipher)])
+            if isinstance(found, ParquetError):
+                raise found
+            return found
+
+    def _indexes(self, row_group: int, column: ColumnKey, column_index: bool) -> ChunkIndexes:
+        with self._errors():
+            chosen, chunk, cipher = self._chunk(row_group, column)
+            num_rows = self._metadata.row_group(self._groups([row_group])[0]).num_rows
+            (found,) = read_page_indexes(self._source, [IndexRequest(chosen, chunk, num_rows, cipher, column_index)])
+            if isinstance(found, ParquetError):
+                raise found
+            return found
+
+    def _chunk(self, row_group: int, column: ColumnKey) -> tuple[ColumnDescriptor, ColumnChunkMetaData, ModuleCipher]:
+        (index,) = self._groups([row_group])
+        chosen = self.schema.column(column)
+        chunk = self._metadata.row_group(index).column(chosen.index)
+        return chosen, chunk, self._metadata.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, chosen.index)
+
+    def _groups(self, row_groups: Iterable[int] | None) -> list[int]:
+        return choose_row_groups(self._metadata.num_row_groups, row_groups)
+
+    def _flat(self, key: ColumnKey) -> ColumnDescriptor:
+        column = self.schema.column(key)
+        if not column.is_flat:
+            raise UnsupportedError("statistics of a nested column", column=column.name)
+        return column
+
+    def _reader_of(self, column: ColumnDescriptor) -> answers.ReadColumn:
+        return lambda row_groups: self.read([column.index], row_groups=row_groups).flat(column.name)
+
+    def _select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
+        return list(self.schema.columns) if columns is None else self.schema.select(columns)
+
+    def _selective(self, filters: Any, columns: Iterable[ColumnKey] | None) -> SelectiveScan:
+        chosen = self._select(columns)
+        types = self._types(self.schema.columns)
+        predicate = bind_filters(filters, self.schema, types)
+        views = Scan(self._source, self._metadata.decryptor, self._properties, "views", types)
+        finished = Scan(self._source, self._metadata.decryptor, self._properties, self._strings, types)
+        return SelectiveScan(views, self._metadata, predicate, chosen, finished.laid_out)
+
     def _plan(self, columns: Iterable[ColumnKey] | None, row_groups: Iterable[int] | None) -> ReadPlan:
+        if self._closed:
+            raise ValueError(f"{self._source.name} is closed")
+        with self._errors():
+            return plan_read(self._metadata, self._select(columns), row_groups, self._source.size)
+
+    def _scan(self, plan: ReadPlan) -> Scan:
+        types = self._types(leaf for column in plan.columns for leaf, _ in column.leaves)
+        return Scan(self._source, self._metadata.decryptor, self._properties, self._strings, types)
+
+    def _types(self, columns: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
+        """The types in memory of columns where they differ from the schema's, by number."""
+        unit = ColumnType(Type.INT96, None, Timestamp(self._int96_unit))
+        return {column.index: unit for column in columns if column.element.type == Type.INT96}
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Errors say of which file they are."""
         try:
-            chosen = list(self.schema.columns) if columns is None else self.schema.select(columns)
-            return plan_read(self._metadata, chosen, row_groups, self._source.size)
+            yield
         except ParquetError as error:
             error.at(path=self._source.name)
             raise
 
-    def _scan(self, plan: ReadPlan) -> Scan:
-        types = {
-            column.index: ColumnType(Type.INT96, None, Timestamp(self._int96_unit))
-            for output in plan.columns
-            for column, _ in output.leaves
-            if column.physical_type is Type.INT96
-        }
-        decryptor: FileDecryptor = self._metadata.decryptor
-        return Scan(self._source, decryptor, self._properties, self._strings, types)
-
     def close(self) -> None:
         """Let go of the source; columns that were read stay valid."""
+        self._closed = True
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -168,11 +315,12 @@ def read_table(
     columns: Iterable[ColumnKey] | None = None,
     *,
     row_groups: Iterable[int] | None = None,
+    filters: Any = None,
     **options: Any,
 ) -> Table:
-    """Read a file into memory: ``ParquetFile(where, **options).read(columns, row_groups=row_groups)``."""
+    """Read a file into memory: ``ParquetFile(where, **options).read(columns, row_groups=row_groups, filters=filters)``."""
     with ParquetFile(where, **options) as file:
-        return file.read(columns, row_groups=row_groups)
+        return file.read(columns, row_groups=row_groups, filters=filters)
 
 
 def read_metadata(where: Any, **options: Any) -> FileMetaData:

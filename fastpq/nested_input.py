@@ -24,6 +24,8 @@ _LISTS = (list, tuple, np.ndarray)
 
 def are_nested(values: Any) -> bool:
     """Whether objects are lists or dicts, by the first that is not None."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.compressed()
     if not (isinstance(values, list | tuple) or (isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1)):
         return False
     first = next((value for value in values if value is not None), None)
@@ -41,6 +43,8 @@ def nested_from_objects(values: Sequence[Any], convert: Convert, name: str) -> L
     Raises:
         SchemaError: lists and dicts mixed with each other or with anything else, or keys that are not str.
     """
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.filled(None)
     there = np.fromiter((value is not None for value in values), np.bool_, len(values))
     nulls = len(there) - int(np.count_nonzero(there))
     validity = pack_bitmap(there) if nulls else None

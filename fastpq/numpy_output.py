@@ -156,7 +156,7 @@ def unscaled_integers(values: Array) -> list[int]:
     if values.dtype.kind != "V":
         integers = values.tolist()
         return integers
-    words = values.view(np.dtype("<i8")).reshape(len(values), -1)
+    words = values.view(np.dtype("<i8")).reshape(len(values), values.dtype.itemsize // 8)
     low = words[:, 0]
     if bool((words[:, 1:] == (low >> 63)[:, None]).all()):
         integers = low.tolist()  # the words above only repeat the sign

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.index.page_index import OffsetIndex
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.ranges import Int64s, RowRanges
 from fastpq.schema import ColumnDescriptor, SchemaNode
 
 # Old parquet-mr leaves the dictionary page's header out of total_compressed_size (PARQUET-816). Pages are read until the
 # values are complete, so that bytes behind a chunk do no harm.
 HEADER_SLACK = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageSelection:
+    """Some pages of a column chunk.
+
+    Attributes:
+        rows: the rows of the row group that they hold.
+        ranges: (offset, length) in the file of the dictionary page, if any, and of runs of data pages, ascending.
+        directory: shape (pages, 3), int64: ordinal, stored size and rows of each data page (-1 for rows that its header
+            cannot confirm).
+        num_pages: data pages of the chunk in all.
+    """
+
+    rows: RowRanges
+    ranges: list[tuple[int, int]]
+    directory: Int64s
+    num_pages: int
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the pages in the file."""
+        return sum(length for _, length in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +53,7 @@ class ChunkPlan:
         num_values: how many values, of a nested column with all nulls and empty lists.
         start, length: its bytes in the file.
         metadata: its metadata.
+        pages: which of its pages are read; None for all.
     """
 
     column: ColumnDescriptor
@@ -36,6 +64,12 @@ class ChunkPlan:
     start: int
     length: int
     metadata: ColumnChunkMetaData
+    pages: PageSelection | None = None
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """What is read of the file: (offset, length) each."""
+        return [(self.start, self.length)] if self.pages is None else self.pages.ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +125,7 @@ def plan_read(
         UnsupportedError: two columns of one name, or a chunk in another file.
         FormatError: metadata that contradict each other or the file's size.
     """
-    chosen = _choose_row_groups(metadata.num_row_groups, row_groups)
+    chosen = choose_row_groups(metadata.num_row_groups, row_groups)
     groups = [metadata.row_group(index) for index in chosen]
     offsets = [0]
     for index, group in zip(chosen, groups, strict=True):
@@ -115,7 +149,44 @@ def plan_read(
     return ReadPlan(offsets[-1], outputs)
 
 
-def _choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
+def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRanges) -> ChunkPlan:
+    """The plan of those pages of a chunk that hold some rows.
+
+    Args:
+        chunk: the plan of the whole chunk.
+        offset_index: where its pages are, checked; None where that is not known.
+        rows: the rows of its row group that are wanted, at least one.
+
+    Returns:
+        A plan of the pages, whose rows are a superset of those wanted; the chunk's own where no page can be left out.
+    """
+    if offset_index is None or offset_index.num_pages < 2:
+        return chunk
+    chosen = rows.overlapping(offset_index.first_rows)
+    if chosen.all():
+        return chunk
+    covered = RowRanges.of_parts(offset_index.first_rows, chosen, offset_index.num_rows)
+    pages = np.flatnonzero(chosen)
+    offsets, sizes = offset_index.offsets[pages], offset_index.sizes[pages]
+    first = int(offset_index.offsets[0])
+    ranges = [(chunk.start, first - chunk.start)] if first > chunk.start else []      # the dictionary page
+    for offset, size in zip(offsets.tolist(), sizes.tolist(), strict=True):
+        if ranges and sum(ranges[-1]) == offset:
+            ranges[-1] = (ranges[-1][0], ranges[-1][1] + size)
+        else:
+            ranges.append((offset, size))
+    counts = offset_index.row_counts[pages] if chunk.column.max_repetition_level == 0 else np.full(len(pages), -1)
+    directory = np.ascontiguousarray(np.stack([pages, sizes, counts], axis=1), np.int64)
+    selection = PageSelection(covered, ranges, directory, offset_index.num_pages)
+    return replace(chunk, num_rows=covered.count, num_values=covered.count, pages=selection)
+
+
+def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
+    """Indices of row groups, in the order wanted; None for all, negative ones count from the end.
+
+    Raises:
+        SchemaError: there is no such row group.
+    """
     if wanted is None:
         return list(range(count))
     chosen = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -19,7 +20,7 @@ from fastpq.errors import LimitError, ParquetError
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan
 from fastpq.properties import ReaderProperties
-from fastpq.readings import FlatReading, FlatStream, NestedReading, NestedStream, Reading, Stream
+from fastpq.readings import FlatReading, FlatStream, NestedReading, NestedStream, Reading, Stream, read_chunk
 from fastpq.schema import ColumnDescriptor
 from fastpq.slices import SliceReader
 from fastpq.source import Source
@@ -80,6 +81,17 @@ class Scan:
             self._check_bytes(rows * width)
             yield Table(_named(plan, run(_reader_of(rows), streams, threads)), num_rows=rows)
 
+    def columns(self, chunks: list[ChunkPlan], threads: int) -> list[Column]:
+        """Each chunk of a flat column, or the pages planned of it, as a column of its own; all are fetched together.
+
+        Chunks are planned at row offset 0.
+        """
+        self._check_bytes(sum(chunk.num_values * self.layout(chunk.column).width for chunk in chunks))
+        buffers = self._fetch(chunks)
+        for chunk in chunks:
+            self._check_plausible(chunk, buffers[id(chunk)])
+        return list(run(lambda chunk: read_chunk(self, chunk, buffers[id(chunk)]), chunks, threads))
+
     def layout(self, column: ColumnDescriptor) -> Layout:
         """How the values of a leaf are stored and held."""
         return layout_of(self.type_of(column))
@@ -125,10 +137,13 @@ class Scan:
         if type_.dtype is not None:
             return Column(type_, values.view(type_.dtype), validity, null_count, nullable)
         views = BinaryViews(values.view(VIEW_DTYPE), buffers)
-        column = Column(type_, views, validity, null_count, nullable)
+        return self.laid_out(Column(type_, views, validity, null_count, nullable))
+
+    def laid_out(self, column: Column) -> Column:
+        """A column of variable-length values in the layout that was asked for."""
         if self.strings == "offsets":
             # a dictionary's values may be long and used often
-            self._check_bytes(total_size(SliceReader(views, validity)))
+            self._check_bytes(total_size(SliceReader(column.values, column.validity if column.null_count else None)))
             return column.as_offsets()
         return column.as_dictionary() if self.strings == "dictionary" else column
 
@@ -141,12 +156,19 @@ class Scan:
         return NestedStream(self, column) if column.flat is None else FlatStream(self, *column.flat)
 
     def _fetch(self, chunks: list[ChunkPlan]) -> dict[int, Stored]:
-        read = self.source.read_ranges(
-            [(chunk.start, chunk.length) for chunk in chunks],
-            gap=self.properties.coalesce_gap,
-            limit=self.properties.coalesce_size,
+        ranges = [chunk.ranges for chunk in chunks]
+        read = iter(
+            self.source.read_ranges(
+                itertools.chain.from_iterable(ranges),
+                gap=self.properties.coalesce_gap,
+                limit=self.properties.coalesce_size,
+            )
         )
-        return {id(chunk): buffer for chunk, buffer in zip(chunks, read, strict=True)}
+        parts = [list(itertools.islice(read, len(wanted))) for wanted in ranges]
+        return {
+            id(chunk): part[0] if len(part) == 1 else np.concatenate(part)
+            for chunk, part in zip(chunks, parts, strict=True)
+        }
 
     def _pages(self, chunk: ChunkPlan, stored: Stored) -> PageReader:
         layout = self.layout(chunk.column)
@@ -159,6 +181,7 @@ class Scan:
             layout.stored_width == 0 and layout.width == VIEW_DTYPE.itemsize,
             chunk.metadata.dictionary_page_offset is not None,
             self.properties,
+            None if chunk.pages is None else chunk.pages.directory,
         )
 
     def _cipher(self, chunk: ChunkPlan) -> ModuleCipher:

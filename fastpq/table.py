@@ -160,6 +160,11 @@ class Column:
         """
         return to_numpy(self, nulls, strings)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """For numpy.asarray: ``to_numpy(nulls="nan")``, for an array cannot mask its nulls."""
+        values = self.to_numpy(nulls="nan")
+        return np.array(values, dtype) if copy else np.asarray(values, dtype)
+
     def to_pylist(self) -> list[Any]:
         """The values as Python objects, None where null.
 
@@ -322,7 +327,23 @@ class Table(Mapping[str, AnyColumn]):
         try:
             return self._columns[name]
         except KeyError:
-            raise SchemaError(f"there is no column {name!r}; the table has {self.names}") from None
+            more = "" if len(self) <= 10 else f" and {len(self) - 10} more"
+            raise SchemaError(f"there is no column {name!r}; the table has {self.names[:10]}{more}") from None
+
+    def flat(self, name: str) -> Column:
+        """The column of a name, which is not nested.
+
+        Raises:
+            SchemaError: there is none, or it is nested.
+        """
+        column = self[name]
+        if not isinstance(column, Column):
+            raise SchemaError(f"a column of type {column.type} is nested", column=name)
+        return column
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The column of a name, or the default where there is none."""
+        return self._columns.get(name, default)
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns

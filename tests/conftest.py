@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 
 def pytest_report_header() -> str:
     """Say whether the tests that need real files run."""
     return f"test data (FASTPQ_TEST_DATA): {os.environ.get('FASTPQ_TEST_DATA', 'none; tests that need it are skipped')}"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long the search for false negatives of bloom filters is."""
+    parser.addoption("--bloom-probes", type=int, default=2_000_000, help="values inserted and probed (the issue asks for 10^8)")

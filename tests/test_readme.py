@@ -25,7 +25,7 @@ def test_python_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(examples) >= 3
     for place, example in enumerate(examples):
         exec(compile(example, f"README.md, example {place + 1}", "exec"), namespace)
-    assert {"items.parquet", "batches.parquet", "secret.parquet"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"items.parquet", "batches.parquet", "secret.parquet", "managed.parquet"} <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_the_numpy_example_is_short() -> None:

@@ -75,6 +75,18 @@ make_venv() {
     fi
 }
 
+install_softhsm() {     # a PKCS#11 token for the tests, which are skipped without it: tried once, and never in the way
+    if command -v softhsm2-util >/dev/null || unchanged softhsm tools/setup.sh; then return; fi
+    stamp softhsm tools/setup.sh
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        say "no softhsm2: the tests of PKCS#11 will be skipped"
+        return
+    fi
+    say "apt-get install softhsm2"
+    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends softhsm2; } >/dev/null 2>&1 ||
+        say "softhsm2 cannot be installed: the tests of PKCS#11 will be skipped"
+}
+
 build_sources() { find fastpq -name '*.pyx' -o -name '*.pxd' -o -name '*.h' | LC_ALL=C sort; echo setup.py; }
 
 install_project() {
@@ -99,6 +111,7 @@ install_project() {
 started=$(date +%s)
 install_system_packages
 make_venv
+install_softhsm
 install_project
 say "ready after $(($(date +%s) - started)) s"
 unset started

@@ -13,7 +13,7 @@ from libc.string cimport memcpy, memset, strerror
 from fastpq.arrow.abi cimport ArrowArray, ArrowArrayStream, ArrowSchema
 
 from fastpq.arrow.nodes import SchemaNode
-from fastpq.errors import SchemaError
+from fastpq.errors import LimitError, SchemaError
 
 cnp.import_array()
 
@@ -27,13 +27,17 @@ cdef void* structure(object capsule, const char* name) except NULL:
     return PyCapsule_GetPointer(capsule, name)
 
 
+cdef enum:
+    MAX_DEPTH = 64      # levels of a type below a table
+
+
 # ---- schema
 
 def take_schema(capsule):
     """Read and release the schema in ``capsule``.
 
     Returns:
-        Its SchemaNode, with children one level deep.
+        Its SchemaNode.
 
     Raises:
         SchemaError: it was released or moved already, or breaks the rules of the C data interface.
@@ -45,13 +49,13 @@ def take_schema(capsule):
     schema = source[0]
     source.release = NULL
     try:
-        return read_schema(&schema, 1)
+        return read_schema(&schema, MAX_DEPTH)
     finally:
         schema.release(&schema)
 
 
 cdef object read_schema(const ArrowSchema* schema, int depth):
-    """A SchemaNode; children are read down to ``depth`` levels, for deeper ones are of nested types, which are refused."""
+    """A SchemaNode with children down to ``depth`` levels."""
     cdef int64_t i
     cdef list children = []
     if schema.format == NULL:
@@ -59,7 +63,9 @@ cdef object read_schema(const ArrowSchema* schema, int depth):
     name = b"" if schema.name == NULL else <bytes> schema.name
     if schema.n_children < 0 or (schema.n_children > 0 and schema.children == NULL):
         raise SchemaError(f"an Arrow schema claims {schema.n_children} children and has no list of them")
-    for i in range(schema.n_children if depth > 0 else 0):
+    if schema.n_children > 0 and depth == 0:
+        raise LimitError(f"an Arrow type nested deeper than {MAX_DEPTH} levels, or a nested dictionary")
+    for i in range(schema.n_children):
         if schema.children[i] == NULL or schema.children[i].release == NULL:
             raise SchemaError(f"child {i} of an Arrow schema is missing or was released")
         children.append(read_schema(schema.children[i], depth - 1))
@@ -187,6 +193,22 @@ cdef class ForeignArray:
             check_array(child.array)
         return children
 
+    def child(self, int64_t index):
+        """The array of a child, which keeps this one alive.
+
+        Args:
+            index: which, from 0 to n_children - 1.
+        """
+        cdef ForeignArray child = ForeignArray()
+        if not 0 <= index < self.array.n_children or self.array.children[index] == NULL:
+            raise SchemaError(f"child {index} of an Arrow array is missing")
+        if self.array.children[index].release == NULL:
+            raise SchemaError(f"child {index} of an Arrow array was released")
+        child.array = self.array.children[index]
+        child.parent = self
+        check_array(child.array)
+        return child
+
     def dictionary(self):
         """The dictionary's array, which keeps this one alive, or None."""
         cdef ForeignArray dictionary
@@ -259,7 +281,7 @@ cdef class ForeignStream:
         if schema.release == NULL:
             raise SchemaError("the producer of an Arrow stream gave a released schema")
         try:
-            self.schema = read_schema(&schema, 1)
+            self.schema = read_schema(&schema, MAX_DEPTH)
         finally:
             schema.release(&schema)
 

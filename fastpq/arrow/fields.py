@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastpq.arrow.arrays import checked_offsets, empty_values, read_dictionary, read_validity, read_values
 from fastpq.arrow.capsules_in import ForeignArray
 from fastpq.arrow.concat import concat_columns
-from fastpq.arrow.formats import Layout, arrow_type, index_dtype
+from fastpq.arrow.formats import Layout, arrow_type, fixed_list_size, index_dtype
 from fastpq.arrow.nodes import SchemaNode
 from fastpq.concat import concat_offsets, concat_validity
 from fastpq.errors import LimitError, ParquetError, SchemaError
@@ -65,7 +65,7 @@ def field_of(node: SchemaNode) -> Field:
     if node.dictionary is None:
         if node.format == "+s":
             return _StructField(node)
-        if node.format in ("+l", "+L", "+m"):
+        if node.format in ("+l", "+L", "+m") or node.format.startswith("+w:"):
             return _ListField(node)
     return _LeafField(node)
 
@@ -83,7 +83,10 @@ class _StructField(Field):
             raise SchemaError(f"an Arrow struct has 1 buffer, not {array.n_buffers}")
         start += array.offset
         validity, null_count = read_validity(array, start, length) if length else (None, 0)
-        return self._column(read_fields(array, self._fields, start, length), length, validity, null_count)
+        if array.n_children != len(self._fields):
+            raise SchemaError(f"an Arrow struct of {len(self._fields)} fields has {array.n_children} children")
+        children = [field.read(array.child(index), start, length) for index, field in enumerate(self._fields)]
+        return self._column(children, length, validity, null_count)
 
     def _joined(self, columns: list[StructColumn]) -> StructColumn:
         validity, null_count = _joined_validity(columns)
@@ -106,6 +109,7 @@ class _ListField(Field):
             raise SchemaError(f"an Arrow list has 1 child, not {len(node.children)}", column=node.name or None)
         self._element = field_of(node.children[0])
         self._dtype = np.dtype(np.int64 if node.format == "+L" else np.int32)
+        self._size = fixed_list_size(node.format) if node.format.startswith("+w:") else None
         self._is_map = node.format == "+m"
         if self._is_map and not (isinstance(self._element, _StructField) and len(node.children[0].children) == 2):
             raise SchemaError("the pairs of an Arrow map are structs of two fields", column=node.name or None)
@@ -114,15 +118,20 @@ class _ListField(Field):
         return self._column(np.zeros(1, self._dtype), self._element.empty(), None, 0)
 
     def _read(self, array: ForeignArray, start: int, length: int) -> ListColumn:
-        if array.n_buffers != 2 or array.n_children != 1:
-            raise SchemaError(f"an Arrow list has 2 buffers and 1 child, not {array.n_buffers} and {array.n_children}")
+        buffers = 2 if self._size is None else 1
+        if array.n_buffers != buffers or array.n_children != 1:
+            raise SchemaError(
+                f"an Arrow list has {buffers} buffers and 1 child, not {array.n_buffers} and {array.n_children}"
+            )
         if length == 0:
             return self.empty()
         start += array.offset
-        offsets = checked_offsets(array, self._dtype, start, length)
+        if self._size is None:
+            offsets = checked_offsets(array, self._dtype, start, length)
+        else:
+            offsets = np.arange(start, start + length + 1, dtype=np.int64) * self._size
         first, last = int(offsets[0]), int(offsets[-1])
-        (child,) = array.take_children()
-        elements = self._element.read(child, first, last - first)
+        elements = self._element.read(array.child(0), first, last - first)
         return self._column(offsets - offsets[0], elements, *read_validity(array, start, length))
 
     def _joined(self, columns: list[ListColumn]) -> ListColumn:
@@ -177,13 +186,3 @@ class _LeafField(Field):
 
     def _joined(self, columns: list[Column]) -> Column:
         return concat_columns(columns)
-
-
-def read_fields(batch: ForeignArray, fields: Sequence[Field], start: int, length: int) -> list[AnyColumn]:
-    """``length`` values from ``start`` on of each child of a struct array."""
-    if batch.n_children != len(fields):
-        raise SchemaError(f"an Arrow struct of {len(fields)} fields has {batch.n_children} children")
-    if batch.n_buffers != 1:
-        raise SchemaError(f"an Arrow struct has 1 buffer, not {batch.n_buffers}")
-    children = batch.take_children()
-    return [field.read(child, start, length) for field, child in zip(fields, children, strict=True)]

@@ -17,7 +17,7 @@
 | ttm, ttu, ttn, tts       | INT32 or INT64 TIME(ms, us, ns; not UTC)           | tts: seconds to milliseconds  |
 | tsm:, tsu:, tsn:, tss:   | INT64 TIMESTAMP(ms, us, ns; UTC with any timezone) | tss: seconds to milliseconds  |
 | a dictionary of these    | the type of its values                             | decoded, save u to vz         |
-| +s, +l, +L, +m           | struct, list, list, map of these (fields.py)       |                               |
+| +s; +l, +L, +w:n; +m     | struct; list; map of these (fields.py)             |                               |
 
 The name of a timezone is not kept: a Parquet timestamp knows only whether it is an instant (UTC) or a local time, and
 Arrow counts ticks since 1970-01-01 00:00 UTC for every timezone, so that no value changes. Extension types other than
@@ -122,13 +122,8 @@ _PLAIN = {
 _TIMESTAMPS: dict[str, TimeUnitName] = {"tss:": "ms", "tsm:": "ms", "tsu:": "us", "tsn:": "ns"}
 
 _REFUSED = {
-    "+l": "list",
-    "+L": "large list",
     "+vl": "list view",
     "+vL": "large list view",
-    "+w": "fixed-size list",
-    "+s": "struct",
-    "+m": "map",
     "+u": "union",
     "+r": "run-end encoded",
     "tD": "duration",
@@ -183,7 +178,7 @@ def _parse(text: str) -> ArrowType:
         found = _fixed("i8", Type.INT64, logical)
         return replace(found, convert=convert.seconds_to_milliseconds) if text[:3] == "tss" else found
     for prefix, name in _REFUSED.items():
-        if text == prefix or (text.startswith(prefix) and prefix in ("+w", "+u", "tD", "ti")):
+        if text == prefix or (text.startswith(prefix) and prefix in ("+u", "tD", "ti")):
             raise UnsupportedError(f"the Arrow type {name} (format {text!r}) is not supported")
     raise UnsupportedError(f"the Arrow format {text!r} is not known")
 
@@ -202,6 +197,14 @@ def _fixed_size_binary(text: str) -> ArrowType:
     if width[0] == 0:
         raise UnsupportedError("fixed-size binary of 0 bytes (Arrow format 'w:0') is not supported")
     return _fixed(f"V{width[0]}", Type.FIXED_LEN_BYTE_ARRAY, length=width[0])
+
+
+def fixed_list_size(text: str) -> int:
+    """The number of elements in each list of a format "+w:n"."""
+    size = _numbers(text)
+    if len(size) != 1 or not 0 <= size[0] < 2**31:
+        raise SchemaError(f"the Arrow format {text!r} breaks its syntax")
+    return size[0]
 
 
 _MAX_PRECISION = {32: 9, 64: 18, 128: 38, 256: 76}

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastpq.arrow.arrays import read_validity
 from fastpq.arrow.capsules_in import ForeignArray, ForeignStream, take_array, take_schema
-from fastpq.arrow.fields import Field, field_of, read_fields
+from fastpq.arrow.fields import Field, field_of
 from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import SchemaError
 from fastpq.table import AnyColumn, Table
@@ -76,4 +76,10 @@ def _take_fields(batch: ForeignArray, fields: Sequence[Field]) -> list[AnyColumn
     offset, length = batch.offset, batch.length
     if length > 0 and read_validity(batch, offset, length)[1]:
         raise SchemaError("a row of the struct is null as a whole, which a table cannot hold")
-    return read_fields(batch, fields, offset, length)
+    if batch.n_children != len(fields):
+        raise SchemaError(f"an Arrow struct of {len(fields)} fields has {batch.n_children} children")
+    if batch.n_buffers != 1:
+        raise SchemaError(f"an Arrow struct has 1 buffer, not {batch.n_buffers}")
+    # the columns of a table live on their own
+    children = batch.take_children()
+    return [field.read(child, offset, length) for field, child in zip(fields, children, strict=True)]

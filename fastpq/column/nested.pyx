@@ -11,7 +11,7 @@ from fastpq.column.assembly cimport NestedOutput
 from fastpq.column.page cimport LevelStream
 from fastpq.column.reader cimport ChunkReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
-from fastpq.encodings.levels cimport bit_packed_levels_to_bytes, bytes_to_bitmap, expand, levels_to_bytes
+from fastpq.encodings.levels cimport bit_packed_levels_to_bytes, bytes_to_bitmap, expand, levels_count, levels_to_bytes
 
 from fastpq.errors import FormatError, LimitError
 
@@ -109,6 +109,8 @@ cdef class NestedReader(ChunkReader):
             status = bit_packed_levels_to_bytes(stream.data, <size_t>stream.size, count, max_level, out)
         else:
             status = levels_to_bytes(stream.data, <size_t>stream.size, count, max_level, out)
+            if status >= 0 and self.page.num_values > count:        # the chunk ends in mid-page
+                status = levels_count(stream.data, <size_t>stream.size, self.page.num_values, max_level)
         if status < 0:
             self.pages.fail(status, b"repetition levels" if repetition else b"definition levels")
         return 0

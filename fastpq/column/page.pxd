@@ -41,6 +41,9 @@ cdef class PageReader:
     cdef int max_repetition_level
     cdef bint retain_values         # bytes of values are referred to after the page is done
     cdef bint expect_dictionary
+    cdef const int64_t[:, ::1] directory    # ordinal, stored size and rows of each data page that is there
+    cdef int64_t listed             # pages in the directory; -1 where all pages are there
+    cdef int64_t next_listed
     cdef bint verify_checksums
     cdef int64_t max_page_size
     cdef int64_t max_dictionary_size
@@ -60,6 +63,8 @@ cdef class PageReader:
     cdef int fail(self, int64_t status, const char* what) except -1 nogil
     cdef int64_t _read_header(self, PageHeader* header) except -1 nogil
     cdef int _check_header(self, const PageHeader* header) except -1 nogil
+    cdef int _enter_listed(self) except -1 nogil
+    cdef int _check_listed(self, const PageHeader* header, int64_t start) except -1 nogil
     cdef int _split_v1(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil
     cdef int _split_v2(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil
     cdef uint8_t* _retain(self, int64_t size) except NULL

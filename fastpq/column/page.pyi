@@ -15,5 +15,6 @@ class PageReader:
         retain_values: bool,
         expect_dictionary: bool,
         properties: ReaderProperties,
+        directory: Any = None,
     ) -> None: ...
     def require_values(self, count: int) -> None: ...

@@ -45,10 +45,13 @@ cdef class PageReader:
         expect_dictionary: whether the metadata says that the first page is a dictionary page, which an encrypted
             chunk must know before the header can be read (Encryption.md, 4.4).
         properties: ReaderProperties, for its bounds.
+        directory: where chunk holds some of the data pages alone (behind its dictionary page): shape (pages, 3), int64, of
+            each its ordinal, its stored size and, unless it is -1, its number of values, all of which are checked.
     """
 
     def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
-                  int max_repetition_level, bint retain_values, bint expect_dictionary, object properties):
+                  int max_repetition_level, bint retain_values, bint expect_dictionary, object properties,
+                  object directory=None):
         self.owner = np.asarray(chunk)
         self.size = chunk.shape[0]
         self.data = &chunk[0] if self.size else NULL
@@ -62,6 +65,10 @@ cdef class PageReader:
         self.retain_values = retain_values
         self.expect_dictionary = expect_dictionary
         self.verify_checksums = properties.verify_checksums
+        self.listed = -1
+        if directory is not None:
+            self.directory = directory
+            self.listed = self.directory.shape[0]
         self.max_page_size = properties.max_page_size
         self.max_dictionary_size = properties.max_dictionary_size
         self.max_allocation = properties.max_allocation
@@ -73,10 +80,14 @@ cdef class PageReader:
         """The next data or dictionary page; page.kind is NO_PAGE at the end of the chunk."""
         cdef PageHeader header
         cdef const uint8_t* stored
+        cdef int64_t start
         while self.position < self.size:
+            start = self.position
+            self._enter_listed()
             self._read_header(&header)
             stored = self.data + self.position
             self.position += header.compressed_page_size
+            self._check_listed(&header, start)
             if header.type == TYPE_DATA_PAGE or header.type == TYPE_DICTIONARY_PAGE:
                 self._split_v1(&header, stored, page)
             elif header.type == TYPE_DATA_PAGE_V2:
@@ -96,16 +107,45 @@ cdef class PageReader:
             FormatError: they promise fewer.
         """
         cdef PageHeader header
-        cdef int64_t found = 0
+        cdef int64_t found = 0, start
         with nogil:
             while self.position < self.size and found < count:
+                start = self.position
+                self._enter_listed()
                 self._read_header(&header)
                 self.position += header.compressed_page_size
+                self._check_listed(&header, start)
                 if header.type == TYPE_DATA_PAGE or header.type == TYPE_DATA_PAGE_V2:
                     found += header.num_values
                     self.ordinal += 1
         if found < count:
             raise FormatError(f"the pages hold {found} of the {count} values that the metadata claim")
+
+    cdef int _enter_listed(self) except -1 nogil:
+        """Take the ordinal of the next data page from the directory: pages before it may not be there."""
+        if self.listed < 0 or self.expect_dictionary:
+            return 0
+        if self.next_listed < self.listed:
+            self.ordinal = self.directory[self.next_listed, 0]
+        return 0
+
+    cdef int _check_listed(self, const PageHeader* header, int64_t start) except -1 nogil:
+        """Whether the data page that ends here is the one that the directory says is there."""
+        cdef int64_t size = self.position - start, listed_size, rows
+        if self.listed < 0 or (header.type != TYPE_DATA_PAGE and header.type != TYPE_DATA_PAGE_V2):
+            return 0
+        if self.next_listed >= self.listed:
+            with gil:
+                raise FormatError("more data pages than the offset index has", offset=start)
+        listed_size = self.directory[self.next_listed, 1]
+        rows = self.directory[self.next_listed, 2]
+        if size != listed_size or (rows >= 0 and header.num_values != rows):
+            with gil:
+                raise FormatError(
+                    f"a page of {header.num_values} values in {size} bytes where the offset index has {rows} in {listed_size}",
+                    page=self.directory[self.next_listed, 0])
+        self.next_listed += 1
+        return 0
 
     cdef int64_t _read_header(self, PageHeader* header) except -1 nogil:
         cdef int64_t available = self.size - self.position

@@ -33,6 +33,7 @@ cdef class ValueReader:
     cdef object dictionary_owner
     cdef int64_t dictionary_size        # number of values, or -1 without a dictionary page
     cdef int64_t allowance              # bytes that DELTA_BYTE_ARRAY values may still take
+    cdef int64_t ordinal                # of the next page, were none left out
     cdef int64_t previous_size
     cdef Scratch previous               # the last DELTA_BYTE_ARRAY value
     cdef Scratch dictionary

@@ -92,6 +92,9 @@ cdef class ValueReader:
         self.cursor_size = page.values_size
         self.count = count
         self.done = 0
+        if self.pages.ordinal != self.ordinal + 1:      # pages were left out, and nothing goes on from them
+            self.previous_size = 0
+        self.ordinal = self.pages.ordinal
         if count:
             status = self._start()
             if status < 0:

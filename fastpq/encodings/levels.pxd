@@ -36,6 +36,8 @@ cdef int64_t compact(const uint8_t* bitmap, int64_t bit_offset, int64_t count, c
 # Levels of any maximum up to 255 <-> one byte each. Decoding returns count or a negative Status.
 cdef int level_width(int max_level) noexcept nogil
 cdef int64_t levels_to_bytes(const uint8_t* data, size_t size, int64_t count, int max_level, uint8_t* out) noexcept nogil
+# Whether the stream holds count levels: count or a negative Status.
+cdef int64_t levels_count(const uint8_t* data, size_t size, int64_t count, int max_level) noexcept nogil
 cdef int64_t bit_packed_levels_to_bytes(const uint8_t* data, size_t size, int64_t count, int max_level,
                                         uint8_t* out) noexcept nogil
 # Returns the bytes written into out, which holds hybrid_bound(count, level_width(max_level)).

@@ -9,7 +9,8 @@ from libc.string cimport memset
 import numpy as np
 
 from fastpq.encodings.rle cimport (
-    HybridDecoder, hybrid_bound, hybrid_encode, hybrid_ensure, hybrid_next_bytes, hybrid_start,
+    HybridDecoder, hybrid_bound, hybrid_encode, hybrid_ensure, hybrid_next_bytes, hybrid_skip,
+    hybrid_start,
 )
 from fastpq.encodings.status cimport BAD_LEVEL, TRUNCATED, raise_status
 
@@ -143,6 +144,12 @@ cdef int64_t levels_to_bytes(const uint8_t* data, size_t size, int64_t count, in
     if done < 0:
         return TRUNCATED if done == TRUNCATED else BAD_LEVEL
     return count if largest_byte(out, count) <= max_level else BAD_LEVEL
+
+
+cdef int64_t levels_count(const uint8_t* data, size_t size, int64_t count, int max_level) noexcept nogil:
+    cdef HybridDecoder decoder
+    hybrid_start(&decoder, data, size, level_width(max_level))
+    return hybrid_skip(&decoder, count)
 
 
 cdef int64_t bit_packed_levels_to_bytes(const uint8_t* data, size_t size, int64_t count, int max_level,

@@ -51,6 +51,9 @@ _LOGICAL_ORDERS: dict[type[LogicalType], dict[Type, Order]] = {
     Float16: {Type.FIXED_LEN_BYTE_ARRAY: Order.ORDER_FLOAT16},
 }
 
+_BOUND_LENGTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
+LONGEST_BOUND = 0x7FFFFFFF
+
 LAST_BEFORE_SURROGATES = 0xD7FF
 FIRST_AFTER_SURROGATES = 0xE000
 LAST_CODE_POINT = 0x10FFFF
@@ -74,6 +77,19 @@ def order_of(column_type: ColumnType) -> Order:
     else:
         orders = _LOGICAL_ORDERS.get(type(logical), {})
     return orders.get(column_type.physical, Order.ORDER_NONE)
+
+
+def bound_lengths(column_type: ColumnType) -> tuple[int, int]:
+    """Shortest and longest bound of a column, in bytes.
+
+    Bounds of FIXED_LEN_BYTE_ARRAY may be shorter than the values where bytes are compared from the left.
+    """
+    longest = _BOUND_LENGTHS.get(column_type.physical, LONGEST_BOUND)
+    if column_type.physical != Type.FIXED_LEN_BYTE_ARRAY:
+        return (0 if column_type.physical == Type.BYTE_ARRAY else longest), longest
+    longest = column_type.length or 0
+    prefixes = column_type.logical is None
+    return (0 if prefixes else longest), longest
 
 
 def truncate_min(value: bytes, length: int, utf8: bool) -> tuple[bytes, bool]:

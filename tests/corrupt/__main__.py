@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.corrupt import campaign
 from tests.corrupt.corpus import corpus
 from tests.corrupt.mutate import mutate
-from tests.corrupt.targets import read
+from tests.corrupt.targets import TARGETS
 
 REPRODUCERS = Path("build/fuzz")
 SHOWN = 5
@@ -33,6 +33,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--time-limit", type=float, default=10, help="seconds for one mutation (default: %(default)s)")
     parser.add_argument("--memory", type=int, default=2048, help="MiB by which a child may grow (default: %(default)s)")
     parser.add_argument("--save", type=Path, default=REPRODUCERS, help="folder for reproducers (default: %(default)s)")
+    parser.add_argument("--target", choices=("read", "select"), default="read", help="what is done (default: %(default)s)")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="only read one reproducer, in this process")
     return parser.parse_args(arguments)
 
@@ -40,10 +41,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
     if options.replay:
-        read(options.replay.read_bytes(), int(options.replay.stem.split("-")[-1]))
+        TARGETS[options.target](options.replay.read_bytes(), int(options.replay.stem.split("-")[-1]))
         return 0
     settings = campaign.Settings(
-        options.count, options.seed, options.corpus, options.workers, options.time_limit, options.memory * MIB
+        options.count, options.seed, options.corpus, options.workers, options.time_limit, options.memory * MIB, options.target
     )
     started = time.monotonic()
     findings = campaign.run(settings)
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = options.save / f"seed{options.seed}-{index}"
         path.write_bytes(data)
         if place < SHOWN:
-            print(f"\n{outcome}: {what}\n  tools/fuzz --replay {path}\n{detail[-1500:]}")
+            print(f"\n{outcome}: {what}\n  tools/fuzz --target {options.target} --replay {path}\n{detail[-1500:]}")
     if findings.failures:
         print(f"\nfuzz: {len(findings.failures)} findings in {options.save}")
     return 1 if findings.failures else 0

@@ -14,6 +14,7 @@ MIB = 1 << 20
 BOUNDS = {"max_allocation": 512 * MIB, "max_page_size": 128 * MIB, "max_dictionary_size": 128 * MIB}
 LAYOUTS = ("views", "offsets", "dictionary")
 BATCH_SIZE = 77
+OPS = ("==", "<=", ">", "!=")
 
 
 def read(data: bytes, index: int) -> None:
@@ -27,6 +28,27 @@ def read(data: bytes, index: int) -> None:
             validate(table)
             if count > 100:     # a number of rows that only a few bytes claim
                 break
+
+
+def select(data: bytes, index: int) -> None:
+    """Read the rows of a filter on some flat column, and ask for all that statistics and indexes tell."""
+    properties = fastpq.ReaderProperties(verify_checksums=index % 2 == 0, **BOUNDS)
+    with fastpq.ParquetFile(data, threads=1, properties=properties) as file:
+        flat = [column for column in file.schema.columns if column.is_flat]
+        if not flat:
+            return
+        column = flat[index % len(flat)]
+        value = file.min_max(column.index)[index % 2]
+        filters = fastpq.Or((column.index, "is null"), (column.index, OPS[index % 4], value))
+        filters = (column.index, "is null") if value is None else filters
+        names = [column.name for column in flat]
+        file.explain(filters, names)
+        validate(file.read(names, filters=filters))
+        file.null_count(column.index)
+        for group in range(min(file.num_row_groups, 10)):
+            file.offset_index(group, column.index)
+            file.column_index(group, column.index)
+            file.bloom_filter(group, column.index)
 
 
 def validate(table: fastpq.Table) -> None:
@@ -61,5 +83,5 @@ def refuse(data: bytes, index: int) -> None:
 
 
 TARGETS: dict[str, Callable[[bytes, int], None]] = {
-    target.__name__: target for target in (read, crash, hang, greedy, bare, refuse)
+    target.__name__: target for target in (read, select, crash, hang, greedy, bare, refuse)
 }

@@ -11,8 +11,9 @@ from tests.corrupt.corpus import corpus
 from tests.corrupt.mutate import MUTATIONS, mutate, varint
 
 
-def test_mutated_files_give_a_table_or_a_typed_error() -> None:
-    findings = run(Settings(count=400, seed=20_261, workers=1))
+@pytest.mark.parametrize("target", ["read", "select"])
+def test_mutated_files_give_a_table_or_a_typed_error(target: str) -> None:
+    findings = run(Settings(count=400, seed=20_261, workers=1, target=target))
     assert not findings.failures, findings.failures[0]
     assert findings.outcomes["FormatError"] > 50
     assert findings.outcomes["ok"] > 20

@@ -37,6 +37,8 @@ def bits(column: pa.ChunkedArray) -> np.ndarray:
 
 def difference(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> str | None:
     """What differs between two columns, or None."""
+    if pa.types.is_nested(truth.type):
+        return nested_difference(got.combine_chunks(), truth.combine_chunks())
     got, truth = plain(got), plain(truth)
     if pa.types.is_null(truth.type):
         return None if got.null_count == len(got) == len(truth) else "not all null"
@@ -49,6 +51,33 @@ def difference(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> str | None:
     else:
         same = got.equals(truth)
     return None if same else first_difference(got, truth)
+
+
+def as_list(array: pa.Array) -> pa.Array:
+    """A map as the list of its pairs; anything else as it is."""
+    if not pa.types.is_map(array.type):
+        return array
+    pairs = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
+    return pa.ListArray.from_arrays(array.offsets, pairs, mask=array.is_null())
+
+
+def nested_difference(got: pa.Array, truth: pa.Array) -> str | None:
+    """What differs between two arrays of lists, maps or structs, or None; the names of what they hold do not count."""
+    got, truth = as_list(got), as_list(truth)
+    if len(got) != len(truth):
+        return f"{len(got)} values, not {len(truth)}"
+    if not got.is_null().equals(truth.is_null()):
+        return "other nulls"
+    if pa.types.is_struct(truth.type):
+        if not pa.types.is_struct(got.type) or got.type.num_fields != truth.type.num_fields:
+            return f"type {got.type}, not {truth.type}"
+        below = list(zip(got.flatten(), truth.flatten(), strict=True))
+    elif not hasattr(got, "value_lengths") or got.value_lengths().to_pylist() != truth.value_lengths().to_pylist():
+        return f"other lengths, or type {got.type}, not {truth.type}"
+    else:
+        below = [(got.flatten(), truth.flatten())]
+    found = (difference(pa.chunked_array([one]), pa.chunked_array([other])) for one, other in below)
+    return next((f"below: {what}" for what in found if what), None)
 
 
 def first_difference(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> str:

@@ -1,4 +1,4 @@
-"""parquet-java as a peer of the tests: java/ExplicitKeys.java, compiled against the jars that PySpark brings."""
+"""parquet-java as a peer of the tests: the programs in java/, compiled against the jars that PySpark brings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parent / "java" / "ExplicitKeys.java"
+SOURCES = Path(__file__).parent / "java"
 
 
 def jars() -> Path | None:
@@ -29,24 +29,27 @@ def reason_to_skip() -> str | None:
 
 
 @cache
-def _class_path(folder: str) -> str:
+def _class_path(folder: str, program: str) -> str:
     path = f"{folder}:{jars()}/*"
-    subprocess.run(["javac", "-cp", path, "-d", folder, str(SOURCE)], check=True, capture_output=True, text=True)
+    command = ["javac", "-cp", path, "-d", folder, str(SOURCES / f"{program}.java")]
+    subprocess.run(command, check=True, capture_output=True, text=True)
     return path
 
 
-def run(folder: Path, command: str, file: Path, footer_key: bytes | None, column_keys: Mapping[str, bytes], *more: str) -> str:
-    """Run ExplicitKeys; returns what it prints. Classes are compiled once into folder."""
+def run_program(folder: Path, program: str, *arguments: str) -> str:
+    """Run a program of java/; returns what it prints. Classes are compiled once into folder."""
     if reason := reason_to_skip():
         pytest.skip(reason)
-    columns = ",".join(f"{name}={key.hex()}" for name, key in column_keys.items()) or "-"
-    done = subprocess.run(
-        ["java", "-cp", _class_path(str(folder)), "ExplicitKeys", command, str(file), footer_key.hex() if footer_key else "-",
-         columns, *more],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    command = ["java", "-cp", _class_path(str(folder), program), program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return done.stdout
+
+
+def run(folder: Path, command: str, file: Path, footer_key: bytes | None, column_keys: Mapping[str, bytes], *more: str) -> str:
+    """Run ExplicitKeys; returns what it prints."""
+    columns = ",".join(f"{name}={key.hex()}" for name, key in column_keys.items()) or "-"
+    return run_program(
+        folder, "ExplicitKeys", command, str(file), footer_key.hex() if footer_key else "-", columns, *more
+    )

@@ -102,8 +102,8 @@ def test_we_read_polars() -> None:
     assert stored(import_column(frame["s"])) == [b"short", None, b"a string of more than twelve bytes"]
     with pytest.raises(UnsupportedError, match=r"duration.*column x"):
         import_table(pl.DataFrame({"x": [dt.timedelta(1)]}))
-    with pytest.raises(UnsupportedError, match=r"struct.*column x"):
-        import_table(pl.DataFrame({"x": [{"a": 1}]}))
+    nested = pl.DataFrame({"x": [{"a": 1, "b": [1, 2]}, None], "y": pl.Series([[1, 2], None], dtype=pl.Array(pl.Int8, 2))})
+    assert import_table(nested).to_pylist() == nested.to_dicts()
 
 
 def arrow_of(relation: Any) -> pa.Table:

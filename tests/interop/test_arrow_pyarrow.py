@@ -187,7 +187,7 @@ def test_a_consumer_may_outlive_us_and_a_producer_may_go_first() -> None:
 def test_nothing_leaks() -> None:
     names = ("bool", "string", "string_view", "uuid", "decimal32", "dictionary of strings", "dictionary of numbers")
     source = pa.table({name: array_of(CASES[name], pattern(CASES[name].values, nulls=True)) for name in names})
-    nested = pa.table({"a": [1], "b": [[1]]})
+    refused = pa.table({"a": [[1]], "b": pa.array([1], pa.duration("us"))})
 
     def exchange(times: int) -> int:
         for _ in range(times):
@@ -198,7 +198,7 @@ def test_nothing_leaks() -> None:
             with pytest.raises(SchemaError):
                 export_stream(table, pa.schema([]).__arrow_c_schema__())
             with pytest.raises(UnsupportedError):
-                import_table(nested)
+                import_table(refused)
             del table
         gc.collect()
         return tracemalloc.get_traced_memory()[0]
@@ -238,12 +238,7 @@ def test_a_failing_python_producer_is_told() -> None:
 @pytest.mark.parametrize(
     "type_",
     [
-        pa.list_(pa.int32()),
-        pa.large_list(pa.int32()),
         pa.list_view(pa.int32()),
-        pa.list_(pa.int32(), 2),
-        pa.struct([("x", pa.int32())]),
-        pa.map_(pa.string(), pa.int32()),
         pa.run_end_encoded(pa.int32(), pa.int32()),
         pa.dense_union([pa.field("x", pa.int32())]),
         pa.duration("us"),

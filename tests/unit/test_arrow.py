@@ -270,7 +270,6 @@ def test_broken_producers_are_refused_and_released(case: str) -> None:
 UNSUPPORTED = {
     b"+vl": "list view",
     b"+vL": "large list view",
-    b"+w:3": "fixed-size list",
     b"+ud:0,1": "union",
     b"+us:0,1": "union",
     b"+r": "run-end encoded",

@@ -15,6 +15,7 @@ from numpy.dtypes import StringDType
 
 from fastpq.bitmap import count_zeros, pack_bitmap, slice_bitmap, unpack_bitmap
 from fastpq.errors import FormatError, LimitError, SchemaError
+from fastpq.numpy_input import table_from
 from fastpq.table import VIEW_DTYPE, BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
 from fastpq.types import (
     ColumnType,
@@ -483,3 +484,13 @@ def test_all_null_columns() -> None:
     column = Column(ColumnType(Type.INT32, None, Unknown()), np.zeros(2, np.int32), bits, 2)
     assert column.to_pylist() == [None, None]
     assert column.to_numpy().mask.all()  # type: ignore[attr-defined]
+
+
+def test_numpy_takes_columns() -> None:
+    table = table_from({"a": np.arange(3), "f": [1.5, None, 2.5], "i": [1, None, 2]})
+    assert np.array_equal(np.asarray(table["a"]), np.arange(3))
+    assert np.isnan(np.asarray(table["f"])[1])
+    with pytest.raises(SchemaError, match="no NaN"):
+        np.asarray(table["i"])
+    assert table.get("nothing") is None
+    assert table.get("a") is table["a"]

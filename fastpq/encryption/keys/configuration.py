@@ -1,0 +1,97 @@
+"""What to encrypt with which master keys, and how to read it: options in pyarrow's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from fastpq.encryption.properties import DEFAULT_ALGORITHM, Algorithm, ColumnPath
+
+DEFAULT_CACHE_LIFETIME = timedelta(minutes=10)
+DEFAULT_DATA_KEY_LENGTH_BITS = 128
+KEY_LENGTHS = (128, 192, 256)
+
+
+@dataclass(frozen=True)
+class EncryptionConfiguration:
+    """What of a file is encrypted, and with which master keys.
+
+    Attributes:
+        footer_key: identifier of the master key of the footer.
+        column_keys: by master key identifier, the paths of the columns: dotted strings or tuples of names. A group's
+            path covers all columns in it.
+        uniform_encryption: encrypt all columns with the footer's data key, instead of column_keys.
+        complete_columns: encrypt with the footer's data key what column_keys does not cover; else it stays plaintext.
+        encryption_algorithm: ``"AES_GCM_V1"`` or ``"AES_GCM_CTR_V1"``.
+        plaintext_footer: leave the footer readable without a key, and sign it.
+        double_wrapping: encrypt data keys with key encryption keys (KEKs), and only these with master keys: many files
+            then need one call of the key service. Else each data key is wrapped by the service.
+        cache_lifetime: how long clients and KEKs are kept.
+        internal_key_material: keep wrapped keys in the file; else in a file beside it, so that master keys can be
+            rotated while the file stays as it is.
+        data_key_length_bits: 128, 192 or 256.
+        kek_length_bits: the same, of KEKs; None for that of the data keys.
+
+    Raises:
+        ValueError: options that contradict each other.
+        TypeError: identifiers or paths of other types.
+    """
+
+    footer_key: str
+    column_keys: Mapping[str, Sequence[ColumnPath]] = field(default_factory=dict, kw_only=True)
+    uniform_encryption: bool = field(default=False, kw_only=True)
+    complete_columns: bool = field(default=False, kw_only=True)
+    encryption_algorithm: Algorithm = field(default=DEFAULT_ALGORITHM, kw_only=True)
+    plaintext_footer: bool = field(default=False, kw_only=True)
+    double_wrapping: bool = field(default=True, kw_only=True)
+    cache_lifetime: timedelta = field(default=DEFAULT_CACHE_LIFETIME, kw_only=True)
+    internal_key_material: bool = field(default=True, kw_only=True)
+    data_key_length_bits: int = field(default=DEFAULT_DATA_KEY_LENGTH_BITS, kw_only=True)
+    kek_length_bits: int | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_identifier(self.footer_key)
+        for identifier, columns in self.column_keys.items():
+            _check_identifier(identifier)
+            if isinstance(columns, str) or not columns:
+                raise ValueError(f"column_keys[{identifier!r}] must be a sequence of column paths, and not empty")
+        if bool(self.column_keys) == self.uniform_encryption:
+            raise ValueError("either column_keys or uniform_encryption=True, and not both, must be given")
+        if self.complete_columns and self.uniform_encryption:
+            raise ValueError("complete_columns completes column_keys: uniform_encryption has all columns already")
+        if self.data_key_length_bits not in KEY_LENGTHS or self.kek_length_bits not in (None, *KEY_LENGTHS):
+            raise ValueError("data_key_length_bits and kek_length_bits are 128, 192 or 256")
+        check_lifetime(self.cache_lifetime)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecryptionConfiguration:
+    """How files whose keys are in a key service are read.
+
+    Attributes:
+        cache_lifetime: how long clients and KEKs are kept.
+        trust_kms_url_from_file: where the KmsConnectionConfig has no URL, go to the one that the file names, instead of
+            refusing the file. Whoever can alter a file can then have the access token sent to a place of their choosing,
+            unless the client knows better.
+    """
+
+    cache_lifetime: timedelta = DEFAULT_CACHE_LIFETIME
+    trust_kms_url_from_file: bool = False
+
+    def __post_init__(self) -> None:
+        check_lifetime(self.cache_lifetime)
+
+
+def check_lifetime(lifetime: timedelta) -> None:
+    if not isinstance(lifetime, timedelta):
+        raise TypeError(f"cache_lifetime must be a timedelta, not {type(lifetime).__name__}")
+    if lifetime < timedelta(0):
+        raise ValueError("cache_lifetime cannot be negative")
+
+
+def _check_identifier(identifier: str) -> None:
+    if not isinstance(identifier, str):
+        raise TypeError(f"the identifier of a master key is text, not {type(identifier).__name__}")
+    if not identifier:
+        raise ValueError("the identifier of a master key cannot be empty")

@@ -1,0 +1,248 @@
+"""CryptoFactory: from master keys in a key service to the properties that files are written and read with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, NoReturn
+
+from fastpq.encryption.keys.configuration import DEFAULT_CACHE_LIFETIME, DecryptionConfiguration, EncryptionConfiguration
+from fastpq.encryption.keys.kms import (
+    DEFAULT_KMS_INSTANCE_ID,
+    DEFAULT_KMS_INSTANCE_URL,
+    KmsClientFactory,
+    KmsConnectionConfig,
+)
+from fastpq.encryption.keys.material import COLUMN_REFERENCE, FOOTER_REFERENCE, KeyMaterial, serialize_reference
+from fastpq.encryption.keys.rotation import rotate
+from fastpq.encryption.keys.secret import random_key
+from fastpq.encryption.keys.store import MaterialFile, Place
+from fastpq.encryption.keys.wrapping import Caches, FileKeyUnwrapper, FileKeyWrapper, KeyService
+from fastpq.encryption.properties import (
+    ColumnEncryptionProperties,
+    ColumnPath,
+    FileDecryptionProperties,
+    FileEncryptionProperties,
+)
+from fastpq.errors import SchemaError
+
+PathLike = str | os.PathLike[str]
+
+
+class CryptoFactory:
+    """Makes the properties of files whose keys are wrapped by master keys in a key service (KMS).
+
+    Key material is that of parquet-java and Arrow, so files go both ways. Clients of the service and key encryption keys
+    (KEKs) are kept for each access token for as long as the configurations say; any number of threads may share a factory.
+
+    Args:
+        kms_client_factory: makes a KmsClient for a KmsConnectionConfig; a class that takes one is such a factory.
+
+    Raises:
+        TypeError: it cannot be called.
+    """
+
+    def __init__(self, kms_client_factory: KmsClientFactory) -> None:
+        if not callable(kms_client_factory):
+            raise TypeError("kms_client_factory must be callable with a KmsConnectionConfig, and return a KmsClient")
+        self._kms_client_factory = kms_client_factory
+        self._caches = Caches()
+
+    def file_encryption_properties(
+        self,
+        kms_connection_config: KmsConnectionConfig,
+        encryption_config: EncryptionConfiguration,
+        parquet_file_path: PathLike | None = None,
+        filesystem: Any = None,
+        **options: Any,
+    ) -> FileEncryptionProperties:
+        """Make properties for one new file, with data keys of its own.
+
+        Args:
+            kms_connection_config: how to reach the key service.
+            encryption_config: what is encrypted, with which master keys.
+            parquet_file_path: where the file will be, a path or URL; needed for external key material, which is written
+                beside it at once, so that the file is readable from its first moment.
+            filesystem: an fsspec filesystem that it is on.
+            **options: what else FileEncryptionProperties takes: ``aad_prefix``, ``store_aad_prefix``.
+
+        Raises:
+            KeyAccessError: the key service does not wrap a key.
+            SchemaError: a column twice; external key material without a path, or at one whose file has some already.
+        """
+        service = KeyService(
+            self._kms_client_factory,
+            kms_connection_config.resolved(
+                kms_connection_config.kms_instance_id or DEFAULT_KMS_INSTANCE_ID,
+                kms_connection_config.kms_instance_url or DEFAULT_KMS_INSTANCE_URL,
+            ),
+            self._caches,
+            encryption_config.cache_lifetime,
+        )
+        wrapper = FileKeyWrapper(
+            service,
+            double_wrapping=encryption_config.double_wrapping,
+            kek_bits=encryption_config.kek_length_bits or encryption_config.data_key_length_bits,
+            keks=self._caches.write_keks,
+        )
+        storage = _Storage(None if encryption_config.internal_key_material else _material_file(parquet_file_path, filesystem))
+        properties = _encryption_properties(encryption_config, wrapper, storage, options)
+        storage.save()
+        return properties
+
+    def file_decryption_properties(
+        self,
+        kms_connection_config: KmsConnectionConfig,
+        decryption_config: DecryptionConfiguration | None = None,
+        parquet_file_path: PathLike | None = None,
+        filesystem: Any = None,
+        **options: Any,
+    ) -> FileDecryptionProperties:
+        """Make properties for reading a file; those of files with internal key material serve any number of files that
+        one key service has the keys of.
+
+        Args:
+            kms_connection_config: how to reach the key service.
+            decryption_config: lifetimes and trust; None for the defaults.
+            parquet_file_path: where the file is, a path or URL; needed if its key material is external.
+            filesystem: an fsspec filesystem that it is on.
+            **options: what else FileDecryptionProperties takes: ``aad_prefix``, ``allow_plaintext_files`` ...
+        """
+        unwrapper = FileKeyUnwrapper(
+            self._kms_client_factory,
+            kms_connection_config,
+            decryption_config or DecryptionConfiguration(),
+            self._caches,
+            None if parquet_file_path is None else _material_file(parquet_file_path, filesystem),
+        )
+        return FileDecryptionProperties(key_retriever=unwrapper, **options)
+
+    def rotate_master_keys(
+        self,
+        kms_connection_config: KmsConnectionConfig,
+        parquet_file_path: PathLike,
+        filesystem: Any = None,
+        double_wrapping: bool = True,
+        cache_lifetime_seconds: float = DEFAULT_CACHE_LIFETIME.total_seconds(),
+        *,
+        trust_kms_url_from_file: bool = False,
+    ) -> list[str]:
+        """Wrap the data keys of files with external key material anew, with the newest versions of their master keys.
+
+        The files themselves stay as they are. Each material file is replaced as a whole: whatever stops a rotation, every
+        file can be read as long as the service knows the old versions too, and a rotation that runs again completes it.
+
+        Args:
+            kms_connection_config: how to reach the key service; it must unwrap with the old version of a master key and
+                wrap with the new one.
+            parquet_file_path: a file, or a folder whose files, and those of the folders in it, are rotated. Names that
+                begin with ``_`` or ``.`` are left out.
+            filesystem: an fsspec filesystem that it is on.
+            double_wrapping: with new KEKs; else data keys are wrapped by the service.
+            cache_lifetime_seconds: how long the client is kept.
+            trust_kms_url_from_file: as in DecryptionConfiguration.
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            SchemaError: a file without a material file, or no file; nothing is rotated then.
+            KeyAccessError: the key service does not unwrap or wrap a key; the error has the path, and the files before
+                it are rotated.
+        """
+        configuration = DecryptionConfiguration(
+            cache_lifetime=timedelta(seconds=cache_lifetime_seconds), trust_kms_url_from_file=trust_kms_url_from_file
+        )
+        self._caches.write_keks.clear()     # wrapped by the old versions
+        return rotate(
+            Place(parquet_file_path, filesystem),
+            lambda material_file: FileKeyUnwrapper(
+                self._kms_client_factory, kms_connection_config, configuration, self._caches, material_file
+            ),
+            double_wrapping,
+        )
+
+    def remove_cache_entries_for_token(self, access_token: str) -> None:
+        """Let go of the clients and keys that an access token brought."""
+        self._caches.remove(access_token)
+
+    def remove_cache_entries_for_all_tokens(self) -> None:
+        """Let go of all clients and keys."""
+        self._caches.clear()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a CryptoFactory holds keys and cannot be copied or pickled")
+
+
+class _Storage:
+    """Where the key material of a new file goes: into its key metadata, or into a material file.
+
+    Args:
+        material_file: the material file; None for the key metadata.
+    """
+
+    def __init__(self, material_file: MaterialFile | None) -> None:
+        self._material_file = material_file
+        self._entries: dict[str, str] = {}
+        self._columns = 0
+        if material_file is not None:
+            material_file.begin()
+
+    def key_metadata(self, material: KeyMaterial) -> bytes:
+        """What the file stores beside the key."""
+        if self._material_file is None:
+            return material.serialize(internal=True).encode()
+        reference = FOOTER_REFERENCE
+        if not material.is_footer_key:
+            reference = COLUMN_REFERENCE.format(self._columns)
+            self._columns += 1
+        self._entries[reference] = material.serialize(internal=False)
+        return serialize_reference(reference)
+
+    def save(self) -> None:
+        if self._material_file is not None:
+            self._material_file.write(self._entries)
+
+
+def _encryption_properties(
+    configuration: EncryptionConfiguration, wrapper: FileKeyWrapper, storage: _Storage, options: dict[str, Any]
+) -> FileEncryptionProperties:
+    bits = configuration.data_key_length_bits
+    footer_key = random_key(bits)
+    footer_metadata = storage.key_metadata(wrapper.material(footer_key, configuration.footer_key, True))
+    columns: dict[ColumnPath, ColumnEncryptionProperties] = {}
+    for master_key_id, path in _pairs(configuration):
+        key = random_key(bits)
+        metadata = storage.key_metadata(wrapper.material(key, master_key_id, False))
+        columns[path] = ColumnEncryptionProperties(key, key_metadata=metadata)
+    everything = configuration.uniform_encryption or configuration.complete_columns
+    return FileEncryptionProperties(
+        footer_key,
+        columns,
+        footer_key_metadata=footer_metadata,
+        plaintext_footer=configuration.plaintext_footer,
+        algorithm=configuration.encryption_algorithm,
+        encrypt_unlisted="footer_key" if everything else "plaintext",
+        **options,
+    )
+
+
+def _pairs(configuration: EncryptionConfiguration) -> Sequence[tuple[str, ColumnPath]]:
+    """Master key and column path of each column, in the order of the configuration."""
+    pairs: list[tuple[str, ColumnPath]] = []
+    seen: set[ColumnPath] = set()
+    for master_key_id, paths in configuration.column_keys.items():
+        for path in paths:
+            own = path if isinstance(path, str) else tuple(path)
+            if own in seen:
+                raise SchemaError(f"two keys for the column path {own if isinstance(own, str) else '.'.join(own)}")
+            seen.add(own)
+            pairs.append((master_key_id, own))
+    return pairs
+
+
+def _material_file(parquet_file_path: PathLike | None, filesystem: Any) -> MaterialFile:
+    if parquet_file_path is None:
+        raise SchemaError("external key material is found by the file's name: parquet_file_path is needed")
+    return MaterialFile(Place(parquet_file_path, filesystem))

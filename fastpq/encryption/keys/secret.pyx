@@ -1,0 +1,178 @@
+# distutils: language = c
+"""Keys on their way between AesKey objects and key services: made, wrapped and unwrapped without lying around in Python.
+
+Python's bytes cannot be wiped by their owner, so double wrapping never makes any of a key. A key service has to be given
+some; they are wiped when nobody else holds them.
+"""
+
+import sys
+import traceback
+
+from cpython.buffer cimport PyBUF_READ
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport uint8_t
+
+from fastpq.encryption.evp cimport NONCE_SIZE, TAG_SIZE, AesKey, GcmContext
+from fastpq.encryption.openssl cimport ERR_clear_error, OPENSSL_cleanse
+
+from fastpq.errors import CryptoError, FormatError, TagVerificationError
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(object)
+
+cdef extern from "openssl/rand.h" nogil:
+    int RAND_priv_bytes(unsigned char* out, int size)
+
+cdef enum:
+    LARGEST_KEY = 32
+
+
+def random_key(int bits):
+    """A new AES key from OpenSSL's private generator.
+
+    Args:
+        bits: 128, 192 or 256.
+
+    Raises:
+        ValueError: another length.
+        CryptoError: the generator failed.
+    """
+    cdef uint8_t[LARGEST_KEY] drawn
+    if bits not in (128, 192, 256):
+        raise ValueError(f"an AES key has 128, 192 or 256 bits, not {bits}")
+    try:
+        if RAND_priv_bytes(drawn, bits // 8) != 1:
+            ERR_clear_error()
+            raise CryptoError("OpenSSL failed to make a key")
+        return AesKey(PyMemoryView_FromMemory(<char*>drawn, bits // 8, PyBUF_READ))
+    finally:
+        OPENSSL_cleanse(drawn, sizeof(drawn))
+
+
+def seal_key(AesKey wrapping not None, AesKey key not None, bytes aad not None):
+    """A key encrypted with another, as the key tools of parquet-java and Arrow do it.
+
+    Args:
+        wrapping: the key to encrypt with.
+        key: the key to encrypt.
+        aad: authenticated with it: the identifier of the wrapping key.
+
+    Returns:
+        12 bytes of nonce, the encrypted key and 16 bytes of tag.
+
+    Raises:
+        CryptoError: wrapping has encrypted as often as it may.
+    """
+    cdef GcmContext context = GcmContext(wrapping)
+    cdef bytes sealed = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>key.size + NONCE_SIZE + TAG_SIZE)
+    context.seal(<const uint8_t*>PyBytes_AS_STRING(aad), len(aad), key.bytes, <Py_ssize_t>key.size,
+                 <uint8_t*>PyBytes_AS_STRING(sealed))
+    return sealed
+
+
+def open_key(AesKey wrapping not None, bytes sealed not None, bytes aad not None):
+    """The key that seal_key encrypted.
+
+    Raises:
+        FormatError: sealed is not as long as a key can be.
+        TagVerificationError: another wrapping key or AAD, or sealed was altered.
+    """
+    cdef uint8_t[LARGEST_KEY] opened
+    cdef Py_ssize_t size = len(sealed) - NONCE_SIZE - TAG_SIZE
+    cdef GcmContext context = GcmContext(wrapping)
+    if size not in (16, 24, 32):
+        raise FormatError(f"a wrapped key of {len(sealed)} bytes, where it has 44, 52 or 60")
+    try:
+        if not context.open(<const uint8_t*>PyBytes_AS_STRING(aad), len(aad), <const uint8_t*>PyBytes_AS_STRING(sealed),
+                            size, opened):
+            raise TagVerificationError("a wrapped key does not authenticate: wrong wrapping key or altered bytes")
+        return AesKey(PyMemoryView_FromMemory(<char*>opened, size, PyBUF_READ))
+    finally:
+        OPENSSL_cleanse(opened, sizeof(opened))
+
+
+def authenticate(AesKey key not None, bytes data not None):
+    """A nonce and a tag, 28 bytes, that prove that who has the key wrote the data; it is not encrypted."""
+    cdef GcmContext context = GcmContext(key)
+    cdef bytes seal = PyBytes_FromStringAndSize(NULL, NONCE_SIZE + TAG_SIZE)
+    context.seal(<const uint8_t*>PyBytes_AS_STRING(data), len(data), NULL, 0, <uint8_t*>PyBytes_AS_STRING(seal))
+    return seal
+
+
+def is_authentic(AesKey key not None, bytes data not None, bytes seal not None):
+    """Whether seal is what authenticate made of the data with this key."""
+    cdef GcmContext context = GcmContext(key)
+    cdef uint8_t nothing
+    if len(seal) != NONCE_SIZE + TAG_SIZE:
+        return False
+    return bool(context.open(<const uint8_t*>PyBytes_AS_STRING(data), len(data), <const uint8_t*>PyBytes_AS_STRING(seal), 0,
+                             &nothing))
+
+
+def lend_key(AesKey key not None, use):
+    """Let a function have the bytes of a key; they are wiped afterwards, unless it keeps them.
+
+    Args:
+        key: the key.
+        use: called with its bytes.
+
+    Returns:
+        What use returns.
+
+    Raises:
+        What use raises, with the local variables of its frames cleared, since the key was among them.
+    """
+    cdef bytes secret = PyBytes_FromStringAndSize(<char*>key.bytes, <Py_ssize_t>key.size)
+    earlier = sys.exc_info()[1]
+    try:
+        return use(secret)
+    except BaseException as error:
+        clear_frames(error, earlier)
+        raise
+    finally:
+        wipe(secret)
+
+
+def take_key(make):
+    """The key whose bytes a function returns; they are wiped, unless the function keeps them.
+
+    Args:
+        make: returns bytes or a bytearray of 16, 24 or 32 bytes.
+
+    Raises:
+        CryptoError: it returned something else.
+        What make raises, with the local variables of its frames cleared, since the key may be among them.
+    """
+    earlier = sys.exc_info()[1]
+    try:
+        secret = make()
+    except BaseException as error:
+        clear_frames(error, earlier)
+        raise
+    if not isinstance(secret, (bytes, bytearray)):
+        raise CryptoError(f"a key is bytes, not {type(secret).__name__}")
+    try:
+        return AesKey(secret)
+    finally:
+        wipe(secret)
+
+
+cdef void wipe(object secret) noexcept:
+    """Overwrite what nobody but our caller can see any more."""
+    if Py_REFCNT(secret) > 1:
+        return
+    if isinstance(secret, bytes):
+        OPENSSL_cleanse(PyBytes_AS_STRING(secret), <size_t>PyBytes_GET_SIZE(secret))
+    else:
+        OPENSSL_cleanse(PyByteArray_AS_STRING(secret), <size_t>PyByteArray_GET_SIZE(secret))
+
+
+cdef clear_frames(error, earlier):
+    """Let go of what the frames of an error hold, and of those it came from, except an earlier one that is not ours."""
+    seen = {id(earlier)}
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,178 @@
+"""Material files: wrapped keys beside the file that they belong to, in ``_KEY_MATERIAL_FOR_<name>.json``.
+
+The name is that of parquet-java and Arrow. A material file is always replaced as a whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fastpq.encryption.keys.material import LARGEST_MATERIAL_FILE, compact, parse_material_file
+from fastpq.errors import KeyAccessError, LimitError, ParquetError, SchemaError
+from fastpq.location import Remote, locate
+from fastpq.sink import open_sink
+from fastpq.source import open_source
+
+PREFIX = "_KEY_MATERIAL_FOR_"
+ROTATION_PREFIX = "_TMP_KEY_MATERIAL_FOR_"      # where parquet-java and Arrow write before they delete and rename
+SUFFIX = ".json"
+
+
+@dataclass(frozen=True)
+class _OnFilesystem:
+    """A path on an fsspec filesystem, as fastpq.location takes it."""
+
+    fs: Any
+    path: str
+
+
+class Place:
+    """A path, local or on an fsspec filesystem.
+
+    Args:
+        where: a path or URL.
+        filesystem: an fsspec filesystem that the path is on; None to go by the path.
+
+    Raises:
+        SchemaError: where is neither.
+        UnsupportedError: a URL that needs fsspec, or a package for its scheme, which is not installed.
+    """
+
+    def __init__(self, where: Any, filesystem: Any = None) -> None:
+        located = locate(where if filesystem is None else _OnFilesystem(filesystem, os.fspath(where)))
+        if located is None:
+            raise SchemaError(f"key material is found by a path, not by {type(where).__name__}")
+        self.filesystem = located.filesystem if isinstance(located, Remote) else None
+        self.path = located.path if isinstance(located, Remote) else located
+
+    def at(self, path: str) -> Place:
+        """Another path on the same filesystem."""
+        place = object.__new__(Place)
+        place.filesystem, place.path = self.filesystem, path
+        return place
+
+    def sibling(self, prefix: str, suffix: str = "") -> Place:
+        folder, name = self._split()
+        return self.at(f"{folder}{prefix}{name}{suffix}")
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self._split()[1]
+
+    @property
+    def opened(self) -> Any:
+        """What open_source and open_sink take."""
+        return self.path if self.filesystem is None else _OnFilesystem(self.filesystem, self.path)
+
+    def exists(self) -> bool:
+        return bool(os.path.exists(self.path) if self.filesystem is None else self.filesystem.exists(self.path))
+
+    def is_folder(self) -> bool:
+        return bool(os.path.isdir(self.path) if self.filesystem is None else self.filesystem.isdir(self.path))
+
+    def visible_files(self) -> Iterator[Place]:
+        """All files in this folder and the folders in it, by path, without names that begin with ``_`` or ``.``."""
+        if self.filesystem is not None:
+            root = self.path.rstrip("/") + "/"
+            for path in sorted(self.filesystem.find(self.path)):
+                if not any(_hidden(part) for part in path.removeprefix(root).split("/")):
+                    yield self.at(path)
+            return
+        for folder, folders, names in os.walk(self.path, onerror=_raise):
+            folders[:] = sorted(name for name in folders if not _hidden(name))
+            yield from (self.at(os.path.join(folder, name)) for name in sorted(names) if not _hidden(name))
+
+    def _split(self) -> tuple[str, str]:
+        if self.filesystem is None:
+            name = os.path.basename(self.path)
+            return self.path[: len(self.path) - len(name)], name
+        folder, slash, name = self.path.rpartition("/")
+        return folder + slash, name
+
+
+class MaterialFile:
+    """The key material of a Parquet file, in a file beside it.
+
+    Args:
+        parquet_file: the Parquet file.
+    """
+
+    def __init__(self, parquet_file: Place) -> None:
+        self._parquet_file = parquet_file
+        self._place = parquet_file.sibling(PREFIX, SUFFIX)
+
+    @property
+    def path(self) -> str:
+        """Of the material file."""
+        return self._place.path
+
+    def exists(self) -> bool:
+        return self._place.exists() or self._interrupted().exists()
+
+    def read(self) -> dict[str, str]:
+        """The material, still text, by reference.
+
+        Raises:
+            KeyAccessError: there is no material file.
+            FormatError, LimitError: it is malformed, or too large.
+        """
+        place = self._place
+        if not place.exists():
+            place = self._interrupted()     # where a rotation that parquet-java or Arrow did not finish left it
+            if not place.exists():
+                raise KeyAccessError("the file's keys are in a key material file, which is not there", path=self.path)
+        try:
+            with open_source(place.opened, memory_map=False) as source:
+                if source.size > LARGEST_MATERIAL_FILE:
+                    raise LimitError(f"a key material file of {source.size} bytes: it may have {LARGEST_MATERIAL_FILE}")
+                return parse_material_file(source.read(0, source.size).tobytes())
+        except ParquetError as error:
+            error.at(path=place.path)
+            raise
+
+    def begin(self) -> None:
+        """Check that new material for the Parquet file takes the keys of no file.
+
+        Raises:
+            SchemaError: there is a Parquet file whose keys are in the material file.
+        """
+        if self.exists() and self._parquet_file.exists():
+            raise SchemaError(
+                "there is a file whose keys are in a key material file: until the new file is whole, neither may be "
+                "replaced. Remove both first, or write to another path",
+                path=self._parquet_file.path,
+            )
+
+    def write(self, entries: Mapping[str, str]) -> None:
+        """Replace the material file; at every moment there is the old one or the new one.
+
+        Args:
+            entries: material as text, by reference.
+        """
+        self._remove(self._place.sibling(".", ".crc"))      # Hadoop's checksum of the old one: a new one would fail it
+        with open_sink(self._place.opened) as sink:
+            sink.write(compact(dict(entries)).encode())
+        self._remove(self._interrupted())
+
+    def _interrupted(self) -> Place:
+        return self._parquet_file.sibling(ROTATION_PREFIX, SUFFIX)
+
+    def _remove(self, place: Place) -> None:
+        if place.filesystem is None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(place.path)
+        elif place.exists():
+            place.filesystem.rm_file(place.path)
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
+
+
+def _raise(error: OSError) -> None:
+    raise error

@@ -1,0 +1,158 @@
+"""Bloom filters as files hold them: how large, with which header, and where (BloomFilter.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fastpq import format as fmt
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.encryption.modules import ModuleType
+from fastpq.errors import FormatError, UnsupportedError
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.metadata import ColumnChunkMetaData
+from fastpq.source import Bytes, Source
+
+BLOCK_BYTES = 32
+WORDS, WORD_BITS = 8, 32        # of a block
+SMALLEST = BLOCK_BYTES
+LARGEST = 128 << 20             # parquet-java and parquet-cpp read no larger one
+
+NO_PAGE = -1
+# Writers of before format 2.10 do not say how long a filter is: its header is looked for in so many bytes.
+HEADER_READ = 256
+
+
+def false_positive_rate(ndv: float, num_bytes: int) -> float:
+    """The expected false positive rate of a filter of num_bytes with ndv distinct values.
+
+    Values fall into blocks as Poisson's law has it, and in a block of k values a bit is set with 1 - (31/32)^k.
+    """
+    mean = ndv * BLOCK_BYTES / num_bytes
+    spread = 12 * math.sqrt(mean) + 24
+    counts = np.arange(max(0, int(mean - spread)), int(mean + spread) + 1)
+    logarithms = np.array([math.lgamma(count + 1) for count in counts])
+    weights = np.exp(counts * math.log(mean) - mean - logarithms) if mean > 0 else (counts == 0)
+    found = (1 - (1 - 1 / WORD_BITS) ** counts) ** WORDS
+    return float((weights * found).sum())
+
+
+def bytes_for(ndv: int, fpp: float) -> int:
+    """The size of the smallest filter that holds ndv distinct values with a false positive rate of at most fpp.
+
+    Sizes are powers of two, as parquet-cpp demands it, of at most 128 MiB: beyond that the rate is higher than asked.
+
+    Raises:
+        ValueError: fpp is no probability, or ndv is negative.
+    """
+    if not 0.0 < fpp < 1.0:
+        raise ValueError(f"fpp must be between 0 and 1, not {fpp}")
+    if ndv < 0:
+        raise ValueError(f"ndv must not be negative, not {ndv}")
+    size = SMALLEST
+    while size < LARGEST and false_positive_rate(ndv, size) > fpp:
+        size *= 2
+    return size
+
+
+def serialize(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher) -> list[Any]:
+    """The two modules of a filter, header and bitset, as they are written one after another.
+
+    Args:
+        bloom_filter: what to write.
+        cipher: of its column chunk.
+    """
+    header = fmt.encode(
+        fmt.BloomFilterHeader(
+            numBytes=bloom_filter.num_bytes,
+            algorithm=fmt.BloomFilterAlgorithm(BLOCK=fmt.SplitBlockAlgorithm()),
+            hash=fmt.BloomFilterHash(XXHASH=fmt.XxHash()),
+            compression=fmt.BloomFilterCompression(UNCOMPRESSED=fmt.Uncompressed()),
+        )
+    )
+    return [
+        cipher.seal(ModuleType.BLOOM_FILTER_HEADER, NO_PAGE, header),
+        cipher.seal(ModuleType.BLOOM_FILTER_BITSET, NO_PAGE, bloom_filter.bitset.data),
+    ]
+
+
+def read_bloom_filters(
+    source: Source, wanted: Sequence[tuple[ColumnChunkMetaData, ModuleCipher]]
+) -> list[SplitBlockBloomFilter | FormatError | UnsupportedError | None]:
+    """The bloom filters of column chunks.
+
+    Those whose length is known are read with one round of requests, and the bitsets of the others with a second one.
+
+    Args:
+        source: the file.
+        wanted: metadata and cipher of each chunk.
+
+    Returns:
+        For each chunk its filter, None where it has none, or the error of one that contradicts itself or the file
+        (FormatError), or that has another algorithm, hash or compression than the one that exists (UnsupportedError).
+
+    Raises:
+        TagVerificationError: an encrypted filter was altered.
+    """
+    found: list[SplitBlockBloomFilter | FormatError | UnsupportedError | None] = [None] * len(wanted)
+    places: dict[int, tuple[int, int]] = {}
+    for index, (chunk, _) in enumerate(wanted):
+        try:
+            place = _place(chunk, source.size)
+        except FormatError as error:
+            found[index] = error
+            continue
+        if place is not None:
+            places[index] = place
+    missing: dict[int, tuple[int, int]] = {}
+    for (index, (offset, _)), data in zip(places.items(), source.read_ranges(places.values()), strict=True):
+        chunk, cipher = wanted[index]
+        try:
+            header_size, bitset_size = _parse_header(data, cipher)
+            if header_size + bitset_size <= len(data):
+                found[index] = _open(data[header_size : header_size + bitset_size], cipher)
+            elif chunk.metadata.bloom_filter_length is None and offset + header_size + bitset_size <= source.size:
+                missing[index] = offset + header_size, bitset_size
+            else:
+                raise FormatError(f"a bloom filter of {header_size + bitset_size} bytes where there are fewer", offset=offset)
+        except (FormatError, UnsupportedError) as error:
+            found[index] = error
+    for index, data in zip(missing, source.read_ranges(missing.values()), strict=True):
+        found[index] = _open(data, wanted[index][1])
+    return found
+
+
+def _place(chunk: ColumnChunkMetaData, file_size: int) -> tuple[int, int] | None:
+    """Where a filter is in the file, or where it begins."""
+    metadata = chunk.metadata
+    offset, length = metadata.bloom_filter_offset, metadata.bloom_filter_length
+    if not offset:      # some writers say 0 for none
+        return None
+    if not 0 < offset < file_size or (length is not None and not 0 < length <= file_size - offset):
+        raise FormatError(f"a bloom filter of {length} bytes at {offset} in a file of {file_size}")
+    return offset, min(HEADER_READ, file_size - offset) if length is None else length
+
+
+def _parse_header(data: Bytes, cipher: ModuleCipher) -> tuple[int, int]:
+    """Stored size of the header that data begins with, and of the bitset behind it."""
+    plain, stored_size = cipher.open_first(ModuleType.BLOOM_FILTER_HEADER, NO_PAGE, data[:HEADER_READ].data)
+    header, size = fmt.decode(fmt.BloomFilterHeader, plain)
+    if header.algorithm.BLOCK is None:
+        raise UnsupportedError(f"a bloom filter with the algorithm {header.algorithm!r}")
+    if header.hash.XXHASH is None:
+        raise UnsupportedError(f"a bloom filter with the hash {header.hash!r}")
+    if header.compression.UNCOMPRESSED is None:
+        raise UnsupportedError(f"a bloom filter with the compression {header.compression!r}")
+    if header.numBytes <= 0 or header.numBytes % BLOCK_BYTES:
+        raise FormatError(f"a bloom filter of {header.numBytes} bytes, which are not blocks of {BLOCK_BYTES}")
+    return size if stored_size < 0 else stored_size, header.numBytes + cipher.overhead
+
+
+def _open(stored: Bytes, cipher: ModuleCipher) -> SplitBlockBloomFilter:
+    """A filter over its stored bitset: a view of it, where it is not encrypted."""
+    if cipher.overhead == 0:
+        return SplitBlockBloomFilter.of_bitset(stored)
+    return SplitBlockBloomFilter.of_bitset(cipher.open(ModuleType.BLOOM_FILTER_BITSET, NO_PAGE, stored.data))

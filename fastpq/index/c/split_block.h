@@ -1,0 +1,55 @@
+/* Split-block Bloom filters (BloomFilter.md): blocks of eight 32-bit words, one bit of each for a hash. */
+#ifndef FASTPQ_SPLIT_BLOCK_H
+#define FASTPQ_SPLIT_BLOCK_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "../../encodings/c/clones.h"
+
+#define SPLIT_BLOCK_BYTES 32
+#define SPLIT_BLOCK_CACHED (1 << 18) /* bytes of a filter that need not be prefetched */
+
+/* The compiler's own vectors: of plain loops over eight words, GCC makes half a vector and a shuffle. */
+typedef uint32_t split_block __attribute__((vector_size(SPLIT_BLOCK_BYTES)));
+typedef uint64_t split_block_quarters __attribute__((vector_size(SPLIT_BLOCK_BYTES)));
+
+static const split_block split_block_salt = {0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d,
+                                             0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};
+static const split_block split_block_ones = {1, 1, 1, 1, 1, 1, 1, 1};
+
+#define SPLIT_BLOCK_MASK(HASH) (split_block_ones << ((uint32_t)(HASH) * split_block_salt >> 27))
+
+static inline uint64_t split_block_offset(uint64_t hash, uint64_t blocks) {
+    return ((hash >> 32) * blocks >> 32) * SPLIT_BLOCK_BYTES;
+}
+
+/* Asks for the blocks of a batch before any of them is used: of a large filter, each is a cache miss. */
+static inline void split_block_prefetch(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count) {
+    if (blocks * SPLIT_BLOCK_BYTES <= SPLIT_BLOCK_CACHED) return;
+    for (int64_t i = 0; i < count; i++) __builtin_prefetch(bits + split_block_offset(hashes[i], blocks));
+}
+
+FASTPQ_CLONES static void split_block_insert(uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count) {
+    split_block_prefetch(bits, blocks, hashes, count);
+    for (int64_t i = 0; i < count; i++) {
+        uint8_t *place = bits + split_block_offset(hashes[i], blocks);
+        split_block block;
+        memcpy(&block, place, sizeof block);
+        block |= SPLIT_BLOCK_MASK(hashes[i]);
+        memcpy(place, &block, sizeof block);
+    }
+}
+
+FASTPQ_CLONES static void split_block_probe(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count,
+                                            uint8_t *found) {
+    split_block_prefetch(bits, blocks, hashes, count);
+    for (int64_t i = 0; i < count; i++) {
+        split_block block;
+        memcpy(&block, bits + split_block_offset(hashes[i], blocks), sizeof block);
+        split_block_quarters missing = (split_block_quarters)(SPLIT_BLOCK_MASK(hashes[i]) & ~block);
+        found[i] = (missing[0] | missing[1] | missing[2] | missing[3]) == 0;
+    }
+}
+
+#endif

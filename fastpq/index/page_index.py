@@ -1,0 +1,310 @@
+"""ColumnIndex and OffsetIndex, checked against each other, their column and the file (PageIndex.md)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq import format as fmt
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.encryption.modules import ModuleType
+from fastpq.errors import FormatError
+from fastpq.index.bounds import bound_lengths
+from fastpq.index.statistics import Order, compare
+from fastpq.metadata import ColumnChunkMetaData
+from fastpq.schema import ColumnDescriptor
+from fastpq.source import Bytes, Source
+
+NO_PAGE = -1
+
+Int64s = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PageLocation:
+    """Where a data page is: offset and stored size in the file, and its first row within the row group."""
+
+    offset: int
+    compressed_page_size: int
+    first_row_index: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OffsetIndex:
+    """Where the data pages of a column chunk are.
+
+    Attributes:
+        offsets: shape (pages,), int64: where each page begins in the file.
+        sizes: the same: stored bytes, header included.
+        first_rows: the same: first row within the row group.
+        num_rows: of the row group.
+        unencoded_byte_array_data_bytes: the same: bytes of the values of a BYTE_ARRAY column; None where not written.
+    """
+
+    offsets: Int64s
+    sizes: Int64s
+    first_rows: Int64s
+    num_rows: int
+    unencoded_byte_array_data_bytes: Int64s | None = None
+
+    @property
+    def num_pages(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def row_counts(self) -> Int64s:
+        """Rows of each page."""
+        return np.diff(self.first_rows, append=self.num_rows)
+
+    @property
+    def page_locations(self) -> list[PageLocation]:
+        columns = (self.offsets.tolist(), self.sizes.tolist(), self.first_rows.tolist())
+        return [PageLocation(*location) for location in zip(*columns, strict=True)]
+
+    def __repr__(self) -> str:
+        return f"<OffsetIndex of {self.num_pages} pages, {self.num_rows} rows>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnIndex:
+    """Bounds and counts of the data pages of a column chunk.
+
+    Attributes:
+        null_pages: shape (pages,), bool: pages of nulls alone.
+        min_values, max_values: bounds as PLAIN stores values (BYTE_ARRAY without lengths), empty for null pages. They
+            may be shorter and wider than the values themselves.
+        boundary_order: a BoundaryOrder, as the writer claims it: see ``is_ordered``.
+        null_counts, nan_counts: shape (pages,), int64; None where not written.
+        repetition_level_histograms, definition_level_histograms: shape (pages, levels), int64, or None.
+    """
+
+    null_pages: NDArray[np.bool_]
+    min_values: Sequence[bytes]
+    max_values: Sequence[bytes]
+    boundary_order: fmt.BoundaryOrder
+    null_counts: Int64s | None = None
+    nan_counts: Int64s | None = None
+    repetition_level_histograms: Int64s | None = None
+    definition_level_histograms: Int64s | None = None
+
+    @property
+    def num_pages(self) -> int:
+        return len(self.null_pages)
+
+    def is_ordered(self, order: Order) -> bool:
+        """Whether the claimed boundary order holds, so that pages may be found by bisection."""
+        if self.boundary_order == fmt.BoundaryOrder.UNORDERED or order == Order.ORDER_NONE:
+            return False
+        kept = np.flatnonzero(~self.null_pages).tolist()
+        bounds = [(self.min_values[page], self.max_values[page]) for page in kept]
+        return is_monotonic(bounds, order, self.boundary_order)
+
+    def __repr__(self) -> str:
+        return f"<ColumnIndex of {self.num_pages} pages, {self.boundary_order.name}>"
+
+
+def is_monotonic(bounds: Sequence[tuple[bytes, bytes]], order: Order, boundary_order: int) -> bool:
+    """Whether lower and upper bounds both ascend, or both descend."""
+    sign = 1 if boundary_order == fmt.BoundaryOrder.ASCENDING else -1
+    return all(
+        sign * compare(order, one[side], other[side]) <= 0
+        for one, other in itertools.pairwise(bounds)
+        for side in (0, 1)
+    )
+
+
+def offset_index_of(stored: fmt.OffsetIndex, num_rows: int, byte_range: tuple[int, int]) -> OffsetIndex:
+    """Check an OffsetIndex.
+
+    Args:
+        stored: the struct.
+        num_rows: of its row group.
+        byte_range: offset and length of the column chunk; its pages must lie there.
+
+    Raises:
+        FormatError: pages overlap, do not ascend, lie outside the chunk, or do not cover the rows.
+    """
+    locations = stored.page_locations
+    try:
+        offsets = np.array([location.offset for location in locations], np.int64)
+        sizes = np.array([location.compressed_page_size for location in locations], np.int64)
+        first_rows = np.array([location.first_row_index for location in locations], np.int64)
+    except OverflowError as error:
+        raise FormatError("an offset index with numbers beyond 64 bits") from error
+    start, length = byte_range
+    if len(locations) == 0:
+        if num_rows:
+            raise FormatError(f"an offset index without pages for {num_rows} rows")
+        return OffsetIndex(offsets, sizes, first_rows, num_rows, None)
+    if (sizes <= 0).any() or (offsets < start).any() or (offsets > start + length).any():
+        raise FormatError("an offset index with pages outside their column chunk")
+    ends = offsets + sizes      # no overflow: both are bounded by the file's size and 2^31
+    if (ends > start + length).any():
+        raise FormatError("an offset index with pages outside their column chunk")
+    if (ends[:-1] > offsets[1:]).any():
+        raise FormatError("an offset index whose pages overlap or do not ascend")
+    if first_rows[0] != 0 or (np.diff(first_rows) <= 0).any() or first_rows[-1] >= num_rows:
+        raise FormatError(f"an offset index whose first rows do not ascend from 0 within {num_rows} rows")
+    unencoded = _counts(stored.unencoded_byte_array_data_bytes, (len(locations),), "unencoded sizes")
+    return OffsetIndex(offsets, sizes, first_rows, num_rows, unencoded)
+
+
+def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_index: OffsetIndex | None) -> ColumnIndex:
+    """Check a ColumnIndex.
+
+    Args:
+        stored: the struct.
+        column: whose it is.
+        offset_index: that of the same chunk; None where there is none to check against.
+
+    Raises:
+        FormatError: lists of different lengths, bounds that no value of the column can have, or counts that
+            contradict the pages.
+    """
+    pages = len(stored.null_pages)
+    if offset_index is not None and offset_index.num_pages != pages:
+        raise FormatError(f"a column index of {pages} pages beside an offset index of {offset_index.num_pages}")
+    if len(stored.min_values) != pages or len(stored.max_values) != pages:
+        raise FormatError(f"{len(stored.min_values)} and {len(stored.max_values)} bounds in a column index of {pages} pages")
+    null_pages = np.array(stored.null_pages, np.bool_)
+    shortest, longest = bound_lengths(column.type)
+    for page in np.flatnonzero(~null_pages).tolist():
+        for bound in (stored.min_values[page], stored.max_values[page]):
+            if not shortest <= len(bound) <= longest:
+                raise FormatError(f"a bound of {len(bound)} bytes in the column index of a {column.type} column", page=page)
+    if stored.boundary_order not in (0, 1, 2):
+        raise FormatError(f"boundary order {stored.boundary_order!r}")
+    # parquet-mr writes -1 for a count that it does not know.
+    known = stored.null_counts if stored.null_counts and min(stored.null_counts) >= 0 else None
+    null_counts = _counts(known, (pages,), "null counts")
+    nan_counts = _counts(stored.nan_counts, (pages,), "NaN counts")
+    if offset_index is not None and column.is_flat:
+        _check_counts(null_pages, null_counts, nan_counts, offset_index.row_counts)
+    return ColumnIndex(
+        null_pages,
+        stored.min_values,
+        stored.max_values,
+        fmt.BoundaryOrder(stored.boundary_order),
+        null_counts,
+        nan_counts,
+        _counts(stored.repetition_level_histograms, (pages, column.max_repetition_level + 1), "repetition levels"),
+        _counts(stored.definition_level_histograms, (pages, column.max_definition_level + 1), "definition levels"),
+    )
+
+
+def _counts(values: list[int] | None, shape: tuple[int, ...], what: str) -> Int64s | None:
+    """A list of counts as an array of a shape; None where there is none, as for lists that writers leave empty."""
+    if not values:
+        return None
+    if len(values) != int(np.prod(shape)):
+        raise FormatError(f"{len(values)} {what} in the index of {shape[0]} pages")
+    counts = np.array(values, np.int64).reshape(shape)
+    if (counts < 0).any():
+        raise FormatError(f"negative {what} in a page index")
+    return counts
+
+
+def _check_counts(
+    null_pages: NDArray[np.bool_], null_counts: Int64s | None, nan_counts: Int64s | None, rows: Int64s
+) -> None:
+    """Counts of a flat column, whose values are its rows."""
+    if null_counts is not None:
+        if (null_counts > rows).any():
+            raise FormatError("a column index with more nulls than rows in a page")
+        if (null_counts != rows)[null_pages].any():
+            raise FormatError("a column index with a null page of fewer nulls than rows")
+    if nan_counts is not None:
+        nulls = np.zeros_like(rows) if null_counts is None else null_counts
+        if (nan_counts > rows - nulls).any():
+            raise FormatError("a column index with more NaNs than values in a page")
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkIndexes:
+    """The page index of one column chunk; None for the parts that it does not have."""
+
+    column_index: ColumnIndex | None
+    offset_index: OffsetIndex | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRequest:
+    """Whose page index to read: a chunk of a column in a row group of num_rows rows, and the chunk's cipher."""
+
+    column: ColumnDescriptor
+    chunk: ColumnChunkMetaData
+    num_rows: int
+    cipher: ModuleCipher
+    column_index: bool = True
+
+
+def read_page_indexes(source: Source, wanted: Sequence[IndexRequest]) -> list[ChunkIndexes | FormatError]:
+    """Page indexes, read with one round of requests.
+
+    Args:
+        source: the file.
+        wanted: of which chunks.
+
+    Returns:
+        For each chunk its indexes, or the FormatError of an index that contradicts itself or the file.
+
+    Raises:
+        TagVerificationError: an encrypted index was altered.
+    """
+    places: list[tuple[int, int]] = []
+    results: list[ChunkIndexes | FormatError] = []
+    for request in wanted:
+        try:
+            found = _places(request, source.size)
+        except FormatError as error:
+            results.append(error)
+            continue
+        places += found
+        results.append(ChunkIndexes(None, None))
+    data = iter(source.read_ranges(places))
+    for position, request in enumerate(wanted):
+        if isinstance(results[position], ChunkIndexes):
+            parts = [next(data) for _ in _places(request, source.size)]
+            results[position] = _parse(request, parts)
+    return results
+
+
+def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
+    """Where the offset index is, and behind it in the list the column index."""
+    chunk = request.chunk.chunk
+    places = []
+    for name, offset, length in (
+        ("an offset index", chunk.offset_index_offset, chunk.offset_index_length),
+        ("a column index", chunk.column_index_offset, chunk.column_index_length),
+    ):
+        if offset is None or length is None or (name == "a column index" and not request.column_index):
+            continue
+        if not 0 < offset < file_size or not 0 < length <= file_size - offset:
+            raise FormatError(f"{name} of {length} bytes at {offset} in a file of {file_size}")
+        places.append((offset, length))
+    return places
+
+
+def _parse(request: IndexRequest, parts: Sequence[Bytes]) -> ChunkIndexes | FormatError:
+    chunk, waiting = request.chunk.chunk, iter(parts)
+    offset_index: OffsetIndex | None = None
+    column_index: ColumnIndex | None = None
+    try:
+        if chunk.offset_index_offset is not None and chunk.offset_index_length is not None:
+            stored = _open(fmt.OffsetIndex, ModuleType.OFFSET_INDEX, next(waiting), request.cipher)
+            offset_index = offset_index_of(stored, request.num_rows, request.chunk.byte_range)
+        if request.column_index and chunk.column_index_offset is not None and chunk.column_index_length is not None:
+            stored = _open(fmt.ColumnIndex, ModuleType.COLUMN_INDEX, next(waiting), request.cipher)
+            column_index = column_index_of(stored, request.column, offset_index)
+    except FormatError as error:
+        return error.at(column=request.column.name, row_group=request.chunk.row_group_ordinal)
+    return ChunkIndexes(column_index, offset_index)
+
+
+def _open(cls: Any, module: ModuleType, stored: Bytes, cipher: ModuleCipher) -> Any:
+    return fmt.decode(cls, cipher.open(module, NO_PAGE, stored.data))[0]

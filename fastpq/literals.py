@@ -1,0 +1,396 @@
+"""What a filter's value means for a column: typed exactly, and comparable with stored bounds and values.
+
+Every column has a domain, in which its values are Python integers (numbers counted in the column's unit, unscaled
+decimals, dates, times, booleans), bytes (text, binaries, UUIDs), or, for floats, pairs that sort as SQL sorts floats: NaN is
+one value, equal to itself and above all others, and -0.0 is 0.0.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import struct
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+
+from fastpq.errors import SchemaError
+from fastpq.types import (
+    ColumnType,
+    Date,
+    Decimal,
+    Float16,
+    Integer,
+    Interval,
+    Time,
+    Timestamp,
+    Type,
+    Unknown,
+    Uuid,
+)
+
+Ordering = Literal["<", "<=", ">", ">="]
+Key = Any       # int, bytes, or a pair for a float: comparable with the others of its domain
+
+NAN = (1, 0.0)  # the key of NaN; a number's is (0, number)
+
+_SECONDS = {"W": 604_800, "D": 86_400, "h": 3600, "m": 60, "s": 1}
+_FRACTIONS = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The values of a column type, as filters see them.
+
+    Attributes:
+        type: the column type.
+    """
+
+    type: ColumnType
+
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+        """An ordering by a filter's value as an ordering by a key; True or False where all values or none pass.
+
+        Raises:
+            SchemaError: the value does not fit the column.
+        """
+        raise NotImplementedError
+
+    def equal(self, value: Any) -> Key | None:
+        """The key that a filter's value has, or None where no value of the column can equal it.
+
+        Raises:
+            SchemaError: the value does not fit the column.
+        """
+        raise NotImplementedError
+
+    def of_bound(self, stored: bytes) -> Key | None:
+        """The key of a bound as statistics hold it; None where it is none of this column."""
+        raise NotImplementedError
+
+    def stored(self, key: Key) -> list[bytes] | None:
+        """The encodings that a value may have in a file, for bloom filters; None where they are not known."""
+        return None
+
+    def refuse(self, value: Any) -> SchemaError:
+        return SchemaError(f"{type(value).__name__} {value!r} does not fit a column of {self.type}")
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerDomain(Domain):
+    """Integers, and what is counted: value / unit is the number of units, exactly."""
+
+    exact: Callable[[Any], Fraction | int | None]
+    smallest: int
+    largest: int
+
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+        number = self._number(value)
+        if ordering in ("<", ">="):
+            key = math.ceil(number)
+        else:
+            key = math.floor(number)
+        if key < self.smallest:
+            return ordering in (">", ">=")
+        if key > self.largest:
+            return ordering in ("<", "<=")
+        return ordering, key
+
+    def equal(self, value: Any) -> Key | None:
+        number = self._number(value)
+        if number.denominator != 1 or not self.smallest <= number <= self.largest:
+            return None
+        return int(number)
+
+    def of_bound(self, stored: bytes) -> Key | None:
+        physical = self.type.physical
+        if physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY):
+            key = int.from_bytes(stored, "big", signed=True)
+        elif len(stored) != _WIDTHS.get(physical):
+            return None
+        else:
+            unsigned = isinstance(self.type.logical, Integer) and not self.type.logical.signed
+            key = int.from_bytes(stored, "little", signed=not unsigned and physical != Type.BOOLEAN)
+        # What lies outside is read as another number: 8 and 16 bits are the low bits of what is stored.
+        return key if self.smallest <= key <= self.largest else None
+
+    def stored(self, key: Key) -> list[bytes] | None:
+        physical, logical = self.type.physical, self.type.logical
+        if physical in (Type.BOOLEAN, Type.INT96, Type.BYTE_ARRAY):
+            return None     # bits, several encodings of one instant, leading sign bytes
+        if isinstance(logical, Integer) and logical.bit_width < 32:
+            return None     # what is stored may have more bits
+        if physical == Type.FIXED_LEN_BYTE_ARRAY:
+            width = self.type.length or 0
+            return [key.to_bytes(width, "big", signed=True)] if key.bit_length() < 8 * width else None
+        unsigned = isinstance(logical, Integer) and not logical.signed
+        return [key.to_bytes(_WIDTHS[physical], "little", signed=not unsigned)]
+
+    def _number(self, value: Any) -> Fraction | int:
+        number = self.exact(value)
+        if number is None:
+            raise self.refuse(value)
+        return number
+
+
+_WIDTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8}
+
+
+@dataclass(frozen=True, slots=True)
+class FloatDomain(Domain):
+    """Floats: a filter's value is rounded to the column's precision."""
+
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+        number, overflowed = self._rounded(value)
+        if overflowed:      # beyond every finite number, but not infinite
+            outside: Ordering = "<" if ordering in ("<", "<=") else ">="
+            if number < 0:
+                outside = "<=" if ordering in ("<", "<=") else ">"
+            return outside, (0, number)
+        return ordering, float_key(number)
+
+    def equal(self, value: Any) -> Key | None:
+        number, overflowed = self._rounded(value)
+        return None if overflowed else float_key(number)
+
+    def of_bound(self, stored: bytes) -> Key | None:
+        code = _FLOAT_CODES[self._dtype.itemsize]
+        if len(stored) != self._dtype.itemsize:
+            return None
+        (number,) = struct.unpack(code, stored)
+        return None if math.isnan(number) else (0, number)
+
+    def stored(self, key: Key) -> list[bytes] | None:
+        if key == NAN:
+            return None     # one of many
+        numbers = (0.0, -0.0) if key[1] == 0 else (key[1],)
+        return [struct.pack(_FLOAT_CODES[self._dtype.itemsize], number) for number in numbers]
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        dtype = self.type.dtype
+        assert dtype is not None
+        return dtype
+
+    def _rounded(self, value: Any) -> tuple[float, bool]:
+        """The nearest value of the column, and whether it is infinite where the filter's is not."""
+        if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(
+            value, int | float | np.integer | np.floating | decimal.Decimal | Fraction
+        ):
+            raise self.refuse(value)
+        try:
+            wide = float(value)
+        except OverflowError:
+            return (math.inf if value > 0 else -math.inf), True
+        except ValueError:
+            raise self.refuse(value) from None
+        with np.errstate(over="ignore"):
+            rounded = float(self._dtype.type(wide))
+        return rounded, math.isinf(rounded) and not math.isinf(wide)
+
+
+_FLOAT_CODES = {2: "<e", 4: "<f", 8: "<d"}
+
+
+def float_key(number: float) -> Key:
+    """The key of a float."""
+    return NAN if math.isnan(number) else (0, number)
+
+
+@dataclass(frozen=True, slots=True)
+class BytesDomain(Domain):
+    """Text and bytes, compared byte by byte; a prefix comes first."""
+
+    to_bytes: Callable[[Any], bytes | None]
+
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+        key, width = self._bytes(value), self.type.length
+        if width is None or len(key) == width:
+            return ordering, key
+        if len(key) < width:    # the smallest value that begins so is the first above it
+            return "<" if ordering in ("<", "<=") else ">=", key.ljust(width, b"\0")
+        return "<=" if ordering in ("<", "<=") else ">", key[:width]
+
+    def equal(self, value: Any) -> Key | None:
+        key, width = self._bytes(value), self.type.length
+        return key if width is None or len(key) == width else None
+
+    def of_bound(self, stored: bytes) -> Key | None:
+        return stored
+
+    def stored(self, key: Key) -> list[bytes] | None:
+        return [key]
+
+    def _bytes(self, value: Any) -> bytes:
+        key = self.to_bytes(value)
+        if key is None:
+            raise self.refuse(value)
+        return key
+
+
+@dataclass(frozen=True, slots=True)
+class NoDomain(Domain):
+    """Columns that are always null, and intervals, which have no order: they are only null or not."""
+
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+        raise self.refuse(value)
+
+    def equal(self, value: Any) -> Key | None:
+        raise self.refuse(value)
+
+    def of_bound(self, stored: bytes) -> Key | None:
+        return None
+
+
+@lru_cache(maxsize=1024)
+def domain_of(column_type: ColumnType) -> Domain:
+    """The domain of a column type."""
+    physical, logical = column_type.physical, column_type.logical
+    if isinstance(logical, Unknown | Interval):
+        return NoDomain(column_type)
+    if physical in (Type.FLOAT, Type.DOUBLE) or isinstance(logical, Float16):
+        return FloatDomain(column_type)
+    if isinstance(logical, Decimal):
+        bits = 8 * (column_type.dtype.itemsize if column_type.dtype is not None else 0)
+        return IntegerDomain(column_type, _decimal_of(logical.scale), -(1 << bits - 1), (1 << bits - 1) - 1)
+    if physical == Type.BOOLEAN:
+        return IntegerDomain(column_type, _boolean, 0, 1)
+    if physical in (Type.INT32, Type.INT64, Type.INT96):
+        dtype = column_type.dtype
+        assert dtype is not None
+        limits = np.iinfo(dtype)
+        return IntegerDomain(column_type, _counting(column_type), int(limits.min), int(limits.max))
+    if isinstance(logical, Uuid):
+        return BytesDomain(column_type, _uuid)
+    if column_type.is_text:
+        return BytesDomain(column_type, _text)
+    # Old writers annotate no text at all.
+    return BytesDomain(column_type, _text_or_bytes if logical is None and physical == Type.BYTE_ARRAY else _bytes)
+
+
+def _counting(column_type: ColumnType) -> Callable[[Any], Fraction | int | None]:
+    match column_type.logical:
+        case Date():
+            return lambda value: _in_seconds(_date_seconds(value, None), Fraction(1, 86_400))
+        case Timestamp(unit, utc):
+            return lambda value: _in_seconds(_date_seconds(value, utc), _FRACTIONS[unit])
+        case Time(unit):
+            return lambda value: _in_seconds(_time_seconds(value), _FRACTIONS[unit])
+    if column_type.physical == Type.INT96:
+        return lambda value: _in_seconds(_date_seconds(value, False), _FRACTIONS["ns"])
+    return _number
+
+
+def _in_seconds(seconds: Fraction | int | None, units: Fraction | int) -> Fraction | int | None:
+    return None if seconds is None else seconds * units
+
+
+def _number(value: Any) -> Fraction | int | None:
+    match value:
+        case bool() | np.bool_() | np.timedelta64():
+            return None
+        case int() | Fraction():
+            return value
+        case np.integer():
+            return int(value)
+        case float() | np.floating() | decimal.Decimal() if math.isfinite(value):
+            return Fraction(value if isinstance(value, decimal.Decimal) else float(value))
+    return None
+
+
+def _decimal_of(scale: int) -> Callable[[Any], Fraction | int | None]:
+    def unscaled(value: Any) -> Fraction | int | None:
+        if isinstance(value, float | np.floating):
+            return None     # 0.1 is not the float 0.1: say decimal.Decimal("0.1")
+        number = _number(value)
+        return None if number is None else number * 10**scale
+
+    return unscaled
+
+
+def _boolean(value: Any) -> int | None:
+    return int(value) if isinstance(value, bool | np.bool_) else None
+
+
+def _text(value: Any) -> bytes | None:
+    if not isinstance(value, str):
+        return None
+    try:
+        return value.encode()
+    except UnicodeEncodeError:
+        return None
+
+
+def _bytes(value: Any) -> bytes | None:
+    if isinstance(value, np.void):
+        return value.tobytes()
+    return bytes(value) if isinstance(value, bytes | bytearray | memoryview) else None
+
+
+def _text_or_bytes(value: Any) -> bytes | None:
+    return _text(value) if isinstance(value, str) else _bytes(value)
+
+
+def _uuid(value: Any) -> bytes | None:
+    if isinstance(value, uuid.UUID):
+        return value.bytes
+    if isinstance(value, str):
+        try:
+            return uuid.UUID(value).bytes
+        except ValueError:
+            return None
+    raw = _bytes(value)
+    return raw if raw is not None and len(raw) == 16 else None
+
+
+def _date_seconds(value: Any, utc: bool | None) -> Fraction | int | None:
+    """Seconds since the epoch of a date or a moment; NumPy's have no time zone and fit all columns.
+
+    Args:
+        value: datetime.date, datetime.datetime or numpy.datetime64.
+        utc: whether moments must be aware (True) or naive (False); None where they must be naive.
+    """
+    if isinstance(value, np.datetime64):
+        return _numpy_seconds(value)
+    if isinstance(value, dt.datetime):
+        if (value.utcoffset() is not None) != bool(utc):
+            return None
+        return _delta_seconds(value - (_EPOCH.replace(tzinfo=dt.UTC) if utc else _EPOCH))
+    if isinstance(value, dt.date):
+        return (value - _EPOCH.date()).days * 86_400
+    return None
+
+
+def _time_seconds(value: Any) -> Fraction | int | None:
+    """Seconds since midnight."""
+    match value:
+        case np.timedelta64():
+            return _numpy_seconds(value)
+        case dt.timedelta():
+            return _delta_seconds(value)
+        case dt.time() if value.tzinfo is None:
+            return ((value.hour * 60 + value.minute) * 60 + value.second) + Fraction(value.microsecond, 10**6)
+    return None
+
+
+def _delta_seconds(delta: dt.timedelta) -> Fraction:
+    return delta.days * 86_400 + delta.seconds + Fraction(delta.microseconds, 10**6)
+
+
+def _numpy_seconds(value: np.datetime64 | np.timedelta64) -> Fraction | int | None:
+    unit, step = np.datetime_data(value.dtype)
+    if np.isnat(value) or unit == "generic":
+        return None
+    if unit in ("Y", "M"):
+        if isinstance(value, np.timedelta64):
+            return None
+        value, unit, step = value.astype("datetime64[D]"), "D", 1
+    ticks = int(value.astype(np.int64)) * step
+    return ticks * _SECONDS[unit] if unit in _SECONDS else Fraction(ticks, _FRACTIONS[unit])

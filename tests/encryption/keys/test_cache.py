@@ -1,0 +1,105 @@
+"""Caches: what lives how long, and for whom."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from fastpq.encryption.keys.cache import TokenCache
+
+MINUTE = timedelta(minutes=1)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Maker:
+    """Makes 1, 2, 3 ..."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    def __call__(self) -> int:
+        self.made += 1
+        return self.made
+
+
+def test_a_lifetime_begins_when_the_value_is_made() -> None:
+    clock, make = Clock(), Maker()
+    cache: TokenCache[int] = TokenCache(clock)
+    assert cache.get("token", "a", MINUTE, make) == 1
+    clock.now = 59.9
+    assert cache.get("token", "a", MINUTE, make) == 1
+    clock.now = 60
+    assert cache.get("token", "a", MINUTE, make) == 2
+    clock.now = 119.9
+    assert cache.get("token", "a", MINUTE, make) == 2
+
+
+def test_the_shorter_of_two_lifetimes_holds() -> None:
+    clock, make = Clock(), Maker()
+    cache: TokenCache[int] = TokenCache(clock)
+    cache.get("token", "a", MINUTE, make)
+    clock.now = 30
+    assert cache.get("token", "a", timedelta(seconds=10), make) == 2
+    clock.now = 45
+    assert cache.get("token", "a", MINUTE, make) == 3
+    assert cache.get("token", "a", timedelta(0), make) == 4
+
+
+def test_nothing_expired_stays() -> None:
+    clock = Clock()
+    cache: TokenCache[int] = TokenCache(clock)
+    for name in "abc":
+        cache.get(f"token {name}", name, MINUTE, Maker())
+    assert len(cache) == 3
+    clock.now = 61
+    cache.get("another", "d", MINUTE, Maker())
+    assert len(cache) == 1
+    assert list(cache._tokens) == ["another"]
+
+
+def test_tokens_share_nothing() -> None:
+    cache: TokenCache[int] = TokenCache()
+    make = Maker()
+    assert [cache.get(token, "a", MINUTE, make) for token in ("one", "two", "one")] == [1, 2, 1]
+    cache.remove("one")
+    cache.remove("none")
+    assert [cache.get(token, "a", MINUTE, make) for token in ("one", "two")] == [3, 2]
+    cache.clear()
+    assert [cache.get(token, "a", MINUTE, make) for token in ("one", "two")] == [4, 5]
+
+
+def test_a_failure_is_not_kept() -> None:
+    cache: TokenCache[int] = TokenCache()
+    with pytest.raises(ZeroDivisionError):
+        cache.get("token", "a", MINUTE, lambda: 1 // 0)
+    assert len(cache) == 0
+    assert not cache._tokens
+    assert cache.get("token", "a", MINUTE, lambda: 7) == 7
+
+
+def test_threads_make_a_value_once_and_do_not_wait_for_others() -> None:
+    cache: TokenCache[int] = TokenCache()
+    make = Maker()
+    started, go = threading.Event(), threading.Event()
+
+    def slowly() -> int:
+        started.set()
+        assert go.wait(10)
+        return make()
+
+    with ThreadPoolExecutor(8) as pool:
+        slow = [pool.submit(cache.get, "token", "slow", MINUTE, slowly) for _ in range(7)]
+        assert started.wait(10)
+        assert pool.submit(cache.get, "token", "fast", MINUTE, lambda: 99).result(10) == 99
+        go.set()
+        assert [future.result(10) for future in slow] == [1] * 7

@@ -1,0 +1,336 @@
+"""Clients of key services against what there is of each: moto's AWS KMS over HTTP, a local server that speaks the transit
+API, and a SoftHSM2 token."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpq
+from fastpq.encryption import (
+    AwsKmsClient,
+    CryptoFactory,
+    EncryptionConfiguration,
+    KmsClient,
+    KmsConnectionConfig,
+    Pkcs11KmsClient,
+    VaultKmsClient,
+)
+from tests.encryption.keys.vault_server import TransitServer
+
+KEY = b"a key of 16 byte"
+LIBRARIES = ("/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/pkcs11/libsofthsm2.so", "/opt/homebrew/lib/softhsm/libsofthsm2.so")
+PIN = "9876"
+
+
+def assert_files_go_round(tmp_path: Path, client: Any, config: KmsConnectionConfig, footer: str, column: str) -> None:
+    """Both wrappings, internal and external, and a rotation, with this service."""
+    for double in (True, False):
+        for internal in (True, False):
+            keys = CryptoFactory(client)
+            path = tmp_path / f"{double} {internal}.parquet"
+            configuration = EncryptionConfiguration(
+                footer, column_keys={column: ["b"]}, double_wrapping=double, internal_key_material=internal
+            )
+            made = keys.file_encryption_properties(config, configuration, path)
+            fastpq.write_table({"a": np.arange(5), "b": np.arange(5)}, path, encryption_properties=made)
+            if not internal:
+                assert keys.rotate_master_keys(config, path, double_wrapping=not double) == [str(path)]
+            opened = CryptoFactory(client).file_decryption_properties(config, None, path)
+            assert np.array_equal(fastpq.read_table(path, decryption_properties=opened)["b"].to_numpy(), np.arange(5))
+
+
+@pytest.mark.parametrize(
+    ("client", "module", "extra"),
+    [(AwsKmsClient, "boto3", "aws"), (VaultKmsClient, "hvac", "vault"), (Pkcs11KmsClient, "pkcs11", "pkcs11")],
+)
+def test_a_missing_package_names_the_extra(client: Any, module: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(fastpq.UnsupportedError, match=rf"pip install fastpq\[{extra}\]") as raised:
+        client(KmsConnectionConfig())
+    assert isinstance(raised.value.__cause__, ImportError)
+
+
+def test_importing_fastpq_brings_none_of_them() -> None:
+    script = "import sys, fastpq.encryption; print([name for name in ('boto3', 'hvac', 'pkcs11') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+# --- AWS KMS ---
+
+
+@pytest.fixture(scope="module")
+def aws_url() -> Iterator[str]:
+    pytest.importorskip("boto3", reason="needs boto3 (pip install fastpq[aws])")
+    pytest.importorskip("moto", reason="needs moto (pip install moto[server])")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for(port, server)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    for _ in range(600):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        assert server.poll() is None, "the server did not start"
+        time.sleep(0.1)
+    raise TimeoutError("the server does not listen")
+
+
+@pytest.fixture
+def aws(aws_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """boto3's own client, to make keys with."""
+    import boto3
+
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    client = boto3.client("kms", region_name="eu-west-1", endpoint_url=aws_url)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def aws_config(aws_url: str) -> KmsConnectionConfig:
+    return KmsConnectionConfig("eu-west-1", kms_instance_url=aws_url)
+
+
+def test_aws(tmp_path: Path, aws: Any, aws_config: KmsConnectionConfig) -> None:
+    footer, column = (aws.create_key()["KeyMetadata"] for _ in range(2))
+    aws.create_alias(AliasName=f"alias/{footer['KeyId']}", TargetKeyId=footer["KeyId"])
+    assert_files_go_round(tmp_path, AwsKmsClient, aws_config, f"alias/{footer['KeyId']}", column["Arn"])
+
+
+def test_what_aws_wraps_is_its_own_ciphertext(aws: Any, aws_config: KmsConnectionConfig) -> None:
+    identifier = aws.create_key()["KeyMetadata"]["KeyId"]
+    client = AwsKmsClient(aws_config)
+    wrapped = client.wrap_key(KEY, identifier)
+    assert aws.decrypt(CiphertextBlob=base64.b64decode(wrapped))["Plaintext"] == KEY
+    theirs = aws.encrypt(KeyId=identifier, Plaintext=KEY)["CiphertextBlob"]
+    assert client.unwrap_key(base64.b64encode(theirs).decode(), identifier) == KEY
+    assert isinstance(client, KmsClient)
+    assert repr(client) == f"<AwsKmsClient at {aws_config.kms_instance_url}>"
+
+
+def test_aws_refuses(aws: Any, aws_config: KmsConnectionConfig) -> None:
+    identifier = aws.create_key()["KeyMetadata"]["KeyId"]
+    client = AwsKmsClient(aws_config)
+    wrapped = client.wrap_key(KEY, identifier)
+    with pytest.raises(fastpq.KeyAccessError, match=r"refused to encrypt with the key 'no-such-key': NotFoundException"):
+        client.wrap_key(KEY, "no-such-key")
+    other = aws.create_key()["KeyMetadata"]["KeyId"]
+    with pytest.raises(fastpq.KeyAccessError, match="AccessDeniedException"):
+        client.unwrap_key(wrapped, other)
+    with pytest.raises(fastpq.KeyAccessError, match="refused to decrypt"):
+        client.unwrap_key("AAAA" + wrapped[4:], identifier)
+    with pytest.raises(fastpq.FormatError, match="base64"):
+        client.unwrap_key("no base64", identifier)
+
+
+def test_aws_is_not_there(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    client = AwsKmsClient(KmsConnectionConfig("eu-west-1", kms_instance_url="http://127.0.0.1:9"))
+    with pytest.raises(fastpq.KeyAccessError, match="cannot be asked to encrypt: EndpointConnectionError"):
+        client.wrap_key(KEY, "any")
+
+
+# --- Vault and OpenBao ---
+
+
+@pytest.fixture
+def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[TransitServer]:
+    pytest.importorskip("hvac", reason="needs hvac (pip install fastpq[vault])")
+    for name in ("VAULT_ADDR", "VAULT_TOKEN", "VAULT_NAMESPACE"):
+        monkeypatch.delenv(name, raising=False)
+    server = TransitServer()
+    server.create_key("footer")
+    server.create_key("prices")
+    yield server
+    server.stop()
+
+
+def vault_config(server: TransitServer, **options: Any) -> KmsConnectionConfig:
+    return KmsConnectionConfig(kms_instance_url=server.url, **{"key_access_token": "root", **options})
+
+
+def test_vault(tmp_path: Path, vault: TransitServer) -> None:
+    assert_files_go_round(tmp_path, VaultKmsClient, vault_config(vault), "footer", "prices")
+
+
+def test_vault_s_versions_and_mount_points(vault: TransitServer) -> None:
+    vault.create_key("other", "team/keys")
+    vault.namespace = "tenant"
+    config = vault_config(vault, custom_kms_conf={"mount_point": "team/keys", "namespace": "tenant"})
+    client = VaultKmsClient(config)
+    first = client.wrap_key(KEY, "other")
+    assert first.startswith("vault:v1:")
+    vault.create_key("other", "team/keys")
+    assert client.wrap_key(KEY, "other").startswith("vault:v2:")
+    assert client.unwrap_key(first, "other") == KEY
+    assert isinstance(client, KmsClient)
+    with pytest.raises(fastpq.KeyAccessError, match="InvalidPath"):
+        VaultKmsClient(vault_config(vault)).wrap_key(KEY, "footer")
+
+
+def test_vault_s_tokens(vault: TransitServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = vault_config(vault, key_access_token="hvs.expired")
+    client = VaultKmsClient(config)
+    with pytest.raises(fastpq.KeyAccessError, match=r"did not encrypt_data with the key 'footer': Forbidden") as raised:
+        client.wrap_key(KEY, "footer")
+    assert "hvs" not in str(raised.value) + repr(client)
+    config.refresh_key_access_token("root")
+    wrapped = client.wrap_key(KEY, "footer")
+    vault.tokens = {"from the environment"}
+    monkeypatch.setenv("VAULT_TOKEN", "from the environment")
+    monkeypatch.setenv("VAULT_ADDR", vault.url)
+    assert VaultKmsClient(KmsConnectionConfig()).unwrap_key(wrapped, "footer") == KEY
+
+
+def test_vault_refuses(vault: TransitServer) -> None:
+    client = VaultKmsClient(vault_config(vault))
+    wrapped = client.wrap_key(KEY, "footer")
+    with pytest.raises(fastpq.KeyAccessError, match="InvalidRequest"):
+        client.unwrap_key(wrapped, "prices")
+    with pytest.raises(fastpq.KeyAccessError, match="InvalidRequest"):
+        client.wrap_key(KEY, "unknown")
+    for name in ("../sys/seal", "..", "."):
+        with pytest.raises(fastpq.KeyAccessError, match="no name of a transit key"):
+            client.wrap_key(KEY, name)
+    unreachable = VaultKmsClient(KmsConnectionConfig(kms_instance_url="http://127.0.0.1:9", key_access_token="root"))
+    with pytest.raises(fastpq.KeyAccessError, match="ConnectionError"):
+        unreachable.wrap_key(KEY, "footer")
+
+
+# --- PKCS#11 ---
+
+
+@pytest.fixture(scope="module")
+def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KmsConnectionConfig]:
+    """A new SoftHSM2 token."""
+    pkcs11 = pytest.importorskip("pkcs11", reason="needs python-pkcs11 (pip install fastpq[pkcs11])")
+    library = next((path for path in LIBRARIES if Path(path).exists()), None)
+    if library is None or shutil.which("softhsm2-util") is None:
+        pytest.skip("needs SoftHSM2 (Debian: apt-get install softhsm2)")
+    folder = tmp_path_factory.mktemp("tokens")
+    (folder / "softhsm2.conf").write_text(f"directories.tokendir = {folder}\nobjectstore.backend = file\nlog.level = ERROR\n")
+    before = os.environ.get("SOFTHSM2_CONF")
+    os.environ["SOFTHSM2_CONF"] = str(folder / "softhsm2.conf")
+    command = ["softhsm2-util", "--init-token", "--free", "--label", "fastpq", "--pin", PIN, "--so-pin", "1234"]
+    subprocess.run(command, check=True, capture_output=True)
+    custom = {"library": library, "token_label": "fastpq"}
+    with pkcs11.lib(library).get_token(token_label="fastpq").open(user_pin=PIN, rw=True) as session:
+        for label in ("footer", "prices"):
+            session.generate_key(pkcs11.KeyType.AES, 256, label=label, id=b"\x01", store=True)
+    yield KmsConnectionConfig(key_access_token=PIN, custom_kms_conf=custom)
+    if before is None:
+        del os.environ["SOFTHSM2_CONF"]
+    else:
+        os.environ["SOFTHSM2_CONF"] = before
+
+
+def test_pkcs11(tmp_path: Path, token: KmsConnectionConfig) -> None:
+    assert_files_go_round(tmp_path, Pkcs11KmsClient, token, "footer", "prices")
+
+
+def test_pkcs11_s_versions(token: KmsConnectionConfig) -> None:
+    import pkcs11
+
+    custom = token.custom_kms_conf
+    open_token = pkcs11.lib(custom["library"]).get_token(token_label="fastpq")
+    with open_token.open(user_pin=PIN, rw=True) as session:
+        session.generate_key(pkcs11.KeyType.AES, 128, label="rotated", id=b"\x01", store=True)
+    client = Pkcs11KmsClient(token)
+    first = client.wrap_key(KEY, "rotated")
+    with open_token.open(user_pin=PIN, rw=True) as session:
+        session.generate_key(pkcs11.KeyType.AES, 256, label="rotated", id=b"\x02", store=True)
+        second = client.wrap_key(KEY, "rotated")       # within the application's own login
+    assert (first[:10], second[:10]) == ("pkcs11:01:", "pkcs11:02:")
+    assert [client.unwrap_key(wrapped, "rotated") for wrapped in (first, second)] == [KEY, KEY]
+    assert isinstance(client, KmsClient)
+
+
+def test_pkcs11_wraps_as_its_description_says(token: KmsConnectionConfig) -> None:
+    """With a master key that is known, opened by the package cryptography."""
+    import pkcs11
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    custom = token.custom_kms_conf
+    known = bytes(range(32))
+    with pkcs11.lib(custom["library"]).get_token(token_label="fastpq").open(user_pin=PIN, rw=True) as session:
+        session.create_object(
+            {
+                pkcs11.Attribute.CLASS: pkcs11.ObjectClass.SECRET_KEY,
+                pkcs11.Attribute.KEY_TYPE: pkcs11.KeyType.AES,
+                pkcs11.Attribute.LABEL: "known",
+                pkcs11.Attribute.ID: b"\x07",
+                pkcs11.Attribute.VALUE: known,
+                pkcs11.Attribute.ENCRYPT: True,
+                pkcs11.Attribute.DECRYPT: True,
+                pkcs11.Attribute.TOKEN: True,
+            }
+        )
+    sealed = base64.b64decode(Pkcs11KmsClient(token).wrap_key(KEY, "known").removeprefix("pkcs11:07:"))
+    assert AESGCM(known).decrypt(sealed[:12], sealed[12:], b"known") == KEY
+
+
+def test_pkcs11_in_many_threads(token: KmsConnectionConfig) -> None:
+    clients = [Pkcs11KmsClient(token) for _ in range(4)]
+
+    def go_round(number: int) -> bytes:
+        client = clients[number % 4]
+        return client.unwrap_key(client.wrap_key(KEY, "footer"), "footer")
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(go_round, range(40))) == [KEY] * 40
+
+
+def test_pkcs11_refuses(token: KmsConnectionConfig) -> None:
+    client = Pkcs11KmsClient(token)
+    wrapped = client.wrap_key(KEY, "footer")
+    with pytest.raises(fastpq.KeyAccessError, match="failed with the key 'prices'"):
+        client.unwrap_key(wrapped, "prices")
+    with pytest.raises(fastpq.KeyAccessError, match="has no AES key 'unknown'"):
+        client.wrap_key(KEY, "unknown")
+    with pytest.raises(fastpq.KeyAccessError, match="no version 'ff'"):
+        client.unwrap_key(wrapped.replace("pkcs11:01", "pkcs11:ff"), "footer")
+    for malformed in ("", "pkcs11:01", "vault:v1:QUJD", "pkcs11:01:QUJD", "pkcs11:01:" + "A" * 84):
+        with pytest.raises(fastpq.FormatError, match="wrapped key"):
+            client.unwrap_key(malformed, "footer")
+    wrong = KmsConnectionConfig(key_access_token="0000", custom_kms_conf=token.custom_kms_conf)
+    with pytest.raises(fastpq.KeyAccessError, match="PinIncorrect") as raised:
+        Pkcs11KmsClient(wrong).wrap_key(KEY, "footer")
+    assert "0000" not in str(raised.value)
+
+
+def test_pkcs11_needs_its_options(token: KmsConnectionConfig) -> None:
+    library = token.custom_kms_conf["library"]
+    with pytest.raises(fastpq.SchemaError, match="library and token_label"):
+        Pkcs11KmsClient(KmsConnectionConfig(custom_kms_conf={"library": library}))
+    for custom in ({"library": library, "token_label": "none"}, {"library": "/nowhere.so", "token_label": "fastpq"}):
+        with pytest.raises(fastpq.KeyAccessError, match="no PKCS#11 token"):
+            Pkcs11KmsClient(KmsConnectionConfig(custom_kms_conf=custom))

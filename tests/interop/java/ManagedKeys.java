@@ -1,0 +1,121 @@
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.HexFormat;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.crypto.KeyAccessDeniedException;
+import org.apache.parquet.crypto.keytools.KeyToolkit;
+import org.apache.parquet.crypto.keytools.KmsClient;
+import org.apache.parquet.example.data.Group;
+import org.apache.parquet.example.data.simple.SimpleGroupFactory;
+import org.apache.parquet.hadoop.ParquetReader;
+import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.parquet.hadoop.example.ExampleParquetWriter;
+import org.apache.parquet.hadoop.example.GroupReadSupport;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.MessageTypeParser;
+
+/**
+ * parquet-java's key tools with a key service in memory, for the tests.
+ *
+ *   read   OPTIONS FILE ...       prints a line for each row of each file, fields separated by tabs
+ *   write  OPTIONS FILE ROWS      writes the columns id, price and name
+ *   rotate OPTIONS FOLDER         rotates the master keys of a folder
+ *
+ * OPTIONS are name=value, separated by spaces: Hadoop properties without their parquet.encryption.
+ */
+public final class ManagedKeys {
+    private static final String SCHEMA =
+            "message rows { required int64 id; optional double price; optional binary name (STRING); }";
+
+    /** Wraps with the keys under test.wrap, unwraps with those under test.unwrap: ID:HEX,ID:HEX. */
+    public static final class Kms implements KmsClient {
+        private Map<String, byte[]> wrapping;
+        private Map<String, byte[]> unwrapping;
+
+        @Override
+        public void initialize(Configuration configuration, String instance, String url, String token) {
+            wrapping = keys(configuration.get("test.wrap"));
+            unwrapping = keys(configuration.get("test.unwrap"));
+        }
+
+        @Override
+        public String wrapKey(byte[] key, String masterKey) throws KeyAccessDeniedException {
+            return KeyToolkit.encryptKeyLocally(key, wrapping.get(masterKey), masterKey.getBytes(StandardCharsets.UTF_8));
+        }
+
+        @Override
+        public byte[] unwrapKey(String wrapped, String masterKey) throws KeyAccessDeniedException {
+            return KeyToolkit.decryptKeyLocally(
+                    wrapped, unwrapping.get(masterKey), masterKey.getBytes(StandardCharsets.UTF_8));
+        }
+
+        private static Map<String, byte[]> keys(String list) {
+            Map<String, byte[]> keys = new HashMap<>();
+            for (String entry : list.split(",")) {
+                String[] sides = entry.split(":");
+                keys.put(sides[0], HexFormat.of().parseHex(sides[1]));
+            }
+            return keys;
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        Configuration configuration = new Configuration();
+        configuration.set(
+                "parquet.crypto.factory.class", "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory");
+        configuration.set("parquet.encryption.kms.client.class", Kms.class.getName());
+        for (String option : arguments[1].split(" ")) {
+            String name = option.substring(0, option.indexOf('='));
+            String full = name.startsWith("test.") ? name : "parquet.encryption." + name;
+            configuration.set(full, option.substring(option.indexOf('=') + 1));
+        }
+        if (arguments[0].equals("write")) {
+            write(configuration, arguments[2], Integer.parseInt(arguments[3]));
+        } else if (arguments[0].equals("rotate")) {
+            KeyToolkit.rotateMasterKeys(arguments[2], configuration);
+        } else {
+            for (int i = 2; i < arguments.length; i++) {
+                read(configuration, arguments[i]);
+            }
+        }
+    }
+
+    private static void read(Configuration configuration, String file) throws Exception {
+        StringBuilder out = new StringBuilder();
+        try (ParquetReader<Group> reader =
+                ParquetReader.builder(new GroupReadSupport(), new Path(file)).withConf(configuration).build()) {
+            for (Group row = reader.read(); row != null; row = reader.read()) {
+                for (int field = 0; field < row.getType().getFieldCount(); field++) {
+                    boolean present = row.getFieldRepetitionCount(field) > 0;
+                    out.append(field > 0 ? "\t" : "").append(present ? row.getValueToString(field, 0) : "null");
+                }
+                out.append('\n');
+            }
+        }
+        System.out.write(out.toString().getBytes(StandardCharsets.UTF_8));
+        System.out.flush();
+    }
+
+    private static void write(Configuration configuration, String file, int rows) throws Exception {
+        MessageType schema = MessageTypeParser.parseMessageType(SCHEMA);
+        SimpleGroupFactory factory = new SimpleGroupFactory(schema);
+        try (ParquetWriter<Group> writer = ExampleParquetWriter.builder(new Path(file))
+                .withConf(configuration)
+                .withType(schema)
+                .withPageRowCountLimit(1000)
+                .build()) {
+            for (int i = 0; i < rows; i++) {
+                Group row = factory.newGroup().append("id", (long) i);
+                if (i % 3 != 0) {
+                    row.append("price", i / 4.0);
+                }
+                if (i % 5 != 0) {
+                    row.append("name", "name " + i % 7);
+                }
+                writer.write(row);
+            }
+        }
+    }
+}

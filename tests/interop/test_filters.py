@@ -1,0 +1,233 @@
+"""Filtered reads against DuckDB's WHERE and against a full read filtered with NumPy: random tables, predicates and pages.
+
+Each file is written by pyarrow, DuckDB or DataFusion (parquet-rs), with row groups and pages of random sizes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import functools
+import random
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq.filtering import keep_rows, mask_of
+from fastpq.predicate import And, Or, bind_filters
+from tests.interop.comparison import assert_same
+
+ROWS = 3000
+PREDICATES = 40         # for each file
+SEEDS = range(3)
+DAY = dt.date(2020, 1, 1)
+NOON = dt.datetime(2020, 1, 1, 12)
+
+
+def floats(random_: random.Random, i: int) -> float:
+    return random_.choice([float("nan"), 0.0, -0.0, float("inf"), i / 8, -i / 8, random_.uniform(-50, 50)])
+
+
+# name: (Arrow type, value of row i; values ascend by and large, so that pages differ)
+COLUMNS: dict[str, tuple[pa.DataType, Callable[[random.Random, int], Any]]] = {
+    "int8": (pa.int8(), lambda r, i: i * 250 // ROWS - 125),
+    "uint8": (pa.uint8(), lambda r, i: r.randrange(256)),
+    "int16": (pa.int16(), lambda r, i: i + r.randrange(20)),
+    "int32": (pa.int32(), lambda r, i: (i - ROWS // 2) << 16),
+    "uint32": (pa.uint32(), lambda r, i: i << 20),
+    "int64": (pa.int64(), lambda r, i: r.randrange(-500, 500)),
+    "uint64": (pa.uint64(), lambda r, i: i << 52),
+    "float": (pa.float32(), lambda r, i: floats(r, i)),
+    "double": (pa.float64(), lambda r, i: floats(r, i // 100)),
+    "number": (pa.float64(), lambda r, i: float(i // 3)),
+    "boolean": (pa.bool_(), lambda r, i: i % 900 < 450),
+    "string": (pa.string(), lambda r, i: f"{'é' if i % 5 else 'z'}{i // 40:04}{'x' * (i % 3 * 40)}"),
+    "word": (pa.string(), lambda r, i: r.choice(["", "a", "ab", "abc", "b", "ü", "\U0010ffff"])),
+    "binary": (pa.binary(), lambda r, i: bytes([i * 255 // ROWS]) * (i % 4)),
+    "date": (pa.date32(), lambda r, i: DAY + dt.timedelta(i - 500)),
+    "timestamp_ms": (pa.timestamp("ms"), lambda r, i: NOON + dt.timedelta(milliseconds=i * 7)),
+    "timestamp_us": (pa.timestamp("us"), lambda r, i: NOON + dt.timedelta(microseconds=i // 2)),
+    "timestamp_ns": (pa.timestamp("ns"), lambda r, i: NOON + dt.timedelta(microseconds=i // 2)),
+    "time": (pa.time64("us"), lambda r, i: (NOON + dt.timedelta(seconds=i)).time()),
+    "decimal9": (pa.decimal128(9, 2), lambda r, i: decimal.Decimal(i - 1500).scaleb(-2)),
+    "decimal30": (pa.decimal128(30, 3), lambda r, i: decimal.Decimal((i - 1500) * 10**15).scaleb(-3)),
+    "uuid": (pa.uuid(), lambda r, i: uuid.UUID(int=i << 100).bytes),
+}
+NULL_EVERY = 11
+
+
+@functools.cache
+def table(seed: int) -> pa.Table:
+    chance = random.Random(seed)
+    columns = {}
+    for number, (name, (kind, value)) in enumerate(COLUMNS.items()):
+        nullable = (number + seed) % 3
+        items = [None if nullable and chance.randrange(NULL_EVERY) == 0 else value(chance, i) for i in range(ROWS)]
+        if nullable:    # a page of nothing but nulls
+            items[700:1100] = [None] * 400
+        columns[name] = pa.array(items, kind)
+    return pa.table(columns)
+
+
+def write_pyarrow(data: pa.Table, path: Path, chance: random.Random) -> None:
+    blooms = {name: {"fpp": 0.05, "ndv": ROWS} for name, (kind, _) in COLUMNS.items() if not pa.types.is_boolean(kind)}
+    pq.write_table(
+        data,
+        path,
+        row_group_size=chance.randrange(300, ROWS + 1),
+        max_rows_per_page=chance.randrange(20, 600),
+        write_batch_size=16,
+        write_page_index=True,
+        use_dictionary=chance.random() < 0.5,
+        data_page_version=chance.choice(["1.0", "2.0"]),
+        compression=chance.choice(["none", "zstd"]),
+        bloom_filter_options=blooms if chance.random() < 0.7 else None,
+    )
+
+
+def write_duckdb(data: pa.Table, path: Path, chance: random.Random) -> None:
+    size = chance.choice([2048, 4096])
+    with duckdb.connect() as connection:
+        connection.register("data", data)
+        connection.execute(f"COPY (SELECT * FROM data) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE {size})")
+
+
+def write_datafusion(data: pa.Table, path: Path, chance: random.Random) -> None:
+    datafusion = pytest.importorskip("datafusion")
+    context = datafusion.SessionContext()
+    frame = context.create_dataframe([data.combine_chunks().to_batches()])
+    frame.write_parquet_with_options(
+        str(path),
+        datafusion.ParquetWriterOptions(
+            max_row_group_size=chance.randrange(300, ROWS + 1),
+            data_page_row_count_limit=chance.randrange(20, 600),
+            write_batch_size=16,
+            dictionary_enabled=chance.random() < 0.5,
+            bloom_filter_on_write=True,
+            bloom_filter_fpp=0.05,
+            bloom_filter_ndv=ROWS,
+            statistics_truncate_length=8,
+            column_index_truncate_length=8,
+        ),
+    )
+
+
+WRITERS = {"pyarrow": write_pyarrow, "duckdb": write_duckdb, "datafusion": write_datafusion}
+
+
+def sql(value: Any) -> str:
+    """A Python value as DuckDB spells it, of the type that our semantics give it."""
+    match value:
+        case bool():
+            return str(value).upper()
+        case float():
+            return f"'{value}'::DOUBLE"
+        case str():
+            return "'" + value.replace("'", "''") + "'"
+        case bytes():
+            return "'" + "".join(f"\\x{byte:02X}" for byte in value) + "'::BLOB"
+        case dt.datetime():
+            return f"TIMESTAMP '{value}'"
+        case dt.date():
+            return f"DATE '{value}'"
+        case dt.time():
+            return f"TIME '{value}'"
+        case uuid.UUID():
+            return f"'{value}'::UUID"
+        case decimal.Decimal():
+            return f"{value:f}"
+    return str(value)
+
+
+def literal(name: str, chance: random.Random) -> Any:
+    """A value of the column, or one between or beyond its values."""
+    kind, value = COLUMNS[name]
+    item = value(chance, chance.randrange(ROWS))
+    if pa.types.is_integer(kind) and chance.random() < 0.3:
+        return decimal.Decimal(item) + chance.choice([decimal.Decimal("0.5"), 0, 300, -300])
+    if pa.types.is_decimal(kind) and chance.random() < 0.3:
+        return item + decimal.Decimal("0.0001")
+    if name == "float":
+        return float(np.float32(item))
+    return uuid.UUID(bytes=item) if name == "uuid" else item
+
+
+def condition(chance: random.Random, names: list[str]) -> tuple[Any, str]:
+    """A random condition and the same in SQL."""
+    name = chance.choice(names)
+    op = chance.choice(["==", "!=", "<", "<=", ">", ">=", "in", "not in", "is null", "is not null", "starts with"])
+    if op in ("is null", "is not null"):
+        return (name, op), f'"{name}" {op}'
+    if op in ("in", "not in"):
+        values = [literal(name, chance) for _ in range(chance.randrange(1, 5))]
+        return (name, op, values), f'"{name}" {op} ({", ".join(map(sql, values))})'
+    if op == "starts with":
+        prefix = chance.choice(["", "é", "é00", "z001", "a", "ab", "zz"])
+        name = chance.choice(["string", "word"])
+        return (name, op, prefix), f"starts_with({name}, {sql(prefix)})"
+    value = literal(name, chance)
+    return (name, op, value), f'"{name}" {"=" if op == "==" else op} {sql(value)}'
+
+
+def predicate(chance: random.Random, names: list[str], depth: int = 2) -> tuple[Any, str]:
+    """A random tree of conditions, and the same in SQL."""
+    if depth == 0 or chance.random() < 0.3:
+        return condition(chance, names)
+    children = [predicate(chance, names, depth - 1) for _ in range(chance.randrange(2, 4))]
+    kind, word = chance.choice([(And, " AND "), (Or, " OR ")])
+    return kind(*(child for child, _ in children)), "(" + word.join(text for _, text in children) + ")"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("writer", WRITERS)
+def test_rows_are_those_of_duckdb_and_numpy(writer: str, seed: int, tmp_path: Path) -> None:
+    chance = random.Random(f"{writer} {seed}")
+    path = tmp_path / "data.parquet"
+    data = table(seed).append_column("row", pa.array(np.arange(ROWS)))
+    names = [name for name in COLUMNS if (writer, name) != ("datafusion", "uuid")]      # which it does not annotate
+    WRITERS[writer](data.select([*names, "row"]), path, chance)
+    pruned = 0
+    with fastpq.ParquetFile(path) as file, duckdb.connect() as connection:
+        whole = file.read()
+        connection.register("data", pa.table(whole))
+        for _ in range(PREDICATES):
+            filters, where = predicate(chance, names)
+            got = file.read(filters=filters)
+            truth = connection.sql(f"SELECT row FROM data WHERE {where} ORDER BY row").fetchnumpy()["row"]
+            assert np.array_equal(got["row"].to_numpy(nulls="object"), truth), (filters, where)
+            mask = mask_of(bind_filters(filters, file.schema), lambda leaf: whole[leaf.column.name])
+            expected = fastpq.Table({name: keep_rows(column, mask) for name, column in whole.items()})
+            assert got.equals(expected), filters
+            assert file.count(filters) == len(truth), filters
+            explanation = file.explain(filters)
+            assert explanation.bytes_read <= explanation.num_bytes
+            pruned += explanation.bytes_read < explanation.num_bytes
+        assert file.explain([("row", ">", ROWS)]).bytes_read == 0
+    # most random predicates keep a row of every page; DuckDB has one page a chunk, and as many row groups as it likes
+    assert writer == "duckdb" or pruned > PREDICATES // 10
+
+
+def test_batches_and_layouts(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    chance = random.Random(0)
+    write_pyarrow(table(0), path, chance)
+    names = list(COLUMNS)
+    for _ in range(10):
+        filters, where = predicate(chance, names)
+        truth = fastpq.read_table(path, filters=filters)
+        for strings in ("views", "offsets", "dictionary"):
+            with fastpq.ParquetFile(path, strings=strings, threads=2) as file:
+                batches = list(file.iter_batches(77, filters=filters))
+                assert sum(batch.num_rows for batch in batches) == truth.num_rows, where
+                assert all(batch.num_rows == 77 for batch in batches[:-1])
+                assert_same(pa.table(file.read(filters=filters)), pa.table(truth))
+                if batches:
+                    assert_same(pa.concat_tables([pa.table(batch) for batch in batches]), pa.table(truth))

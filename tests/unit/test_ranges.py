@@ -1,0 +1,54 @@
+"""Row ranges against sets of numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastpq.ranges import RowRanges
+
+ROWS = 40
+
+
+def ranges(rows: set[int]) -> RowRanges:
+    return RowRanges.every(ROWS).select(np.isin(np.arange(ROWS), list(rows)))
+
+
+row_sets = st.sets(st.integers(0, ROWS - 1))
+
+
+@given(row_sets, row_sets)
+def test_sets(one: set[int], other: set[int]) -> None:
+    left, right = ranges(one), ranges(other)
+    assert left.rows().tolist() == sorted(one)
+    assert left.count == len(one)
+    assert (left | right) == ranges(one | other)
+    assert (left & right) == ranges(one & other)
+    assert ~left == ranges(set(range(ROWS)) - one)
+    assert left.contain(np.arange(ROWS)).tolist() == [row in one for row in range(ROWS)]
+    assert [row for start, stop in left for row in range(start, stop)] == sorted(one)
+
+
+@given(row_sets, st.sets(st.integers(1, ROWS - 1)))
+def test_parts(rows: set[int], cuts: set[int]) -> None:
+    first_rows = np.array([0, *sorted(cuts)])
+    chosen = ranges(rows).overlapping(first_rows)
+    ends = [*first_rows[1:].tolist(), ROWS]
+    parts = [set(range(start, stop)) for start, stop in zip(first_rows.tolist(), ends, strict=True)]
+    assert chosen.tolist() == [bool(part & rows) for part in parts]
+    covered = set().union(*(part for part, kept in zip(parts, chosen, strict=True) if kept))
+    assert RowRanges.of_parts(first_rows, chosen, ROWS) == ranges(covered)
+
+
+@given(row_sets, st.data())
+def test_select(rows: set[int], data: st.DataObject) -> None:
+    mask = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), np.bool_)
+    kept = {row for row, keep in zip(sorted(rows), mask.tolist(), strict=True) if keep}
+    assert ranges(rows).select(mask) == ranges(kept)
+
+
+def test_no_rows() -> None:
+    assert RowRanges.every(0) == RowRanges.none(0) == ~RowRanges.every(0)
+    assert RowRanges.none(5).count == 0
+    assert RowRanges.every(5).is_every
