@@ -1,5 +1,6 @@
 """A complete Apache Parquet codec for NumPy: reading, writing and Parquet Modular Encryption."""
 
+from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import (
     CryptoError,
@@ -33,6 +34,7 @@ __all__ = [
     "ColumnIndex",
     "ColumnType",
     "CryptoError",
+    "EncodingChoice",
     "FileDecryptionProperties",
     "FileEncryptionProperties",
     "FileMetaData",

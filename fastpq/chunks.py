@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from fastpq import format as fmt
@@ -11,8 +11,9 @@ from fastpq.column.input import ColumnInput
 from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.column.writer import ChunkSettings, ChunkWriter
 from fastpq.compression import Codec, codec_for_write
+from fastpq.encodings.choice import EncodingChoice
 from fastpq.encodings.registry import check_writable
-from fastpq.errors import LimitError, SchemaError
+from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.geospatial import GeospatialBounds
 from fastpq.index.statistics import Order
@@ -25,18 +26,27 @@ Option = TypeVar("Option")
 
 LARGEST_INT32 = 0x7FFFFFFF      # page sizes and counts are i32
 
-_DICTIONARY_ENCODINGS = {"PLAIN_DICTIONARY", "RLE_DICTIONARY"}
+_DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """How one column is written."""
+    """How one column is written; its encoding is still to be chosen by a sample where ``choice`` is None."""
 
     descriptor: ColumnDescriptor
     layout: Layout
     codec: Codec
     settings: ChunkSettings
     truncation: int
+    choice: EncodingChoice | None
+
+    def with_choice(self, choice: EncodingChoice) -> ColumnPlan:
+        """The plan with the encoding that was chosen."""
+        encoding = fmt.Encoding[choice.encoding]
+        dictionary = encoding in _DICTIONARY_ENCODINGS
+        value_encoding = fmt.Encoding.PLAIN if dictionary else encoding
+        settings = replace(self.settings, dictionary=dictionary, value_encoding=value_encoding)
+        return replace(self, settings=settings, choice=choice)
 
     def column_chunk(self, chunk: ChunkWriter, start: int) -> fmt.ColumnChunk:
         """The footer's entry for a chunk whose pages begin at file offset start."""
@@ -113,7 +123,7 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     """A ColumnPlan for each leaf.
 
     Raises:
-        SchemaError: an option names a column that the schema does not have.
+        SchemaError: an option names a column that the schema does not have, or an encoding that does not fit its column.
         LimitError: a column nested deeper than 255 levels.
         UnsupportedError: a codec or encoding that fastpq does not write.
         ValueError: an option's value makes no sense.
@@ -121,6 +131,8 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     for option in ("row_group_size", "row_group_bytes", "statistics_truncation"):
         if getattr(properties, option) < 1:
             raise ValueError(f"{option} must be at least 1, not {getattr(properties, option)}")
+    if properties.encoding not in (None, "auto"):
+        raise ValueError(f'encoding must be "auto" or None, not {properties.encoding!r}; column_encoding names encodings')
     for column in schema.columns:
         if column.max_definition_level > MAX_LEVEL:
             raise LimitError(f"more than {MAX_LEVEL} levels", column=column.name)
@@ -131,9 +143,7 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
 
 
 def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> ColumnPlan:
-    asked = properties.column_encoding.get(column.name)
-    if asked is not None:
-        check_writable(asked, column.physical_type)
+    asked = _encoding_asked_for(column, properties)
     dictionary = _is_on(properties.use_dictionary, column.name) if asked is None else asked in _DICTIONARY_ENCODINGS
     if properties.data_page_version not in ("1.0", "2.0"):
         raise ValueError(f'data_page_version must be "1.0" or "2.0", not {properties.data_page_version!r}')
@@ -143,8 +153,8 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
         max_repetition_level=column.max_repetition_level,
         dictionary=dictionary and column.physical_type is not Type.BOOLEAN,
         keep_dictionary=asked is not None,
-        value_encoding=fmt.Encoding.RLE if asked == "RLE" else fmt.Encoding.PLAIN,
-        index_encoding=fmt.Encoding.PLAIN_DICTIONARY if asked == "PLAIN_DICTIONARY" else fmt.Encoding.RLE_DICTIONARY,
+        value_encoding=fmt.Encoding.PLAIN if asked is None or asked in _DICTIONARY_ENCODINGS else asked,
+        index_encoding=asked if asked == fmt.Encoding.PLAIN_DICTIONARY else fmt.Encoding.RLE_DICTIONARY,
         order=order_of(column.type) if statistics or isinstance(column.logical_type, Decimal) else Order.ORDER_NONE,
         statistics=statistics,
         data_page_size=_positive("data_page_size", properties.data_page_size),
@@ -155,7 +165,29 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
     )
     name = _option_of(properties.compression, column.name, None)
     codec = codec_for_write(name, _option_of(properties.compression_level, column.name, None))
-    return ColumnPlan(column, layout_of(column.type), codec, settings, properties.statistics_truncation)
+    choice = _choice(asked, settings.dictionary, properties)
+    return ColumnPlan(column, layout_of(column.type), codec, settings, properties.statistics_truncation, choice)
+
+
+def _choice(asked: fmt.Encoding | None, dictionary: bool, properties: WriterProperties) -> EncodingChoice | None:
+    if asked is not None:
+        return EncodingChoice(asked.name, "column_encoding asks for it")
+    if properties.encoding == "auto":
+        return None
+    if dictionary:
+        return EncodingChoice(fmt.Encoding.RLE_DICTIONARY.name, "the default; PLAIN in chunks where it does not pay")
+    return EncodingChoice(fmt.Encoding.PLAIN.name, "the default without a dictionary")
+
+
+def _encoding_asked_for(column: ColumnDescriptor, properties: WriterProperties) -> fmt.Encoding | None:
+    name = properties.column_encoding.get(column.name)
+    if name is None:
+        return None
+    try:
+        return check_writable(name, column.physical_type)
+    except ParquetError as error:
+        error.at(column=column.name)
+        raise
 
 
 def _option_of(option: Option | Mapping[str, Option], name: str, otherwise: Option) -> Option:

@@ -17,6 +17,7 @@ DEFAULT_COALESCE_GAP = 64 * 1024
 DEFAULT_COALESCE_SIZE = 16 * MIB
 
 DEFAULT_COMPRESSION = "snappy"
+DEFAULT_ENCODING: Literal["auto"] | None = None
 DEFAULT_ROW_GROUP_SIZE = 1 << 20
 DEFAULT_ROW_GROUP_BYTES = 512 * MIB
 DEFAULT_DATA_PAGE_SIZE = MIB
@@ -60,7 +61,9 @@ class WriterProperties:
     Attributes:
         compression: codec name (``"snappy"``, ``"zstd"`` ...; None or ``"none"`` for uncompressed), or one a column.
         compression_level: the codec's level, or one a column; None for the codec's default.
-        column_encoding: encoding a column, by the specification's name; overrides use_dictionary.
+        column_encoding: encoding a column, by the specification's name; overrides use_dictionary and encoding.
+        encoding: ``"auto"`` chooses one for each column by a sample of its first rows; None takes a dictionary where it pays,
+            and PLAIN elsewhere.
         use_dictionary: dictionary-encode every column, none, or those listed.
         row_group_size: most rows in a row group.
         row_group_bytes: most uncompressed bytes in a row group.
@@ -77,6 +80,7 @@ class WriterProperties:
     compression: Compression = DEFAULT_COMPRESSION
     compression_level: CompressionLevel = None
     column_encoding: Mapping[str, str] = field(default_factory=dict)
+    encoding: Literal["auto"] | None = DEFAULT_ENCODING
     use_dictionary: ColumnSwitch = True
     row_group_size: int = DEFAULT_ROW_GROUP_SIZE
     row_group_bytes: int = DEFAULT_ROW_GROUP_BYTES

@@ -11,14 +11,16 @@ from typing import Any, Literal, Self
 from fastpq import format as fmt
 from fastpq.chunks import ColumnPlan, plan_columns
 from fastpq.column.writer import ChunkWriter
+from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.file import FileEncryptor, open_file_encryptor
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.metadata import write_footer
 from fastpq.nested_types import DataType
 from fastpq.numpy_input import table_from
-from fastpq.parallel import resolve_threads, run_ordered
+from fastpq.parallel import resolve_threads, run, run_ordered
 from fastpq.properties import WriterProperties
+from fastpq.sampling import choose_by_sample
 from fastpq.schema import ParquetSchema
 from fastpq.shape import shape_of
 from fastpq.shred import LeafToWrite, leaves_to_write
@@ -112,6 +114,13 @@ class ParquetWriter:
             self.abort()
         return False
 
+    def encodings(self) -> dict[str, EncodingChoice]:
+        """The encoding of each column and the reason for it, by dotted path.
+
+        With ``encoding="auto"`` a column is in it as soon as rows have been written in which it has a value.
+        """
+        return {plan.descriptor.name: plan.choice for plan in self._columns if plan.choice is not None}
+
     def _guarded(self, action: Any, *arguments: Any) -> None:
         """Do it; on any error the file is abandoned."""
         if not self._open:
@@ -160,6 +169,7 @@ class ParquetWriter:
         assert self._schema is not None
         nodes = zip(table.columns, self._schema.root.children, strict=True)
         leaves = [leaf for column, node in nodes for leaf in leaves_to_write(column, node.nullable)]
+        self._choose_encodings(leaves, table.num_rows, size)
         starts = range(0, table.num_rows, size)
         first = len(self._row_groups)
         if first + len(starts) > LARGEST_ROW_GROUP_ORDINAL + 1:
@@ -176,6 +186,21 @@ class ParquetWriter:
         chunks = run_ordered(encode, places, self._threads)
         for start in starts:
             self._write_row_group(islice(chunks, len(leaves)), min(size, table.num_rows - start))
+
+    def _choose_encodings(self, leaves: list[LeafToWrite], num_rows: int, size: int) -> None:
+        """Settle the encodings that are to be chosen by a sample, where there are values to choose by."""
+
+        def choose(index: int) -> EncodingChoice | None:
+            try:
+                return choose_by_sample(leaves[index], self._columns[index], num_rows, size)
+            except ParquetError as error:
+                error.at(column=self._columns[index].descriptor.name)
+                raise
+
+        open_ones = [index for index, plan in enumerate(self._columns) if plan.choice is None and num_rows]
+        for index, choice in zip(open_ones, run(choose, open_ones, self._threads), strict=True):
+            if choice is not None:
+                self._columns[index] = self._columns[index].with_choice(choice)
 
     def _row_group_rows(self, table: Table) -> int:
         """Rows of a row group within both of its bounds."""

@@ -1,5 +1,10 @@
+from typing import Any
+
+import numpy as np
+
 from fastpq.column.layout import Layout
 from fastpq.column.shredding import Levels
+from fastpq.encodings.dictionary import DictionaryEncoder
 from fastpq.slices import SliceReader
 from fastpq.table import Column
 
@@ -9,3 +14,5 @@ class ColumnInput:
     @property
     def reader(self) -> SliceReader | None: ...
     def __init__(self, column: Column, layout: Layout, levels: Levels | None = None) -> None: ...
+    def count_values(self) -> int: ...
+    def codes(self, encoder: DictionaryEncoder) -> np.ndarray[Any, Any]: ...

@@ -1,10 +1,13 @@
 """A Column as the writer sees it: dense values in stored form, page by page."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+
+import numpy as np
 
 from fastpq.column.convert cimport BOOLEAN, COPY, VARIABLE, VARIABLE_DECIMAL, decimals_to_slices, to_stored
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.shredding cimport Levels
+from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encodings.levels cimport bitmap_count, compact
 from fastpq.encodings.views cimport Slice
 from fastpq.slices cimport SliceReader, array_start, raise_status
@@ -51,6 +54,27 @@ cdef class ColumnInput:
         scratch_free(&self.dense)
         scratch_free(&self.stored)
         scratch_free(&self.slice_memory)
+
+    def count_values(self):
+        """How many values there are, nulls not among them."""
+        return self.count_present(0, self.rows)
+
+    def codes(self, DictionaryEncoder encoder not None):
+        """The code of each value (uint32) in the encoder's dictionary, which grows by those that it does not know."""
+        cdef int64_t present = self.count_present(0, self.rows), done
+        cdef const uint8_t* values
+        cdef Slice* slices
+        cdef uint32_t[::1] codes = np.empty(present + 1, dtype=np.uint32)
+        with nogil:
+            if self.variable:
+                self.slices(0, self.rows, &slices)
+                done = encoder.encode_slices(slices, present, INT64_MAX, &codes[0])
+            else:
+                self.fixed(0, self.rows, &values)
+                done = encoder.encode_fixed(values, present, INT64_MAX, &codes[0])
+        if done < 0:
+            raise MemoryError("the dictionary's hash table")
+        return np.asarray(codes)[:present]
 
     cdef void _to_values(self, int64_t* start, int64_t* count) noexcept nogil:
         """Rows to the values that they hold."""

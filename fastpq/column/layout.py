@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from fastpq.types import ColumnType, Decimal, Integer, Timestamp, Type
@@ -38,10 +38,15 @@ class Layout:
     width: int
     units: int = 0
     text: bool = False
+    physical: Type = Type.BYTE_ARRAY
 
 
 def layout_of(column_type: ColumnType) -> Layout:
     """The Layout of a column type."""
+    return replace(_layout_of(column_type), physical=column_type.physical)
+
+
+def _layout_of(column_type: ColumnType) -> Layout:
     stored = _stored_width(column_type)
     if column_type.is_variable:
         return Layout(Conversion.VARIABLE, 0, VIEW_WIDTH, text=column_type.is_text)

@@ -38,8 +38,7 @@ cdef class NestedReader(ChunkReader):
         """
         cdef int64_t rows
         try:
-            if self.output is not output:
-                self._attach(output)
+            self._attach(output)
             with nogil:
                 rows = self._read_rows(output, count)
         except MemoryError as error:
@@ -79,9 +78,9 @@ cdef class NestedReader(ChunkReader):
         present = count_equal(definition, count, output.max_definition)
         out = output.values.room(<size_t>slots * self.width + 64)
         if present == slots:
-            self._values(out, present)
+            self.values.read(out, present)
         else:
-            self._values(scratch_reserve(&self.dense, <size_t>present * self.width), present)
+            self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
             scratch_reserve(&self.slot_bits, <size_t>(slots + 7) // 8)
             bytes_to_bitmap(output.flags.room(<size_t>slots), slots, self.slot_bits.data)
             expand(self.slot_bits.data, slots, self.dense.data, out, self.width)
@@ -113,5 +112,5 @@ cdef class NestedReader(ChunkReader):
             if status >= 0 and self.page.num_values > count:        # the chunk ends in mid-page
                 status = levels_count(stream.data, <size_t>stream.size, self.page.num_values, max_level)
         if status < 0:
-            self._raise(status, "repetition levels" if repetition else "definition levels")
+            self.pages.fail(status, b"repetition levels" if repetition else b"definition levels")
         return 0

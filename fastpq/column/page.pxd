@@ -39,7 +39,7 @@ cdef class PageReader:
     cdef int64_t ordinal            # of the next data page
     cdef int max_definition_level
     cdef int max_repetition_level
-    cdef bint retain_plain          # PLAIN values and dictionaries are referred to after the page is done
+    cdef bint retain_values         # bytes of values are referred to after the page is done
     cdef bint expect_dictionary
     cdef const int64_t[:, ::1] directory    # ordinal, stored size and rows of each data page that is there
     cdef int64_t listed             # pages in the directory; -1 where all pages are there
@@ -47,6 +47,7 @@ cdef class PageReader:
     cdef bint verify_checksums
     cdef int64_t max_page_size
     cdef int64_t max_dictionary_size
+    cdef int64_t max_allocation
     cdef object owner               # keeps data alive
     cdef ModuleCipher cipher
     cdef object codec               # fastpq.compression.Codec
@@ -58,6 +59,8 @@ cdef class PageReader:
     cdef readonly object retained   # array that the last retained page's values lie in
     cdef const uint8_t* retained_data   # its first byte
     cdef int next(self, Page* page) except -1 nogil
+    # Raises the error of a negative Status, with the page's number.
+    cdef int fail(self, int64_t status, const char* what) except -1 nogil
     cdef int64_t _read_header(self, PageHeader* header) except -1 nogil
     cdef int _check_header(self, const PageHeader* header) except -1 nogil
     cdef int _enter_listed(self) except -1 nogil

@@ -12,7 +12,7 @@ class PageReader:
         codec: Codec,
         max_definition_level: int,
         max_repetition_level: int,
-        retain_plain: bool,
+        retain_values: bool,
         expect_dictionary: bool,
         properties: ReaderProperties,
         directory: Any = None,

@@ -12,6 +12,8 @@ from libc.string cimport memcpy
 import numpy as np
 
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.encodings.numbers cimport BIT_PACKED, DELTA_LENGTH_BYTE_ARRAY, PLAIN, RLE
+from fastpq.encodings.status cimport raise_status
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DICTIONARY_PAGE
 from fastpq.format.page_header cimport PAGE_HEADER_TRUNCATED, PageHeader, read_page_header
@@ -20,14 +22,11 @@ from fastpq import memory
 from fastpq.compression import check_claimed_size, crc32
 from fastpq.errors import FormatError, LimitError, UnsupportedError
 
-# parquet.thrift: PageType and Encoding
+# parquet.thrift: PageType
 cdef enum:
     TYPE_DATA_PAGE = 0
     TYPE_DICTIONARY_PAGE = 2
     TYPE_DATA_PAGE_V2 = 3
-    ENCODING_PLAIN = 0
-    ENCODING_RLE = 3
-    ENCODING_BIT_PACKED = 4
 
 # No header is longer than this, unless its statistics are absurd; it bounds what the null cipher lets the parser see.
 cdef int64_t HEADER_BOUND = 16 << 20
@@ -41,7 +40,8 @@ cdef class PageReader:
         cipher: the ModuleCipher of the chunk.
         codec: a fastpq.compression.Codec.
         max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
-        retain_plain: whether values of PLAIN and dictionary pages are referred to after the page is done.
+        retain_values: whether the bytes of values are referred to after the page is done, where its encoding leaves each
+            value in one piece.
         expect_dictionary: whether the metadata says that the first page is a dictionary page, which an encrypted
             chunk must know before the header can be read (Encryption.md, 4.4).
         properties: ReaderProperties, for its bounds.
@@ -50,7 +50,7 @@ cdef class PageReader:
     """
 
     def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
-                  int max_repetition_level, bint retain_plain, bint expect_dictionary, object properties,
+                  int max_repetition_level, bint retain_values, bint expect_dictionary, object properties,
                   object directory=None):
         self.owner = np.asarray(chunk)
         self.size = chunk.shape[0]
@@ -62,7 +62,7 @@ cdef class PageReader:
         self.produced, self.consumed = codec.most_expansion
         self.max_definition_level = max_definition_level
         self.max_repetition_level = max_repetition_level
-        self.retain_plain = retain_plain
+        self.retain_values = retain_values
         self.expect_dictionary = expect_dictionary
         self.verify_checksums = properties.verify_checksums
         self.listed = -1
@@ -71,6 +71,7 @@ cdef class PageReader:
             self.listed = self.directory.shape[0]
         self.max_page_size = properties.max_page_size
         self.max_dictionary_size = properties.max_dictionary_size
+        self.max_allocation = properties.max_allocation
 
     def __dealloc__(self):
         scratch_free(&self.body)
@@ -188,9 +189,8 @@ cdef class PageReader:
     cdef int _split_v1(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil:
         """A V1 data page (levels and values compressed together) or a dictionary page (values alone)."""
         cdef bint dictionary = header.type == TYPE_DICTIONARY_PAGE
-        cdef bint retain = self.retain_plain and (dictionary or header.encoding == ENCODING_PLAIN)
+        cdef bint retain = self.retain_values and (dictionary or holds_values_whole(header.encoding))
         cdef int64_t plain_size = 0, size = header.uncompressed_page_size
-        cdef uint32_t level_bytes
         cdef const uint8_t* plain = self.cipher.open_sized(
             DICTIONARY_PAGE if dictionary else DATA_PAGE, <int>self.ordinal, stored, header.compressed_page_size, &plain_size)
         cdef const uint8_t* body = self._inflate(header, plain, plain_size, size, self.compressed, retain, plain == stored)
@@ -218,10 +218,10 @@ cdef class PageReader:
             return 0
         while max_level >> width:
             width += 1
-        levels.bit_packed = encoding == ENCODING_BIT_PACKED
+        levels.bit_packed = encoding == BIT_PACKED
         if levels.bit_packed:
             levels.size = (count * width + 7) // 8
-        elif encoding != ENCODING_RLE:
+        elif encoding != RLE:
             self._levels_encoding(encoding)
         elif size[0] >= 4:
             memcpy(&level_bytes, body[0], 4)
@@ -239,7 +239,7 @@ cdef class PageReader:
 
     cdef int _split_v2(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil:
         """A V2 data page: levels first and never compressed, then the values."""
-        cdef bint retain = self.retain_plain and header.encoding == ENCODING_PLAIN
+        cdef bint retain = self.retain_values and holds_values_whole(header.encoding)
         cdef int64_t values_size = 0
         cdef int64_t levels_size = <int64_t>header.repetition_levels_byte_length + header.definition_levels_byte_length
         cdef const uint8_t* levels = NULL
@@ -299,6 +299,13 @@ cdef class PageReader:
         self.retained_data = &kept[0]
         return &kept[0]
 
+    cdef int fail(self, int64_t status, const char* what) except -1 nogil:
+        with gil:
+            try:
+                raise_status(status, what.decode("ascii"))
+            except FormatError as error:
+                raise error.at(page=self.ordinal)
+
     cdef int _levels_overrun(self, int64_t claimed, int64_t size) except -1 nogil:
         with gil:
             raise FormatError(f"{claimed} bytes of levels in a page that has {size}", page=self.ordinal, offset=self.position)
@@ -306,3 +313,8 @@ cdef class PageReader:
     cdef int _levels_encoding(self, int encoding) except -1 nogil:
         with gil:
             raise UnsupportedError(f"levels in encoding {encoding}", page=self.ordinal, offset=self.position)
+
+
+cdef inline bint holds_values_whole(int encoding) noexcept nogil:
+    """Whether each BYTE_ARRAY value is one run of bytes in the page."""
+    return encoding == PLAIN or encoding == DELTA_LENGTH_BYTE_ARRAY

@@ -3,6 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.scratch cimport Scratch
+from fastpq.column.value_writer cimport ValueWriter
 from fastpq.encodings.views cimport Slice
 from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encryption.cipher cimport ModuleCipher
@@ -25,7 +26,7 @@ cdef class ChunkWriter:
     cdef int max_repetition_level
     cdef bint version_2
     cdef bint checksums
-    cdef int value_encoding             # of pages that are not dictionary-encoded
+    cdef ValueWriter values             # of pages that are not dictionary-encoded
     cdef int index_encoding             # of pages that are
     cdef DictionaryEncoder dictionary
     cdef int64_t ordinal                # of the next data page
@@ -48,8 +49,7 @@ cdef class ChunkWriter:
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1
     cdef int _write_dictionary(self) except -1
     cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1
-    cdef int _write_plain(self, int64_t start, int64_t rows) except -1
-    cdef int64_t _encode_values(self, uint8_t* out, const uint8_t* values, const Slice* slices, int64_t present) except -1
+    cdef int _write_values(self, int64_t start, int64_t rows) except -1
     cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL
     cdef int64_t _nested_levels(self, const uint8_t* levels, int64_t start, int64_t entries, int max_level,
                                 uint8_t* out) noexcept nogil

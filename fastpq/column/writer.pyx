@@ -15,9 +15,10 @@ from fastpq.column.bounds cimport ChunkBounds
 from fastpq.column.convert cimport BOOLEAN
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.column.value_writer cimport ValueWriter
 from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encodings.levels cimport bitmap_to_levels, bytes_to_levels, level_width, levels_all_valid, levels_bound
-from fastpq.encodings.plain cimport plain_encode_booleans, plain_encode_slices
+from fastpq.encodings.numbers cimport PLAIN, PLAIN_DICTIONARY, RLE
 from fastpq.encodings.rle cimport hybrid_bound, hybrid_encode
 from fastpq.encodings.views cimport Slice
 from fastpq.encryption.cipher cimport ModuleCipher
@@ -27,15 +28,11 @@ from fastpq.format.page_header cimport PAGE_HEADER_BOUND, PageHeader, write_page
 from fastpq.compression import crc32
 from fastpq.errors import LimitError, SchemaError
 
-# parquet.thrift: PageType and Encoding
+# parquet.thrift: PageType
 cdef enum:
     TYPE_DATA_PAGE = 0
     TYPE_DICTIONARY_PAGE = 2
     TYPE_DATA_PAGE_V2 = 3
-    ENCODING_PLAIN = 0
-    ENCODING_PLAIN_DICTIONARY = 2
-    ENCODING_RLE = 3
-    ENCODING_RLE_DICTIONARY = 8
 
 cdef enum:
     LARGEST_PAGE = 0x7FFFFFFF           # page sizes are i32
@@ -94,7 +91,7 @@ cdef class ChunkWriter:
         self.max_repetition_level = settings.max_repetition_level
         self.version_2 = settings.version_2
         self.checksums = settings.checksums
-        self.value_encoding = settings.value_encoding
+        self.values = ValueWriter(settings.value_encoding, input.variable, input.conversion == BOOLEAN, input.stored_width)
         self.index_encoding = settings.index_encoding
         self.dictionary = DictionaryEncoder(width) if settings.dictionary else None
         self.bounds = ChunkBounds(settings.order, width)
@@ -124,7 +121,7 @@ cdef class ChunkWriter:
             row = self._dictionary_rows(start, stop)
         while row < stop:
             rows = self._page_rows(row, stop)
-            self._write_plain(row, rows)
+            self._write_values(row, rows)
             row += rows
 
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil:
@@ -240,7 +237,7 @@ cdef class ChunkWriter:
             (<ChunkBounds>self.bounds).observe_fixed(self.dictionary.fixed_values(), self.dictionary.table.count)
         header.type = TYPE_DICTIONARY_PAGE
         header.num_values = <int32_t>self.dictionary.table.count
-        header.encoding = ENCODING_PLAIN_DICTIONARY if self.index_encoding == ENCODING_PLAIN_DICTIONARY else ENCODING_PLAIN
+        header.encoding = PLAIN_DICTIONARY if self.index_encoding == PLAIN_DICTIONARY else PLAIN
         header.uncompressed_page_size = <int32_t>size
         header.is_sorted = False
         stored = self._compress(PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ), True)
@@ -257,7 +254,7 @@ cdef class ChunkWriter:
         page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
         return self._write_data_page(self.index_encoding, start, rows, present, page, levels, True)
 
-    cdef int _write_plain(self, int64_t start, int64_t rows) except -1:
+    cdef int _write_values(self, int64_t start, int64_t rows) except -1:
         cdef const uint8_t* values = NULL
         cdef Slice* slices = NULL
         cdef uint8_t* body
@@ -275,37 +272,15 @@ cdef class ChunkWriter:
                 (<ChunkBounds>self.bounds).observe_fixed(values, present)
         if size > LARGEST_PAGE:
             raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
-        if self.input.dense_in_place and not self.max_definition_level and self.value_encoding == ENCODING_PLAIN:
+        if self.input.dense_in_place and not self.max_definition_level and self.values.encoding == PLAIN:
             page = PyMemoryView_FromMemory(<char*>values, size, PyBUF_READ)     # no copy: the column's own memory
             memset(&levels, 0, sizeof(levels))
-            return self._write_data_page(ENCODING_PLAIN, start, rows, present, page, levels, False)
-        body = self._body(start, rows, present, size + 16, &levels)
-        size = levels.size + self._encode_values(body + levels.size, values, slices, present)
+            return self._write_data_page(PLAIN, start, rows, present, page, levels, False)
+        body = self._body(start, rows, present, self.values.bound(present, size), &levels)
+        with nogil:
+            size = levels.size + self.values.write(values, slices, present, body + levels.size)
         page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
-        return self._write_data_page(self.value_encoding, start, rows, present, page, levels, True)
-
-    cdef int64_t _encode_values(self, uint8_t* out, const uint8_t* values, const Slice* slices, int64_t present) except -1:
-        """Values of one page in value_encoding; returns their size in bytes."""
-        cdef int64_t size, i
-        cdef uint32_t* flags
-        cdef uint32_t length
-        if self.input.variable:
-            with nogil:
-                size = plain_encode_slices(slices, present, out)
-        elif self.input.conversion != BOOLEAN:
-            size = present * <int64_t>self.input.stored_width
-            with nogil:
-                memcpy(out, values, <size_t>size)
-        elif self.value_encoding == ENCODING_PLAIN:
-            size = plain_encode_booleans(values, present, out)
-        else:
-            flags = <uint32_t*>scratch_reserve(&self.codes, <size_t>present * sizeof(uint32_t))
-            for i in range(present):
-                flags[i] = values[i] != 0
-            length = <uint32_t>hybrid_encode(flags, present, 1, out + 4)
-            memcpy(out, &length, 4)
-            size = 4 + length
-        return size
+        return self._write_data_page(self.values.encoding, start, rows, present, page, levels, True)
 
     cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL:
         """Memory for a page body of bound bytes of values behind its levels, which are written."""
@@ -358,8 +333,8 @@ cdef class ChunkWriter:
             stored = bytes(body[:levels.size]) + bytes(self._compress(body[levels.size:], False))
         else:
             header.type = TYPE_DATA_PAGE
-            header.definition_level_encoding = ENCODING_RLE
-            header.repetition_level_encoding = ENCODING_RLE
+            header.definition_level_encoding = RLE
+            header.repetition_level_encoding = RLE
             stored = self._compress(body, in_scratch)
         self._write_page(&header, DATA_PAGE_HEADER, DATA_PAGE, stored)
         self.ordinal += 1

@@ -51,3 +51,58 @@ def byte_arrays(data: bytes, count: int) -> list[bytes]:
         values.append(data[4 : 4 + size])
         data = data[4 + size :]
     return values
+
+
+def zigzag(data: bytes, position: int) -> tuple[int, int]:
+    value, position = varint(data, position)
+    return (value >> 1) ^ -(value & 1), position
+
+
+def delta(data: bytes, bits: int, position: int = 0) -> tuple[list[int], int]:
+    """A DELTA_BINARY_PACKED stream of integers of so many bits, and where it ends."""
+    block, position = varint(data, position)
+    miniblocks, position = varint(data, position)
+    count, position = varint(data, position)
+    first, position = zigzag(data, position)
+    values = [first] if count else []
+    while len(values) < count:
+        least, position = zigzag(data, position)
+        widths = data[position : position + miniblocks]
+        position += miniblocks
+        for width in widths:
+            if len(values) >= count:
+                break       # neither width nor bytes of a miniblock that is not needed count
+            size = block // miniblocks * width // 8
+            for packed in unpack(data[position : position + size], width, block // miniblocks):
+                values.append(values[-1] + least + packed)
+            position += size
+    return [wrap(value, bits) for value in values[:count]], position
+
+
+def wrap(value: int, bits: int) -> int:
+    """Two's complement."""
+    return (value + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+
+
+def delta_lengths(data: bytes, position: int = 0) -> list[bytes]:
+    """DELTA_LENGTH_BYTE_ARRAY values."""
+    lengths, position = delta(data, 32, position)
+    values = []
+    for length in lengths:
+        values.append(data[position : position + length])
+        position += length
+    return values
+
+
+def delta_strings(data: bytes, previous: bytes = b"") -> list[bytes]:
+    """DELTA_BYTE_ARRAY values."""
+    prefixes, position = delta(data, 32)
+    values = [previous]
+    for prefix, suffix in zip(prefixes, delta_lengths(data, position), strict=True):
+        values.append(values[-1][:prefix] + suffix)
+    return values[1:]
+
+
+def byte_stream_split(data: bytes, width: int) -> list[bytes]:
+    count = len(data) // width
+    return [bytes(data[k * count + i] for k in range(width)) for i in range(count)]

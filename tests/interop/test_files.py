@@ -22,13 +22,6 @@ from fastpq.format import Encoding
 from tests.interop.comparison import assert_same
 
 FOLDER = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
-LATER_ENCODINGS = {
-    Encoding.DELTA_BINARY_PACKED,
-    Encoding.DELTA_LENGTH_BYTE_ARRAY,
-    Encoding.DELTA_BYTE_ARRAY,
-    Encoding.BYTE_STREAM_SPLIT,
-    Encoding.ALP,
-}
 CORRUPT_CHECKSUMS = {"datapage_v1-corrupt-checksum.parquet", "rle-dict-uncompressed-corrupt-checksum.parquet"}
 LEGAL_AFTER_ALL = "ARROW-GH-43605.parquet"      # indices of 0 bits into a dictionary of one value, as others read them
 WRAPPED_BY_SPARK = "int96_from_spark.parquet"       # its last value overflowed in its writer; every reader has its own
@@ -57,7 +50,7 @@ def parquet_testing(folder: str) -> list[Any]:
 def is_later(file: fastpq.ParquetFile, column: fastpq.ColumnDescriptor) -> bool:
     """Whether a later issue brings this leaf."""
     chunks = [file.metadata.row_group(i).column(column.index) for i in range(file.num_row_groups)]
-    return any(set(chunk.encodings) & LATER_ENCODINGS or chunk.file_path for chunk in chunks)
+    return any(Encoding.ALP in chunk.encodings or chunk.file_path for chunk in chunks)
 
 
 def read_what_is_ours(path: Path, **options: Any) -> tuple[list[str], pa.Table]:

@@ -68,8 +68,10 @@ def test_unknown_options_and_columns_are_refused(tmp_path: Path) -> None:
         fastpq.write_table({"a": np.arange(3)}, path, compresion="zstd")
     with pytest.raises(fastpq.SchemaError, match=r"column_encoding.*b"):
         fastpq.write_table({"a": np.arange(3)}, path, column_encoding={"b": "PLAIN"})
-    with pytest.raises(fastpq.UnsupportedError, match="DELTA_BINARY_PACKED"):
-        fastpq.write_table({"a": np.arange(3)}, path, column_encoding={"a": "DELTA_BINARY_PACKED"})
+    with pytest.raises(fastpq.SchemaError, match=r"DELTA_BYTE_ARRAY does not fit INT64; it is for BYTE_ARRAY, FIXED.*column a"):
+        fastpq.write_table({"a": np.arange(3)}, path, column_encoding={"a": "DELTA_BYTE_ARRAY"})
+    with pytest.raises(fastpq.SchemaError, match="BIT_PACKED is for levels"):
+        fastpq.write_table({"a": np.arange(3)}, path, column_encoding={"a": "BIT_PACKED"})
     assert not path.exists()
 
 

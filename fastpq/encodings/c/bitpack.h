@@ -48,44 +48,89 @@ FASTPQ_CLONES static void unpack_portable(const uint8_t *in, uint32_t *out, int6
 #define FASTPQ_SHUFFLED_WIDTH 25 /* a value of this width lies within four bytes, wherever it begins */
 #define FASTPQ_SHUFFLE_SLACK 32  /* bytes that the last shuffle of a group may load behind it */
 
+/* For each width, the four bytes around each of eight values, counted from the first of its four values, and the bit in them
+ * at which the value begins. */
+#define UPPER(w) (4 * (w) / 8) /* first byte of the upper four values */
+#define BYTE(w, i) ((i) * (w) / 8 - ((i) < 4 ? 0 : UPPER(w)))
+#define FOUR(w, i) BYTE(w, i), BYTE(w, i) + 1, BYTE(w, i) + 2, BYTE(w, i) + 3
+#define BYTES(w) {FOUR(w, 0), FOUR(w, 1), FOUR(w, 2), FOUR(w, 3), FOUR(w, 4), FOUR(w, 5), FOUR(w, 6), FOUR(w, 7)},
+#define SHIFT(w, i) ((i) * (w) % 8)
+#define SHIFTS(w) {SHIFT(w, 0), SHIFT(w, 1), SHIFT(w, 2), SHIFT(w, 3), SHIFT(w, 4), SHIFT(w, 5), SHIFT(w, 6), SHIFT(w, 7)},
+static const uint8_t shuffled_bytes[33][32] = {{0}, FASTPQ_EACH_WIDTH(BYTES)};
+static const uint32_t shuffled_shifts[33][8] = {{0}, FASTPQ_EACH_WIDTH(SHIFTS)};
+#undef BYTE
+#undef FOUR
+#undef BYTES
+#undef SHIFT
+#undef SHIFTS
+
 /* Eight values at a time: four bytes around each are shuffled into its lane, shifted and masked; twice as fast as the
  * portable loop, which the compiler does not turn into this. */
+typedef struct {
+    __m256i shuffle, shift, mask;
+    int upper, width;
+} shuffled;
+
+__attribute__((target("avx2"))) static inline shuffled shuffled_of(int width) {
+    shuffled how;
+    how.shuffle = _mm256_loadu_si256((const __m256i *)shuffled_bytes[width]);
+    how.shift = _mm256_loadu_si256((const __m256i *)shuffled_shifts[width]);
+    how.mask = _mm256_set1_epi32((int)((1u << width) - 1));
+    how.upper = UPPER(width);
+    how.width = width;
+    return how;
+}
+#undef UPPER
+
+__attribute__((target("avx2"))) static inline __m256i unpack_eight(const shuffled *how, const uint8_t *in) {
+    const __m128i low = _mm_loadu_si128((const __m128i *)in), high = _mm_loadu_si128((const __m128i *)(in + how->upper));
+    const __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+    return _mm256_and_si256(_mm256_srlv_epi32(_mm256_shuffle_epi8(bytes, how->shuffle), how->shift), how->mask);
+}
+
 __attribute__((target("avx2"))) static void unpack_shuffled(const uint8_t *in, uint32_t *out, int64_t groups, int width) {
-    uint8_t bytes[32];
-    uint32_t shifts[8];
-    const int upper = 4 * width / 8; /* first byte of the upper four values */
-    for (int i = 0; i < 8; i++) {
-        const int first = i * width / 8 - (i < 4 ? 0 : upper);
-        for (int j = 0; j < 4; j++) bytes[4 * i + j] = (uint8_t)(first + j);
-        shifts[i] = (uint32_t)(i * width % 8);
-    }
-    const __m256i shuffle = _mm256_loadu_si256((const __m256i *)bytes);
-    const __m256i shift = _mm256_loadu_si256((const __m256i *)shifts);
-    const __m256i mask = _mm256_set1_epi32((int)((1u << width) - 1));
-    for (int64_t eight = 0; eight < 4 * groups; eight++, in += width, out += 8) {
-        const __m128i low = _mm_loadu_si128((const __m128i *)in), high = _mm_loadu_si128((const __m128i *)(in + upper));
-        __m256i values = _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
-        values = _mm256_srlv_epi32(_mm256_shuffle_epi8(values, shuffle), shift);
-        _mm256_storeu_si256((__m256i *)out, _mm256_and_si256(values, mask));
-    }
+    const shuffled how = shuffled_of(width);
+    for (int64_t eight = 0; eight < 4 * groups; eight++, in += width, out += 8)
+        _mm256_storeu_si256((__m256i *)out, unpack_eight(&how, in));
+}
+
+static inline int can_shuffle(int width) { return width <= FASTPQ_SHUFFLED_WIDTH && __builtin_cpu_supports("avx2"); }
+
+/* How many of the groups can be shuffled without a load behind the available bytes. */
+static inline int64_t shuffled_groups(int64_t available, int64_t groups, int width) {
+    available -= FASTPQ_SHUFFLE_SLACK;
+    if (groups * 4 * width <= available) return groups; /* without a division, nearly always */
+    return available < 0 ? 0 : available / (4 * width);
 }
 #endif
 
 /* groups * 32 values; in holds available bytes, at least groups * 4 * width. */
 static void unpack_groups(const uint8_t *in, int64_t available, uint32_t *out, int64_t groups, int width) {
 #ifdef FASTPQ_X86_CLONES
-    if (width <= FASTPQ_SHUFFLED_WIDTH && groups > 1 && __builtin_cpu_supports("avx2")) {
-        int64_t safe = (available - FASTPQ_SHUFFLE_SLACK) / (4 * width);
-        if (safe > groups) safe = groups;
-        if (safe > 0) {
-            unpack_shuffled(in, out, safe, width);
-            in += safe * 4 * width;
-            out += safe * 32;
-            groups -= safe;
-        }
+    if (can_shuffle(width)) {
+        const int64_t safe = shuffled_groups(available, groups, width);
+        unpack_shuffled(in, out, safe, width);
+        in += safe * 4 * width;
+        out += safe * 32;
+        groups -= safe;
     }
 #endif
-    unpack_portable(in, out, groups, width);
+    if (groups) unpack_portable(in, out, groups, width);
+}
+
+#define FASTPQ_UNPACK64_SLACK 9 /* bytes behind the last group that unpack_groups64 may load */
+
+/* The same for widths from 1 to 64 and values of 64 bits, with slack behind the input. */
+FASTPQ_CLONES static void unpack_groups64(const uint8_t *in, uint64_t *out, int64_t groups, int width) {
+    const uint64_t mask = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
+    for (int64_t i = 0; i < 32 * groups; i++) {
+        const uint8_t *first = in + i * width / 8;
+        const int shift = (int)(i * width % 8);
+        uint64_t value;
+        memcpy(&value, first, 8);
+        value = value >> shift | (uint64_t)first[8] << 1 << (63 - shift);
+        out[i] = value & mask;
+    }
 }
 
 static inline __attribute__((always_inline)) void pack_of_width(const uint32_t *in, uint8_t *out, int64_t groups,
@@ -109,6 +154,23 @@ FASTPQ_CLONES static void pack_groups(const uint32_t *in, uint8_t *out, int64_t 
         FASTPQ_EACH_WIDTH(PACK)
 #undef PACK
     }
+}
+
+/* The same for widths from 1 to 64 and values of 64 bits. */
+static void pack_groups64(const uint64_t *in, uint8_t *out, int64_t groups, int width) {
+    uint64_t word = 0;
+    int used = 0;
+    for (int64_t i = 0; i < 32 * groups; i++) {
+        word |= in[i] << used;
+        used += width;
+        if (used >= 64) {
+            memcpy(out, &word, 8);
+            out += 8;
+            used -= 64;
+            word = used ? in[i] >> (width - used) : 0;
+        }
+    }
+    memcpy(out, &word, (size_t)(used / 8)); /* 32 values of an odd width end in half a word */
 }
 
 static inline __attribute__((always_inline)) int differs(const uint32_t *eight, uint32_t value) {

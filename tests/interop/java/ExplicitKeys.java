@@ -29,7 +29,7 @@ import org.apache.parquet.schema.MessageTypeParser;
  *   read  FILE FOOTER_KEY COLUMN=KEY,...         prints a line for each row, fields separated by tabs
  *   write FILE FOOTER_KEY COLUMN=KEY,... ROWS    writes the columns id, price and name
  *
- * Keys are hexadecimal; "-" stands for none.
+ * Keys are hexadecimal; "-" stands for none, of which without any column keys a plaintext file is read.
  */
 public final class ExplicitKeys {
     private static final String SCHEMA =
@@ -66,6 +66,7 @@ public final class ExplicitKeys {
         if (footerKey != null) {
             keys = keys.withFooterKey(footerKey);
         }
+        boolean plaintext = footerKey == null && columnKeys.isEmpty();
         InputFile input = new LocalInputFile(Paths.get(file));
         ParquetReader.Builder<Group> builder = new ParquetReader.Builder<Group>(input) {
             @Override
@@ -75,7 +76,7 @@ public final class ExplicitKeys {
         };
         StringBuilder out = new StringBuilder();
         try (ParquetReader<Group> reader =
-                builder.withDecryption(keys.build()).usePageChecksumVerification().build()) {
+                builder.withDecryption(plaintext ? null : keys.build()).usePageChecksumVerification().build()) {
             for (Group row = reader.read(); row != null; row = reader.read()) {
                 for (int field = 0; field < row.getType().getFieldCount(); field++) {
                     boolean present = row.getFieldRepetitionCount(field) > 0;

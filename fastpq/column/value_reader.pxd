@@ -1,0 +1,65 @@
+"""The values of pages, in whatever encoding, as they are in memory."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from fastpq.column.page cimport Page, PageReader
+from fastpq.column.scratch cimport Scratch
+from fastpq.encodings.delta cimport DeltaDecoder
+from fastpq.encodings.delta_strings cimport DeltaLengths, DeltaStrings
+from fastpq.encodings.rle cimport HybridDecoder
+from fastpq.encodings.views cimport View
+
+
+cdef class ValueReader:
+    cdef PageReader pages
+    cdef list buffers                   # of the output: what views point into
+    cdef object physical
+    cdef int conversion
+    cdef bint variable
+    cdef size_t stored_width
+    cdef size_t width
+    cdef int64_t units
+    cdef bint text
+    cdef int checked                    # an encoding that fits the type, or -1
+    cdef int encoding                   # of the page
+    cdef int64_t count                  # values of the page, nulls not among them
+    cdef int64_t done                   # of them
+    cdef const uint8_t* cursor          # the next PLAIN value
+    cdef int64_t cursor_size
+    cdef HybridDecoder hybrid
+    cdef DeltaDecoder delta
+    cdef DeltaLengths lengths
+    cdef DeltaStrings strings
+    cdef int32_t page_buffer            # number of the buffer that views into the page point to
+    cdef object dictionary_owner
+    cdef int64_t dictionary_size        # number of values, or -1 without a dictionary page
+    cdef int64_t allowance              # bytes that DELTA_BYTE_ARRAY values may still take
+    cdef int64_t ordinal                # of the next page, were none left out
+    cdef int64_t previous_size
+    cdef Scratch previous               # the last DELTA_BYTE_ARRAY value
+    cdef Scratch dictionary
+    cdef Scratch stored
+    cdef Scratch views
+    cdef Scratch sizes
+
+    # Views point into buffers of this list from now on.
+    cdef int attach(self, list buffers) except -1
+    # Stands before the first of count values of a data page.
+    cdef int load(self, const Page* page, int64_t count) except -1 nogil
+    cdef int load_dictionary(self, const Page* page) except -1
+    # The next count values, without nulls between them, to out.
+    cdef int read(self, uint8_t* out, int64_t count) except -1 nogil
+
+    cdef int64_t _start(self) except? -100 nogil
+    cdef int64_t _start_indices(self) noexcept nogil
+    cdef int64_t _start_booleans(self) noexcept nogil
+    cdef int64_t _decode(self, uint8_t* out, int64_t count) except? -100 nogil
+    cdef int64_t _fixed(self, uint8_t* out, int64_t count) except? -100 nogil
+    cdef int64_t _stored(self, uint8_t* out, int64_t count) except? -100 nogil
+    cdef int64_t _fixed_strings(self, uint8_t* out, int64_t count) except? -100 nogil
+    cdef int64_t _variable(self, uint8_t* out, int64_t count) except? -100 nogil
+    cdef int64_t _string_views(self, View* views, int64_t count, const uint8_t** base) except? -100 nogil
+    cdef uint8_t* _string_memory(self, int64_t size) except NULL nogil
+    cdef int _keep(self, const uint8_t* value, int64_t size) except -1 nogil
+    cdef int32_t _add_buffer(self, object buffer) except -1
+    cdef int _check_text(self, const View* views, int64_t count, const uint8_t* base) except -1 nogil
+    cdef int _fail(self, int64_t status, const char* what) except -1 nogil

@@ -1,0 +1,318 @@
+"""The values of pages, in whatever encoding, as they are in memory.
+
+A page is loaded, then read from in as many steps as its reader likes. Each encoding gives either fixed-width values in stored
+form, which are then converted, or views.
+"""
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from fastpq.column.convert cimport (
+    BOOLEAN, COPY, TIMESTAMP96, VARIABLE, VARIABLE_DECIMAL, decimals_from_views, from_stored,
+)
+from fastpq.column.page cimport Page, PageReader
+from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.encodings.byte_stream_split cimport split_decode
+from fastpq.encodings.delta cimport delta_next, delta_start
+from fastpq.encodings.delta_strings cimport (
+    delta_lengths_next, delta_lengths_start, delta_strings_measure, delta_strings_next, delta_strings_next_fixed,
+    delta_strings_start,
+)
+from fastpq.encodings.dictionary cimport dictionary_decode
+from fastpq.encodings.numbers cimport (
+    BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PLAIN, PLAIN_DICTIONARY, RLE,
+    RLE_DICTIONARY,
+)
+from fastpq.encodings.plain cimport all_ascii, plain_decode_booleans, plain_decode_views, slices_check_utf8
+from fastpq.encodings.rle cimport hybrid_next_bytes, hybrid_start
+from fastpq.encodings.status cimport BAD_LENGTH, OUT_OF_RANGE, TRUNCATED
+from fastpq.encodings.views cimport Slice, View
+
+from fastpq import memory
+from fastpq.encodings.registry import check_readable
+from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
+
+cdef const char* VALUES = b"values"
+
+
+cdef class ValueReader:
+    """Decodes the values of one chunk's pages.
+
+    Args:
+        pages: the PageReader of the chunk.
+        layout: the Layout of its column type.
+    """
+
+    def __cinit__(self, PageReader pages not None, object layout):
+        self.pages = pages
+        self.physical = layout.physical
+        self.conversion = layout.conversion
+        self.variable = self.conversion == VARIABLE or self.conversion == VARIABLE_DECIMAL
+        self.stored_width = layout.stored_width
+        self.width = layout.width
+        self.units = layout.units
+        self.text = layout.text
+        self.checked = -1
+        self.dictionary_size = -1
+        self.allowance = pages.max_allocation
+
+    def __dealloc__(self):
+        scratch_free(&self.previous)
+        scratch_free(&self.dictionary)
+        scratch_free(&self.stored)
+        scratch_free(&self.views)
+        scratch_free(&self.sizes)
+
+    cdef int attach(self, list buffers) except -1:
+        cdef View* views = <View*>self.dictionary.data
+        cdef int64_t i
+        self.buffers = buffers
+        if self.conversion != VARIABLE:
+            return 0
+        if self.dictionary_size >= 0:
+            number = self._add_buffer(self.dictionary_owner)
+            for i in range(self.dictionary_size):
+                if views[i].length > 12:
+                    views[i].buffer = number
+        if self.done < self.count and (self.encoding == PLAIN or self.encoding == DELTA_LENGTH_BYTE_ARRAY):
+            self.page_buffer = self._add_buffer(self.pages.retained)
+        return 0
+
+    cdef int32_t _add_buffer(self, object buffer) except -1:
+        self.buffers.append(buffer)
+        return <int32_t>(len(self.buffers) - 1)
+
+    cdef int load(self, const Page* page, int64_t count) except -1 nogil:
+        cdef int64_t status
+        if page.encoding != self.checked:
+            with gil:
+                self._check(page.encoding)
+        self.encoding = page.encoding
+        self.cursor = page.values
+        self.cursor_size = page.values_size
+        self.count = count
+        self.done = 0
+        if self.pages.ordinal != self.ordinal + 1:      # pages were left out, and nothing goes on from them
+            self.previous_size = 0
+        self.ordinal = self.pages.ordinal
+        if count:
+            status = self._start()
+            if status < 0:
+                self.count = 0
+                self._fail(status, VALUES)
+        return 0
+
+    def _check(self, int encoding):
+        try:
+            check_readable(encoding, self.physical)
+        except ParquetError as error:
+            raise error.at(page=self.pages.ordinal)
+        self.checked = encoding
+
+    cdef int64_t _start(self) except? -100 nogil:
+        """Stand before the first value of a page that has any; 0 or a negative Status."""
+        if self.encoding == PLAIN_DICTIONARY or self.encoding == RLE_DICTIONARY:
+            return self._start_indices()
+        if self.encoding == RLE:
+            return self._start_booleans()
+        if self.encoding == DELTA_BINARY_PACKED:
+            return delta_start(&self.delta, self.cursor, <size_t>self.cursor_size)
+        if self.encoding == DELTA_BYTE_ARRAY:
+            return delta_strings_start(&self.strings, self.cursor, <size_t>self.cursor_size)
+        if self.conversion == VARIABLE:
+            with gil:
+                self.page_buffer = self._add_buffer(self.pages.retained)
+        if self.encoding == DELTA_LENGTH_BYTE_ARRAY:
+            return delta_lengths_start(&self.lengths, self.cursor, <size_t>self.cursor_size)
+        return 0
+
+    cdef int64_t _start_indices(self) noexcept nogil:
+        if self.dictionary_size < 0 or self.cursor_size < 1:
+            return TRUNCATED
+        return hybrid_start(&self.hybrid, self.cursor + 1, <size_t>self.cursor_size - 1, self.cursor[0])
+
+    cdef int64_t _start_booleans(self) noexcept nogil:
+        cdef uint32_t size
+        if self.cursor_size < 4:
+            return TRUNCATED
+        memcpy(&size, self.cursor, 4)
+        if size > self.cursor_size - 4:
+            return BAD_LENGTH
+        return hybrid_start(&self.hybrid, self.cursor + 4, size, 1)
+
+    cdef int load_dictionary(self, const Page* page) except -1:
+        """Decode the dictionary page once, into values as they are in memory."""
+        cdef int64_t status, smallest = 4 if self.variable else <int64_t>self.stored_width
+        if self.dictionary_size >= 0:
+            raise FormatError("a second dictionary page", page=self.pages.ordinal)
+        if page.encoding not in (PLAIN, PLAIN_DICTIONARY):
+            raise UnsupportedError(f"a dictionary page in encoding {page.encoding}")
+        if self.conversion != BOOLEAN and smallest and page.num_values > page.values_size // smallest:
+            self._fail(TRUNCATED, b"dictionary page")
+        self.encoding = PLAIN
+        self.cursor = page.values
+        self.cursor_size = page.values_size
+        self.count = page.num_values
+        self.done = 0
+        self.dictionary_owner = self.pages.retained if page.retained else None
+        scratch_reserve(&self.dictionary, <size_t>self.count * self.width)
+        if self.conversion == VARIABLE:
+            self.page_buffer = self._add_buffer(self.dictionary_owner)
+        status = self._decode(self.dictionary.data, self.count)
+        if status < 0:
+            self._fail(status, b"dictionary page")
+        self.dictionary_size = self.done = self.count
+        return 0
+
+    cdef int read(self, uint8_t* out, int64_t count) except -1 nogil:
+        cdef int64_t status
+        if count == 0:
+            return 0
+        if self.encoding == PLAIN_DICTIONARY or self.encoding == RLE_DICTIONARY:
+            status = dictionary_decode(&self.hybrid, self.dictionary.data, self.dictionary_size, self.width, out, count)
+        else:
+            status = self._decode(out, count)
+        if status < 0:
+            self._fail(status, VALUES)
+        self.done += count
+        return 0
+
+    cdef int64_t _decode(self, uint8_t* out, int64_t count) except? -100 nogil:
+        """count values of an encoding without a dictionary; returns a negative Status where the bytes are wrong."""
+        if self.variable:
+            return self._variable(out, count)
+        if self.conversion != BOOLEAN:
+            return self._fixed(out, count)
+        if self.encoding == PLAIN:
+            return plain_decode_booleans(self.cursor, <size_t>self.cursor_size, self.done, count, out)
+        return hybrid_next_bytes(&self.hybrid, out, count)
+
+    cdef int64_t _fixed(self, uint8_t* out, int64_t count) except? -100 nogil:
+        cdef int64_t size = count * <int64_t>self.stored_width, status
+        cdef const uint8_t* stored = self.cursor
+        if self.encoding == PLAIN:
+            if size > self.cursor_size:
+                return TRUNCATED
+            self.cursor += size
+            self.cursor_size -= size
+        elif self.conversion == COPY:
+            return self._stored(out, count)
+        else:
+            stored = scratch_reserve(&self.stored, <size_t>size)
+            status = self._stored(self.stored.data, count)
+            if status < 0:
+                return status
+        return from_stored(self.conversion, stored, self.stored_width, count, out, self.width, self.units)
+
+    cdef int64_t _stored(self, uint8_t* out, int64_t count) except? -100 nogil:
+        """count fixed-width values of an encoding other than PLAIN, as PLAIN would store them."""
+        if self.encoding == DELTA_BINARY_PACKED:
+            return delta_next(&self.delta, out, count, self.stored_width)
+        if self.encoding == BYTE_STREAM_SPLIT:
+            return split_decode(self.cursor, self.cursor_size, self.done, count, self.stored_width, out)
+        return self._fixed_strings(out, count)
+
+    cdef int64_t _fixed_strings(self, uint8_t* out, int64_t count) except? -100 nogil:
+        cdef Slice previous
+        cdef int32_t* lengths = <int32_t*>scratch_reserve(&self.sizes, <size_t>count * 2 * sizeof(int32_t))
+        cdef int64_t status
+        previous.data = scratch_reserve(&self.previous, self.stored_width)
+        previous.size = <size_t>self.previous_size
+        status = delta_strings_next_fixed(&self.strings, count, previous, lengths, self.stored_width, out)
+        if status >= 0:
+            self._keep(out + <size_t>(count - 1) * self.stored_width, <int64_t>self.stored_width)
+        return status
+
+    cdef int64_t _variable(self, uint8_t* out, int64_t count) except? -100 nogil:
+        cdef View* views = <View*>out
+        cdef const uint8_t* base = self.pages.retained_data
+        cdef const uint8_t* start               # the bytes that the values are made of, for a look at all of them at once
+        cdef int64_t size, status
+        cdef bint ascii_before = True
+        if self.conversion == VARIABLE_DECIMAL:
+            views = <View*>scratch_reserve(&self.views, <size_t>count * sizeof(View))
+            base = self.cursor
+        if self.encoding == PLAIN:
+            start = self.cursor
+            size = plain_decode_views(start, <size_t>self.cursor_size, count, views, self.page_buffer, start - base)
+            if size < 0:
+                return size
+            self.cursor += size
+            self.cursor_size -= size
+        elif self.encoding == DELTA_LENGTH_BYTE_ARRAY:
+            start = self.lengths.data + self.lengths.position
+            status = delta_lengths_next(&self.lengths, views, count, self.page_buffer, self.lengths.data - base)
+            if status < 0:
+                return status
+            size = self.lengths.data + self.lengths.position - start
+        else:
+            start = self.strings.suffixes.data + self.strings.suffixes.position
+            ascii_before = not self.text or all_ascii(self.previous.data, <size_t>self.previous_size)
+            status = self._string_views(views, count, &base)
+            if status < 0:
+                return status
+            size = self.strings.suffixes.data + self.strings.suffixes.position - start
+        if self.conversion == VARIABLE_DECIMAL:
+            return decimals_from_views(views, count, base, out, self.width)
+        if self.text and not (ascii_before and all_ascii(start, <size_t>size)):
+            self._check_text(views, count, base)
+        return count
+
+    cdef int64_t _string_views(self, View* views, int64_t count, const uint8_t** base) except? -100 nogil:
+        """count DELTA_BYTE_ARRAY values as views into memory of their own, which begins at base.
+
+        Old writers went on from the last value of the page before (PARQUET-246): it is kept, whoever wrote the file.
+        """
+        cdef int32_t* lengths = <int32_t*>scratch_reserve(&self.sizes, <size_t>count * 2 * sizeof(int32_t))
+        cdef const View* last = views + count - 1
+        cdef uint8_t* bytes_
+        cdef int64_t size
+        scratch_reserve(&self.previous, 0)
+        size = delta_strings_measure(&self.strings, count, self.previous_size, lengths, lengths + count)
+        if size < 0:
+            return size
+        bytes_ = self._string_memory(size)
+        delta_strings_next(&self.strings, count, self.previous.data, lengths, lengths + count, views, bytes_, self.page_buffer)
+        self._keep(<const uint8_t*>&last.prefix[0] if last.length <= 12 else bytes_ + last.offset, last.length)
+        base[0] = bytes_
+        return count
+
+    cdef uint8_t* _string_memory(self, int64_t size) except NULL nogil:
+        """Memory for DELTA_BYTE_ARRAY values, whose size the page's own says nothing about: a new buffer of the output, or
+        scratch."""
+        cdef uint8_t[::1] kept
+        if size > min(self.pages.max_page_size, <int64_t>INT32_MAX) or size > self.allowance:
+            with gil:
+                bound = "max_allocation" if size > self.allowance else "max_page_size"
+                raise LimitError(f"{size} bytes of DELTA_BYTE_ARRAY values are over {bound}", page=self.pages.ordinal)
+        if self.conversion == VARIABLE_DECIMAL:
+            return scratch_reserve(&self.stored, <size_t>size)
+        self.allowance -= size
+        with gil:
+            kept = memory.empty(size + 1)           # never empty, so that it has an address
+            self.page_buffer = self._add_buffer(kept.base[:size])
+            return &kept[0]
+
+    cdef int _keep(self, const uint8_t* value, int64_t size) except -1 nogil:
+        scratch_reserve(&self.previous, <size_t>size)
+        memcpy(self.previous.data, value, <size_t>size)
+        self.previous_size = size
+        return 0
+
+    cdef int _check_text(self, const View* views, int64_t count, const uint8_t* base) except -1 nogil:
+        cdef int64_t i, where
+        cdef Slice value
+        for i in range(count):
+            value.size = <size_t>views[i].length
+            value.data = <const uint8_t*>&views[i].prefix[0] if views[i].length <= 12 else base + views[i].offset
+            if slices_check_utf8(&value, 1, &where) < 0:
+                with gil:
+                    raise FormatError(f"value {self.done + i} of the page is not UTF-8", page=self.pages.ordinal)
+        return 0
+
+    cdef int _fail(self, int64_t status, const char* what) except -1 nogil:
+        if status == OUT_OF_RANGE and self.conversion == TIMESTAMP96:
+            with gil:
+                raise UnsupportedError("an INT96 timestamp outside datetime64[ns]: read it with "
+                                       "coerce_int96_timestamp_unit='us' or 'ms'", page=self.pages.ordinal)
+        return self.pages.fail(status, what)

@@ -1,0 +1,96 @@
+/* Values to byte streams and back (Encodings.md, "Byte Stream Split").
+ *
+ * Sixteen values of K bytes, K a power of two, are K vectors. To interleave vector j with vector j + K/2, for every j, turns the
+ * bits of a byte's address (stream number, then place in the stream) by one: log2(K) such rounds make values of streams, and four
+ * more, which are all that is left of the circle, make streams of values.
+ */
+#ifndef FASTPQ_BYTE_STREAM_SPLIT_H
+#define FASTPQ_BYTE_STREAM_SPLIT_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define FASTPQ_SPLIT_BLOCK 16 /* values that are turned together */
+
+typedef uint8_t split_vector __attribute__((vector_size(FASTPQ_SPLIT_BLOCK)));
+
+#if defined(__clang__)
+#define FASTPQ_INTERLEAVE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define FASTPQ_INTERLEAVE(a, b, ...) __builtin_shuffle(a, b, (split_vector){__VA_ARGS__})
+#endif
+
+static inline __attribute__((always_inline)) void interleave(split_vector *vectors, const int count, const int rounds) {
+    split_vector before[8];
+    for (int round = 0; round < rounds; round++) {
+        for (int j = 0; j < count; j++) before[j] = vectors[j];
+        for (int j = 0; j < count / 2; j++) {
+            const split_vector a = before[j], b = before[j + count / 2];
+            vectors[2 * j] = FASTPQ_INTERLEAVE(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            vectors[2 * j + 1] = FASTPQ_INTERLEAVE(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+        }
+    }
+}
+
+/* K of the streams (each `stride` bytes behind the one before) -> K neighbouring bytes of count values of `width` bytes. */
+static inline __attribute__((always_inline)) void join_some(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out,
+                                                            const int64_t width, const int K, const int rounds) {
+    int64_t i = 0;
+    for (; K > 1 && i + FASTPQ_SPLIT_BLOCK <= count; i += FASTPQ_SPLIT_BLOCK) {
+        split_vector vectors[8];
+        for (int k = 0; k < K; k++) memcpy(vectors + k, streams + k * stride + i, FASTPQ_SPLIT_BLOCK);
+        interleave(vectors, K, rounds);
+        if (width == K) memcpy(out + i * width, vectors, (size_t)(FASTPQ_SPLIT_BLOCK * K));
+        else
+            for (int v = 0; v < FASTPQ_SPLIT_BLOCK; v++)
+                memcpy(out + (i + v) * width, (const uint8_t *)vectors + v * K, (size_t)K);
+    }
+    for (; i < count; i++)
+        for (int k = 0; k < K; k++) out[i * width + k] = streams[k * stride + i];
+}
+
+/* The reverse. */
+static inline __attribute__((always_inline)) void split_some(const uint8_t *values, int64_t count, uint8_t *streams,
+                                                             int64_t stride, const int64_t width, const int K) {
+    int64_t i = 0;
+    for (; K > 1 && i + FASTPQ_SPLIT_BLOCK <= count; i += FASTPQ_SPLIT_BLOCK) {
+        split_vector vectors[8];
+        if (width == K) memcpy(vectors, values + i * width, (size_t)(FASTPQ_SPLIT_BLOCK * K));
+        else
+            for (int v = 0; v < FASTPQ_SPLIT_BLOCK; v++)
+                memcpy((uint8_t *)vectors + v * K, values + (i + v) * width, (size_t)K);
+        interleave(vectors, K, 4);
+        for (int k = 0; k < K; k++) memcpy(streams + k * stride + i, vectors + k, FASTPQ_SPLIT_BLOCK);
+    }
+    for (; i < count; i++)
+        for (int k = 0; k < K; k++) streams[k * stride + i] = values[i * width + k];
+}
+
+/* count values of width bytes, of which the first byte of value i is streams[i], the second streams[stride + i] and so on. */
+static void join_streams(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out, int64_t width) {
+    int64_t k = 0;
+    switch (width) {
+        case 2: join_some(streams, stride, count, out, 2, 2, 1); return;
+        case 4: join_some(streams, stride, count, out, 4, 4, 2); return;
+        case 8: join_some(streams, stride, count, out, 8, 8, 3); return;
+    }
+    for (; k + 8 <= width; k += 8) join_some(streams + k * stride, stride, count, out + k, width, 8, 3);
+    if (width & 4) join_some(streams + k * stride, stride, count, out + k, width, 4, 2), k += 4;
+    if (width & 2) join_some(streams + k * stride, stride, count, out + k, width, 2, 1), k += 2;
+    if (width & 1) join_some(streams + k * stride, stride, count, out + k, width, 1, 0);
+}
+
+static void split_values(const uint8_t *values, int64_t count, uint8_t *streams, int64_t width) {
+    int64_t k = 0;
+    switch (width) {
+        case 2: split_some(values, count, streams, count, 2, 2); return;
+        case 4: split_some(values, count, streams, count, 4, 4); return;
+        case 8: split_some(values, count, streams, count, 8, 8); return;
+    }
+    for (; k + 8 <= width; k += 8) split_some(values + k, count, streams + k * count, count, width, 8);
+    if (width & 4) split_some(values + k, count, streams + k * count, count, width, 4), k += 4;
+    if (width & 2) split_some(values + k, count, streams + k * count, count, width, 2), k += 2;
+    if (width & 1) split_some(values + k, count, streams + k * count, count, width, 1);
+}
+
+#endif

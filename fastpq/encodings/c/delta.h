@@ -1,0 +1,195 @@
+/* Deltas to values and back, modulo the width of the type (Encodings.md, "Delta Encoding"). */
+#ifndef FASTPQ_DELTA_H
+#define FASTPQ_DELTA_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "bitpack.h"
+#include "clones.h"
+
+/* Running sums of deltas[i] + least, from last on; returns the last one. */
+#define FASTPQ_SUM(NAME, DELTA, VALUE)                                                              \
+    static VALUE NAME(const DELTA *deltas, int64_t count, VALUE least, VALUE last, uint8_t *out) {  \
+        for (int64_t i = 0; i < count; i++) {                                                       \
+            last += (VALUE)deltas[i] + least;                                                       \
+            memcpy(out + sizeof(VALUE) * (size_t)i, &last, sizeof(VALUE));                          \
+        }                                                                                           \
+        return last;                                                                                \
+    }
+FASTPQ_SUM(sum_deltas32, uint32_t, uint32_t)
+FASTPQ_SUM(sum_deltas64, uint32_t, uint64_t)
+FASTPQ_SUM(sum_wide_deltas64, uint64_t, uint64_t)
+#undef FASTPQ_SUM
+
+/* The same where all deltas are zero. */
+#define FASTPQ_PROGRESSION(NAME, VALUE)                                                                   \
+    FASTPQ_CLONES static VALUE NAME(int64_t count, VALUE least, VALUE last, uint8_t *out) {               \
+        for (int64_t i = 0; i < count; i++) {                                                             \
+            const VALUE value = last + ((VALUE)i + 1) * least;                                            \
+            memcpy(out + sizeof(VALUE) * (size_t)i, &value, sizeof(VALUE));                               \
+        }                                                                                                 \
+        return last + (VALUE)count * least;                                                               \
+    }
+FASTPQ_PROGRESSION(progression32, uint32_t)
+FASTPQ_PROGRESSION(progression64, uint64_t)
+#undef FASTPQ_PROGRESSION
+
+/* groups * 32 values, of deltas of 1 to 32 bits of which available bytes are there; returns the last value. */
+#define FASTPQ_DECODE(NAME, VALUE, SUM)                                                                            \
+    static VALUE NAME(const uint8_t *in, int64_t available, int64_t groups, int width, VALUE least, VALUE last,    \
+                      uint8_t *out) {                                                                              \
+        uint32_t deltas[8 * 32];                                                                                   \
+        while (groups) {                                                                                           \
+            const int64_t some = groups < 8 ? groups : 8;                                                          \
+            unpack_groups(in, available, deltas, some, width);                                                     \
+            last = SUM(deltas, some * 32, least, last, out);                                                       \
+            in += some * 4 * width;                                                                                \
+            available -= some * 4 * width;                                                                         \
+            out += some * 32 * (int64_t)sizeof(VALUE);                                                             \
+            groups -= some;                                                                                        \
+        }                                                                                                          \
+        return last;                                                                                               \
+    }
+FASTPQ_DECODE(decode_deltas32, uint32_t, sum_deltas32)
+FASTPQ_DECODE(decode_deltas64, uint64_t, sum_deltas64)
+#undef FASTPQ_DECODE
+
+/* Miniblocks of one block. */
+typedef struct {
+    const uint8_t *widths;
+    int64_t miniblocks, size; /* how many, and values in each */
+    const uint8_t *in, *end;  /* the first of them, and the end of the page */
+    uint64_t least, last;
+} delta_block;
+
+#ifdef FASTPQ_X86_CLONES
+/* Sums of the eight lanes so far: within halves in steps that double, then the lower half's total onto the upper half. */
+__attribute__((target("avx2"))) static inline __m256i sums_of_eight(__m256i values) {
+    values = _mm256_add_epi32(values, _mm256_slli_si256(values, 4));
+    values = _mm256_add_epi32(values, _mm256_slli_si256(values, 8));
+    return _mm256_add_epi32(values, _mm256_shuffle_epi32(_mm256_permute2x128_si256(values, values, 0x08), 0xFF));
+}
+
+__attribute__((target("avx2"))) static inline __m256i last_of_eight(__m256i values) {
+    return _mm256_shuffle_epi32(_mm256_permute2x128_si256(values, values, 0x11), 0xFF);
+}
+
+/* A group of 32 values, unpacked and summed without leaving the registers: one addition a vector, not a value, waits for the
+ * vector before. Returns the last value in all lanes. */
+__attribute__((target("avx2"))) static inline __m256i sum_group32(const shuffled *how, const uint8_t *in, __m256i least,
+                                                                  __m256i last, uint8_t *out) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        const __m256i sums = sums_of_eight(_mm256_add_epi32(unpack_eight(how, in + i * how->width), least));
+        _mm256_storeu_si256((__m256i *)(out + 32 * i), _mm256_add_epi32(sums, last));
+        last = _mm256_add_epi32(last, last_of_eight(sums));
+    }
+    return last;
+}
+
+/* The same for 64 bits: the sum of 32 deltas of 25 bits still fits into the 32 bits of a lane. least is given for each of the
+ * first four values (l, 2 l, 3 l, 4 l), of which the last is in all lanes of four. */
+__attribute__((target("avx2"))) static inline __m256i sum_group64(const shuffled *how, const uint8_t *in, __m256i least,
+                                                                  __m256i four, __m256i last, uint8_t *out) {
+    __m256i carry = _mm256_setzero_si256(), base = _mm256_add_epi64(last, least);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        const __m256i sums = sums_of_eight(unpack_eight(how, in + i * how->width)), all = _mm256_add_epi32(sums, carry);
+        const __m256i low = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(all));
+        const __m256i high = _mm256_cvtepu32_epi64(_mm256_extracti128_si256(all, 1));
+        _mm256_storeu_si256((__m256i *)(out + 64 * i), _mm256_add_epi64(low, base));
+        base = _mm256_add_epi64(base, four);
+        last = _mm256_add_epi64(high, base);
+        _mm256_storeu_si256((__m256i *)(out + 64 * i + 32), last);
+        base = _mm256_add_epi64(base, four);
+        carry = _mm256_add_epi32(carry, last_of_eight(sums));
+    }
+    return _mm256_permute4x64_epi64(last, 0xFF);
+}
+
+/* Whole miniblocks that are so narrow and so far from the end of the page that groups can be shuffled, as long as count values
+ * are not reached; returns how many, and block->in and block->last follow. */
+__attribute__((target("avx2"), always_inline)) static inline int64_t sum_shuffled(delta_block *block, int64_t count, const size_t value,
+                                                            uint8_t *out) {
+    const __m256i each = value == 4 ? _mm256_set1_epi32((int)block->least) : _mm256_set1_epi64x((int64_t)block->least);
+    const __m256i two = _mm256_add_epi64(each, each), four = _mm256_add_epi64(two, two);
+    const __m256i least = _mm256_add_epi64(_mm256_blend_epi32(each, two, 0xCC), _mm256_blend_epi32(_mm256_setzero_si256(), two, 0xF0));
+    const uint8_t *in = block->in, *const end = block->end - FASTPQ_SHUFFLE_SLACK, *const widths = block->widths;
+    const int64_t size = block->size, groups = size / 32;
+    const int64_t most = block->miniblocks;
+    __m256i last = value == 4 ? _mm256_set1_epi32((int)block->last) : _mm256_set1_epi64x((int64_t)block->last);
+    int64_t done = 0;
+    for (; done < most && count >= size && widths[done] <= FASTPQ_SHUFFLED_WIDTH; done++, count -= size) {
+        const shuffled how = shuffled_of(widths[done]);
+        if (end - in < groups * 4 * how.width) break;
+        for (int64_t g = 0; g < groups; g++, in += 4 * how.width, out += 32 * value) {
+            if (value == 4) last = sum_group32(&how, in, each, last, out);
+            else last = sum_group64(&how, in, least, four, last, out);
+        }
+    }
+    block->in = in;
+    block->last = value == 4 ? (uint32_t)_mm256_extract_epi32(last, 0) : (uint64_t)_mm256_extract_epi64(last, 0);
+    return done;
+}
+#endif
+
+#ifdef FASTPQ_X86_CLONES
+__attribute__((target("avx2"))) static int64_t sum_shuffled32(delta_block *block, int64_t count, uint8_t *out) {
+    return sum_shuffled(block, count, 4, out);
+}
+
+__attribute__((target("avx2"))) static int64_t sum_shuffled64(delta_block *block, int64_t count, uint8_t *out) {
+    return sum_shuffled(block, count, 8, out);
+}
+#endif
+
+static inline int64_t sum_miniblocks(delta_block *block, int64_t count, size_t width, uint8_t *out) {
+#ifdef FASTPQ_X86_CLONES
+    if (__builtin_cpu_supports("avx2"))
+        return width == 8 ? sum_shuffled64(block, count, out) : sum_shuffled32(block, count, out);
+#endif
+    return 0;
+}
+
+/* Differences of count values to the ones before them (the first has one before it in memory), less the smallest difference (as
+ * a signed number), which is returned; the rest of the room is zeroed. */
+#define FASTPQ_DIFFERENCES(NAME, SIGNED, UNSIGNED, SMALLEST)                                                        \
+    FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int64_t room, UNSIGNED *deltas) {       \
+        SIGNED least = SMALLEST;                                                                                    \
+        for (int64_t i = 0; i < count; i++) {                                                                       \
+            UNSIGNED value, before;                                                                                 \
+            memcpy(&value, values + (int64_t)sizeof(value) * i, sizeof(value));                                     \
+            memcpy(&before, values + (int64_t)sizeof(value) * (i - 1), sizeof(value));                              \
+            deltas[i] = value - before;                                                                             \
+            least = (SIGNED)deltas[i] < least ? (SIGNED)deltas[i] : least;                                          \
+        }                                                                                                           \
+        for (int64_t i = 0; i < count; i++) deltas[i] -= (UNSIGNED)least;                                           \
+        memset(deltas + count, 0, sizeof(UNSIGNED) * (size_t)(room - count));                                       \
+        return least;                                                                                               \
+    }
+FASTPQ_DIFFERENCES(differences32, int32_t, uint32_t, INT32_MAX)
+FASTPQ_DIFFERENCES(differences64, int64_t, uint64_t, INT64_MAX)
+#undef FASTPQ_DIFFERENCES
+
+/* All bits that any of the values has. */
+FASTPQ_CLONES static uint64_t bits_of32(const uint32_t *values, int64_t count) {
+    uint32_t bits = 0;
+    for (int64_t i = 0; i < count; i++) bits |= values[i];
+    return bits;
+}
+
+FASTPQ_CLONES static uint64_t bits_of64(const uint64_t *values, int64_t count) {
+    uint64_t bits = 0;
+    for (int64_t i = 0; i < count; i++) bits |= values[i];
+    return bits;
+}
+
+/* The low halves; out may be the same memory. */
+FASTPQ_CLONES static void narrow64(const uint64_t *values, int64_t count, uint32_t *out) {
+    for (int64_t i = 0; i < count; i++) out[i] = (uint32_t)values[i];
+}
+
+static inline int width_of(uint64_t bits) { return bits ? 64 - __builtin_clzll(bits) : 0; }
+
+#endif

@@ -1,0 +1,93 @@
+/* Values of lengths, prefixes and suffixes (Encodings.md, "Delta-length byte array" and "Delta Strings"). */
+#ifndef FASTPQ_DELTA_STRINGS_H
+#define FASTPQ_DELTA_STRINGS_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include "strings.h"
+
+/* Values one behind the other, from data + *position on -> views into a buffer whose byte base is data[0]. Returns count, or -4
+ * where a length points outside the data (BAD_LENGTH in status.pxd). */
+static int64_t views_of_lengths(const int32_t *lengths, int64_t count, const uint8_t *data, uint64_t size, uint64_t *position,
+                                void *out, int32_t buffer, int64_t base) {
+    string_view *views = (string_view *)out;
+    for (int64_t i = 0; i < count; i++) {
+        const uint64_t at = *position, left = size - at;
+        if (lengths[i] < 0 || (uint64_t)lengths[i] > left) return -4;
+        make_view(views + i, data + at, (uint32_t)lengths[i], left >= 16, buffer, base + (int64_t)at);
+        *position = at + (uint64_t)lengths[i];
+    }
+    return count;
+}
+
+/* Whether a value is the beginning of the long one before it, whose bytes it can share. */
+static inline int is_shared(int64_t i, int32_t prefix, int32_t suffix) {
+    return i > 0 && suffix == 0 && prefix > FASTPQ_INLINE_VIEW;
+}
+
+/* Checks that prefixes lie within the value before and suffixes within left bytes; returns the bytes of memory that
+ * views_of_prefixes takes, or -4. */
+static int64_t measure_prefixes(const int32_t *prefixes, const int32_t *suffixes, int64_t count, int64_t previous, int64_t left) {
+    int64_t total = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (prefixes[i] < 0 || prefixes[i] > previous || suffixes[i] < 0 || suffixes[i] > left) return -4;
+        left -= suffixes[i];
+        previous = (int64_t)prefixes[i] + suffixes[i];
+        if (previous > INT32_MAX) return -4;
+        if (previous > FASTPQ_INLINE_VIEW && !is_shared(i, prefixes[i], suffixes[i])) total += previous;
+    }
+    return total;
+}
+
+/* Measured prefixes and suffixes -> views, of which long ones lie in `bytes`, the memory of that buffer. */
+static void views_of_prefixes(const int32_t *prefixes, const int32_t *suffixes, int64_t count, const uint8_t *previous,
+                              const uint8_t *suffix, void *out, uint8_t *bytes, int32_t buffer) {
+    string_view *views = (string_view *)out;
+    uint8_t *next = bytes;
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t length = (uint32_t)(prefixes[i] + suffixes[i]);
+        string_view *view = views + i;
+        uint8_t value[16] = {0}, *target = value;
+        if (is_shared(i, prefixes[i], suffixes[i])) {
+            *view = view[-1];
+            view->length = (int32_t)length;
+            continue;
+        }
+        if (length > FASTPQ_INLINE_VIEW) {
+            target = next;
+            next += length;
+        }
+        memcpy(target, previous, (size_t)prefixes[i]);
+        memcpy(target + prefixes[i], suffix, (size_t)suffixes[i]);
+        make_view(view, target, length, length <= FASTPQ_INLINE_VIEW, buffer, target - bytes);
+        previous = length > FASTPQ_INLINE_VIEW ? target : view->inlined;
+        suffix += suffixes[i];
+    }
+}
+
+/* The same for values of one width, one behind the other. */
+static void values_of_prefixes(const int32_t *prefixes, const int32_t *suffixes, int64_t count, const uint8_t *previous,
+                               const uint8_t *suffix, uint8_t *out) {
+    for (int64_t i = 0; i < count; i++) {
+        memcpy(out, previous, (size_t)prefixes[i]);
+        memcpy(out + prefixes[i], suffix, (size_t)suffixes[i]);
+        previous = out;
+        suffix += suffixes[i];
+        out += prefixes[i] + suffixes[i];
+    }
+}
+
+static inline uint64_t common_prefix(const uint8_t *a, const uint8_t *b, uint64_t most) {
+    uint64_t i = 0;
+    for (; i + 8 <= most; i += 8) {
+        uint64_t left, right;
+        memcpy(&left, a + i, 8);
+        memcpy(&right, b + i, 8);
+        if (left != right) return i + (uint64_t)__builtin_ctzll(left ^ right) / 8;
+    }
+    while (i < most && a[i] == b[i]) i++;
+    return i;
+}
+
+#endif
