@@ -8,7 +8,7 @@ import numpy as np
 
 from fastpq.chunks import ColumnPlan
 from fastpq.column.input import ColumnInput
-from fastpq.column.writer import ChunkWriter
+from fastpq.column.writer import ChunkSettings, ChunkWriter
 from fastpq.encodings import rle
 from fastpq.encodings.choice import DictionarySample, EncodingChoice, Sample, choose_encoding, index_width
 from fastpq.encodings.dictionary import DictionaryEncoder
@@ -60,7 +60,7 @@ def _places(num_rows: int) -> list[tuple[int, int]]:
     return [(start, start + RUN_ROWS) for start in starts]
 
 
-def _stored_size(run: ColumnInput, settings: object, plan: ColumnPlan) -> int:
+def _stored_size(run: ColumnInput, settings: ChunkSettings, plan: ColumnPlan) -> int:
     cipher = FileEncryptor().chunk_cipher(plan.descriptor.path, 0, 0)
     whole = replace(
         settings, dictionary=False, order=Order.ORDER_NONE, data_page_size=WHOLE_PAGE, data_page_rows=WHOLE_PAGE, checksums=False

@@ -95,7 +95,8 @@ cdef class NestedReader(ChunkReader):
         scratch_reserve(&self.repetition, <size_t>count)
         self._decode_levels(True, self.repetition.data, count)
         self._decode_levels(False, self.definition.data, count)
-        self.page_nulls = self.page.num_values - count_equal(self.definition.data, count, <uint8_t>self.pages.max_definition_level)
+        self.page_nulls = self.page.num_values - count_equal(
+            self.definition.data, count, <uint8_t>self.pages.max_definition_level)
         return 0
 
     cdef int _decode_levels(self, bint repetition, uint8_t* out, int64_t count) except -1 nogil:
