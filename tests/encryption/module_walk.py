@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from fastpq import format as fmt
 from fastpq.encryption import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.encryption.file import FileDecryptor, open_file_decryptor, open_file_encryptor
+from fastpq.encryption.file import FileDecryptor, open_file_decryptor, open_file_encryptor, open_signed_footer
 from fastpq.encryption.modules import ModuleType
 
-SIGNATURE_SIZE = 28
+NO_PAGE = -1
+LENGTH_SIZE = 4
+INDEXES = {
+    ModuleType.COLUMN_INDEX: (fmt.ColumnIndex, "column_index_offset", "column_index_length"),
+    ModuleType.OFFSET_INDEX: (fmt.OffsetIndex, "offset_index_offset", "offset_index_length"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +28,8 @@ class OpenFile:
     metadata: fmt.FileMetaData
 
     def walk(self) -> int:
-        """Open every page header and every page; returns how many modules of encrypted chunks were opened."""
+        """Open every page header, every page, index and bloom filter; returns how many modules of encrypted chunks were
+        opened, their metadata among them."""
         return sum(
             self.walk_chunk(chunk, index if group.ordinal is None else group.ordinal, column)
             for index, group in enumerate(self.metadata.row_groups)
@@ -31,11 +37,15 @@ class OpenFile:
         )
 
     def walk_chunk(self, chunk: fmt.ColumnChunk, row_group: int, column: int) -> int:
-        """Open the pages of one chunk."""
+        """Open the modules of one chunk."""
         metadata = self.decryptor.column_metadata(chunk, row_group, column)
         cipher = self.decryptor.chunk_cipher(chunk, row_group, column)
         if cipher.overhead == 0:
             return 0
+        opened = chunk.encrypted_column_metadata is not None
+        return opened + self._walk_pages(metadata, cipher) + self._walk_indexes(chunk, metadata, cipher)
+
+    def _walk_pages(self, metadata: fmt.ColumnMetaData, cipher: ModuleCipher) -> int:
         position = metadata.dictionary_page_offset or metadata.data_page_offset
         end = position + metadata.total_compressed_size
         dictionary = bool(metadata.dictionary_page_offset)
@@ -46,13 +56,40 @@ class OpenFile:
             header, _ = fmt.decode(fmt.PageHeader, plain)
             position += size
             kind = ModuleType.DICTIONARY_PAGE if dictionary else ModuleType.DATA_PAGE
-            cipher.open(kind, page, self.data[position : position + header.compressed_page_size])
-            position += header.compressed_page_size
+            size = header.compressed_page_size + cipher.uncounted
+            body = self.data[position : position + size]
+            cipher.open(kind, page, body[clear_size(header, body) :])
+            position += size
             opened += 2
             page += not dictionary
             dictionary = False
         assert position == end
         return opened
+
+    def _walk_indexes(self, chunk: fmt.ColumnChunk, metadata: fmt.ColumnMetaData, cipher: ModuleCipher) -> int:
+        opened = 0
+        for module, (struct, offset, length) in INDEXES.items():
+            if (start := getattr(chunk, offset)) is not None:
+                plain = cipher.open(module, NO_PAGE, self.data[start : start + getattr(chunk, length)])
+                fmt.decode(struct, plain)
+                opened += 1
+        if metadata.bloom_filter_offset is not None:
+            start, size = metadata.bloom_filter_offset, metadata.bloom_filter_length
+            assert size is not None
+            plain, bitset = cipher.open_first(ModuleType.BLOOM_FILTER_HEADER, NO_PAGE, self.data[start : start + size])
+            header, _ = fmt.decode(fmt.BloomFilterHeader, plain)
+            bits = cipher.open(ModuleType.BLOOM_FILTER_BITSET, NO_PAGE, self.data[start + bitset : start + size])
+            assert len(bits) == header.numBytes
+            opened += 2
+        return opened
+
+
+def clear_size(header: fmt.PageHeader, body: bytes) -> int:
+    """Bytes of levels that parquet-java leaves in the clear before the module of a data page V2."""
+    if header.data_page_header_v2 is None or int.from_bytes(body[:LENGTH_SIZE], "little") == len(body) - LENGTH_SIZE:
+        return 0
+    levels = header.data_page_header_v2
+    return levels.repetition_levels_byte_length + levels.definition_levels_byte_length
 
 
 def open_file(data: bytes, properties: FileDecryptionProperties | None) -> OpenFile:
@@ -67,16 +104,8 @@ def open_file(data: bytes, properties: FileDecryptionProperties | None) -> OpenF
         metadata, _ = fmt.decode(fmt.FileMetaData, decryptor.open_footer(footer[end:]))
         decryptor.confirm_algorithm(metadata.encryption_algorithm)
         return OpenFile(data, decryptor, metadata)
-    metadata, _ = fmt.decode(fmt.FileMetaData, footer)
-    decryptor = open_file_decryptor(
-        properties,
-        algorithm=metadata.encryption_algorithm,
-        key_metadata=metadata.footer_signing_key_metadata,
-        encrypted_footer=False,
-    )
-    if metadata.encryption_algorithm is not None:
-        decryptor.verify_footer(footer[:-SIGNATURE_SIZE], footer[-SIGNATURE_SIZE:])
-    return OpenFile(data, decryptor, metadata)
+    decryptor, size = open_signed_footer(properties, memoryview(footer))
+    return OpenFile(data, decryptor, fmt.decode(fmt.FileMetaData, footer[:size])[0])
 
 
 def encrypt_file(data: bytes, properties: FileEncryptionProperties | None) -> bytes:
@@ -97,6 +126,7 @@ def encrypt_file(data: bytes, properties: FileEncryptionProperties | None) -> by
             assert entry == before
         group.total_compressed_size = len(out) - group.file_offset
     metadata.encryption_algorithm = encryptor.encryption_algorithm
+    metadata.footer_signing_key_metadata = encryptor.footer_signing_key_metadata
     return bytes(out) + encryptor.frame_footer(fmt.encode(metadata))
 
 

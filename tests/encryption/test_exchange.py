@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -178,40 +176,3 @@ def test_a_flipped_bit_is_refused(tmp_path: Path, position: int) -> None:
         )
     assert keys.decode() not in str(raised.value)
     assert keys.hex() not in str(raised.value)
-
-
-def fixtures() -> list[dict[str, Any]]:
-    data = os.environ.get("FASTPQ_TEST_DATA")
-    if not data:
-        return []
-    manifest = json.loads((Path(data) / "encryption/fixtures/manifest.json").read_text())
-    return list(manifest["files"])
-
-
-@pytest.mark.skipif(not fixtures(), reason="needs FASTPQ_TEST_DATA")
-@pytest.mark.parametrize("entry", fixtures(), ids=lambda entry: entry["name"])
-def test_fixture(entry: dict[str, Any]) -> None:
-    folder = Path(os.environ["FASTPQ_TEST_DATA"]) / "encryption/fixtures"
-    keys = fastpq.FileDecryptionProperties(
-        bytes.fromhex(entry["keys"]["footer"]),
-        {name: bytes.fromhex(key) for name, key in entry["keys"]["columns"].items()},
-        aad_prefix=entry["aad_prefix"].encode() if entry["aad_prefix"] and not entry["aad_prefix_stored"] else None,
-    )
-    later = (       # brought by the issue that completes encryption
-        entry["algorithm"] != "AES_GCM_V1" or entry.get("duckdb_dialect") or entry["name"] == "sp_v2"
-    )
-    if later:
-        with pytest.raises(fastpq.ParquetError):
-            read_flat(folder / entry["file"], keys)
-        return
-    names, table = read_flat(folder / entry["file"], keys)
-    truth = pq.read_table(folder / f"expected_{entry['table']}.parquet", columns=names)
-    assert names
-    assert pa.table(table).cast(truth.schema).equals(truth)
-
-
-def read_flat(path: Path, keys: fastpq.FileDecryptionProperties) -> tuple[list[str], fastpq.Table]:
-    with fastpq.ParquetFile(path, decryption_properties=keys, coerce_int96_timestamp_unit="us") as file:
-        names = [column.name for column in file.schema.columns if column.is_flat]
-        return names, file.read(names)
-

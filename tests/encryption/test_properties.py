@@ -9,7 +9,7 @@ import pytest
 from fastpq.encryption import AesKey, ColumnEncryptionProperties, FileDecryptionProperties, FileEncryptionProperties
 from fastpq.encryption.file import open_file_encryptor
 from fastpq.encryption.properties import PathMap
-from fastpq.errors import CryptoError, SchemaError, UnsupportedError
+from fastpq.errors import CryptoError, SchemaError
 
 FOOTER_KEY = b"the footer's key"
 KEY = b"the column's key, of twenty-four"[:24]
@@ -95,21 +95,23 @@ def test_key_sizes(size: int) -> None:
             properties(FOOTER_KEY, {"id": key})
 
 
-def test_what_is_not_supported_says_so() -> None:
-    with pytest.raises(UnsupportedError, match="plaintext footer"):
-        FileEncryptionProperties(FOOTER_KEY, plaintext_footer=True)
-    with pytest.raises(UnsupportedError, match="AES_GCM_CTR_V1"):
-        FileEncryptionProperties(FOOTER_KEY, algorithm="AES_GCM_CTR_V1")
-
-
 def test_what_makes_no_sense_is_refused() -> None:
     wrong: Any = "AES_CBC"
     with pytest.raises(ValueError, match="algorithm"):
         FileEncryptionProperties(FOOTER_KEY, algorithm=wrong)
     with pytest.raises(ValueError, match="encrypt_unlisted"):
         FileEncryptionProperties(FOOTER_KEY, encrypt_unlisted=wrong)
+    with pytest.raises(ValueError, match="v2_layout"):
+        FileEncryptionProperties(FOOTER_KEY, v2_layout=wrong)
+    with pytest.raises(ValueError, match="store_aad_prefix"):
+        FileEncryptionProperties(FOOTER_KEY, store_aad_prefix=False)
     with pytest.raises(TypeError, match="aad_prefix"):
         FileEncryptionProperties(FOOTER_KEY, aad_prefix=wrong)
+    for algorithms in ([], [wrong], "AES_GCM_V1", ["AES_GCM_V1", wrong]):
+        with pytest.raises(ValueError, match="allowed_algorithms"):
+            FileDecryptionProperties(FOOTER_KEY, allowed_algorithms=algorithms)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        FileDecryptionProperties(FOOTER_KEY, check_nothing=True)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="bytes-like"):
         FileEncryptionProperties(wrong)
     with pytest.raises(ValueError, match="footer_key_metadata"):
