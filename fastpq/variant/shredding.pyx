@@ -3,10 +3,9 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-cimport numpy as cnp
 from fastpq.encodings.views cimport Slice
 from fastpq.slices cimport SLICE_BLOCK, SliceReader, raise_status
-from fastpq.variant.emit cimport Bytes, Field, bytes_add, bytes_free, bytes_put, finish_object, sort_fields
+from fastpq.variant.emit cimport Bytes, Field, bytes_add, bytes_put, finish_object, sort_fields
 from fastpq.variant.layout cimport (
     ARRAY,
     KIND_BINARY,
@@ -32,93 +31,16 @@ from fastpq.variant.layout cimport (
     text_of,
     value_size,
 )
-from fastpq.variant.tree cimport TYPED_ARRAY, TYPED_FIXED, TYPED_NONE, TYPED_OBJECT, TYPED_TEXT, find_name
-
-import numpy as np
+from fastpq.variant.targets cimport Columns, Target, end_row, missing, no_typed, put_end, put_flag
+from fastpq.variant.tree cimport TYPED_ARRAY, TYPED_FIXED, TYPED_OBJECT, TYPED_TEXT, find_name
 
 from fastpq.errors import SchemaError
-from fastpq.layouts import BinaryOffsets
-from fastpq.table import Column
-from fastpq.types import Decimal
-from fastpq.variant.kinds import Kind
-from fastpq.variant.shredded import BINARY, Shredded, ShreddedArray, ShreddedObject, kind_of
-
-cnp.import_array()
 
 cdef extern from "c/variant.h" nogil:
     int64_t variant_signed(const uint8_t* p, int width)
     int variant_rescale(const uint8_t* p, int width, int from_scale, int to_scale, int precision, uint8_t* out, int out_width)
 
 cdef int[11] NUMBER_WIDTHS = [0, 0, 0, 1, 2, 4, 8, 0, 4, 8, 16]     # by kind
-
-
-# Binary values of a column while they come in.
-cdef struct Texts:
-    Bytes data
-    Bytes ends                      # int64
-
-
-# The two columns of one place in the schema while rows come in.
-cdef struct Target:
-    int64_t rows
-    Texts values
-    Bytes has_value                 # a byte a row
-    int typed
-    Bytes has_typed                 # a byte a row
-    int kind                        # TYPED_FIXED, TYPED_TEXT
-    int scale
-    int precision
-    size_t width
-    Bytes data
-    Texts texts
-    uint32_t field_count            # TYPED_OBJECT: in the order of their names
-    Target* fields
-    const Slice* names
-    Bytes ends                      # TYPED_ARRAY, int64
-    Target* elements
-
-
-cdef inline int _put_end(Bytes* ends, int64_t end) noexcept nogil:
-    return bytes_put(ends, &end, sizeof(int64_t))
-
-
-cdef inline int _put_flag(Bytes* flags, uint8_t flag) noexcept nogil:
-    return bytes_put(flags, &flag, 1)
-
-
-cdef int64_t _no_typed(Target* target) noexcept nogil:
-    """The row has no typed_value; nor do the columns inside it."""
-    cdef uint32_t j
-    cdef uint8_t* room
-    if target.typed == TYPED_NONE:
-        return 0
-    if _put_flag(&target.has_typed, 0) < 0:
-        return NO_ROOM
-    if target.typed == TYPED_FIXED:
-        room = bytes_add(&target.data, target.width)
-        if room == NULL:
-            return NO_ROOM
-        memset(room, 0, target.width)
-    elif target.typed == TYPED_TEXT:
-        return NO_ROOM if _put_end(&target.texts.ends, <int64_t>target.texts.data.size) < 0 else 0
-    elif target.typed == TYPED_ARRAY:
-        return NO_ROOM if _put_end(&target.ends, target.elements.rows) < 0 else 0
-    else:
-        for j in range(target.field_count):
-            if _missing(&target.fields[j]) < 0:
-                return NO_ROOM
-    return 0
-
-
-cdef int64_t _end_row(Target* target, uint8_t has_value) noexcept nogil:
-    target.rows += 1
-    if _put_end(&target.values.ends, <int64_t>target.values.data.size) < 0 or _put_flag(&target.has_value, has_value) < 0:
-        return NO_ROOM
-    return 0
-
-
-cdef int64_t _missing(Target* target) noexcept nogil:
-    return NO_ROOM if _no_typed(target) < 0 else _end_row(target, 0)
 
 
 cdef int64_t _add(Target* target, Metadata names, const uint8_t* data, Bytes* stack) noexcept nogil:
@@ -136,10 +58,10 @@ cdef int64_t _add(Target* target, Metadata names, const uint8_t* data, Bytes* st
     if typed < 0:
         return typed
     if typed == 1:
-        return NO_ROOM if _put_flag(&target.has_typed, 1) < 0 else _end_row(target, 0)
-    if _no_typed(target) < 0 or bytes_put(&target.values.data, data, value_size(data)) < 0:
+        return NO_ROOM if put_flag(&target.has_typed, 1) < 0 else end_row(target, 0)
+    if no_typed(target) < 0 or bytes_put(&target.values.data, data, value_size(data)) < 0:
         return NO_ROOM
-    return _end_row(target, 1)
+    return end_row(target, 1)
 
 
 cdef int64_t _add_fixed(Target* target, const uint8_t* data) noexcept nogil:
@@ -187,7 +109,7 @@ cdef int64_t _add_text(Target* target, const uint8_t* data) noexcept nogil:
     text = text_of(data)
     if bytes_put(&target.texts.data, text.data, text.size) < 0:
         return NO_ROOM
-    return NO_ROOM if _put_end(&target.texts.ends, <int64_t>target.texts.data.size) < 0 else 1
+    return NO_ROOM if put_end(&target.texts.ends, <int64_t>target.texts.data.size) < 0 else 1
 
 
 cdef int64_t _add_array(Target* target, Metadata names, const uint8_t* data, Bytes* stack) noexcept nogil:
@@ -199,7 +121,7 @@ cdef int64_t _add_array(Target* target, Metadata names, const uint8_t* data, Byt
         status = _add(target.elements, names, child_at(&container, i), stack)
         if status < 0:
             return status
-    return NO_ROOM if _put_end(&target.ends, target.elements.rows) < 0 else 1
+    return NO_ROOM if put_end(&target.ends, target.elements.rows) < 0 else 1
 
 
 cdef int64_t _add_object(Target* target, Metadata names, const uint8_t* data, Bytes* stack) noexcept nogil:
@@ -220,13 +142,13 @@ cdef int64_t _add_object(Target* target, Metadata names, const uint8_t* data, By
         return status
     for j in range(target.field_count):
         child = (<const uint8_t**>(stack.data + bottom))[j]
-        status = _missing(&target.fields[j]) if child == NULL else _add(&target.fields[j], names, child, stack)
+        status = missing(&target.fields[j]) if child == NULL else _add(&target.fields[j], names, child, stack)
         if status < 0:
             return status
     stack.size = bottom
-    if _put_flag(&target.has_typed, 1) < 0:
+    if put_flag(&target.has_typed, 1) < 0:
         return NO_ROOM
-    return _end_row(target, target.values.data.size > start)
+    return end_row(target, target.values.data.size > start)
 
 
 cdef int64_t _split(Target* target, Metadata names, const Container* container, Bytes* stack, size_t found) noexcept nogil:
@@ -254,76 +176,7 @@ cdef int64_t _split(Target* target, Metadata names, const Container* container, 
     return status
 
 
-cdef class Columns:
-    """The columns of a shredding schema, to which rows are added."""
-
-    cdef Target root
-    cdef Bytes stack
-    cdef list blocks
-
-    def __cinit__(self, schema):
-        self.blocks = []
-        self._open(&self.root, schema)
-
-    def __dealloc__(self):
-        _free(&self.root)
-        bytes_free(&self.stack)
-
-    cdef int _open(self, Target* target, schema) except -1:
-        memset(target, 0, sizeof(Target))
-        if _put_end(&target.values.ends, 0) < 0 or _put_end(&target.texts.ends, 0) < 0 or _put_end(&target.ends, 0) < 0:
-            raise MemoryError("shredding variants")
-        if isinstance(schema, dict):
-            return self._open_object(target, schema)
-        if isinstance(schema, list):
-            target.elements = <Target*>self._block(sizeof(Target))
-            target.typed = TYPED_ARRAY
-            return self._open(target.elements, schema[0])
-        if schema is not None:
-            kind = kind_of(schema)
-            target.kind = kind
-            target.typed = TYPED_TEXT if kind in (Kind.STRING, Kind.BINARY) else TYPED_FIXED
-            target.width = 0 if schema.dtype is None else schema.dtype.itemsize
-            if isinstance(schema.logical, Decimal):
-                target.scale, target.precision = schema.logical.scale, schema.logical.precision
-        return 0
-
-    cdef int _open_object(self, Target* target, schema) except -1:
-        cdef Slice* names = <Slice*>self._block(len(schema) * sizeof(Slice))
-        cdef bytes text
-        cdef uint32_t j
-        target.fields = <Target*>self._block(len(schema) * sizeof(Target))
-        target.names = names
-        target.typed = TYPED_OBJECT
-        for name in sorted(schema):
-            try:
-                text = name.encode()
-            except UnicodeEncodeError as error:
-                raise SchemaError("a field's name with a surrogate, which UTF-8 does not have") from error
-            self.blocks.append(text)
-            j = target.field_count
-            names[j] = Slice(<const uint8_t*><const char*>text, len(text))
-            target.field_count += 1
-            self._open(&target.fields[j], schema[name])
-        return 0
-
-    cdef void* _block(self, size_t size) except NULL:
-        block = np.zeros(max(size, <size_t>1), np.uint8)
-        self.blocks.append(block)
-        return cnp.PyArray_DATA(block)
-
-    cdef int add_rows(self, SliceReader metadata, SliceReader value) except -1:
-        cdef Metadata names = Metadata()
-        cdef int64_t status, failed = 0
-        with nogil:
-            status = _add_rows(self, names, metadata, value, &failed)
-        if failed < 0:
-            raise_status(status)
-        raise_wrong(status, f"the variant of row {failed}")
-        return 0
-
-
-cdef int64_t _add_rows(Columns self, Metadata names, SliceReader metadata, SliceReader value, int64_t* failed) noexcept nogil:
+cdef int64_t _add_rows(Columns columns, Metadata names, SliceReader metadata, SliceReader value, int64_t* failed) noexcept nogil:
     cdef Slice dictionaries[SLICE_BLOCK]
     cdef Slice values[SLICE_BLOCK]
     cdef int64_t start = 0, n, i, status
@@ -339,74 +192,18 @@ cdef int64_t _add_rows(Columns self, Metadata names, SliceReader metadata, Slice
             failed[0] = start + i
             status = 0
             if values[i].data == NULL:
-                status = _missing(&self.root)
+                status = missing(&columns.root)
             else:
                 if not names.is_same(dictionaries[i]):
                     status = names.take(dictionaries[i].data, dictionaries[i].size, False)
                 if status >= 0:
                     status = check_whole(&names.names, values[i], False)
                 if status >= 0:
-                    status = _add(&self.root, names, values[i].data, &self.stack)
+                    status = _add(&columns.root, names, values[i].data, &columns.stack)
             if status < 0:
                 return status
         start += n
     return 0
-
-
-cdef void _free(Target* target) noexcept nogil:
-    cdef uint32_t j
-    bytes_free(&target.values.data)
-    bytes_free(&target.values.ends)
-    bytes_free(&target.has_value)
-    bytes_free(&target.has_typed)
-    bytes_free(&target.data)
-    bytes_free(&target.texts.data)
-    bytes_free(&target.texts.ends)
-    bytes_free(&target.ends)
-    for j in range(target.field_count):
-        _free(&target.fields[j])
-    if target.elements != NULL:
-        _free(target.elements)
-
-
-cdef object _array(const Bytes* bytes_, dtype):
-    """A copy of what came in."""
-    array = np.empty(bytes_.size, np.uint8)
-    if bytes_.size:
-        memcpy(cnp.PyArray_DATA(array), bytes_.data, bytes_.size)
-    return array.view(dtype)
-
-
-cdef tuple _validity(const Bytes* flags):
-    """Bitmap, or None without nulls; and the number of nulls."""
-    present = _array(flags, np.bool_)
-    nulls = len(present) - int(np.count_nonzero(present))
-    return (np.packbits(present, bitorder="little") if nulls else None), nulls
-
-
-cdef object _texts(type_, const Texts* texts, const Bytes* flags):
-    validity, nulls = _validity(flags)
-    return Column(type_, BinaryOffsets(_array(&texts.ends, np.int64), _array(&texts.data, np.uint8)), validity, nulls)
-
-
-cdef object _result(const Target* target, schema):
-    """The Shredded of a target that has all its rows."""
-    cdef uint32_t j
-    value = _texts(BINARY, &target.values, &target.has_value)
-    typed = None
-    if target.typed != TYPED_NONE:
-        validity, nulls = _validity(&target.has_typed)
-    if target.typed == TYPED_OBJECT:
-        ordered = sorted(schema)
-        made = {ordered[j]: _result(&target.fields[j], schema[ordered[j]]) for j in range(target.field_count)}
-        typed = ShreddedObject(target.rows, {name: made[name] for name in schema}, validity)
-    elif target.typed == TYPED_ARRAY:
-        typed = ShreddedArray(_array(&target.ends, np.int64), _result(target.elements, schema[0]), validity)
-    elif target.typed == TYPED_TEXT:
-        typed = _texts(schema, &target.texts, &target.has_typed)
-    elif target.typed == TYPED_FIXED:
-        typed = Column(schema, _array(&target.data, schema.dtype), validity, nulls)
-    return Shredded(target.rows, value, typed)
 
 
 def shred(SliceReader metadata not None, SliceReader value not None, schema):
@@ -425,8 +222,15 @@ def shred(SliceReader metadata not None, SliceReader value not None, schema):
         SchemaError: a name that is no text, or columns of different lengths.
     """
     cdef Columns columns
+    cdef Metadata names = Metadata()
+    cdef int64_t status, failed = 0
     if metadata.count != value.count:
         raise SchemaError(f"{metadata.count} metadata for {value.count} values")
     columns = Columns(schema)
-    columns.add_rows(metadata, value)
-    return _result(&columns.root, schema)
+    with nogil:
+        status = _add_rows(columns, names, metadata, value, &failed)
+    if failed < 0:
+        raise_status(status)
+    if status < 0:
+        raise_wrong(status, f"the variant of row {failed}")
+    return columns.result()
