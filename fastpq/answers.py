@@ -9,7 +9,6 @@ import numpy as np
 
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.evidence import chunk_bounds, exact_bounds
-from fastpq.filtering import keep_rows
 from fastpq.index.bounds import order_of
 from fastpq.index.statistics import Order
 from fastpq.layouts import BinaryOffsets
@@ -85,7 +84,7 @@ def min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType,
 def _extremes(column: Column) -> list[Key]:
     """The keys of the smallest and the largest value, of none where there is none."""
     domain = domain_of(column.type)
-    column = keep_rows(column, column.validity_mask()) if column.null_count else column
+    column = column.take(np.flatnonzero(column.validity_mask())) if column.null_count else column
     if column.type.is_variable:
         raw = [value for value in to_objects(SliceReader(column.values), False).tolist() if value is not None]
         return [min(raw), max(raw)] if raw else []

@@ -268,13 +268,11 @@ class ParquetFile:
         return SelectiveScan(views, self._metadata, predicate, chosen, finished.laid_out)
 
     def _plan(self, columns: Iterable[ColumnKey] | None, row_groups: Iterable[int] | None) -> ReadPlan:
-        if self._closed:
-            raise ValueError(f"{self._source.name} is closed")
         with self._errors():
             return plan_read(self._metadata, self._select(columns), row_groups, self._source.size)
 
     def _scan(self, plan: ReadPlan) -> Scan:
-        types = self._types(leaf for column in plan.columns for leaf, _ in column.leaves)
+        types = self._types(column for output in plan.columns for column, _ in output.leaves)
         return Scan(self._source, self._metadata.decryptor, self._properties, self._strings, types)
 
     def _types(self, columns: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
@@ -284,7 +282,9 @@ class ParquetFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Errors say of which file they are."""
+        """Errors say of which file they are; a closed file is refused."""
+        if self._closed:
+            raise ValueError(f"{self._source.name} is closed")
         try:
             yield
         except ParquetError as error:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.bitmap import count_zeros, pack_bitmap
 from fastpq.compare import are_among, begin_with, compare_values
-from fastpq.layouts import Array, BinaryOffsets, BinaryViews, DictionaryValues
+from fastpq.layouts import Array
 from fastpq.literals import NAN, FloatDomain, IntegerDomain, Key, Ordering, domain_of
+from fastpq.nested import take
 from fastpq.numpy_output import fixed_values
 from fastpq.predicate import Comparison, Leaf, Membership, NullTest, Predicate, Prefix, fold
 from fastpq.slices import SliceReader
-from fastpq.table import Column
+from fastpq.table import AnyColumn, Column
 
 Mask = NDArray[np.bool_]
 
@@ -158,20 +157,6 @@ def _wide_order(words: list[Array], key: list[Any]) -> NDArray[np.int8]:
     return order
 
 
-def keep_rows(column: Column, kept: Mask) -> Column:
+def keep_rows(column: AnyColumn, kept: Mask) -> AnyColumn:
     """The values of a column where a mask is true; bytes of text are shared."""
-    values = column.values
-    match values:
-        case BinaryViews(views, buffers):
-            values = BinaryViews(views[kept], buffers)
-        case DictionaryValues(codes, dictionary):
-            values = DictionaryValues(codes[kept], dictionary)
-        case BinaryOffsets():
-            return keep_rows(column.as_views(), kept).as_offsets(values.offsets.dtype == np.int64)
-        case _:
-            values = values[kept]
-    if column.validity is None or not column.null_count:
-        return replace(column, values=values, validity=None, null_count=0)
-    validity = pack_bitmap(column.validity_mask()[kept])
-    null_count = count_zeros(validity, len(np.flatnonzero(kept)))
-    return replace(column, values=values, validity=validity if null_count else None, null_count=null_count)
+    return take(column, np.flatnonzero(kept))

@@ -25,8 +25,7 @@ class PageSelection:
     Attributes:
         rows: the rows of the row group that they hold.
         ranges: (offset, length) in the file of the dictionary page, if any, and of runs of data pages, ascending.
-        directory: shape (pages, 3), int64: ordinal, stored size and rows of each data page (-1 for rows that its header
-            cannot confirm).
+        directory: shape (pages, 3), int64: ordinal, stored size and rows of each data page.
         num_pages: data pages of the chunk in all.
     """
 
@@ -89,6 +88,10 @@ class ColumnPlan:
         return self.node.element.name
 
     @property
+    def chunks(self) -> list[ChunkPlan]:
+        return [chunk for _, chunks in self.leaves for chunk in chunks]
+
+    @property
     def flat(self) -> tuple[ColumnDescriptor, list[ChunkPlan]] | None:
         """The leaf where the column is one itself and not repeated."""
         return self.leaves[0] if self.leaves[0][0].is_flat else None
@@ -103,7 +106,7 @@ class ReadPlan:
 
     @property
     def chunks(self) -> list[ChunkPlan]:
-        return [chunk for column in self.columns for _, chunks in column.leaves for chunk in chunks]
+        return [chunk for column in self.columns for chunk in column.chunks]
 
 
 def plan_read(
@@ -158,9 +161,10 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
         rows: the rows of its row group that are wanted, at least one.
 
     Returns:
-        A plan of the pages, whose rows are a superset of those wanted; the chunk's own where no page can be left out.
+        A plan of the pages, whose rows are a superset of those wanted; the chunk's own where no page can be left out, or
+        where the column is nested.
     """
-    if offset_index is None or offset_index.num_pages < 2:
+    if offset_index is None or offset_index.num_pages < 2 or not chunk.column.is_flat:
         return chunk
     chosen = rows.overlapping(offset_index.first_rows)
     if chosen.all():
@@ -175,7 +179,7 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
             ranges[-1] = (ranges[-1][0], ranges[-1][1] + size)
         else:
             ranges.append((offset, size))
-    counts = offset_index.row_counts[pages] if chunk.column.max_repetition_level == 0 else np.full(len(pages), -1)
+    counts = offset_index.row_counts[pages]
     directory = np.ascontiguousarray(np.stack([pages, sizes, counts], axis=1), np.int64)
     selection = PageSelection(covered, ranges, directory, offset_index.num_pages)
     return replace(chunk, num_rows=covered.count, num_values=covered.count, pages=selection)

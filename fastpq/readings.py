@@ -183,17 +183,6 @@ Reading: TypeAlias = FlatReading | NestedReading
 Stream: TypeAlias = FlatStream | NestedStream
 
 
-def read_chunk(scan: Scan, chunk: ChunkPlan, stored: Stored) -> Column:
-    """One chunk of a flat column, or the pages planned of it, as a column."""
-    output = ColumnOutput(chunk.num_rows, scan.layout(chunk.column).width, chunk.column.nullable)
-    try:
-        null_count = scan.open_flat(chunk, stored).read(output, 0, chunk.num_rows)
-    except ParquetError as error:
-        scan.locate(error, chunk)
-        raise
-    return _flat_column(scan, chunk.column, output, null_count)
-
-
 def _read_rows(reader: NestedReader, output: NestedOutput, chunk: ChunkPlan, count: int) -> None:
     found = reader.read_rows(output, count)
     if found < count:

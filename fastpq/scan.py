@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,11 +21,11 @@ from fastpq.errors import LimitError, ParquetError
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan
 from fastpq.properties import ReaderProperties
-from fastpq.readings import FlatReading, FlatStream, NestedReading, NestedStream, Reading, Stream, read_chunk
+from fastpq.readings import FlatReading, FlatStream, NestedReading, NestedStream, Reading, Stream
 from fastpq.schema import ColumnDescriptor
 from fastpq.slices import SliceReader
 from fastpq.source import Source
-from fastpq.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, Table
+from fastpq.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType
 
 Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk as the file has them
@@ -63,14 +64,19 @@ class Scan:
 
     def read(self, plan: ReadPlan, threads: int) -> Table:
         """All rows of the plan as one Table; chunks are decoded in parallel, those of a flat column into one output."""
-        self._check_bytes(sum(chunk.num_values * self.layout(chunk.column).width for chunk in plan.chunks))
-        buffers = self._fetch(plan.chunks)
-        for chunk in plan.chunks:
-            self._check_plausible(chunk, buffers[id(chunk)])
-        columns = [self._reading(column, plan.num_rows, buffers) for column in plan.columns]
-        run(_call, [task for column in columns for task in column.tasks()], threads)
-        read = run(lambda column: column.finish(), columns, threads)
+        read = self.columns([(column, plan.num_rows) for column in plan.columns], threads)
         return Table(_named(plan, read), num_rows=plan.num_rows)
+
+    def columns(self, wanted: Sequence[tuple[ColumnPlan, int]], threads: int) -> Sequence[AnyColumn]:
+        """Planned columns, each of a number of rows of its own; all are fetched together."""
+        chunks = [chunk for column, _ in wanted for chunk in column.chunks]
+        self._check_bytes(sum(chunk.num_values * self.layout(chunk.column).width for chunk in chunks))
+        buffers = self._fetch(chunks)
+        for chunk in chunks:
+            self._check_plausible(chunk, buffers[id(chunk)])
+        columns = [self._reading(column, rows, buffers) for column, rows in wanted]
+        run(_call, [task for column in columns for task in column.tasks()], threads)
+        return run(lambda column: column.finish(), columns, threads)
 
     def batches(self, plan: ReadPlan, batch_size: int, threads: int) -> Iterator[Table]:
         """The plan's rows as Tables of batch_size rows (the last may be shorter); one page a leaf is in memory."""
@@ -80,17 +86,6 @@ class Scan:
             rows = min(batch_size, plan.num_rows - start)
             self._check_bytes(rows * width)
             yield Table(_named(plan, run(_reader_of(rows), streams, threads)), num_rows=rows)
-
-    def columns(self, chunks: list[ChunkPlan], threads: int) -> list[Column]:
-        """Each chunk of a flat column, or the pages planned of it, as a column of its own; all are fetched together.
-
-        Chunks are planned at row offset 0.
-        """
-        self._check_bytes(sum(chunk.num_values * self.layout(chunk.column).width for chunk in chunks))
-        buffers = self._fetch(chunks)
-        for chunk in chunks:
-            self._check_plausible(chunk, buffers[id(chunk)])
-        return list(run(lambda chunk: read_chunk(self, chunk, buffers[id(chunk)]), chunks, threads))
 
     def layout(self, column: ColumnDescriptor) -> Layout:
         """How the values of a leaf are stored and held."""
@@ -137,10 +132,18 @@ class Scan:
         if type_.dtype is not None:
             return Column(type_, values.view(type_.dtype), validity, null_count, nullable)
         views = BinaryViews(values.view(VIEW_DTYPE), buffers)
-        return self.laid_out(Column(type_, views, validity, null_count, nullable))
+        return self._laid_out(Column(type_, views, validity, null_count, nullable))
 
-    def laid_out(self, column: Column) -> Column:
-        """A column of variable-length values in the layout that was asked for."""
+    def laid_out(self, column: AnyColumn) -> AnyColumn:
+        """A column with its strings, however deep, in the layout that is asked for."""
+        match column:
+            case ListColumn():
+                return replace(column, elements=self.laid_out(column.elements))
+            case StructColumn():
+                return replace(column, children=tuple(map(self.laid_out, column.children)))
+        return self._laid_out(column) if column.type.is_variable else column
+
+    def _laid_out(self, column: Column) -> Column:
         if self.strings == "offsets":
             # a dictionary's values may be long and used often
             self._check_bytes(total_size(SliceReader(column.values, column.validity if column.null_count else None)))
@@ -156,15 +159,14 @@ class Scan:
         return NestedStream(self, column) if column.flat is None else FlatStream(self, *column.flat)
 
     def _fetch(self, chunks: list[ChunkPlan]) -> dict[int, Stored]:
-        ranges = [chunk.ranges for chunk in chunks]
         read = iter(
             self.source.read_ranges(
-                itertools.chain.from_iterable(ranges),
+                [part for chunk in chunks for part in chunk.ranges],
                 gap=self.properties.coalesce_gap,
                 limit=self.properties.coalesce_size,
             )
         )
-        parts = [list(itertools.islice(read, len(wanted))) for wanted in ranges]
+        parts = [list(itertools.islice(read, len(chunk.ranges))) for chunk in chunks]
         return {
             id(chunk): part[0] if len(part) == 1 else np.concatenate(part)
             for chunk, part in zip(chunks, parts, strict=True)

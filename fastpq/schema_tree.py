@@ -114,8 +114,8 @@ class ColumnDescriptor(SchemaNode):
         """
         if self._type is None:
             try:
-                logical = logical_from_thrift(self.element)
-                self._type = ColumnType(self.physical_type, self.type_length, logical)
+                physical = self.physical_type       # before annotations of it are looked at
+                self._type = ColumnType(physical, self.type_length, logical_from_thrift(self.element))
             except SchemaError as error:  # what the file says does not fit together
                 raise FormatError(error.message, column=self.name) from error
         return self._type

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from fastpq.binary import total_size
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
+from fastpq.errors import FormatError, KeyAccessError
 from fastpq.evidence import chunk_bounds, page_bounds
-from fastpq.filtering import keep_rows, mask_of
+from fastpq.filtering import mask_of
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import read_bloom_filters
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.index.trust import bloom_filters_are_trusted
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.nested import take
 from fastpq.parallel import run
-from fastpq.plan import ChunkPlan, ReadPlan, plan_pages, plan_read
+from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_pages, plan_read
 from fastpq.predicate import Bounds, Leaf, Membership, Outcome, Predicate, leaves
 from fastpq.pruning import GroupPruning
 from fastpq.ranges import RowRanges
 from fastpq.scan import Scan
 from fastpq.schema import ColumnDescriptor
 from fastpq.slices import SliceReader
-from fastpq.table import BinaryViews, Column, Table
+from fastpq.table import AnyColumn, BinaryViews, Column, Table
 
 # Views keep the pages that they point into: as long as these are not much larger than the values, nothing is copied.
 MOST_SLACK = 2
@@ -51,7 +55,7 @@ class SelectiveScan:
         metadata: of the file.
         predicate: what must hold.
         columns: the columns of the result.
-        finish: what is done with each column of variable-length values at last.
+        finish: what is done with each column at last.
     """
 
     def __init__(
@@ -60,7 +64,7 @@ class SelectiveScan:
         metadata: FileMetaData,
         predicate: Predicate,
         columns: Sequence[ColumnDescriptor],
-        finish: Callable[[Column], Column],
+        finish: Callable[[AnyColumn], AnyColumn],
     ) -> None:
         self._scan = scan
         self._finish = finish
@@ -72,9 +76,6 @@ class SelectiveScan:
         self.every_column = list(
             {column.index: column for column in [*self._filtered.values(), *self._columns]}.values()
         )
-        for column in self.every_column:
-            if not column.is_flat:
-                raise UnsupportedError("filters on or beside a nested column", column=column.name)
         self.plan(self.every_column, ())       # refuses what cannot be read, before anything is
 
     def plan(self, columns: Sequence[ColumnDescriptor], row_groups: Iterable[int] | None) -> ReadPlan:
@@ -149,6 +150,8 @@ class SelectiveScan:
         for group in groups:
             undecided = {leaf.column.index for leaf in group.open_leaves}
             for column in self.every_column:
+                if not column.is_flat:
+                    continue
                 chunk = self._chunk(group, column)
                 try:
                     cipher = self._cipher(chunk, column)
@@ -191,7 +194,7 @@ class SelectiveScan:
         inner = 1 if len(open_ones) >= threads else threads
         tables = run(lambda selection: self.read_group(selection, inner), open_ones, threads)
         kept = [table for table in tables if table.num_rows]
-        return self._finished(Table.concat(kept) if kept else self._scan.read(self.plan(self._columns, ()), 1))
+        return self._finished(Table.concat(kept) if kept else self._nothing)
 
     def batches(self, selections: Sequence[GroupSelection], batch_size: int, threads: int) -> Iterator[Table]:
         """The same as Tables of batch_size rows (the last may be shorter), read a row group at a time."""
@@ -221,42 +224,51 @@ class SelectiveScan:
     def read_group(self, selection: GroupSelection, threads: int) -> Table:
         """The rows of one row group for which the predicate holds."""
         rows, read = self._matching(selection, threads)
-        missing = [column for column in self._columns if column.index not in read]
-        if rows.count:
-            columns = self._read_rows(selection, missing, rows, threads)
-            read |= dict(zip((column.index for column in missing), columns, strict=True))
-        else:
-            nothing = self._scan.read(self.plan(missing, ()), 1)
-            read |= {column.index: nothing.flat(column.name) for column in missing}
-        return Table({column.name: read[column.index] for column in self._columns}, num_rows=rows.count)
+        if not rows.count:
+            return self._nothing
+        planned = self.plan(self._columns, [selection.pruning.row_group]).columns
+        missing = [column for column in planned if column.flat is None or column.flat[0].index not in read]
+        found = iter(self._read_rows(selection, missing, rows, threads))
+        columns: dict[str, AnyColumn] = {}
+        for column in planned:
+            known = None if column.flat is None else read.get(column.flat[0].index)
+            columns[column.name] = next(found) if known is None else known
+        return Table(columns, num_rows=rows.count)
+
+    @cached_property
+    def _nothing(self) -> Table:
+        """The columns of the result without a row."""
+        return self._scan.read(self.plan(self._columns, ()), 1)
 
     def _matching(self, selection: GroupSelection, threads: int) -> tuple[RowRanges, dict[int, Column]]:
         """The rows for which the predicate holds, and the columns that it is on, by number."""
         pruning = selection.pruning
         if pruning.outcome is not Outcome.SOME:
             return pruning.rows, {}
-        filtered = list(self._filtered.values())
-        columns = self._read_rows(selection, filtered, pruning.rows, threads)
-        read = dict(zip(self._filtered, columns, strict=True))
+        planned = self.plan(list(self._filtered.values()), [pruning.row_group]).columns
+        found = self._read_rows(selection, planned, pruning.rows, threads)
+        read = {number: column for number, column in zip(self._filtered, found, strict=True) if isinstance(column, Column)}
         mask = mask_of(self._predicate, lambda leaf: read[leaf.column.index])
-        wanted = {column.index for column in self._columns}
-        kept = {index: keep_rows(column, mask) for index, column in read.items() if index in wanted}
-        return pruning.rows.select(mask), kept
+        kept, wanted = np.flatnonzero(mask), {column.index for column in self._columns}
+        return pruning.rows.select(mask), {
+            number: column if mask.all() else column.take(kept) for number, column in read.items() if number in wanted
+        }
 
     def _read_rows(
-        self, selection: GroupSelection, columns: Sequence[ColumnDescriptor], rows: RowRanges, threads: int
-    ) -> list[Column]:
+        self, selection: GroupSelection, columns: Sequence[ColumnPlan], rows: RowRanges, threads: int
+    ) -> list[AnyColumn]:
         """Some rows of some columns, from the pages that hold them."""
-        chunks = self._chunks(selection, columns, rows)
-        found = self._scan.columns(chunks, threads)
-        return [_rows_of(column, chunk, rows) for column, chunk in zip(found, chunks, strict=True)]
-
-    def _chunks(
-        self, selection: GroupSelection, columns: Sequence[ColumnDescriptor], rows: RowRanges
-    ) -> list[ChunkPlan]:
-        """The plans of the pages of some columns that hold some rows."""
-        plan = self.plan(columns, [selection.pruning.row_group])
-        return [self.partial(chunk, selection, rows) for chunk in plan.chunks]
+        covered: list[RowRanges] = []
+        wanted: list[tuple[ColumnPlan, int]] = []
+        for column in columns:
+            chunks = [(leaf, [self.partial(chunk, selection, rows) for chunk in found]) for leaf, found in column.leaves]
+            pages = chunks[0][1][0].pages
+            covered.append(RowRanges.every(rows.num_rows) if pages is None else pages.rows)
+            wanted.append((ColumnPlan(column.node, chunks), covered[-1].count))
+        return [
+            column if read == rows else take(column, np.flatnonzero(rows.contain(read.rows())))
+            for column, read in zip(self._scan.columns(wanted, threads), covered, strict=True)
+        ]
 
     def partial(self, chunk: ChunkPlan, selection: GroupSelection, rows: RowRanges) -> ChunkPlan:
         """The plan of the pages of a chunk that hold some rows."""
@@ -273,10 +285,7 @@ class SelectiveScan:
 
     def _finished(self, table: Table) -> Table:
         """Text in the layout that was asked for, without the pages that only rows left behind pointed into."""
-        flat = {name: table.flat(name) for name in table}
-        columns = {
-            name: self._finish(_compact(column)) if column.type.is_variable else column for name, column in flat.items()
-        }
+        columns = {name: self._finish(_compact(column)) for name, column in table.items()}
         return Table(columns, num_rows=table.num_rows)
 
 
@@ -284,16 +293,10 @@ def _can_be_probed(leaf: Leaf) -> bool:
     return isinstance(leaf, Membership) and leaf.stored() is not None
 
 
-def _rows_of(column: Column, chunk: ChunkPlan, rows: RowRanges) -> Column:
-    """Of a column that holds the rows of some pages, those of the rows wanted."""
-    covered = RowRanges.every(rows.num_rows) if chunk.pages is None else chunk.pages.rows
-    return column if covered == rows else keep_rows(column, rows.contain(covered.rows()))
-
-
-def _compact(column: Column) -> Column:
-    """A column of views whose buffers hold little else than its values."""
-    values = column.values
-    if not isinstance(values, BinaryViews):
+def _compact(column: AnyColumn) -> AnyColumn:
+    """A column whose views point into buffers that hold little else than its values."""
+    values = column.values if isinstance(column, Column) else None
+    if not isinstance(column, Column) or not isinstance(values, BinaryViews):
         return column
     held = sum(buffer.nbytes for buffer in values.buffers)
     size = total_size(SliceReader(values, column.validity if column.null_count else None))
