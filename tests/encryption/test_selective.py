@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -114,25 +113,3 @@ def test_an_encrypted_bloom_filter() -> None:
             assert bloom_filter.probe((plain + 100_003).view(np.uint8), plain.itemsize).mean() < 0.1
             found += 1
         assert found
-
-
-def forged(verdict: str) -> list[Any]:
-    path = DATA / "encryption/forged/manifest.json"
-    entries = json.loads(path.read_text()) if path.exists() else []
-    return [pytest.param(entry, id=entry["name"]) for entry in entries if entry["verdict"] == verdict]
-
-
-@needs_data
-@pytest.mark.parametrize("entry", forged("reject-if-index-read"))
-def test_forged_indexes_are_rejected_when_they_are_read(entry: dict[str, Any]) -> None:
-    properties = fastpq.FileDecryptionProperties(
-        footer_key=bytes.fromhex(entry["footer_key"]),
-        column_keys={name: bytes.fromhex(key) for name, key in entry["column_keys"].items()},
-        check_footer_integrity=entry["verify_footer_signature"],
-    )
-    with fastpq.ParquetFile(DATA / "encryption/forged" / entry["file"], decryption_properties=properties) as file:
-        assert file.read().num_rows
-        with pytest.raises(fastpq.TagVerificationError):
-            for group in range(file.num_row_groups):
-                for column in file.schema.columns:
-                    file.offset_index(group, column.index)

@@ -14,6 +14,7 @@ import pytest
 
 import fastpq
 from fastpq.encryption import CryptoFactory, DecryptionConfiguration, EncryptionConfiguration, KmsClient, KmsConnectionConfig
+from fastpq.encryption.properties import ALGORITHMS
 from tests.encryption.keys.peers import MASTER_KEYS, InMemoryKms, arrow_factory, factory, run_java
 from tests.encryption.module_walk import open_file
 from tests.encryption.test_exchange import ROWS, assert_expected, columns, expected, lines
@@ -34,6 +35,8 @@ WRITTEN: dict[str, dict[str, Any]] = {
     "short KEK": {"data_key_length_bits": 256, "kek_length_bits": 128},
     "complete": {"complete_columns": True},
     "uniform": {"uniform_encryption": True, "column_keys": {}},
+    "plaintext footer": {"plaintext_footer": True},
+    "CTR": {"encryption_algorithm": "AES_GCM_CTR_V1"},
     "uniform external": {"uniform_encryption": True, "column_keys": {}, "internal_key_material": False},
 }
 
@@ -47,6 +50,7 @@ def write(folder: Path, name: str, **more: Any) -> Path:
 
 
 def read(path: Path, **more: Any) -> fastpq.Table:
+    more = {"allowed_algorithms": ALGORITHMS} | more
     keys = factory().file_decryption_properties(CONNECTION, DecryptionConfiguration(), path, **more)
     return fastpq.read_table(path, decryption_properties=keys)
 
@@ -157,11 +161,8 @@ def fixtures() -> list[dict[str, Any]]:
     return [entry | {"master_keys": manifest["kms_master_keys"]} for entry in manifest["files"] if entry["kms"]]
 
 
-LATER = {"sp_v2"}      # in an encoding that is not read yet
-
-
 @pytest.mark.skipif(not DATA, reason="needs FASTPQ_TEST_DATA")
-@pytest.mark.parametrize("entry", [entry for entry in fixtures() if entry["name"] not in LATER], ids=lambda entry: entry["name"])
+@pytest.mark.parametrize("entry", fixtures(), ids=lambda entry: entry["name"])
 def test_fixture_through_the_key_service(entry: dict[str, Any]) -> None:
     path = Path(str(DATA)) / "encryption/fixtures" / entry["file"]
     master_keys = {name: bytes.fromhex(key) for name, key in entry["master_keys"].items()}
