@@ -33,6 +33,8 @@ class BuildExt(build_ext):
 
     def build_extensions(self) -> None:
         if not self._has_openssl():
+            if not self._compiles("empty", ""):
+                sys.exit(f"fastpq: the C compiler does not work: {' '.join(self.compiler.compiler)}")
             sys.exit(
                 "fastpq: the OpenSSL headers (openssl/evp.h, 3.0 or later) were not found. Install them with\n"
                 "  Debian, Ubuntu:  apt-get install libssl-dev\n"
@@ -47,14 +49,17 @@ class BuildExt(build_ext):
         super().build_extensions()
 
     def _has_openssl(self) -> bool:
-        probe = Path(self.build_temp) / "openssl_probe.c"
-        probe.parent.mkdir(parents=True, exist_ok=True)
-        probe.write_text(
-            "#include <openssl/evp.h>\n#if OPENSSL_VERSION_NUMBER < 0x30000000L\n#error too old\n#endif\n"
+        return self._compiles(
+            "openssl", "#include <openssl/evp.h>\n#if OPENSSL_VERSION_NUMBER < 0x30000000L\n#error too old\n#endif\n"
         )
+
+    def _compiles(self, name: str, text: str) -> bool:
+        source = Path(self.build_temp) / f"{name}_probe.c"
+        source.parent.mkdir(parents=True, exist_ok=True)
+        source.write_text(text)
         try:
-            self.compiler.compile([str(probe)], output_dir=str(probe.parent))
-        except Exception:  # any compiler failure means the same thing here: no usable headers
+            self.compiler.compile([str(source)], output_dir=str(source.parent))
+        except Exception:  # any failure of the compiler is an answer here
             return False
         return True
 

@@ -24,96 +24,8 @@ cdef inline Slice slice_of(bytes value):
     return Slice(<const uint8_t*>PyBytes_AS_STRING(value), <size_t>PyBytes_GET_SIZE(value))
 
 
-def compare_values(SliceReader values not None, bytes other not None):
-    """-1, 0 or 1 for each value before, equal to or behind another one; of nulls nothing is said.
-
-    Returns:
-        Shape (values.count,), int8.
-
-    Raises:
-        FormatError: values that point outside their memory.
-    """
-    cdef Slice right = slice_of(other)
-    cdef Slice block[SLICE_BLOCK]
-    cdef int8_t[::1] out = np.zeros(max(values.count, 1), np.int8)
-    cdef int64_t done = 0, count, i, status = 0
-    with nogil:
-        while done < values.count:
-            count = min(<int64_t>SLICE_BLOCK, values.count - done)
-            status = values.read(done, count, block)
-            if status < 0:
-                break
-            for i in range(count):
-                out[done + i] = <int8_t>compare_slices(&block[i], &right)
-            done += count
-    raise_status(status)
-    return np.asarray(out)[:values.count]
-
-
-def begin_with(SliceReader values not None, bytes prefix not None):
-    """Which values begin with a prefix; of nulls nothing is said.
-
-    Returns:
-        Shape (values.count,), bool.
-
-    Raises:
-        FormatError: values that point outside their memory.
-    """
-    cdef Slice right = slice_of(prefix)
-    cdef Slice block[SLICE_BLOCK]
-    cdef uint8_t[::1] out = np.zeros(max(values.count, 1), np.uint8)
-    cdef int64_t done = 0, count, i, status = 0
-    with nogil:
-        while done < values.count:
-            count = min(<int64_t>SLICE_BLOCK, values.count - done)
-            status = values.read(done, count, block)
-            if status < 0:
-                break
-            for i in range(count):
-                out[done + i] = block[i].size >= right.size and (
-                    right.size == 0 or memcmp(block[i].data, right.data, right.size) == 0)
-            done += count
-    raise_status(status)
-    return np.asarray(out)[:values.count].view(np.bool_)
-
-
-def are_among(SliceReader values not None, others not None):
-    """Which values are among others; of nulls nothing is said.
-
-    Args:
-        values: the values.
-        others: a sequence of bytes, ascending.
-
-    Returns:
-        Shape (values.count,), bool.
-
-    Raises:
-        FormatError: values that point outside their memory.
-    """
-    cdef list kept = list(others)
-    cdef Py_ssize_t size = len(kept), i
-    cdef Slice* sorted_slices = <Slice*>malloc(max(size, 1) * sizeof(Slice))
-    cdef Slice block[SLICE_BLOCK]
-    cdef uint8_t[::1] out = np.zeros(max(values.count, 1), np.uint8)
-    cdef int64_t done = 0, count, status = 0
-    if sorted_slices == NULL:
-        raise MemoryError
-    try:
-        for i in range(size):
-            sorted_slices[i] = slice_of(kept[i])
-        with nogil:
-            while done < values.count:
-                count = min(<int64_t>SLICE_BLOCK, values.count - done)
-                status = values.read(done, count, block)
-                if status < 0:
-                    break
-                for i in range(count):
-                    out[done + i] = is_among(&block[i], sorted_slices, size)
-                done += count
-        raise_status(status)
-    finally:
-        free(sorted_slices)
-    return np.asarray(out)[:values.count].view(np.bool_)
+cdef inline bint begins_with(const Slice* value, const Slice* prefix) noexcept nogil:
+    return value.size >= prefix.size and (prefix.size == 0 or memcmp(value.data, prefix.data, prefix.size) == 0)
 
 
 cdef inline bint is_among(const Slice* value, const Slice* others, Py_ssize_t size) noexcept nogil:
@@ -129,3 +41,91 @@ cdef inline bint is_among(const Slice* value, const Slice* others, Py_ssize_t si
         else:
             high = middle
     return False
+
+
+cdef struct Others:
+    const Slice* slices
+    Py_ssize_t count
+
+
+cdef int8_t order_of(const Slice* value, const Others* others) noexcept nogil:
+    return <int8_t>compare_slices(value, others.slices)
+
+
+cdef int8_t has_prefix(const Slice* value, const Others* others) noexcept nogil:
+    return begins_with(value, others.slices)
+
+
+cdef int8_t is_member(const Slice* value, const Others* others) noexcept nogil:
+    return is_among(value, others.slices, others.count)
+
+
+ctypedef int8_t (*Verdict)(const Slice* value, const Others* others) noexcept nogil
+
+
+cdef judge(SliceReader values, Verdict verdict, list others):
+    """The verdict on each value beside others, int8."""
+    cdef Py_ssize_t size = len(others)
+    cdef Slice* slices = <Slice*>malloc(max(size, 1) * sizeof(Slice))
+    cdef Slice block[SLICE_BLOCK]
+    cdef Others against = Others(slices, size)
+    cdef int8_t[::1] out = np.empty(max(values.count, 1), np.int8)
+    cdef int64_t done = 0, count, i, status = 0
+    if slices == NULL:
+        raise MemoryError
+    try:
+        for i in range(size):
+            slices[i] = slice_of(others[i])
+        with nogil:
+            while done < values.count:
+                count = min(<int64_t>SLICE_BLOCK, values.count - done)
+                status = values.read(done, count, block)
+                if status < 0:
+                    break
+                for i in range(count):
+                    out[done + i] = verdict(&block[i], &against)
+                done += count
+        raise_status(status)
+    finally:
+        free(slices)
+    return np.asarray(out)[:values.count]
+
+
+def compare_values(SliceReader values not None, bytes other not None):
+    """-1, 0 or 1 for each value before, equal to or behind another one; of nulls nothing is said.
+
+    Returns:
+        Shape (values.count,), int8.
+
+    Raises:
+        FormatError: values that point outside their memory.
+    """
+    return judge(values, order_of, [other])
+
+
+def begin_with(SliceReader values not None, bytes prefix not None):
+    """Which values begin with a prefix; of nulls nothing is said.
+
+    Returns:
+        Shape (values.count,), bool.
+
+    Raises:
+        FormatError: values that point outside their memory.
+    """
+    return judge(values, has_prefix, [prefix]).view(np.bool_)
+
+
+def are_among(SliceReader values not None, others not None):
+    """Which values are among others; of nulls nothing is said.
+
+    Args:
+        values: the values.
+        others: a sequence of bytes, ascending.
+
+    Returns:
+        Shape (values.count,), bool.
+
+    Raises:
+        FormatError: values that point outside their memory.
+    """
+    return judge(values, is_member, list(others)).view(np.bool_)

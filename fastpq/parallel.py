@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +20,7 @@ def resolve_threads(threads: int | None) -> int:
     """The number of threads to use: as asked, or one for each core that this process may use."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if threads < 1:
+    if operator.index(threads) < 1:
         raise ValueError(f"threads must be at least 1, not {threads}")
     return threads
 

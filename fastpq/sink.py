@@ -123,7 +123,10 @@ class FileSink(Sink):
         self._temporary = os.path.join(directory, f".{os.fsdecode(kept)}{suffix}")
         mode = _mode_of(self._target)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(self._temporary, flags, 0o666 if mode is None else mode)
+        try:
+            descriptor = os.open(self._temporary, flags, 0o666 if mode is None else mode)
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, path) from None  # nobody asked for the temporary name
         file = os.fdopen(descriptor, "wb", buffering=0)  # what a buffer held, a forked child would write again
         self._cleanup = weakref.finalize(self, _remove_temporary, file, self._temporary, os.getpid())
         super().__init__(path, file)

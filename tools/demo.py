@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import secrets
 import sys
 import time
@@ -194,6 +195,7 @@ def file_size(path: Path) -> int:
 
 
 def main() -> int:
+    argparse.ArgumentParser(prog="tools/demo", description=__doc__).parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     console = Console(width=None if sys.stdout.isatty() else 110)
     demo = Demo(console)

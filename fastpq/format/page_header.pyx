@@ -33,74 +33,51 @@ cdef inline bint take_bool(Cursor* cursor, int wire) noexcept nogil:
     return wire == TRUE
 
 
-cdef uint32_t read_data_page(Cursor* cursor, PageHeader* header) noexcept nogil:
-    """DataPageHeader; returns the set of field ids that were there."""
+cdef uint32_t read_members(Cursor* cursor, int32_t** members, int64_t count, uint32_t flags) noexcept nogil:
+    """A struct of 32-bit integers and (the ids in flags) bools into members by field id; returns the ids that were there."""
     cdef int64_t id = 0
     cdef uint32_t seen = 0
     cdef int wire = take_field(cursor, &id)
     while wire != STOP and not cursor.failed:
-        if id == 1:
-            header.num_values = take_i32(cursor, wire)
-        elif id == 2:
-            header.encoding = take_i32(cursor, wire)
-        elif id == 3:
-            header.definition_level_encoding = take_i32(cursor, wire)
-        elif id == 4:
-            header.repetition_level_encoding = take_i32(cursor, wire)
+        if 0 < id < count:
+            members[id][0] = take_bool(cursor, wire) if flags >> id & 1 else take_i32(cursor, wire)
+            seen |= <uint32_t>1 << id
         else:
             skip_value(cursor, wire, 1, False)
-        if 0 < id < 32:
-            seen |= <uint32_t>1 << id
         wire = take_field(cursor, &id)
     return seen
+
+
+cdef uint32_t read_data_page(Cursor* cursor, PageHeader* header) noexcept nogil:
+    """DataPageHeader; returns the set of field ids that were there."""
+    cdef int32_t* members[5]
+    members[1] = &header.num_values
+    members[2] = &header.encoding
+    members[3] = &header.definition_level_encoding
+    members[4] = &header.repetition_level_encoding
+    return read_members(cursor, members, 5, 0)
 
 
 cdef uint32_t read_data_page_v2(Cursor* cursor, PageHeader* header) noexcept nogil:
     """DataPageHeaderV2; returns the set of field ids that were there."""
-    cdef int64_t id = 0
-    cdef uint32_t seen = 0
-    cdef int wire = take_field(cursor, &id)
-    while wire != STOP and not cursor.failed:
-        if id == 1:
-            header.num_values = take_i32(cursor, wire)
-        elif id == 2:
-            header.num_nulls = take_i32(cursor, wire)
-        elif id == 3:
-            header.num_rows = take_i32(cursor, wire)
-        elif id == 4:
-            header.encoding = take_i32(cursor, wire)
-        elif id == 5:
-            header.definition_levels_byte_length = take_i32(cursor, wire)
-        elif id == 6:
-            header.repetition_levels_byte_length = take_i32(cursor, wire)
-        elif id == 7:
-            header.is_compressed = take_bool(cursor, wire)
-        else:
-            skip_value(cursor, wire, 1, False)
-        if 0 < id < 32:
-            seen |= <uint32_t>1 << id
-        wire = take_field(cursor, &id)
-    return seen
+    cdef int32_t* members[8]
+    members[1] = &header.num_values
+    members[2] = &header.num_nulls
+    members[3] = &header.num_rows
+    members[4] = &header.encoding
+    members[5] = &header.definition_levels_byte_length
+    members[6] = &header.repetition_levels_byte_length
+    members[7] = <int32_t*>&header.is_compressed
+    return read_members(cursor, members, 8, 1 << 7)
 
 
 cdef uint32_t read_dictionary_page(Cursor* cursor, PageHeader* header) noexcept nogil:
     """DictionaryPageHeader; returns the set of field ids that were there."""
-    cdef int64_t id = 0
-    cdef uint32_t seen = 0
-    cdef int wire = take_field(cursor, &id)
-    while wire != STOP and not cursor.failed:
-        if id == 1:
-            header.num_values = take_i32(cursor, wire)
-        elif id == 2:
-            header.encoding = take_i32(cursor, wire)
-        elif id == 3:
-            header.is_sorted = take_bool(cursor, wire)
-        else:
-            skip_value(cursor, wire, 1, False)
-        if 0 < id < 32:
-            seen |= <uint32_t>1 << id
-        wire = take_field(cursor, &id)
-    return seen
+    cdef int32_t* members[4]
+    members[1] = &header.num_values
+    members[2] = &header.encoding
+    members[3] = <int32_t*>&header.is_sorted
+    return read_members(cursor, members, 4, 1 << 3)
 
 
 cdef inline bint has_all(uint32_t seen, uint32_t required) noexcept nogil:

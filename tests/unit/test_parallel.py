@@ -66,3 +66,5 @@ def test_threads_as_asked_or_as_there_are() -> None:
     assert (resolve_threads(None) >= 1) is True
     with pytest.raises(ValueError, match="at least 1"):
         resolve_threads(0)
+    with pytest.raises(TypeError, match="float"):
+        resolve_threads(1.5)  # type: ignore[arg-type]

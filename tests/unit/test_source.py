@@ -453,6 +453,12 @@ def test_a_kill_in_mid_write_leaves_the_old_file(path: Path) -> None:
     assert re.fullmatch(rf"\.{path.name}\.[0-9a-f]{{16}}\.tmp", left[0])
 
 
+def test_a_missing_folder_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        open_sink(tmp_path / "nowhere" / "out.parquet")
+    assert raised.value.filename == str(tmp_path / "nowhere" / "out.parquet")
+
+
 def test_an_exit_in_mid_write_removes_the_temporary_file(path: Path) -> None:
     child = run(
         """
