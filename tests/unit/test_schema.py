@@ -259,9 +259,9 @@ def test_a_bad_column_spoils_no_other() -> None:
 
 def test_ten_thousand_columns_are_fast() -> None:
     elements = [root(10_000), *(leaf(f"column_{i}", OPTIONAL) for i in range(10_000))]
-    started = time.perf_counter()
+    started = time.process_time()
     schema = ParquetSchema.from_thrift(elements)
     assert schema.select(reversed(schema.names))[0].index == 9_999
     with pytest.raises(SchemaError, match="did you mean"):
         schema.select(["colum_17"])
-    assert time.perf_counter() - started < 1  # measured: 0.04 s
+    assert time.process_time() - started < 4  # measured: 0.04 s; what is quadratic takes a minute
