@@ -126,7 +126,8 @@ cdef class GrowingBuffer:
             if larger == NULL:
                 with gil:
                     raise MemoryError(f"no memory for {self.size + count} bytes")
-            memcpy(larger, self.data, self.size)
+            if self.size:
+                memcpy(larger, self.data, self.size)
             block_give(self.data, self.capacity)
             self.data = larger
             self.capacity = capacity

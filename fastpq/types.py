@@ -210,6 +210,8 @@ def max_precision(physical: Type, length: int | None) -> int | None:
     if physical == Type.INT64:
         return 18
     if physical == Type.FIXED_LEN_BYTE_ARRAY and length is not None:
+        if length < 1:
+            return 0
         # Bytes beyond 64 hold more digits than any decimal that is read here; the shift stays small.
         return len(str((1 << (8 * min(length, 64) - 1)) - 1)) - 1
     return None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
-KERNEL_TESTS = ("tests/encodings", "tests/unit", "tests/variant/test_encoding.py", "tests/variant/test_json.py")
+KERNEL_TESTS = ("tests/encodings", "tests/unit", "tests/roundtrip", "tests/variant/test_encoding.py", "tests/variant/test_json.py")
 COPIED = ("fastpq", "tests", "benchmarks", "tools", "setup.py", "pyproject.toml", "README.md")
 FUZZ_MUTATIONS = 20_000
 PYTEST_PROCESSES = 2
@@ -100,7 +100,8 @@ def compiled_or_made(folder: str, names: list[str]) -> set[str]:
 def kernel_tests(folder: Path, environment: Mapping[str, str] | None = None) -> None:
     present = [path for path in KERNEL_TESTS if (folder / path).exists()]
     variables = {"PYTHONPATH": str(folder), **(environment or {})}
-    python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *present, cwd=folder, environment=variables)
+    # file descriptor 2 is not captured, so that a sanitizer's last words are seen
+    python("-m", "pytest", "-q", "-x", "--capture=sys", "-p", "no:cacheprovider", *present, cwd=folder, environment=variables)
 
 
 def no_clones() -> None:

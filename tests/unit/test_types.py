@@ -142,6 +142,13 @@ def test_digits_of_fixed_length_decimals() -> None:
         assert 10**digits <= 2 ** (8 * length - 1) - 1 < 10 ** (digits + 1)
 
 
+@pytest.mark.parametrize("length", [-3, 0])
+def test_decimals_need_bytes(length: int) -> None:
+    assert max_precision(Type.FIXED_LEN_BYTE_ARRAY, length) == 0
+    with pytest.raises(SchemaError, match="0 digits|not a length"):
+        ColumnType(Type.FIXED_LEN_BYTE_ARRAY, length, Decimal(3, 1))
+
+
 def test_decimals_beyond_256_bits_are_named() -> None:
     column = ColumnType(Type.BYTE_ARRAY, None, Decimal(77, 0))
     for ask in ("dtype", "arrow_format"):
