@@ -183,7 +183,7 @@ def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_in
     known = stored.null_counts if stored.null_counts and min(stored.null_counts) >= 0 else None
     null_counts = _counts(known, (pages,), "null counts")
     nan_counts = _counts(stored.nan_counts, (pages,), "NaN counts")
-    if offset_index is not None and column.is_flat:
+    if offset_index is not None and column.max_repetition_level == 0:
         _check_counts(null_pages, null_counts, nan_counts, offset_index.row_counts)
     return ColumnIndex(
         null_pages,
