@@ -70,6 +70,7 @@ cdef class PageReader:
         if directory is not None:
             self.directory = directory
             self.listed = self.directory.shape[0]
+            self.listed_start = self.size - <int64_t>np.sum(directory[:, 1])
         self.max_page_size = properties.max_page_size
         self.max_dictionary_size = properties.max_dictionary_size
         self.max_allocation = properties.max_allocation
@@ -154,6 +155,9 @@ cdef class PageReader:
         if self.next_listed >= self.listed:
             with gil:
                 raise FormatError("more data pages than the offset index has", offset=start)
+        if self.next_listed == 0 and start != self.listed_start:
+            with gil:
+                raise FormatError("a data page before the first one that the offset index has", offset=start)
         listed_size = self.directory[self.next_listed, 1]
         rows = self.directory[self.next_listed, 2]
         if size != listed_size or (rows >= 0 and header.num_values != rows):

@@ -169,7 +169,9 @@ def check_pages_of_chunk(offset_index: OffsetIndex, chunk: ColumnChunkMetaData) 
         return
     start, length = chunk.byte_range
     ends = offset_index.offsets + offset_index.sizes
-    if offset_index.offsets[0] != chunk.data_page_offset or ends[-1] != start + length:
+    # Some writers name the dictionary page as the first data page; what stands there is seen when it is read.
+    first_is_known = chunk.dictionary_page_offset is not None
+    if (first_is_known and offset_index.offsets[0] != chunk.data_page_offset) or ends[-1] != start + length:
         raise FormatError("an offset index whose pages are not from the first data page to the end of the chunk")
     if (ends[:-1] != offset_index.offsets[1:]).any():
         raise FormatError("an offset index with gaps between pages")
