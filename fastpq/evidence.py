@@ -25,7 +25,7 @@ def chunk_bounds(
 
     Args:
         metadata: of the file, for column orders and the writer.
-        column: a flat column.
+        column: a column that is not repeated.
         chunk: its chunk.
         num_rows: of its row group.
 
@@ -56,7 +56,7 @@ def page_bounds(
 
     Args:
         metadata: of the file, for column orders and the writer.
-        column: a flat column.
+        column: a column that is not repeated.
         column_index, offset_index: checked against each other.
     """
     domain = domain_of(column.type)

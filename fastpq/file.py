@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
-from fastpq import answers
+import numpy as np
+
+from fastpq import answers, rows
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.properties import FileDecryptionProperties
-from fastpq.errors import ParquetError, UnsupportedError
+from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 from fastpq.explain import Explanation, explain
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import read_bloom_filters
 from fastpq.index.page_index import ChunkIndexes, ColumnIndex, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, read_footer
+from fastpq.outputs import Outputs
 from fastpq.parallel import resolve_threads
 from fastpq.plan import ReadPlan, choose_row_groups, plan_read
 from fastpq.predicate import bind_filters
 from fastpq.properties import ReaderProperties
+from fastpq.ranges import RowRanges
 from fastpq.scan import Scan, Strings
 from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema
 from fastpq.selective import SelectiveScan
-from fastpq.source import open_source
+from fastpq.source import IOCounts, open_source
 from fastpq.table import Table
 from fastpq.types import ColumnType, Timestamp, TimeUnitName, Type
 
 DEFAULT_BATCH_SIZE = 65_536
+
+RowRangesLike: TypeAlias = Iterable[tuple[int, int]]
 
 
 class ParquetFile:
@@ -69,6 +75,8 @@ class ParquetFile:
         self._strings: Strings = strings
         self._int96_unit = coerce_int96_timestamp_unit
         self._source = open_source(where, memory_map=memory_map)
+        self._source.coalesce_gap = self._properties.coalesce_gap
+        self._source.coalesce_size = self._properties.coalesce_size
         try:
             self._metadata = read_footer(
                 self._source.size,
@@ -98,35 +106,96 @@ class ParquetFile:
     def num_row_groups(self) -> int:
         return self._metadata.num_row_groups
 
+    @property
+    def io(self) -> IOCounts:
+        """How many reads went to the file so far, the footer's included, and how many bytes they brought."""
+        return self._source.counts
+
     def read(
         self,
         columns: Iterable[ColumnKey] | None = None,
         *,
         row_groups: Iterable[int] | None = None,
+        row_ranges: RowRangesLike | None = None,
         filters: Any = None,
+        out: Mapping[str, Any] | None = None,
     ) -> Table:
         """Read columns into memory.
 
         Args:
             columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
             row_groups: indices, in the order of the result; None for all.
-            filters: which rows: ``(column, op, value)``, lists of these, or And and Or of them, with the semantics of SQL
+            row_ranges: which rows of the file: ``(start, stop)`` each, ascending, counted from 0 through all row groups; of
+                each column no pages are read but those that hold them, where an OffsetIndex tells which. With row_groups,
+                those of the rows that stand in these row groups.
+            filters: which of them: ``(column, op, value)``, lists of these, or And and Or of them, with the semantics of SQL
                 (fastpq.predicate). Row groups and pages without such rows are not read where statistics, bloom filters
                 and page indexes tell; the columns of the filters are read before the others.
+            out: arrays by the names of columns to read these into (fastpq.outputs tells which fit); the Table's columns are
+                views of them. A numpy.ma.MaskedArray takes nulls; for an array without a mask a null is a SchemaError.
+                Not with filters, as the number of rows must be known. After an error the arrays hold anything.
 
         Returns:
-            A Table of the chosen columns: exactly the rows that the filters hold for, in the order of the file.
+            A Table of the chosen columns: exactly the rows that are asked for, in the order of the file.
 
         Raises:
-            SchemaError: a name or an index that the file does not have (near names are listed), or filters that do not fit.
+            SchemaError: a name, an index or a row that the file does not have (near names are listed), ranges that do not
+                ascend, or filters or arrays that do not fit.
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
-        if filters is not None:
-            with self._errors():
+        with self._errors():
+            if filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
-                return scan.read(scan.select(self._groups(row_groups)), self._threads)
-        plan = self._plan(columns, row_groups)
-        return self._scan(plan).read(plan, self._threads)
+                return scan.read(scan.select(self._wanted(row_groups, row_ranges)), self._threads, out)
+            plan = self._plan(columns, row_groups)
+            scan_all = self._scan(plan)
+            return scan_all.read(plan, self._threads, None if out is None else Outputs(out, plan, scan_all.types))
+
+    def take(self, indices: Any, columns: Iterable[ColumnKey] | None = None) -> Table:
+        """The rows of some numbers, as numpy.take has it: in the order given, a row as often as it is named.
+
+        Args:
+            indices: whole numbers, shape (n,); negative ones count from the end.
+            columns: as for ``read``.
+
+        Raises:
+            SchemaError: a row that the file does not have.
+            TypeError: indices that are no whole numbers.
+        """
+        with self._errors():
+            first = rows.first_rows(self._metadata)
+            wanted = rows.check_indices(indices, int(first[-1]))
+            distinct, order = np.unique(wanted, return_inverse=True)
+            groups = rows.rows_of_groups(rows.ranges_of(distinct), first, range(self.num_row_groups))
+            scan = self._selective(None, columns)
+            in_order = len(distinct) == len(wanted) and bool((wanted == distinct).all())
+            return scan.read(scan.select(groups), self._threads, order=None if in_order else order)
+
+    def head(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
+        """The first n rows; all where there are fewer. Args, raises: as ``read``."""
+        return self.read(columns, row_ranges=[(0, min(_count(n), self._num_rows()))])
+
+    def tail(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
+        """The last n rows; all where there are fewer. Args, raises: as ``read``."""
+        num_rows = self._num_rows()
+        return self.read(columns, row_ranges=[(max(0, num_rows - _count(n)), num_rows)])
+
+    def sample(self, n: int, columns: Iterable[ColumnKey] | None = None, *, seed: Any = None) -> Table:
+        """n different rows at random, each as likely as any other, in the order of the file.
+
+        Args:
+            n: how many.
+            columns: as for ``read``.
+            seed: for numpy.random.default_rng; the same one gives the same rows.
+
+        Raises:
+            SchemaError: the file has fewer rows.
+        """
+        num_rows = self._num_rows()
+        if _count(n) > num_rows:
+            raise SchemaError(f"{n} different rows of a file that has {num_rows}", path=self._source.name)
+        chosen = np.random.default_rng(seed).choice(num_rows, n, replace=False, shuffle=False)
+        return self.take(np.sort(chosen), columns)
 
     def iter_batches(
         self,
@@ -134,22 +203,25 @@ class ParquetFile:
         columns: Iterable[ColumnKey] | None = None,
         *,
         row_groups: Iterable[int] | None = None,
+        row_ranges: RowRangesLike | None = None,
         filters: Any = None,
     ) -> Iterator[Table]:
         """Read as Tables of batch_size rows; memory is bounded by a batch and a page of each column.
 
-        With filters it is bounded by what one row group holds of the pages that are read.
+        With filters, the filtered columns of a row group are read first, some ten thousand rows at a time. Of files that are
+        not mapped, the stored bytes of what is read of a row group are in memory as well, and of remote ones the next
+        ones'.
 
         Args, raises: as ``read``; the last batch may be shorter.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-        if filters is not None:
-            with self._errors():
+        with self._errors():
+            if filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
-                return scan.batches(scan.select(self._groups(row_groups)), batch_size, self._threads)
-        plan = self._plan(columns, row_groups)
-        return self._scan(plan).batches(plan, batch_size, self._threads)
+                return scan.batches(scan.select(self._wanted(row_groups, row_ranges)), batch_size, self._threads)
+            plan = self._plan(columns, row_groups)
+            return self._scan(plan).batches(plan, batch_size, self._threads)
 
     def count(self, filters: Any = None) -> int:
         """How many rows there are that filters hold for; row groups that statistics or indexes decide are not read.
@@ -160,10 +232,15 @@ class ParquetFile:
             return self._metadata.num_rows
         with self._errors():
             scan = self._selective(filters, ())
-            return scan.count(scan.select(self._groups(None)), self._threads)
+            return scan.count(scan.select(self._wanted(None, None)), self._threads)
 
     def explain(
-        self, filters: Any, columns: Iterable[ColumnKey] | None = None, *, row_groups: Iterable[int] | None = None
+        self,
+        filters: Any,
+        columns: Iterable[ColumnKey] | None = None,
+        *,
+        row_groups: Iterable[int] | None = None,
+        row_ranges: RowRangesLike | None = None,
     ) -> Explanation:
         """What ``read`` would touch, and by which evidence; indexes are read, pages are not.
 
@@ -171,7 +248,7 @@ class ParquetFile:
         """
         with self._errors():
             scan = self._selective(filters, columns)
-            return explain(scan, scan.select(self._groups(row_groups)))
+            return explain(scan, scan.select(self._wanted(row_groups, row_ranges)))
 
     def min_max(self, column: ColumnKey) -> tuple[Any, Any]:
         """The smallest and the largest value of a column, from statistics where they are exact, else from its values.
@@ -244,6 +321,19 @@ class ParquetFile:
         chunk = self._metadata.row_group(index).column(chosen.index)
         return chosen, chunk, self._metadata.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, chosen.index)
 
+    def _wanted(
+        self, row_groups: Iterable[int] | None, row_ranges: RowRangesLike | None
+    ) -> list[tuple[int, RowRanges | None]]:
+        groups = self._groups(row_groups)
+        if row_ranges is None:
+            return [(group, None) for group in groups]
+        first = rows.first_rows(self._metadata)
+        return [*rows.rows_of_groups(rows.check_ranges(row_ranges, int(first[-1])), first, groups)]
+
+    def _num_rows(self) -> int:
+        with self._errors():
+            return int(rows.first_rows(self._metadata)[-1])
+
     def _groups(self, row_groups: Iterable[int] | None) -> list[int]:
         return choose_row_groups(self._metadata.num_row_groups, row_groups)
 
@@ -262,14 +352,13 @@ class ParquetFile:
     def _selective(self, filters: Any, columns: Iterable[ColumnKey] | None) -> SelectiveScan:
         chosen = self._select(columns)
         types = self._types(self.schema.columns)
-        predicate = bind_filters(filters, self.schema, types)
+        predicate = None if filters is None else bind_filters(filters, self.schema, types)
         views = Scan(self._source, self._metadata.decryptor, self._properties, "views", types)
         finished = Scan(self._source, self._metadata.decryptor, self._properties, self._strings, types)
         return SelectiveScan(views, self._metadata, predicate, chosen, finished.laid_out)
 
     def _plan(self, columns: Iterable[ColumnKey] | None, row_groups: Iterable[int] | None) -> ReadPlan:
-        with self._errors():
-            return plan_read(self._metadata, self._select(columns), row_groups, self._source.size)
+        return plan_read(self._metadata, self._select(columns), row_groups, self._source.size)
 
     def _scan(self, plan: ReadPlan) -> Scan:
         types = self._types(column for output in plan.columns for column, _ in output.leaves)
@@ -315,12 +404,20 @@ def read_table(
     columns: Iterable[ColumnKey] | None = None,
     *,
     row_groups: Iterable[int] | None = None,
+    row_ranges: RowRangesLike | None = None,
     filters: Any = None,
+    out: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Table:
-    """Read a file into memory: ``ParquetFile(where, **options).read(columns, row_groups=row_groups, filters=filters)``."""
+    """Read a file into memory: ``ParquetFile(where, **options).read(columns, ...)``."""
     with ParquetFile(where, **options) as file:
-        return file.read(columns, row_groups=row_groups, filters=filters)
+        return file.read(columns, row_groups=row_groups, row_ranges=row_ranges, filters=filters, out=out)
+
+
+def _count(n: int) -> int:
+    if n < 0:
+        raise ValueError(f"the number of rows must not be negative, not {n}")
+    return n
 
 
 def read_metadata(where: Any, **options: Any) -> FileMetaData:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,8 @@ from fastpq.schema import ColumnDescriptor, SchemaNode
 # Old parquet-mr leaves the dictionary page's header out of total_compressed_size (PARQUET-816). Pages are read until the
 # values are complete, so that bytes behind a chunk do no harm.
 HEADER_SLACK = 100
+# Rows that are decoded and dropped between two wanted ones rather than passed over.
+MOST_IDLE_ROWS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +27,7 @@ class PageSelection:
     Attributes:
         rows: the rows of the row group that they hold.
         ranges: (offset, length) in the file of the dictionary page, if any, and of runs of data pages, ascending.
-        directory: shape (pages, 3), int64: ordinal, stored size and rows of each data page.
+        directory: shape (pages, 4), int64: ordinal, stored size, values (-1 where not known) and rows of each data page.
         num_pages: data pages of the chunk in all.
     """
 
@@ -49,10 +51,12 @@ class ChunkPlan:
         row_group: index of its row group.
         row_offset: where its rows begin in the output.
         num_rows: how many there are.
-        num_values: how many values, of a nested column with all nulls and empty lists.
+        num_values: how many values its pages hold, of a nested column with all nulls and empty lists; at most so many where
+            pages of a nested column are left out.
         start, length: its bytes in the file.
         metadata: its metadata.
         pages: which of its pages are read; None for all.
+        kept: shape (n, 2), int64: which rows of those pages are kept, as ascending ranges; None for all.
     """
 
     column: ColumnDescriptor
@@ -64,11 +68,17 @@ class ChunkPlan:
     length: int
     metadata: ColumnChunkMetaData
     pages: PageSelection | None = None
+    kept: Int64s | None = None
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
         """What is read of the file: (offset, length) each."""
         return [(self.start, self.length)] if self.pages is None else self.pages.ranges
+
+    @property
+    def kept_rows(self) -> Int64s:
+        """Which of the rows of its pages are kept, as ranges."""
+        return np.array([[0, self.num_rows]], np.int64) if self.kept is None else self.kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +162,47 @@ def plan_read(
     return ReadPlan(offsets[-1], outputs)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """Some rows of a row group.
+
+    Attributes:
+        row_group: its index.
+        rows: at least one.
+        offset_indexes: where the pages of columns are, by number; columns whose pages are not known are left out.
+    """
+
+    row_group: int
+    rows: RowRanges
+    offset_indexes: Mapping[int, OffsetIndex]
+
+
+def plan_rows(
+    metadata: FileMetaData, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows], file_size: int
+) -> ReadPlan:
+    """Plan a read of some rows of some row groups, in the order of the groups.
+
+    Args, raises: as ``plan_read``.
+    """
+    whole = plan_read(metadata, columns, [group.row_group for group in groups], file_size)
+    offsets = np.cumsum([0, *(group.rows.count for group in groups)]).tolist()
+
+    def planned(chunk: ChunkPlan, group: GroupRows, offset: int) -> ChunkPlan:
+        part = plan_pages(chunk, group.offset_indexes.get(chunk.column.index), group.rows)
+        return replace(part, row_offset=offset)
+
+    outputs = [
+        ColumnPlan(
+            output.node,
+            [(leaf, [*map(planned, chunks, groups, offsets)]) for leaf, chunks in output.leaves],
+        )
+        for output in whole.columns
+    ]
+    return ReadPlan(offsets[-1], outputs)
+
+
 def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRanges) -> ChunkPlan:
-    """The plan of those pages of a chunk that hold some rows.
+    """The plan of some rows of a chunk, of which no pages are read but those that hold them.
 
     Args:
         chunk: the plan of the whole chunk.
@@ -161,14 +210,13 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
         rows: the rows of its row group that are wanted, at least one.
 
     Returns:
-        A plan of the pages, whose rows are a superset of those wanted; the chunk's own where no page can be left out, or
-        where the column is nested.
+        A plan of those rows.
     """
-    if offset_index is None or offset_index.num_pages < 2 or not chunk.column.is_flat:
+    if rows.is_every:
         return chunk
-    chosen = rows.overlapping(offset_index.first_rows)
-    if chosen.all():
-        return chunk
+    chosen = None if offset_index is None else rows.overlapping(offset_index.first_rows)
+    if offset_index is None or chosen is None or chosen.all():
+        return replace(chunk, num_rows=rows.count, kept=np.ascontiguousarray(rows.bounds))
     covered = RowRanges.of_parts(offset_index.first_rows, chosen, offset_index.num_rows)
     pages = np.flatnonzero(chosen)
     offsets, sizes = offset_index.offsets[pages], offset_index.sizes[pages]
@@ -180,9 +228,52 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
         else:
             ranges.append((offset, size))
     counts = offset_index.row_counts[pages]
-    directory = np.ascontiguousarray(np.stack([pages, sizes, counts], axis=1), np.int64)
+    nested = chunk.column.max_repetition_level > 0
+    values = np.full_like(counts, -1) if nested else counts
+    directory = np.ascontiguousarray(np.stack([pages, sizes, values, counts], axis=1), np.int64)
     selection = PageSelection(covered, ranges, directory, offset_index.num_pages)
-    return replace(chunk, num_rows=covered.count, num_values=covered.count, pages=selection)
+    return replace(
+        chunk,
+        num_rows=rows.count,
+        num_values=chunk.num_values if nested else covered.count,
+        pages=selection,
+        kept=rows.within(covered),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LoosePlan:
+    """A column of which some rows are read that are not wanted.
+
+    Attributes:
+        plan: its plan.
+        num_rows: how many rows that gives.
+        kept: which of these are wanted; None for all.
+    """
+
+    plan: ColumnPlan
+    num_rows: int
+    kept: Int64s | None
+
+
+def loosen(column: ColumnPlan) -> LoosePlan:
+    """Let a flat column read rows between wanted ones where these are close to each other: it costs less to decode and drop
+    them than to start anew. No page is read for their sake."""
+    chunks = column.leaves[0][1]
+    num_rows = sum(chunk.num_rows for chunk in chunks)
+    exact = [RowRanges(chunk.kept_rows, chunk.num_values) for chunk in chunks]
+    wide = [rows.merged(MOST_IDLE_ROWS) for rows in exact]
+    if column.flat is None or all(len(one.bounds) == len(other.bounds) for one, other in zip(exact, wide, strict=True)):
+        return LoosePlan(column, num_rows, None)
+    loose: list[ChunkPlan] = []
+    kept: list[Int64s] = []
+    offset = 0
+    for chunk, rows, read in zip(chunks, exact, wide, strict=True):
+        bounds = np.ascontiguousarray(read.bounds)
+        loose.append(replace(chunk, row_offset=offset, num_rows=read.count, kept=None if chunk.kept is None else bounds))
+        kept.append(RowRanges(rows.within(read), read.count).rows() + offset)
+        offset += read.count
+    return LoosePlan(ColumnPlan(column.node, [(column.leaves[0][0], loose)]), offset, np.concatenate(kept))
 
 
 def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:

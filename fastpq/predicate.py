@@ -257,7 +257,7 @@ def bind_filters(filters: Any, schema: ParquetSchema, types: Mapping[int, Column
 
     Raises:
         SchemaError: filters of another shape, a column that the schema does not have, or a value that does not fit one.
-        UnsupportedError: a nested column.
+        UnsupportedError: a column within a list or a map.
     """
     return _bind(filters, schema, types or {}, And)
 
@@ -288,8 +288,8 @@ def _condition(schema: ParquetSchema, types: Mapping[int, ColumnType], key: Any,
     if spelled not in _OPS:
         raise SchemaError(f"{op!r} is not one of {', '.join(_OPS)}")
     column = schema.column(key)
-    if not column.is_flat:
-        raise UnsupportedError("a filter on a nested column", column=column.name)
+    if column.max_repetition_level:
+        raise UnsupportedError("a filter on a repeated column, of which a row has many values", column=column.name)
     if spelled in ("is null", "is not null"):
         return NullTest(column, spelled == "is null")
     try:

@@ -15,6 +15,7 @@ DEFAULT_MAX_DICTIONARY_SIZE = 256 * MIB
 DEFAULT_MAX_ALLOCATION = 64 << 30
 DEFAULT_COALESCE_GAP = 64 * 1024
 DEFAULT_COALESCE_SIZE = 16 * MIB
+DEFAULT_PREFETCH = True
 
 DEFAULT_COMPRESSION = "snappy"
 DEFAULT_ENCODING: Literal["auto"] | None = None
@@ -42,7 +43,8 @@ class ReaderProperties:
         max_dictionary_size: largest uncompressed dictionary page.
         max_allocation: most bytes that the output of one read may take.
         coalesce_gap: ranges at most this far apart are read together.
-        coalesce_size: ranges are not coalesced beyond this size.
+        coalesce_size: ranges are not coalesced beyond this size, and remote files are read ahead in parts of about this size.
+        prefetch: of remote files, read what comes next while what came is decoded.
     """
 
     verify_checksums: bool = DEFAULT_VERIFY_CHECKSUMS
@@ -52,6 +54,7 @@ class ReaderProperties:
     max_allocation: int = DEFAULT_MAX_ALLOCATION
     coalesce_gap: int = DEFAULT_COALESCE_GAP
     coalesce_size: int = DEFAULT_COALESCE_SIZE
+    prefetch: bool = DEFAULT_PREFETCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,32 +39,39 @@ class GroupPruning:
     """What is known of a predicate in one row group; each step narrows it.
 
     Attributes:
-        predicate: what must hold.
+        predicate: what must hold; None where nothing must.
         row_group: index of the row group.
         num_rows: its rows.
+        asked: the rows that are asked for.
         outcomes: for how many rows each condition holds.
-        rows: the rows that the predicate may hold for.
+        rows: those of them that the predicate may hold for.
         evidence: how that is known.
     """
 
-    predicate: Predicate
+    predicate: Predicate | None
     row_group: int
     num_rows: int
+    asked: RowRanges
     outcomes: dict[Leaf, Outcome]
     rows: RowRanges
     evidence: list[Evidence] = field(default_factory=list)
 
     @classmethod
-    def start(cls, predicate: Predicate, row_group: int, num_rows: int) -> GroupPruning:
-        """Nothing is known yet."""
-        outcomes = dict.fromkeys(leaves(predicate), Outcome.SOME)
-        return cls(predicate, row_group, num_rows, outcomes, RowRanges.every(num_rows))
+    def start(
+        cls, predicate: Predicate | None, row_group: int, num_rows: int, asked: RowRanges | None = None
+    ) -> GroupPruning:
+        """Nothing is known yet; all rows are asked for where it is not said which."""
+        outcomes = {} if predicate is None else dict.fromkeys(leaves(predicate), Outcome.SOME)
+        asked = RowRanges.every(num_rows) if asked is None else asked
+        return cls(predicate, row_group, num_rows, asked, outcomes, asked)
 
     @property
     def outcome(self) -> Outcome:
-        """For how many rows the predicate holds."""
+        """For how many of ``rows`` the predicate holds."""
         if self.rows.count == 0:
             return Outcome.NONE
+        if self.predicate is None:
+            return Outcome.ALL
         return fold(self.predicate, self.outcomes.__getitem__, min, max)
 
     @property
@@ -117,7 +124,8 @@ class GroupPruning:
                 return RowRanges.none(self.num_rows)
             return (ranges or {}).get(leaf, RowRanges.every(self.num_rows))
 
-        self.rows = fold(self.predicate, rows_of, RowRanges.__and__, RowRanges.__or__)
+        if self.predicate is not None:
+            self.rows = self.asked & fold(self.predicate, rows_of, RowRanges.__and__, RowRanges.__or__)
 
     def _decide(self, kind: Kind, leaf: Leaf, outcome: Outcome) -> None:
         if outcome is not Outcome.SOME:

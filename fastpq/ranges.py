@@ -94,6 +94,26 @@ class RowRanges:
         following = np.searchsorted(self.bounds[:, 1], rows, side="right")
         return np.asarray(np.append(self.bounds[:, 0], self.num_rows)[following] <= rows)
 
+    def within(self, covered: RowRanges) -> Int64s:
+        """The ranges counted among the rows of other ranges, taken one after another, which hold all of these."""
+        lengths = covered.bounds[:, 1] - covered.bounds[:, 0]
+        shifts = np.cumsum(lengths) - lengths - covered.bounds[:, 0]
+        holding = np.searchsorted(covered.bounds[:, 1], self.bounds[:, 0], side="right")
+        return np.ascontiguousarray(self.bounds + shifts[holding, None])
+
+    def merged(self, gap: int) -> RowRanges:
+        """The ranges with gaps of at most so many rows filled."""
+        if len(self.bounds) < 2:
+            return self
+        apart = self.bounds[1:, 0] - self.bounds[:-1, 1] > gap
+        first, last = np.append(True, apart), np.append(apart, True)
+        return RowRanges(np.stack([self.bounds[first, 0], self.bounds[last, 1]], axis=1), self.num_rows)
+
+    def pieces(self, size: int) -> Iterator[RowRanges]:
+        """The same rows, at most size at a time."""
+        for start in range(0, self.count, size):
+            yield RowRanges(cut_ranges(self.bounds, start, min(start + size, self.count)), self.num_rows)
+
     def rows(self) -> Int64s:
         """The row numbers, ascending."""
         lengths = self.bounds[:, 1] - self.bounds[:, 0]
@@ -114,3 +134,20 @@ class RowRanges:
 
     def __repr__(self) -> str:
         return f"<RowRanges {self.bounds.tolist()} of {self.num_rows}>"
+
+
+def cut_ranges(bounds: Int64s, start: int, stop: int) -> Int64s:
+    """Those rows of ranges that are number start to stop - 1 among them all, as ranges.
+
+    Args:
+        bounds: shape (n, 2), int64: ascending ranges.
+        start, stop: at most as many as there are rows.
+    """
+    ends = np.cumsum(bounds[:, 1] - bounds[:, 0])
+    starts = ends - (bounds[:, 1] - bounds[:, 0])
+    first, last = np.searchsorted(ends, start, side="right"), np.searchsorted(starts, stop, side="left")
+    cut = bounds[first:last].copy()
+    if len(cut):
+        cut[0, 0] += start - starts[first]
+        cut[-1, 1] -= ends[last - 1] - stop
+    return cut

@@ -6,6 +6,7 @@ decoded: each has an output of its own, and these are joined.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
@@ -16,66 +17,76 @@ from fastpq.column.nested import NestedReader
 from fastpq.column.reader import ChunkReader, ColumnOutput
 from fastpq.concat import concat_columns
 from fastpq.errors import FormatError, ParquetError
+from fastpq.fetching import Fetching
 from fastpq.format import CompressionCodec
+from fastpq.layouts import Array
 from fastpq.plan import ChunkPlan, ColumnPlan
+from fastpq.ranges import Int64s, cut_ranges
 from fastpq.schema import ColumnDescriptor
 from fastpq.shape import Leaf, Shape, leaves_of, shape_of
 
 if TYPE_CHECKING:
-    from fastpq.scan import Buffers, Scan, Stored
+    from fastpq.scan import Scan, Stored
     from fastpq.table import AnyColumn, Column
 
-Task: TypeAlias = Callable[[], None]
+Task: TypeAlias = tuple[int, Callable[[], None]]
 
 
 class FlatReading:
     """All rows of a flat column, decoded into one output."""
 
     def __init__(
-        self, scan: Scan, leaf: ColumnDescriptor, chunks: list[ChunkPlan], num_rows: int, buffers: Buffers
+        self, scan: Scan, column: ColumnPlan, num_rows: int, buffers: Fetching, memory: Array | None = None
     ) -> None:
+        assert column.flat is not None
         self._scan = scan
-        self._leaf = leaf
-        view = self._view(chunks, buffers)
-        self._work = [(chunk, buffers[id(chunk)]) for chunk in chunks] if view is None else []
-        self._output = ColumnOutput(num_rows, scan.layout(leaf).width, leaf.nullable, view)
+        self._buffers = buffers
+        self._leaf, chunks = column.flat
+        may_be_view = len(chunks) == 1 and memory is None and chunks[0].kept is None
+        stored = view = None
+        if may_be_view and chunks[0].metadata.codec == CompressionCodec.UNCOMPRESSED:
+            stored = buffers.take(chunks[0])
+            view = self._view(chunks[0], stored)
+        self._work = [(chunk, stored) for chunk in chunks] if view is None else []
+        width = scan.layout(self._leaf).width
+        self._output = ColumnOutput(num_rows, width, self._leaf.nullable, view if memory is None else memory)
         self._nulls = [0] * len(self._work)
 
     def tasks(self) -> Iterator[Task]:
-        """Independent pieces of work."""
-        return (partial(self._decode, number, chunk, stored) for number, (chunk, stored) in enumerate(self._work))
+        """Independent pieces of work, each with the row that it begins with."""
+        for number, (chunk, stored) in enumerate(self._work):
+            yield chunk.row_offset, partial(self._decode, number, chunk, stored)
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
         return _flat_column(self._scan, self._leaf, self._output, sum(self._nulls))
 
-    def _decode(self, number: int, chunk: ChunkPlan, stored: Stored) -> None:
+    def _decode(self, number: int, chunk: ChunkPlan, stored: Stored | None) -> None:
         try:
-            reader = self._scan.open_flat(chunk, stored)
-            self._nulls[number] = reader.read(self._output, chunk.row_offset, chunk.num_rows)
+            reader = self._scan.open_flat(chunk, self._buffers.take(chunk) if stored is None else stored)
+            self._nulls[number] = reader.read_ranges(self._output, chunk.row_offset, chunk.kept_rows)
         except ParquetError as error:
             self._scan.locate(error, chunk)
             raise
 
-    def _view(self, chunks: list[ChunkPlan], buffers: Buffers) -> Stored | None:
+    def _view(self, chunk: ChunkPlan, stored: Stored) -> Stored | None:
         """A column that stands in the file as it would in memory, as a view of the file."""
-        if len(chunks) != 1 or chunks[0].metadata.codec != CompressionCodec.UNCOMPRESSED:
-            return None
         try:
-            return self._scan.open_flat(chunks[0], buffers[id(chunks[0])]).view()
+            return self._scan.open_flat(chunk, stored).view()
         except ParquetError as error:
-            self._scan.locate(error, chunks[0])
+            self._scan.locate(error, chunk)
             raise
 
 
 class NestedReading:
     """All rows of a nested column, an output for each chunk of each leaf."""
 
-    def __init__(self, scan: Scan, column: ColumnPlan, num_rows: int, buffers: Buffers) -> None:
+    def __init__(self, scan: Scan, column: ColumnPlan, num_rows: int, buffers: Fetching) -> None:
         self._scan = scan
+        self._buffers = buffers
         self._shape = _shape(scan, column)
         self._num_rows = num_rows
-        self._work: list[tuple[ChunkPlan, Stored, NestedOutput]] = []
+        self._work: list[tuple[ChunkPlan, NestedOutput]] = []
         self._parts: list[dict[int, NestedOutput]] = []
         leaves = {leaf.column.index: leaf for leaf in leaves_of(self._shape)}
         for chunks in zip(*[chunks for _, chunks in column.leaves], strict=True):
@@ -83,23 +94,23 @@ class NestedReading:
             for chunk in chunks:
                 leaf = leaves[chunk.column.index]
                 part[chunk.column.index] = output = NestedOutput(leaf, scan.layout(chunk.column).width)
-                self._work.append((chunk, buffers[id(chunk)], output))
+                self._work.append((chunk, output))
             self._parts.append(part)
 
     def tasks(self) -> Iterator[Task]:
-        """Independent pieces of work."""
-        return (partial(self._decode, *item) for item in self._work)
+        """Independent pieces of work, each with the row that it begins with."""
+        return ((chunk.row_offset, partial(self._decode, chunk, output)) for chunk, output in self._work)
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
         parts = [_nested_column(self._scan, self._shape, part) for part in self._parts]
         return concat_columns(parts, self._shape.name) if parts else _empty(self._scan, self._shape)
 
-    def _decode(self, chunk: ChunkPlan, stored: Stored, output: NestedOutput) -> None:
+    def _decode(self, chunk: ChunkPlan, output: NestedOutput) -> None:
         try:
-            reader = self._scan.open_nested(chunk, stored)
-            _read_rows(reader, output, chunk, chunk.num_rows)
-            if reader.remaining:
+            reader = self._scan.open_nested(chunk, self._buffers.take(chunk))
+            _read_rows(reader, output, chunk, chunk.kept_rows)
+            if reader.remaining and chunk.kept is None:
                 raise FormatError(f"the chunk holds more than the {chunk.num_rows} rows of its row group")
         except ParquetError as error:
             self._scan.locate(error, chunk)
@@ -109,11 +120,13 @@ class NestedReading:
 class FlatStream:
     """The chunks of a flat column, read on from wherever the last read ended."""
 
-    def __init__(self, scan: Scan, leaf: ColumnDescriptor, chunks: list[ChunkPlan]) -> None:
+    def __init__(self, scan: Scan, column: ColumnPlan, buffers: Fetching) -> None:
+        assert column.flat is not None
         self._scan = scan
-        self._leaf = leaf
+        self._leaf, chunks = column.flat
+        leaf = self._leaf
         self._width = scan.layout(leaf).width
-        self._waiting = list(reversed(chunks))
+        self._parts = _Parts(chunks, buffers)
         self._reader: ChunkReader | None = None
 
     def read(self, rows: int) -> AnyColumn:
@@ -121,27 +134,27 @@ class FlatStream:
         output = ColumnOutput(rows, self._width, self._leaf.nullable)
         done = nulls = 0
         while done < rows:
-            if self._reader is None or self._reader.remaining == 0:
-                self._chunk = self._waiting.pop()
-                self._reader = self._scan.open_flat(self._chunk, self._scan.fetch(self._chunk))
-            count = min(rows - done, self._reader.remaining)
+            chunk, stored, kept = self._parts.next(rows - done)
             try:
-                nulls += self._reader.read(output, done, count)
+                if stored is not None:
+                    self._reader = self._scan.open_flat(chunk, stored)
+                assert self._reader is not None
+                nulls += self._reader.read_ranges(output, done, kept)
             except ParquetError as error:
-                self._scan.locate(error, self._chunk)
+                self._scan.locate(error, chunk)
                 raise
-            done += count
+            done += count_rows(kept)
         return _flat_column(self._scan, self._leaf, output, nulls)
 
 
 class NestedStream:
     """The chunks of a nested column, read on from wherever the last read ended."""
 
-    def __init__(self, scan: Scan, column: ColumnPlan) -> None:
+    def __init__(self, scan: Scan, column: ColumnPlan, buffers: Fetching) -> None:
         self._scan = scan
         self._shape = _shape(scan, column)
         self._leaves = [
-            (leaf, _LeafStream(scan, chunks))
+            (leaf, _LeafStream(scan, chunks, buffers))
             for leaf, (_, chunks) in zip(leaves_of(self._shape), column.leaves, strict=True)
         ]
 
@@ -157,34 +170,61 @@ class NestedStream:
 class _LeafStream:
     """The chunks of one leaf of a nested column."""
 
-    def __init__(self, scan: Scan, chunks: list[ChunkPlan]) -> None:
+    def __init__(self, scan: Scan, chunks: list[ChunkPlan], buffers: Fetching) -> None:
         self._scan = scan
-        self._waiting = list(reversed(chunks))
+        self._parts = _Parts(chunks, buffers)
         self._reader: NestedReader | None = None
-        self._rows_left = 0
 
     def read(self, output: NestedOutput, rows: int) -> None:
         while rows:
-            if self._reader is None or self._rows_left == 0:
-                self._chunk = self._waiting.pop()
-                self._reader = self._scan.open_nested(self._chunk, self._scan.fetch(self._chunk))
-                self._rows_left = self._chunk.num_rows
-            count = min(rows, self._rows_left)
+            chunk, stored, kept = self._parts.next(rows)
             try:
-                _read_rows(self._reader, output, self._chunk, count)
+                if stored is not None:
+                    self._reader = self._scan.open_nested(chunk, stored)
+                assert self._reader is not None
+                _read_rows(self._reader, output, chunk, kept)
             except ParquetError as error:
-                self._scan.locate(error, self._chunk)
+                self._scan.locate(error, chunk)
                 raise
-            self._rows_left -= count
-            rows -= count
+            rows -= count_rows(kept)
+
+
+class _Parts:
+    """Which rows of which chunk come next."""
+
+    def __init__(self, chunks: list[ChunkPlan], buffers: Fetching) -> None:
+        self._buffers = buffers
+        self._waiting = deque(chunks)
+        self._left = 0
+
+    def next(self, rows: int) -> tuple[ChunkPlan, Stored | None, Int64s]:
+        """A chunk, its stored bytes where it is a new one, and at most so many of its rows, counted from its reader's next."""
+        stored = None
+        if self._left == 0:
+            self._chunk = self._waiting.popleft()
+            stored = self._buffers.take(self._chunk)
+            self._kept = self._chunk.kept_rows
+            self._position = 0
+            self._left = self._chunk.num_rows
+        done = self._chunk.num_rows - self._left
+        count = min(rows, self._left)
+        kept = cut_ranges(self._kept, done, done + count)
+        self._left -= count
+        position, self._position = self._position, int(kept[-1, 1]) if count else self._position
+        return self._chunk, stored, kept - position
 
 
 Reading: TypeAlias = FlatReading | NestedReading
 Stream: TypeAlias = FlatStream | NestedStream
 
 
-def _read_rows(reader: NestedReader, output: NestedOutput, chunk: ChunkPlan, count: int) -> None:
-    found = reader.read_rows(output, count)
+def count_rows(kept: Int64s) -> int:
+    """How many rows there are in ranges."""
+    return int((kept[:, 1] - kept[:, 0]).sum())
+
+
+def _read_rows(reader: NestedReader, output: NestedOutput, chunk: ChunkPlan, kept: Int64s) -> None:
+    found, count = reader.read_row_ranges(output, kept), count_rows(kept)
     if found < count:
         raise FormatError(f"the chunk ends {count - found} rows before the {chunk.num_rows} of its row group")
 

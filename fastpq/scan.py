@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
@@ -18,6 +17,8 @@ from fastpq.compression import codec_for_read
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.file import FileDecryptor
 from fastpq.errors import LimitError, ParquetError
+from fastpq.fetching import Fetching
+from fastpq.outputs import Outputs
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan
 from fastpq.properties import ReaderProperties
@@ -29,7 +30,6 @@ from fastpq.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, ListColumn,
 from fastpq.types import ColumnType
 
 Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk as the file has them
-Buffers: TypeAlias = Mapping[int, Stored]        # by the id of the ChunkPlan
 Strings = Literal["views", "offsets", "dictionary"]
 
 # A chunk may say that it holds this many times its stored bytes before its page headers are asked whether it does.
@@ -62,30 +62,53 @@ class Scan:
         self.strings = strings
         self.types = types
 
-    def read(self, plan: ReadPlan, threads: int) -> Table:
-        """All rows of the plan as one Table; chunks are decoded in parallel, those of a flat column into one output."""
-        read = self.columns([(column, plan.num_rows) for column in plan.columns], threads)
+    def read(self, plan: ReadPlan, threads: int, out: Outputs | None = None) -> Table:
+        """All rows of the plan as one Table; chunks are decoded in parallel, those of a flat column into one output.
+
+        Args:
+            plan: what is read.
+            threads: how many chunks are decoded at the same time.
+            out: arrays to read columns into, checked against the plan.
+        """
+        read = self.columns([(column, plan.num_rows) for column in plan.columns], threads, out)
         return Table(_named(plan, read), num_rows=plan.num_rows)
 
-    def columns(self, wanted: Sequence[tuple[ColumnPlan, int]], threads: int) -> Sequence[AnyColumn]:
+    def columns(
+        self, wanted: Sequence[tuple[ColumnPlan, int]], threads: int, out: Outputs | None = None
+    ) -> Sequence[AnyColumn]:
         """Planned columns, each of a number of rows of its own; all are fetched together."""
         chunks = [chunk for column, _ in wanted for chunk in column.chunks]
-        self._check_bytes(sum(chunk.num_values * self.layout(chunk.column).width for chunk in chunks))
-        buffers = self._fetch(chunks)
-        for chunk in chunks:
-            self._check_plausible(chunk, buffers[id(chunk)])
-        columns = [self._reading(column, rows, buffers) for column, rows in wanted]
-        run(_call, [task for column in columns for task in column.tasks()], threads)
-        return run(lambda column: column.finish(), columns, threads)
+        self._check_bytes(sum(self._output_values(chunk) * self.layout(chunk.column).width for chunk in chunks))
+        with Fetching(self.source, chunks, self.properties, streaming=False) as buffers:
+            for chunk in chunks:
+                self._check_plausible(chunk, buffers)
+            columns = [self._reading(column, rows, buffers, out) for column, rows in wanted]
+            tasks = [task for column in columns for task in column.tasks()]
+            if self.source.is_remote:
+                tasks.sort(key=lambda task: task[0])        # in the order in which bytes come
+            run(_call, [task for _, task in tasks], threads)
+        read = run(lambda column: column.finish(), columns, threads)
+        if out is not None:
+            for (column, _), values in zip(wanted, read, strict=True):
+                out.settle(column.name, values)
+        return read
 
-    def batches(self, plan: ReadPlan, batch_size: int, threads: int) -> Iterator[Table]:
-        """The plan's rows as Tables of batch_size rows (the last may be shorter); one page a leaf is in memory."""
-        streams = [self._stream(column) for column in plan.columns]
+    def batches(self, plan: ReadPlan, batch_size: int, threads: int, first: int | None = None) -> Iterator[Table]:
+        """The plan's rows as Tables of batch_size rows (the last may be shorter); one page a leaf is in memory.
+
+        Args:
+            first: rows of the first Table, at least one; None for batch_size.
+        """
         width = sum(self.layout(leaf).width for column in plan.columns for leaf, _ in column.leaves)
-        for start in range(0, plan.num_rows, batch_size):
-            rows = min(batch_size, plan.num_rows - start)
-            self._check_bytes(rows * width)
-            yield Table(_named(plan, run(_reader_of(rows), streams, threads)), num_rows=rows)
+        with Fetching(self.source, plan.chunks, self.properties, streaming=True) as buffers:
+            streams = [self._stream(column, buffers) for column in plan.columns]
+            start = 0
+            while start < plan.num_rows:
+                rows = min(first or batch_size, plan.num_rows - start)
+                first = None
+                self._check_bytes(rows * width)
+                yield Table(_named(plan, run(_reader_of(rows), streams, threads)), num_rows=rows)
+                start += rows
 
     def layout(self, column: ColumnDescriptor) -> Layout:
         """How the values of a leaf are stored and held."""
@@ -97,15 +120,12 @@ class Scan:
 
     def open_flat(self, chunk: ChunkPlan, stored: Stored) -> ChunkReader:
         """A ChunkReader that stands before the first value of a flat column's chunk."""
-        return ChunkReader(self._pages(chunk, stored), self.layout(chunk.column), chunk.num_rows)
+        return ChunkReader(self._pages(chunk, stored), self.layout(chunk.column), chunk.num_values)
 
     def open_nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
         """A NestedReader that stands before the first row of a nested column's chunk."""
-        return NestedReader(self._pages(chunk, stored), self.layout(chunk.column), chunk.metadata.num_values)
-
-    def fetch(self, chunk: ChunkPlan) -> Stored:
-        """The stored bytes of one chunk."""
-        return self._fetch([chunk])[id(chunk)]
+        count = chunk.metadata.num_values if chunk.pages is None else self._pages(chunk, stored).count_values()
+        return NestedReader(self._pages(chunk, stored), self.layout(chunk.column), count)
 
     def locate(self, error: ParquetError, chunk: ChunkPlan) -> None:
         """Add the place of a chunk to an error."""
@@ -150,27 +170,17 @@ class Scan:
             return column.as_offsets()
         return column.as_dictionary() if self.strings == "dictionary" else column
 
-    def _reading(self, column: ColumnPlan, num_rows: int, buffers: Buffers) -> Reading:
+    def _reading(self, column: ColumnPlan, num_rows: int, buffers: Fetching, out: Outputs | None) -> Reading:
         if column.flat is None:
             return NestedReading(self, column, num_rows, buffers)
-        return FlatReading(self, *column.flat, num_rows, buffers)
+        return FlatReading(self, column, num_rows, buffers, None if out is None else out.memory(column.name))
 
-    def _stream(self, column: ColumnPlan) -> Stream:
-        return NestedStream(self, column) if column.flat is None else FlatStream(self, *column.flat)
+    def _stream(self, column: ColumnPlan, buffers: Fetching) -> Stream:
+        return NestedStream(self, column, buffers) if column.flat is None else FlatStream(self, column, buffers)
 
-    def _fetch(self, chunks: list[ChunkPlan]) -> dict[int, Stored]:
-        read = iter(
-            self.source.read_ranges(
-                [part for chunk in chunks for part in chunk.ranges],
-                gap=self.properties.coalesce_gap,
-                limit=self.properties.coalesce_size,
-            )
-        )
-        parts = [list(itertools.islice(read, len(chunk.ranges))) for chunk in chunks]
-        return {
-            id(chunk): part[0] if len(part) == 1 else np.concatenate(part)
-            for chunk, part in zip(chunks, parts, strict=True)
-        }
+    def _output_values(self, chunk: ChunkPlan) -> int:
+        """How many values of a chunk come into the output, at most."""
+        return chunk.num_values if chunk.column.max_repetition_level else chunk.num_rows
 
     def _pages(self, chunk: ChunkPlan, stored: Stored) -> PageReader:
         layout = self.layout(chunk.column)
@@ -196,14 +206,16 @@ class Scan:
                 f"the values take {size} bytes, over max_allocation ({self.properties.max_allocation})", path=self.source.name
             )
 
-    def _check_plausible(self, chunk: ChunkPlan, stored: Stored) -> None:
+    def _check_plausible(self, chunk: ChunkPlan, buffers: Fetching) -> None:
         """Run-length encoding makes any number of values from a few bytes; a number that the pages do not confirm is
         refused before memory is taken for it."""
+        if chunk.pages is not None and chunk.column.max_repetition_level:
+            return      # its output grows with what is decoded
         claimed = chunk.num_values * self.layout(chunk.column).width
         if claimed <= max(ALWAYS_PLAUSIBLE, chunk.length * PLAUSIBLE_EXPANSION):
             return
         try:
-            self._pages(chunk, stored).require_values(chunk.num_values)
+            self._pages(chunk, buffers.look(chunk)).require_values(chunk.num_values)
         except ParquetError as error:
             self.locate(error, chunk)
             raise

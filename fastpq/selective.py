@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fastpq.binary import total_size
+from fastpq.bitmap import pack_bitmap
+from fastpq.concat import concat_columns
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.errors import FormatError, KeyAccessError
+from fastpq.errors import FormatError, KeyAccessError, SchemaError
 from fastpq.evidence import chunk_bounds, page_bounds
 from fastpq.filtering import mask_of
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
@@ -19,19 +23,24 @@ from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, rea
 from fastpq.index.trust import bloom_filters_are_trusted
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.nested import take
+from fastpq.outputs import Outputs
 from fastpq.parallel import run
-from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_pages, plan_read
+from fastpq.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages, plan_read, plan_rows
 from fastpq.predicate import Bounds, Leaf, Membership, Outcome, Predicate, leaves
 from fastpq.pruning import GroupPruning
 from fastpq.ranges import RowRanges
 from fastpq.scan import Scan
 from fastpq.schema import ColumnDescriptor
 from fastpq.slices import SliceReader
-from fastpq.table import AnyColumn, BinaryViews, Column, Table
+from fastpq.table import AnyColumn, BinaryViews, Column, StructColumn, Table
 
 # Views keep the pages that they point into: as long as these are not much larger than the values, nothing is copied.
 MOST_SLACK = 2
 ALWAYS_HELD = 1 << 16
+# Rows of the predicate's columns that are in memory at a time while batches are read.
+WINDOW = 1 << 16
+# Stored bytes of the predicate's columns that are fetched at a time.
+FETCHED = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +55,26 @@ class GroupSelection:
     pruning: GroupPruning
     offset_indexes: dict[int, OffsetIndex]
 
+    def group(self, rows: RowRanges) -> GroupRows:
+        """Some of its rows, to be planned."""
+        return GroupRows(self.pruning.row_group, rows, self.offset_indexes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """The rows of a row group for which the predicate holds, and the flat columns of the result that are read already."""
+
+    group: GroupRows
+    columns: dict[int, Column]
+
 
 class SelectiveScan:
-    """Reads the rows of one file for which a predicate holds.
+    """Reads some rows of one file: those asked for, for which a predicate holds.
 
     Args:
         scan: of the file; variable-length values must come as views.
         metadata: of the file.
-        predicate: what must hold.
+        predicate: what must hold; None where nothing must.
         columns: the columns of the result.
         finish: what is done with each column at last.
     """
@@ -62,7 +83,7 @@ class SelectiveScan:
         self,
         scan: Scan,
         metadata: FileMetaData,
-        predicate: Predicate,
+        predicate: Predicate | None,
         columns: Sequence[ColumnDescriptor],
         finish: Callable[[AnyColumn], AnyColumn],
     ) -> None:
@@ -72,9 +93,10 @@ class SelectiveScan:
         self._predicate = predicate
         self._columns = list(columns)
         # by number, in the order of the filters
-        self._filtered = {leaf.column.index: leaf.column for leaf in leaves(predicate)}
+        self._filtered = {leaf.column.index: leaf.column for leaf in leaves(predicate)} if predicate is not None else {}
+        self._filter_columns = list(self._filtered.values())
         self.every_column = list(
-            {column.index: column for column in [*self._filtered.values(), *self._columns]}.values()
+            {column.index: column for column in [*self._filter_columns, *self._columns]}.values()
         )
         self.plan(self.every_column, ())       # refuses what cannot be read, before anything is
 
@@ -84,27 +106,30 @@ class SelectiveScan:
 
     # ---- which rows
 
-    def select(self, row_groups: Iterable[int]) -> list[GroupSelection]:
+    def select(self, wanted: Iterable[tuple[int, RowRanges | None]]) -> list[GroupSelection]:
         """Prune row groups, by statistics, then by bloom filters, then by column indexes.
 
+        Args:
+            wanted: row groups, each with the rows that are asked for; None for all.
+
         Returns:
-            A selection for each of row_groups, those of which nothing is left among them.
+            A selection for each of them, those of which nothing is left among them.
 
         Raises:
             TagVerificationError: an encrypted index was altered.
         """
-        groups = [self._start(index) for index in row_groups]
+        groups = [self._start(index, rows) for index, rows in wanted]
         for group in groups:
             group.by_statistics(self._statistics_of(group))
         self._use_bloom_filters([group for group in groups if group.outcome is Outcome.SOME])
-        offset_indexes = self._use_page_indexes([group for group in groups if group.outcome is not Outcome.NONE])
+        offset_indexes = self._use_page_indexes([group for group in groups if _may_leave_pages_out(group)])
         return [GroupSelection(group, offset_indexes.get(id(group), {})) for group in groups]
 
-    def _start(self, row_group: int) -> GroupPruning:
+    def _start(self, row_group: int, rows: RowRanges | None) -> GroupPruning:
         num_rows = self._metadata.row_group(row_group).num_rows
         if num_rows < 0:
             raise FormatError(f"a row group of {num_rows} rows", row_group=row_group)
-        return GroupPruning.start(self._predicate, row_group, num_rows)
+        return GroupPruning.start(self._predicate, row_group, num_rows, rows)
 
     def _chunk(self, group: GroupPruning, column: ColumnDescriptor) -> ColumnChunkMetaData:
         return self._metadata.row_group(group.row_group).column(column.index)
@@ -150,8 +175,6 @@ class SelectiveScan:
         for group in groups:
             undecided = {leaf.column.index for leaf in group.open_leaves}
             for column in self.every_column:
-                if not column.is_flat:
-                    continue
                 chunk = self._chunk(group, column)
                 try:
                     cipher = self._cipher(chunk, column)
@@ -188,90 +211,178 @@ class SelectiveScan:
 
     # ---- their values
 
-    def read(self, selections: Sequence[GroupSelection], threads: int) -> Table:
-        """The rows of all selections for which the predicate holds."""
-        open_ones = [selection for selection in selections if selection.pruning.outcome is not Outcome.NONE]
-        inner = 1 if len(open_ones) >= threads else threads
-        tables = run(lambda selection: self.read_group(selection, inner), open_ones, threads)
-        kept = [table for table in tables if table.num_rows]
-        return self._finished(Table.concat(kept) if kept else self._nothing)
+    def read(
+        self,
+        selections: Sequence[GroupSelection],
+        threads: int,
+        out: Mapping[str, Any] | None = None,
+        order: NDArray[np.int64] | None = None,
+    ) -> Table:
+        """The rows of all selections for which the predicate holds.
+
+        Args:
+            selections: of row groups, in the order of the result.
+            threads: how many chunks are decoded at the same time.
+            out: arrays to read columns into; without a predicate alone, as the number of rows must be known.
+            order: the places of the rows of the result among those read; None for all as they are.
+        """
+        if out is not None and self._predicate is not None:
+            raise SchemaError("out with filters: the number of rows is not known before they are read")
+        matches = [match for match in self._match(selections, threads) if match.group.rows.count]
+        if self._predicate is None:
+            return self._read_all(matches, threads, out, order)
+        num_rows = sum(match.group.rows.count for match in matches)
+        known = {number for match in matches for number in match.columns}
+        others = [column for column in self._columns if not (column.is_flat and column.index in known)]
+        read = dict(self._read_rows(others, matches, threads))
+        for column in self._columns:
+            if column.is_flat and column.index in known:
+                read[column.name] = self._joined(column, matches, threads)
+        names = [column.name for column in self.plan(self._columns, ()).columns]
+        return self._finished(Table({name: read[name] for name in names}, num_rows=num_rows))
+
+    def _read_all(
+        self,
+        matches: Sequence[_Match],
+        threads: int,
+        out: Mapping[str, Any] | None,
+        order: NDArray[np.int64] | None,
+    ) -> Table:
+        """All rows of some row groups, put in an order."""
+        plan = self._plan_rows(self._columns, matches)
+        if out is not None:
+            return self._finished(self._scan.read(plan, threads, Outputs(out, plan, self._scan.types)))
+        read = dict(self._read_rows(self._columns, matches, threads))
+        if order is not None:
+            read = {name: take(column, order) for name, column in read.items()}
+        return self._finished(Table(read, num_rows=plan.num_rows if order is None else len(order)))
 
     def batches(self, selections: Sequence[GroupSelection], batch_size: int, threads: int) -> Iterator[Table]:
-        """The same as Tables of batch_size rows (the last may be shorter), read a row group at a time."""
-        waiting: Table | None = None
+        """The same as Tables of batch_size rows (the last may be shorter).
+
+        Of each row group the columns of the predicate are read first, WINDOW rows at a time, to know its rows, and then the
+        columns of the result, a batch at a time.
+        """
+        waiting = self._nothing
         for selection in selections:
-            if selection.pruning.outcome is Outcome.NONE:
+            rows = self._stream_matching(selection, threads)
+            if not rows.count:
                 continue
-            table = self.read_group(selection, threads)
-            waiting = table if waiting is None or not waiting.num_rows else Table.concat([waiting, table])
-            start = 0
-            while waiting.num_rows - start >= batch_size:
-                yield self._finished(waiting.slice(start, start + batch_size))
-                start += batch_size
-            waiting = waiting.slice(start)
-        if waiting is not None and waiting.num_rows:
+            plan = self._plan_rows(self._columns, [_Match(selection.group(rows), {})])
+            for table in self._scan.batches(plan, batch_size, threads, first=batch_size - waiting.num_rows):
+                whole = Table.concat([waiting, table]) if waiting.num_rows else table
+                if whole.num_rows == batch_size:
+                    yield self._finished(whole)
+                    waiting = self._nothing
+                else:
+                    waiting = whole
+        if waiting.num_rows:
             yield self._finished(waiting)
 
     def count(self, selections: Sequence[GroupSelection], threads: int) -> int:
         """How many rows there are; row groups that evidence decides are not read."""
-        open_ones = [selection for selection in selections if selection.pruning.outcome is Outcome.SOME]
-        decided = sum(
-            selection.pruning.num_rows for selection in selections if selection.pruning.outcome is Outcome.ALL
-        )
-        inner = 1 if len(open_ones) >= threads else threads
-        return decided + sum(run(lambda selection: self._matching(selection, inner)[0].count, open_ones, threads))
-
-    def read_group(self, selection: GroupSelection, threads: int) -> Table:
-        """The rows of one row group for which the predicate holds."""
-        rows, read = self._matching(selection, threads)
-        if not rows.count:
-            return self._nothing
-        planned = self.plan(self._columns, [selection.pruning.row_group]).columns
-        missing = [column for column in planned if column.flat is None or column.flat[0].index not in read]
-        found = iter(self._read_rows(selection, missing, rows, threads))
-        columns: dict[str, AnyColumn] = {}
-        for column in planned:
-            known = None if column.flat is None else read.get(column.flat[0].index)
-            columns[column.name] = next(found) if known is None else known
-        return Table(columns, num_rows=rows.count)
+        return sum(match.group.rows.count for match in self._match(selections, threads))
 
     @cached_property
     def _nothing(self) -> Table:
         """The columns of the result without a row."""
         return self._scan.read(self.plan(self._columns, ()), 1)
 
-    def _matching(self, selection: GroupSelection, threads: int) -> tuple[RowRanges, dict[int, Column]]:
-        """The rows for which the predicate holds, and the columns that it is on, by number."""
-        pruning = selection.pruning
-        if pruning.outcome is not Outcome.SOME:
-            return pruning.rows, {}
-        planned = self.plan(list(self._filtered.values()), [pruning.row_group]).columns
-        found = self._read_rows(selection, planned, pruning.rows, threads)
-        read = {number: column for number, column in zip(self._filtered, found, strict=True) if isinstance(column, Column)}
-        mask = mask_of(self._predicate, lambda leaf: read[leaf.column.index])
-        kept, wanted = np.flatnonzero(mask), {column.index for column in self._columns}
-        return pruning.rows.select(mask), {
-            number: column if mask.all() else column.take(kept) for number, column in read.items() if number in wanted
-        }
+    def _match(self, selections: Sequence[GroupSelection], threads: int) -> list[_Match]:
+        """The rows for which the predicate holds, of each selection with any candidates.
+
+        The columns that the predicate is on are fetched together for as many row groups as FETCHED bytes allow.
+        """
+        matches: list[_Match] = []
+        undecided: list[tuple[int, GroupSelection]] = []
+        for selection in selections:
+            if selection.pruning.outcome is Outcome.SOME:
+                undecided.append((len(matches), selection))
+            if selection.pruning.outcome is not Outcome.NONE:
+                matches.append(_Match(selection.group(selection.pruning.rows), {}))
+        for part in self._parts(undecided):
+            plans = [self._plan_rows(self._filter_columns, [matches[place]]) for place, _ in part]
+            wanted = [(column, plan.num_rows) for plan in plans for column in plan.columns]
+            read = iter(self._scan.columns(wanted, threads))
+            columns = [{column.name: next(read) for column in plan.columns} for plan in plans]
+            for (place, _), found in zip(part, run(self._masked, zip(part, columns, strict=True), threads), strict=True):
+                matches[place] = found
+        return matches
+
+    def _parts(self, undecided: list[tuple[int, GroupSelection]]) -> Iterator[list[tuple[int, GroupSelection]]]:
+        part: list[tuple[int, GroupSelection]] = []
+        size = 0
+        for place, selection in undecided:
+            chunks = self.plan(self._filter_columns, [selection.pruning.row_group]).chunks
+            needed = sum(
+                length for chunk in chunks for _, length in self.partial(chunk, selection, selection.pruning.rows).ranges
+            )
+            if part and size + needed > FETCHED:
+                yield part
+                part, size = [], 0
+            part.append((place, selection))
+            size += needed
+        if part:
+            yield part
+
+    def _masked(self, work: tuple[tuple[int, GroupSelection], dict[str, AnyColumn]]) -> _Match:
+        (_, selection), read = work
+        mask, columns = self._mask(read)
+        wanted = {column.index for column in self._columns}
+        kept = None if mask.all() else np.flatnonzero(mask)
+        return _Match(
+            selection.group(selection.pruning.rows.select(mask)),
+            {
+                number: column if kept is None else column.take(kept)
+                for number, column in columns.items()
+                if number in wanted and self._filtered[number].is_flat
+            },
+        )
+
+    def _mask(self, read: Mapping[str, AnyColumn]) -> tuple[NDArray[np.bool_], dict[int, Column]]:
+        """Where the predicate holds, and the columns that it is on, by number."""
+        assert self._predicate is not None
+        columns = {number: _leaf_of(read[column.top.element.name], column) for number, column in self._filtered.items()}
+        return mask_of(self._predicate, lambda leaf: columns[leaf.column.index]), columns
+
+    def _stream_matching(self, selection: GroupSelection, threads: int) -> RowRanges:
+        """The rows of one selection for which the predicate holds, found a window at a time."""
+        rows = selection.pruning.rows
+        if selection.pruning.outcome is not Outcome.SOME:
+            return rows
+        plan = self._plan_rows(self._filter_columns, [_Match(selection.group(rows), {})])
+        windows = self._scan.batches(plan, WINDOW, threads)
+        return rows.select(np.concatenate([self._mask(window)[0] for window in windows]))
+
+    def _plan_rows(self, columns: Sequence[ColumnDescriptor], matches: Sequence[_Match]) -> ReadPlan:
+        groups = [match.group for match in matches]
+        return plan_rows(self._metadata, columns, groups, self._scan.source.size)
 
     def _read_rows(
-        self, selection: GroupSelection, columns: Sequence[ColumnPlan], rows: RowRanges, threads: int
-    ) -> list[AnyColumn]:
-        """Some rows of some columns, from the pages that hold them."""
-        covered: list[RowRanges] = []
-        wanted: list[tuple[ColumnPlan, int]] = []
-        for column in columns:
-            chunks = [(leaf, [self.partial(chunk, selection, rows) for chunk in found]) for leaf, found in column.leaves]
-            pages = chunks[0][1][0].pages
-            covered.append(RowRanges.every(rows.num_rows) if pages is None else pages.rows)
-            wanted.append((ColumnPlan(column.node, chunks), covered[-1].count))
-        return [
-            column if read == rows else take(column, np.flatnonzero(rows.contain(read.rows())))
-            for column, read in zip(self._scan.columns(wanted, threads), covered, strict=True)
-        ]
+        self, columns: Sequence[ColumnDescriptor], matches: Sequence[_Match], threads: int
+    ) -> Iterator[tuple[str, AnyColumn]]:
+        """Columns in the rows of all matches, by name, fetched together."""
+        loose = [loosen(column) for column in self._plan_rows(columns, matches).columns]
+        found = self._scan.columns([(column.plan, column.num_rows) for column in loose], threads)
+        for column, values in zip(loose, found, strict=True):
+            yield column.plan.name, values if column.kept is None else take(values, column.kept)
+
+    def _joined(self, column: ColumnDescriptor, matches: Sequence[_Match], threads: int) -> AnyColumn:
+        """A column that was read of those row groups that evidence did not decide."""
+        decided = [match for match in matches if column.index not in match.columns]
+        rest = dict(self._read_rows([column], decided, threads))[column.name] if decided else None
+        parts: list[AnyColumn] = []
+        start = 0
+        for match in matches:
+            if column.index in match.columns:
+                parts.append(match.columns[column.index])
+            elif rest is not None:
+                parts.append(rest.slice(start, start + match.group.rows.count))
+                start += match.group.rows.count
+        return concat_columns(parts, column.name)
 
     def partial(self, chunk: ChunkPlan, selection: GroupSelection, rows: RowRanges) -> ChunkPlan:
-        """The plan of the pages of a chunk that hold some rows."""
+        """The plan of some rows of a chunk."""
         return plan_pages(chunk, selection.offset_indexes.get(chunk.column.index), rows)
 
     def columns_read(self, selection: GroupSelection) -> list[ColumnDescriptor]:
@@ -289,6 +400,10 @@ class SelectiveScan:
         return Table(columns, num_rows=table.num_rows)
 
 
+def _may_leave_pages_out(group: GroupPruning) -> bool:
+    return group.outcome is Outcome.SOME or (group.outcome is Outcome.ALL and not group.rows.is_every)
+
+
 def _can_be_probed(leaf: Leaf) -> bool:
     return isinstance(leaf, Membership) and leaf.stored() is not None
 
@@ -301,3 +416,19 @@ def _compact(column: AnyColumn) -> AnyColumn:
     held = sum(buffer.nbytes for buffer in values.buffers)
     size = total_size(SliceReader(values, column.validity if column.null_count else None))
     return column.as_offsets().as_views() if held > MOST_SLACK * size + ALWAYS_HELD else column
+
+
+def _leaf_of(column: AnyColumn, leaf: ColumnDescriptor) -> Column:
+    """A leaf that is not repeated, null also where a struct above it is."""
+    missing: list[NDArray[np.bool_]] = []
+    for name in leaf.path[1:]:
+        assert isinstance(column, StructColumn)
+        if column.null_count:
+            missing.append(~column.validity_mask())
+        column = column[name]
+    assert isinstance(column, Column)
+    if not missing:
+        return column
+    valid = column.validity_mask() & ~np.logical_or.reduce(missing)
+    null_count = len(valid) - int(np.count_nonzero(valid))
+    return replace(column, validity=pack_bitmap(valid), null_count=null_count, nullable=True)

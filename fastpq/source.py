@@ -18,7 +18,7 @@ from fastpq.location import Remote, locate
 from fastpq.properties import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE
 from fastpq.sink import Sink, open_sink
 
-__all__ = ["Bytes", "Place", "Sink", "Source", "coalesce", "open_sink", "open_source"]
+__all__ = ["Bytes", "IOCounts", "Place", "Sink", "Source", "coalesce", "open_sink", "open_source"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Range: TypeAlias = tuple[int, int]
@@ -59,6 +59,13 @@ def coalesce(ranges: Sequence[Range], gap: int, limit: int) -> tuple[list[Range]
     return merged, places
 
 
+class IOCounts(NamedTuple):
+    """Reads that went to the place where the bytes are, and bytes that they brought."""
+
+    requests: int
+    bytes_read: int
+
+
 class Source:
     """Bytes that can be read at any offset, from several threads at once.
 
@@ -67,9 +74,15 @@ class Source:
         size: bytes in all.
         requests: reads that went to the place where the bytes are.
         bytes_read: bytes that they brought.
+        is_remote: whether requests take their time, so that it pays to read ahead.
+        coalesce_gap, coalesce_size: the gap and limit of read_ranges where none are given.
     """
 
+    is_remote = False
+
     def __init__(self, name: str, size: int) -> None:
+        self.coalesce_gap = DEFAULT_COALESCE_GAP
+        self.coalesce_size = DEFAULT_COALESCE_SIZE
         self.name = name
         self.size = size
         self.requests = 0
@@ -89,19 +102,21 @@ class Source:
         self._check(offset, length)
         if length == 0:
             return _read_only(np.empty(0, np.uint8))
+        if (known := self._known(offset, length)) is not None:
+            return known
         data = self._fetch(offset, length)
         self._count(1, length)
         return self._complete(data, offset, length)
 
     def read_ranges(
-        self, ranges: Iterable[Range], *, gap: int = DEFAULT_COALESCE_GAP, limit: int = DEFAULT_COALESCE_SIZE
+        self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
     ) -> list[Bytes]:
         """Read many ranges, those close together with one request.
 
         Args:
             ranges: (offset, length) each, in any order.
-            gap: ranges at most this many bytes apart are read together.
-            limit: as long as together they have at most this many bytes.
+            gap: ranges at most this many bytes apart are read together; None for coalesce_gap.
+            limit: as long as together they have at most this many bytes; None for coalesce_size.
 
         Returns:
             An array for each range, in the order asked, as read returns it.
@@ -112,12 +127,23 @@ class Source:
         asked = list(ranges)
         for offset, length in asked:
             self._check(offset, length)
-        merged, places = coalesce(asked, gap, limit)
+        found = [self._known(offset, length) for offset, length in asked]
+        missing = [place for place, known in enumerate(found) if known is None]
+        merged, places = coalesce(
+            [asked[place] for place in missing],
+            self.coalesce_gap if gap is None else gap,
+            self.coalesce_size if limit is None else limit,
+        )
         data = self._fetch_many(merged)
-        return [
-            data[place.request][place.start : place.start + length]
-            for place, (_, length) in zip(places, asked, strict=True)
-        ]
+        for place, (request, start) in zip(missing, places, strict=True):
+            found[place] = data[request][start : start + asked[place][1]]
+        return [part for part in found if part is not None]
+
+    @property
+    def counts(self) -> IOCounts:
+        """Requests and bytes so far."""
+        with self._counting:
+            return IOCounts(self.requests, self.bytes_read)
 
     def close(self) -> None:
         """Let go of what was opened here; arrays that were read stay valid."""
@@ -139,6 +165,10 @@ class Source:
 
     def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
         return [self.read(offset, length) for offset, length in ranges]
+
+    def _known(self, offset: int, length: int) -> Bytes | None:
+        """The bytes of a range that needs no request."""
+        return None
 
     def _check(self, offset: int, length: int) -> None:
         if offset < 0 or length < 0 or offset > self.size or length > self.size - offset:
@@ -173,9 +203,11 @@ class BufferSource(Source):
     def _fetch(self, offset: int, length: int) -> Bytes:
         return self._data[offset : offset + length]
 
-    def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
-        self._count(len(ranges), sum(length for _, length in ranges))
-        return [self._fetch(offset, length) for offset, length in ranges]
+    def read_ranges(
+        self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
+    ) -> list[Bytes]:
+        """As for every source, but nothing is gained by reading what lies between."""
+        return [self.read(offset, length) for offset, length in ranges]
 
     def close(self) -> None:
         # The map itself is closed by the garbage collector, after the last array that was read from it.
@@ -252,9 +284,15 @@ class FileObjectSource(Source):
 
 
 class FsspecSource(Source):
-    """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time."""
+    """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time.
+
+    The end of the file, once it was read for the footer, is kept: indexes stand there, too.
+    """
+
+    is_remote = True
 
     def __init__(self, filesystem: Any, path: str, name: str) -> None:
+        self._tail = np.empty(0, np.uint8)
         self._filesystem = filesystem
         self._path = path
         size = filesystem.size(path)
@@ -263,11 +301,19 @@ class FsspecSource(Source):
         super().__init__(name, int(size))
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        data = self._filesystem.cat_file(self._path, start=offset, end=offset + length)
-        return np.frombuffer(data, np.uint8)
+        data = np.frombuffer(self._filesystem.cat_file(self._path, start=offset, end=offset + length), np.uint8)
+        if offset + length == self.size and len(data) == length:
+            self._tail = data
+        return data
+
+    def _known(self, offset: int, length: int) -> Bytes | None:
+        start = offset - (self.size - len(self._tail))
+        return self._tail[start : start + length] if start >= 0 and length else None
 
     def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
         wanted = [(offset, length) for offset, length in ranges if length]
+        if not wanted:
+            return [_read_only(np.empty(0, np.uint8)) for _ in ranges]
         starts = [offset for offset, _ in wanted]
         ends = [offset + length for offset, length in wanted]
         came = self._filesystem.cat_ranges([self._path] * len(wanted), starts, ends, on_error="raise")

@@ -12,6 +12,8 @@ cdef class NestedReader(ChunkReader):
     cdef Scratch repetition
     cdef Scratch slot_bits
     cdef bint begun                 # a first row has begun
-    cdef int64_t _read_rows(self, NestedOutput output, int64_t count) except -1 nogil
+    cdef int64_t _read_rows(self, NestedOutput output, int64_t count, bint skip) except -1 nogil
     cdef int _entries(self, NestedOutput output, int64_t count) except -1 nogil
+    cdef int _skip_entries(self, int64_t count, bint more) except -1 nogil
+    cdef int _check_rows(self, int64_t count) except -1 nogil
     cdef int _decode_levels(self, bint repetition, uint8_t* out, int64_t count) except -1 nogil

@@ -13,6 +13,8 @@ from fastpq.column.reader cimport ChunkReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encodings.levels cimport bit_packed_levels_to_bytes, bytes_to_bitmap, expand, levels_count, levels_to_bytes
 
+import numpy as np
+
 from fastpq.errors import FormatError, LimitError
 
 cdef extern from "c/assembly.h" nogil:
@@ -36,18 +38,43 @@ cdef class NestedReader(ChunkReader):
             UnsupportedError: an encoding that fastpq does not read.
             LimitError: there is no memory, or too many elements for 32-bit offsets.
         """
-        cdef int64_t rows
+        return self.read_row_ranges(output, np.array([[0, count]], dtype=np.int64))
+
+    def read_row_ranges(self, NestedOutput output not None, const int64_t[:, ::1] ranges not None):
+        """Append some of the next rows to output.
+
+        Args:
+            output: where to.
+            ranges: shape (n, 2), ascending: first row of each range and the one behind its last, counted from the next.
+
+        Returns:
+            How many there were, fewer than asked for at the end of the chunk.
+
+        Raises:
+            FormatError, UnsupportedError, LimitError: as ``read_rows``.
+        """
+        cdef int64_t rows = 0, position = 0, i
+        for i in range(ranges.shape[0]):
+            if not position <= ranges[i, 0] <= ranges[i, 1]:
+                raise ValueError(f"rows {ranges[i, 0]} to {ranges[i, 1]} behind {position}")
+            position = ranges[i, 1]
         try:
             self._attach(output)
             with nogil:
-                rows = self._read_rows(output, count)
+                position = 0
+                for i in range(ranges.shape[0]):
+                    if ranges[i, 0] > position:
+                        self._read_rows(output, ranges[i, 0] - position, True)
+                    rows += self._read_rows(output, ranges[i, 1] - ranges[i, 0], False)
+                    position = ranges[i, 1]
         except MemoryError as error:
             if isinstance(error, LimitError):
                 raise
             raise LimitError("no memory for a page") from error
         return rows
 
-    cdef int64_t _read_rows(self, NestedOutput output, int64_t count) except -1 nogil:
+    cdef int64_t _read_rows(self, NestedOutput output, int64_t count, bint skip) except -1 nogil:
+        """Append the next rows to the output, or pass over them."""
         cdef int64_t rows = 0, begun, entries, left
         while True:
             while self.page_row == self.page_rows:
@@ -60,7 +87,10 @@ cdef class NestedReader(ChunkReader):
                 with gil:
                     raise FormatError("the chunk begins in the middle of a row", page=self.pages.ordinal)
             self.begun = True
-            self._entries(output, entries)
+            if skip:
+                self._skip_entries(entries, entries < left)
+            else:
+                self._entries(output, entries)
             rows += begun
             self.page_row += entries
             self.remaining -= entries
@@ -89,12 +119,34 @@ cdef class NestedReader(ChunkReader):
         output.slots += slots
         return 0
 
+    cdef int _skip_entries(self, int64_t count, bint more) except -1 nogil:
+        """Pass over entries of the page; their values are decoded where more are to come."""
+        cdef int64_t present
+        if more:
+            present = count_equal(self.definition.data + self.page_row, count, <uint8_t>self.pages.max_definition_level)
+            self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
+        return 0
+
+    cdef int _check_rows(self, int64_t count) except -1 nogil:
+        """Whether a page that stands in the offset index begins with a row and has as many as stand there."""
+        cdef int64_t rows, listed
+        if self.pages.listed < 0 or count == 0:
+            return 0
+        rows = count_equal(self.repetition.data, count, 0)
+        listed = self.pages.directory[self.pages.next_listed - 1, 3]
+        if rows != listed or self.repetition.data[0] != 0:
+            with gil:
+                raise FormatError(f"a page of {rows} rows, or that begins within one, where the offset index has {listed} rows",
+                                  page=self.pages.directory[self.pages.next_listed - 1, 0])
+        return 0
+
     cdef int _load_levels(self) except -1 nogil:
         cdef int64_t count = min(<int64_t>self.page.num_values, self.remaining)
         scratch_reserve(&self.definition, <size_t>count)
         scratch_reserve(&self.repetition, <size_t>count)
         self._decode_levels(True, self.repetition.data, count)
         self._decode_levels(False, self.definition.data, count)
+        self._check_rows(count)
         self.page_nulls = self.page.num_values - count_equal(
             self.definition.data, count, <uint8_t>self.pages.max_definition_level)
         return 0

@@ -41,9 +41,10 @@ cdef class PageReader:
     cdef int max_repetition_level
     cdef bint retain_values         # bytes of values are referred to after the page is done
     cdef bint expect_dictionary
-    cdef const int64_t[:, ::1] directory    # ordinal, stored size and rows of each data page that is there
+    cdef const int64_t[:, ::1] directory    # ordinal, stored size, values and rows of each data page that is there
     cdef int64_t listed             # pages in the directory; -1 where all pages are there
     cdef int64_t next_listed
+    cdef int64_t listed_start       # where the first of them begins, behind the dictionary page
     cdef bint verify_checksums
     cdef int64_t max_page_size
     cdef int64_t max_dictionary_size

@@ -45,8 +45,9 @@ cdef class PageReader:
         expect_dictionary: whether the metadata says that the first page is a dictionary page, which an encrypted
             chunk must know before the header can be read (Encryption.md, 4.4).
         properties: ReaderProperties, for its bounds.
-        directory: where chunk holds some of the data pages alone (behind its dictionary page): shape (pages, 3), int64, of
-            each its ordinal, its stored size and, unless it is -1, its number of values, all of which are checked.
+        directory: where chunk holds some of the data pages alone (behind its dictionary page): shape (pages, 4), int64, of
+            each its ordinal, its stored size, its number of values (-1 where it is not known) and its number of rows, all of
+            which are checked, the rows by who reads the levels.
     """
 
     def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
@@ -69,6 +70,7 @@ cdef class PageReader:
         if directory is not None:
             self.directory = directory
             self.listed = self.directory.shape[0]
+            self.listed_start = self.size - <int64_t>np.sum(directory[:, 1])
         self.max_page_size = properties.max_page_size
         self.max_dictionary_size = properties.max_dictionary_size
         self.max_allocation = properties.max_allocation
@@ -121,6 +123,22 @@ cdef class PageReader:
         if found < count:
             raise FormatError(f"the pages hold {found} of the {count} values that the metadata claim")
 
+    def count_values(self):
+        """Read the page headers alone, and return how many values they promise."""
+        cdef PageHeader header
+        cdef int64_t found = 0, start
+        with nogil:
+            while self.position < self.size:
+                start = self.position
+                self._enter_listed()
+                self._read_header(&header)
+                self.position += header.compressed_page_size
+                self._check_listed(&header, start)
+                if header.type == TYPE_DATA_PAGE or header.type == TYPE_DATA_PAGE_V2:
+                    found += header.num_values
+                    self.ordinal += 1
+        return found
+
     cdef int _enter_listed(self) except -1 nogil:
         """Take the ordinal of the next data page from the directory: pages before it may not be there."""
         if self.listed < 0 or self.expect_dictionary:
@@ -137,6 +155,9 @@ cdef class PageReader:
         if self.next_listed >= self.listed:
             with gil:
                 raise FormatError("more data pages than the offset index has", offset=start)
+        if self.next_listed == 0 and start != self.listed_start:
+            with gil:
+                raise FormatError("a data page before the first one that the offset index has", offset=start)
         listed_size = self.directory[self.next_listed, 1]
         rows = self.directory[self.next_listed, 2]
         if size != listed_size or (rows >= 0 and header.num_values != rows):

@@ -82,9 +82,30 @@ cdef class ChunkReader:
             FormatError: the chunk's bytes break the specification.
             UnsupportedError: an encoding that fastpq does not read.
         """
-        cdef int64_t nulls
-        if count < 0 or count > self.remaining or offset < 0 or offset > output.rows - count:
-            raise ValueError(f"{count} rows at {offset} of {output.rows}, with {self.remaining} left in the chunk")
+        return self.read_ranges(output, offset, np.array([[0, count]], dtype=np.int64))
+
+    def read_ranges(self, ColumnOutput output not None, int64_t offset, const int64_t[:, ::1] ranges not None):
+        """Decode some of the next values into output, one range behind the other from row offset on.
+
+        Args:
+            output: where to.
+            offset: row of the output.
+            ranges: shape (n, 2), ascending: first value of each range and the one behind its last, counted from the next.
+
+        Returns:
+            How many of them are null.
+
+        Raises:
+            FormatError, UnsupportedError: as ``read``.
+        """
+        cdef int64_t nulls = 0, position = 0, count = 0, i
+        for i in range(ranges.shape[0]):
+            if not position <= ranges[i, 0] <= ranges[i, 1] <= self.remaining:
+                raise ValueError(f"rows {ranges[i, 0]} to {ranges[i, 1]}, with {self.remaining} left in the chunk")
+            position = ranges[i, 1]
+            count += position - ranges[i, 0]
+        if offset < 0 or offset > output.rows - count:
+            raise ValueError(f"{count} rows at {offset} of {output.rows}")
         if output.width != <int64_t>self.width:
             raise ValueError(f"an output of width {output.width} for values of {self.width} bytes")
         if output.data == NULL and count and self.width:
@@ -92,7 +113,13 @@ cdef class ChunkReader:
         try:
             self._attach(output)
             with nogil:
-                nulls = self._read(output, offset, count)
+                position = 0
+                for i in range(ranges.shape[0]):
+                    self._skip(ranges[i, 0] - position)
+                    count = ranges[i, 1] - ranges[i, 0]
+                    nulls += self._read(output, offset, count)
+                    offset += count
+                    position = ranges[i, 1]
         except MemoryError as error:
             if isinstance(error, LimitError):
                 raise
@@ -133,6 +160,21 @@ cdef class ChunkReader:
             offset += rows
             count -= rows
         return nulls
+
+    cdef int _skip(self, int64_t count) except -1 nogil:
+        """Pass over count rows; values are decoded where a row of their page is still to be read."""
+        cdef int64_t rows, present
+        while count:
+            while self.page_row == self.page_rows:
+                self._load_page()
+            rows = min(count, self.page_rows - self.page_row)
+            if rows < self.page_rows - self.page_row:
+                present = rows if self.page_nulls == 0 else bitmap_count(self.bitmap.data, self.page_row, rows)
+                self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
+            self.page_row += rows
+            self.remaining -= rows
+            count -= rows
+        return 0
 
     cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
         """count rows of the current page; returns how many are null."""

@@ -21,6 +21,7 @@ from fastpq.schema import ColumnDescriptor
 from fastpq.source import Bytes, Source
 
 NO_PAGE = -1
+_DATA_PAGES = (fmt.PageType.DATA_PAGE, fmt.PageType.DATA_PAGE_V2)
 
 Int64s = NDArray[np.int64]
 
@@ -154,6 +155,31 @@ def offset_index_of(stored: fmt.OffsetIndex, num_rows: int, byte_range: tuple[in
     return OffsetIndex(offsets, sizes, first_rows, num_rows, unencoded)
 
 
+def check_pages_of_chunk(offset_index: OffsetIndex, chunk: ColumnChunkMetaData) -> None:
+    """Check that the pages of an OffsetIndex are all pages of its chunk, as far as the footer tells.
+
+    Pages stand one behind the other from the chunk's first data page to its end, so that a page that is left out, moved or
+    listed under another's rows shows. What does not show is an index that lies consistently about pages which are not read;
+    in an encrypted file, where each page is sealed with its number, that shows as well.
+
+    Raises:
+        FormatError: there are gaps, or another number of pages than encoding_stats count.
+    """
+    if not offset_index.num_pages:
+        return
+    start, length = chunk.byte_range
+    ends = offset_index.offsets + offset_index.sizes
+    # Some writers name the dictionary page as the first data page; what stands there is seen when it is read.
+    first_is_known = chunk.dictionary_page_offset is not None
+    if (first_is_known and offset_index.offsets[0] != chunk.data_page_offset) or ends[-1] != start + length:
+        raise FormatError("an offset index whose pages are not from the first data page to the end of the chunk")
+    if (ends[:-1] != offset_index.offsets[1:]).any():
+        raise FormatError("an offset index with gaps between pages")
+    counted = [stats.count for stats in chunk.encoding_stats if stats.page_type in _DATA_PAGES]
+    if counted and sum(counted) != offset_index.num_pages:
+        raise FormatError(f"an offset index of {offset_index.num_pages} pages in a chunk of {sum(counted)}")
+
+
 def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_index: OffsetIndex | None) -> ColumnIndex:
     """Check a ColumnIndex.
 
@@ -183,7 +209,7 @@ def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_in
     known = stored.null_counts if stored.null_counts and min(stored.null_counts) >= 0 else None
     null_counts = _counts(known, (pages,), "null counts")
     nan_counts = _counts(stored.nan_counts, (pages,), "NaN counts")
-    if offset_index is not None and column.is_flat:
+    if offset_index is not None and column.max_repetition_level == 0:
         _check_counts(null_pages, null_counts, nan_counts, offset_index.row_counts)
     return ColumnIndex(
         null_pages,
@@ -298,6 +324,7 @@ def _parse(request: IndexRequest, parts: Sequence[Bytes]) -> ChunkIndexes | Form
         if chunk.offset_index_offset is not None and chunk.offset_index_length is not None:
             stored = _open(fmt.OffsetIndex, ModuleType.OFFSET_INDEX, next(waiting), request.cipher)
             offset_index = offset_index_of(stored, request.num_rows, request.chunk.byte_range)
+            check_pages_of_chunk(offset_index, request.chunk)
         if request.column_index and chunk.column_index_offset is not None and chunk.column_index_length is not None:
             stored = _open(fmt.ColumnIndex, ModuleType.COLUMN_INDEX, next(waiting), request.cipher)
             column_index = column_index_of(stored, request.column, offset_index)

@@ -217,10 +217,42 @@ def test_rows_are_those_of_duckdb_and_numpy(writer: str, seed: int, tmp_path: Pa
     assert writer == "duckdb" or pruned > PREDICATES // 10
 
 
-def test_nested_columns_are_no_filters(tmp_path: Path) -> None:
+def test_repeated_columns_are_no_filters(tmp_path: Path) -> None:
     write_pyarrow(table(0), tmp_path / "data.parquet", random.Random(0))
-    with pytest.raises(fastpq.UnsupportedError, match="nested"):
-        fastpq.read_table(tmp_path / "data.parquet", filters=[("struct.a", "==", 1)])
+    with pytest.raises(fastpq.UnsupportedError, match="repeated"):
+        fastpq.read_table(tmp_path / "data.parquet", filters=[("list.list.element", "==", "1")])
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_leaves_of_structs(writer: str, tmp_path: Path) -> None:
+    chance = random.Random(writer)
+    data = table(0).select(["row", "struct", "list"])
+    inner = pa.StructArray.from_arrays([data["row"].combine_chunks()], ["x"], mask=pa.array([i % 5 == 0 for i in range(ROWS)]))
+    outer = pa.StructArray.from_arrays([inner], ["inner"], mask=pa.array([i % 3 == 0 for i in range(ROWS)]))
+    data = data.append_column("outer", outer)
+    WRITERS[writer](data, tmp_path / "data.parquet", chance)
+    rows = data.to_pylist()
+
+    def x_of(row: dict[str, Any]) -> int | None:
+        return None if row["outer"] is None or row["outer"]["inner"] is None else row["outer"]["inner"]["x"]
+
+    with fastpq.ParquetFile(tmp_path / "data.parquet") as file:
+        cases: list[tuple[Any, Callable[[dict[str, Any]], bool]]] = [
+            ([("struct.a", "==", 1001)], lambda row: row["struct"] is not None and row["struct"]["a"] == 1001),
+            ([("struct.a", "<", 40)], lambda row: row["struct"] is not None and row["struct"]["a"] < 40),
+            ([("outer.inner.x", "is null"), ("row", "<", 100)], lambda row: row["row"] < 100 and x_of(row) is None),
+            ([("outer.inner.x", "!=", 7), ("row", "<", 50)], lambda row: row["row"] < 50 and x_of(row) not in (None, 7)),
+            ([[("struct.b", "starts with", "12")], [("outer.inner.x", ">", 2990)]],
+             lambda row: (row["struct"] is not None and row["struct"]["b"].startswith("12")) or (x_of(row) or 0) > 2990),
+        ]  # fmt: skip
+        for filters, holds in cases:
+            expected = [row for row in rows if holds(row)]
+            assert file.read(filters=filters).to_pylist() == expected, filters
+            assert file.count(filters) == len(expected)
+            assert [row for batch in file.iter_batches(13, filters=filters) for row in batch.to_pylist()] == expected
+        if writer != "duckdb":
+            explanation = file.explain([("struct.a", "==", 1001)])
+            assert explanation.bytes_read < explanation.num_bytes / 2
 
 
 def test_batches_and_layouts(tmp_path: Path) -> None:

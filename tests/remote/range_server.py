@@ -1,0 +1,115 @@
+"""A local HTTP server of one folder that answers range requests after a while, and counts them."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
+
+
+@dataclass
+class RangeServer:
+    """What the server was asked for.
+
+    Attributes:
+        folder: what it serves.
+        latency: seconds before each answer.
+        url: where.
+        requests: of data (GET).
+        bytes_sent: with them.
+        at_once: most requests that waited at the same time.
+    """
+
+    folder: Path
+    latency: float
+    url: str = ""
+    requests: int = 0
+    bytes_sent: int = 0
+    at_once: int = 0
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    _open: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def reset(self) -> None:
+        """Count from zero."""
+        with self._lock:
+            self.requests = self.bytes_sent = self.at_once = 0
+            self.ranges.clear()
+
+    def answer(self, handler: BaseHTTPRequestHandler, with_body: bool) -> None:
+        """One request."""
+        path = self.folder / handler.path.lstrip("/")
+        if not path.is_file():
+            handler.send_error(404)
+            return
+        size = path.stat().st_size
+        match = _RANGE.match(handler.headers.get("Range") or "")
+        start, stop = 0, size
+        if match is not None:
+            first, last = match.groups()
+            start = int(first) if first else max(0, size - int(last))
+            stop = min(size, int(last) + 1) if first and last else size
+        if start >= stop and size:
+            handler.send_error(416)
+            return
+        if with_body:
+            self._wait(start, stop - start)
+        handler.send_response(200 if match is None else 206)
+        handler.send_header("Accept-Ranges", "bytes")
+        handler.send_header("Content-Length", str(stop - start))
+        if match is not None:
+            handler.send_header("Content-Range", f"bytes {start}-{stop - 1}/{size}")
+        handler.end_headers()
+        if with_body:
+            with path.open("rb") as file:
+                file.seek(start)
+                handler.wfile.write(file.read(stop - start))
+
+    def _wait(self, start: int, length: int) -> None:
+        with self._lock:
+            self.requests += 1
+            self.bytes_sent += length
+            self.ranges.append((start, length))
+            self._open += 1
+            self.at_once = max(self.at_once, self._open)
+        time.sleep(self.latency)
+        with self._lock:
+            self._open -= 1
+
+
+@contextmanager
+def serving(folder: Path, latency: float = 0.0) -> Iterator[RangeServer]:
+    """Serve a folder on a free local port."""
+    state = RangeServer(folder, latency)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            state.answer(self, True)
+
+        def do_HEAD(self) -> None:
+            state.answer(self, False)
+
+        def log_message(self, *_: object) -> None:
+            """Not on the screen."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    state.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield state
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

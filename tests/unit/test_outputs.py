@@ -1,0 +1,124 @@
+"""Reading into the caller's arrays (out=)."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+
+ROWS = 1000
+
+
+def file_of(**options: Any) -> bytes:
+    columns = {
+        "number": pa.array(np.arange(ROWS), pa.int64()),
+        "price": pa.array(np.arange(ROWS) / 4),
+        "flag": pa.array(np.arange(ROWS) % 3 == 0),
+        "when": pa.array(np.arange(ROWS), pa.timestamp("us")),
+        "day": pa.array(np.arange(ROWS, dtype=np.int32), pa.date32()),
+        "maybe": pa.array([None if i % 4 == 0 else i for i in range(ROWS)], pa.int32()),
+        "text": pa.array([str(i) for i in range(ROWS)]),
+        "list": pa.array([[i] for i in range(ROWS)]),
+    }
+    sink = io.BytesIO()
+    pq.write_table(
+        pa.table(columns), sink, row_group_size=300, max_rows_per_page=50, write_batch_size=10, write_page_index=True, **options
+    )
+    return sink.getvalue()
+
+
+@pytest.fixture(scope="module", params=[{}, {"compression": "none", "use_dictionary": False}], ids=["snappy", "plain"])
+def file(request: pytest.FixtureRequest) -> fastpq.ParquetFile:
+    return fastpq.ParquetFile(file_of(**request.param))
+
+
+@pytest.mark.parametrize("rows", [None, [(0, ROWS)], [(10, 20), (295, 640), (999, 1000)]])
+def test_values_stand_in_the_arrays(file: fastpq.ParquetFile, rows: list[tuple[int, int]] | None) -> None:
+    wanted = np.concatenate([np.arange(*pair) for pair in rows or [(0, ROWS)]])
+    count = len(wanted)
+    out = {
+        "number": np.full(count, -1),
+        "price": np.full(count, -1.0),
+        "flag": np.zeros(count, np.bool_),
+        "when": np.zeros(count, "datetime64[us]"),
+        "day": np.zeros(count, np.int32),
+    }
+    table = file.read([*out, "text"], row_ranges=rows, out=out)
+    assert np.array_equal(out["number"], wanted)
+    assert np.array_equal(out["price"], wanted / 4)
+    assert np.array_equal(out["flag"], wanted % 3 == 0)
+    assert np.array_equal(out["when"].view(np.int64), wanted)
+    assert np.array_equal(out["day"], wanted)
+    assert table["text"].to_pylist() == [str(i) for i in wanted]
+    assert table.equals(file.read([*out, "text"], row_ranges=rows))
+    for name, array in out.items():
+        assert np.shares_memory(table.flat(name).values, array), name       # no copy
+
+
+def test_a_part_of_a_larger_array(file: fastpq.ParquetFile) -> None:
+    whole = np.full(ROWS + 2, -1)
+    file.read(["number"], out={"number": whole[1:-1]})
+    assert whole[0] == whole[-1] == -1
+    assert np.array_equal(whole[1:-1], np.arange(ROWS))
+
+
+def test_one_row_group_that_could_be_a_view() -> None:
+    array = np.empty(300, np.int64)
+    with fastpq.ParquetFile(file_of(compression="none", use_dictionary=False)) as file:
+        file.read(["number"], row_groups=[1], out={"number": array})
+    assert np.array_equal(array, np.arange(300, 600))
+
+
+def test_nulls_need_a_mask(file: fastpq.ParquetFile) -> None:
+    with pytest.raises(fastpq.SchemaError, match="MaskedArray"):
+        file.read(["maybe"], out={"maybe": np.zeros(ROWS, np.int32)})
+    assert file.read(["maybe"], row_ranges=[(1, 4)], out={"maybe": np.zeros(3, np.int32)})["maybe"].to_pylist() == [1, 2, 3]
+    expected = [None if i % 4 == 0 else i for i in range(ROWS)]
+    for mask in (np.ma.nomask, np.ones(ROWS, np.bool_)):
+        array = np.ma.MaskedArray(np.zeros(ROWS, np.int32), mask)
+        table = file.read(["maybe"], out={"maybe": array})
+        assert array.tolist() == expected == table["maybe"].to_pylist()
+    array = np.ma.MaskedArray(np.zeros(ROWS), np.ones(ROWS, np.bool_))
+    file.read(["price"], out={"price": array})
+    assert not array.mask.any()
+
+
+def read_only() -> np.ndarray[Any, Any]:
+    array = np.zeros(ROWS, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "reason"),
+    [
+        ("number", np.zeros(ROWS, np.int32), "int32"),
+        ("number", np.zeros(ROWS, ">i8"), ">i8"),
+        ("number", np.zeros(ROWS - 1, np.int64), "shape"),
+        ("number", np.zeros((ROWS, 1), np.int64), "shape"),
+        ("number", np.zeros(2 * ROWS, np.int64)[::2], "contiguous"),
+        ("number", read_only(), "writable"),
+        ("number", [0] * ROWS, "list"),
+        ("day", np.zeros(ROWS, "datetime64[D]"), "held as int32"),
+        ("text", np.zeros(ROWS, object), "variable length"),
+        ("list", np.zeros(ROWS, object), "nested"),
+        ("nothing", np.zeros(ROWS), "not read"),
+    ],
+)
+def test_arrays_that_do_not_fit(file: fastpq.ParquetFile, name: str, array: Any, reason: str) -> None:
+    with pytest.raises(fastpq.SchemaError, match=reason):
+        file.read(out={name: array})
+
+
+def test_arrays_apart_and_rows_known(file: fastpq.ParquetFile) -> None:
+    shared = np.zeros(ROWS + 1, np.int64)
+    with pytest.raises(fastpq.SchemaError, match="shares memory"):
+        file.read(["number", "when"], out={"number": shared[:-1], "when": shared[1:]})
+    with pytest.raises(fastpq.SchemaError, match="filters"):
+        file.read(["number"], filters=[("number", ">", 3)], out={"number": shared[1:]})
