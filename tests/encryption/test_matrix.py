@@ -140,7 +140,8 @@ def test_fastpq_reads(files: dict[Case, Path]) -> None:
     for case, path in files.items():
         options = {"allowed_algorithms": [MODES[case.mode].get("algorithm", "AES_GCM_V1")]}
         columns = dict.fromkeys(COLUMN_PATHS, COLUMN_KEY)
-        assert_true(fastpq.read_table(path, decryption_properties=fastpq.FileDecryptionProperties(FOOTER_KEY, columns, **options)))
+        explicit = fastpq.FileDecryptionProperties(FOOTER_KEY, columns, **options)
+        assert_true(fastpq.read_table(path, decryption_properties=explicit))
         managed = factory().file_decryption_properties(KmsConnectionConfig(), **options)
         assert_true(fastpq.read_table(path, decryption_properties=managed))
 
