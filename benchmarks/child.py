@@ -5,10 +5,13 @@ from __future__ import annotations
 import gc
 import inspect
 import json
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import pyarrow.parquet as pq
 from benchmarks.data import WIDE_COLUMNS, path_of
 from benchmarks.equality import require_equal
 from benchmarks.jobs import BY_NAME, Job
+from benchmarks.kernels import MODULE_SIZES
 from benchmarks.peers import PEERS, Peer, PyArrow
 
 MEMCPY_BYTES = 64 << 20
@@ -44,7 +48,7 @@ def check(peer: Peer, job: Job, scale: float, scratch: Path) -> dict[str, Any]:
         target = Path(folder) / "written.parquet"
         peer.write(peer.take(path, job), target, job)
         truth = pq.read_table(path)
-        require_equal(PyArrow(peer.threads).read(target, Job("check", "read", encrypted=job.encrypted)), truth)
+        require_equal(PyArrow(peer.threads).read(target, replace(job, kind="read", columns=None)), truth)
         return {"rows": truth.num_rows, "bytes": target.stat().st_size}
 
 
@@ -85,7 +89,20 @@ def kernel_grid() -> dict[str, Any]:
         if inspect.isgeneratorfunction(grid) and not inspect.signature(grid).parameters:
             for name, size, action in grid():
                 rates[name] = size / shortest(action) / 1e9
-    return {"gigabytes_per_second": rates}
+    return {"gigabytes_per_second": rates | openssl_speed()}
+
+
+def openssl_speed() -> dict[str, float]:
+    """What the command ``openssl speed`` says of AES-128, where there is one; GB/s of each module size."""
+    rates: dict[str, float] = {}
+    command = shutil.which("openssl")
+    for cipher in ("gcm", "ctr") if command else ():
+        for size in MODULE_SIZES:
+            options = ["-elapsed", "-seconds", "1", "-bytes", str(size), "-evp", f"aes-128-{cipher}"]
+            done = subprocess.run([str(command), "speed", "-mr", *options], capture_output=True, text=True, check=True)
+            last = [line for line in done.stdout.splitlines() if line.startswith("+F:")][-1]
+            rates[f"AES-{cipher.upper()} of openssl speed, {size} bytes"] = float(last.split(":")[-1]) / 1e9
+    return rates
 
 
 def shortest(action: Callable[[], Any]) -> float:

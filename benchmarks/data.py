@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet as pq
-import pyarrow.parquet.encryption as pe
 
-from benchmarks.jobs import NUMERIC
+from benchmarks import keys
+from benchmarks.jobs import NUMERIC, Job
 from benchmarks.lineitem import lineitem
 
 FOLDER = Path(__file__).parent / "data"
-FOOTER_KEY = b"0123456789012345"
 NULL_SHARE = 0.1
 WIDE_COLUMNS = 10_000
 WIDE_ROW_GROUPS = 20
@@ -67,8 +66,36 @@ def make_nulls(path: Path, scale: float) -> None:
     write(pa.table(columns), path, compression="snappy")
 
 
+def make_snappy(path: Path, scale: float) -> None:
+    """What the encrypted files hold, without encryption."""
+    write(source(scale), path, compression="snappy")
+
+
 def make_encrypted(path: Path, scale: float) -> None:
-    write(source(scale), path, compression="snappy", encryption_properties=pe.create_encryption_properties(FOOTER_KEY))
+    job = Job("make", "write", encrypted="uniform")
+    write(source(scale), path, compression="snappy", encryption_properties=keys.for_pyarrow_to_write(job))
+
+
+def make_encrypted_ctr(path: Path, scale: float) -> None:
+    job = Job("make", "write", encrypted="uniform", algorithm="AES_GCM_CTR_V1")
+    write(source(scale), path, compression="snappy", encryption_properties=keys.for_pyarrow_to_write(job))
+
+
+def make_encrypted_columns(path: Path, scale: float) -> None:
+    """By fastpq, because explicit column keys with key metadata beside them are what every library can read."""
+    import fastpq
+
+    properties = keys.for_fastpq_to_write(Job("make", "write", encrypted="columns"))
+    fastpq.write_table(source(scale), path, encryption_properties=properties, row_group_size=1 << 20)
+
+
+def make_encrypted_one_page(path: Path, scale: float) -> None:
+    """By the recipe for files that DuckDB reads: one page a chunk."""
+    import fastpq
+
+    properties = keys.for_fastpq_to_write(Job("make", "write", encrypted="uniform"))
+    pages = {"row_group_size": 100_000, "data_page_rows": 100_000, "data_page_size": 1 << 30, "dictionary_page_size": 1 << 30}
+    fastpq.write_table(source(scale), path, encryption_properties=properties, **pages)
 
 
 def make_wide(path: Path, scale: float) -> None:
@@ -81,6 +108,10 @@ MAKERS: dict[str, Callable[[Path, float], None]] = {
     "zstd": make_zstd,
     "plain": make_plain,
     "nulls": make_nulls,
+    "snappy": make_snappy,
     "encrypted": make_encrypted,
+    "encrypted-ctr": make_encrypted_ctr,
+    "encrypted-columns": make_encrypted_columns,
+    "encrypted-one-page": make_encrypted_one_page,
     "wide": make_wide,
 }

@@ -11,6 +11,9 @@ NUMERIC = (
 )  # fmt: skip
 STRINGS = ("l_returnflag", "l_linestatus", "l_shipinstruct", "l_shipmode", "l_comment")
 
+SECRET_COLUMNS = ("l_extendedprice", "l_comment")
+
+Algorithm = Literal["AES_GCM_V1", "AES_GCM_CTR_V1"]
 Kind = Literal["read", "write", "footer"]
 
 
@@ -24,7 +27,9 @@ class Job:
         data: the file, by the name that benchmarks.data gives it.
         columns: those to read; None for all.
         compression: of a file to write.
-        encrypted: with a footer key for all columns, AES-128-GCM.
+        encrypted: with 128-bit keys: ``"uniform"``, one for footer and all columns; ``"columns"``, one for the footer and
+            one for each column of SECRET_COLUMNS, the others plaintext.
+        algorithm: of that encryption.
     """
 
     name: str
@@ -32,7 +37,8 @@ class Job:
     data: str = "lineitem"
     columns: tuple[str, ...] | None = None
     compression: Literal["snappy", "zstd", "none"] = "snappy"
-    encrypted: bool = False
+    encrypted: Literal["uniform", "columns"] | None = None
+    algorithm: Algorithm = "AES_GCM_V1"
 
 
 JOBS = (
@@ -42,11 +48,17 @@ JOBS = (
     Job("read-zstd-all", "read", data="zstd"),
     Job("read-nulls-all", "read", data="nulls"),
     Job("read-plain-numeric", "read", data="plain", columns=NUMERIC),
-    Job("read-encrypted-all", "read", data="encrypted", encrypted=True),
+    Job("read-unencrypted", "read", data="snappy"),
+    Job("read-encrypted-all", "read", data="encrypted", encrypted="uniform"),
+    Job("read-encrypted-ctr", "read", data="encrypted-ctr", encrypted="uniform", algorithm="AES_GCM_CTR_V1"),
+    Job("read-encrypted-columns", "read", data="encrypted-columns", encrypted="columns"),
+    Job("read-encrypted-one-page", "read", data="encrypted-one-page", encrypted="uniform"),
     Job("write-snappy", "write"),
     Job("write-zstd", "write", compression="zstd"),
     Job("write-uncompressed", "write", compression="none"),
-    Job("write-encrypted", "write", encrypted=True),
+    Job("write-encrypted", "write", encrypted="uniform"),
+    Job("write-encrypted-ctr", "write", encrypted="uniform", algorithm="AES_GCM_CTR_V1"),
+    Job("write-encrypted-columns", "write", encrypted="columns"),
     Job("footer-10000-columns", "footer", data="wide"),
 )
 BY_NAME = {job.name: job for job in JOBS}

@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from fastpq.encodings import dictionary, levels, plain, rle
+from fastpq.encryption import AesKey
+from fastpq.encryption.gcm import GcmModuleCipher
+from fastpq.encryption.modules import ModuleType
+from fastpq.encryption.variants import CtrModuleCipher
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.statistics import Order, min_max
 
 Kernel = tuple[str, int, Callable[[], Any]]
 COUNT = 1 << 20
+MODULE_SIZES = (64, 8 << 10, 64 << 10, 1 << 20)
 
 
 def indices(width: int) -> np.ndarray[Any, Any]:
@@ -69,6 +75,24 @@ def bounds() -> Iterator[Kernel]:
     for order, dtype in ((Order.ORDER_INT32, "<i4"), (Order.ORDER_INT64, "<i8"), (Order.ORDER_DOUBLE, "<f8")):
         values = np.random.default_rng(0).integers(0, 1 << 30, COUNT).astype(dtype)
         yield f"min and max, {values.dtype}", values.nbytes, lambda o=order, v=values: min_max(o, v.view(np.uint8), v.itemsize)
+
+
+def aes() -> Iterator[Kernel]:
+    """Sealing and opening of modules with AES-128, beside the package cryptography; the harness adds what ``openssl speed`` says."""
+    key = AesKey(bytes(16))
+    ours = {"GCM": GcmModuleCipher(key, b"file"), "CTR": CtrModuleCipher(key, b"file")}
+    theirs, nonce = AESGCM(bytes(16)), bytes(12)
+    for size in MODULE_SIZES:
+        plain, out = bytes(size), bytearray(size + 64)
+        for name, cipher in ours.items():
+            stored = cipher.seal(ModuleType.DATA_PAGE, 0, plain)
+            yield f"AES-{name} seal, {size} bytes", size, lambda c=cipher, p=plain: c.seal(ModuleType.DATA_PAGE, 0, p)
+            yield (
+                f"AES-{name} open, {size} bytes",
+                size,
+                lambda c=cipher, s=stored, o=out: c.open_to(ModuleType.DATA_PAGE, 0, s, o),
+            )
+        yield f"AES-GCM seal of cryptography, {size} bytes", size, lambda p=plain: theirs.encrypt(nonce, p, b"file")
 
 
 def bloom_filters() -> Iterator[Kernel]:

@@ -64,6 +64,7 @@ cdef class PageReader:
     cdef int fail(self, int64_t status, const char* what) except -1 nogil
     cdef int64_t _read_header(self, PageHeader* header) except -1 nogil
     cdef int _check_header(self, const PageHeader* header) except -1 nogil
+    cdef int _check_crc(self, const PageHeader* header, int64_t start) except -1 nogil
     cdef int _enter_listed(self) except -1 nogil
     cdef int _check_listed(self, const PageHeader* header, int64_t start) except -1 nogil
     cdef int _split_v1(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil

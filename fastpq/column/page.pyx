@@ -200,11 +200,18 @@ cdef class PageReader:
                 raise LimitError(
                     f"a page of {header.uncompressed_page_size} bytes ({header.compressed_page_size} stored) is over {name}",
                     page=self.ordinal, offset=self.position)
-        if header.has_crc and self.verify_checksums:
-            with gil:
-                body = PyMemoryView_FromMemory(<char*>self.data + self.position, header.compressed_page_size, PyBUF_READ)
-                if crc32(body) != <uint32_t>header.crc:
-                    raise FormatError("the page's CRC-32 does not match", page=self.ordinal, offset=self.position)
+        if not self.cipher.authenticates:       # else the tag says more, and says it as TagVerificationError
+            self._check_crc(header, self.position)
+        return 0
+
+    cdef int _check_crc(self, const PageHeader* header, int64_t start) except -1 nogil:
+        """Whether the stored page body at start has the CRC-32 of its header."""
+        if not (header.has_crc and self.verify_checksums):
+            return 0
+        with gil:
+            body = PyMemoryView_FromMemory(<char*>self.data + start, header.compressed_page_size, PyBUF_READ)
+            if crc32(body) != <uint32_t>header.crc:
+                raise FormatError("the page's CRC-32 does not match", page=self.ordinal, offset=start)
         return 0
 
     cdef int _split_v1(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil:
@@ -266,6 +273,8 @@ cdef class PageReader:
         cdef const uint8_t* levels = NULL
         cdef const uint8_t* values = self.cipher.open_v2(
             <int>self.ordinal, stored, header.compressed_page_size, levels_size, &levels, &values_size)
+        if levels == stored and self.cipher.authenticates:      # parquet-java's layout: no tag covers the levels
+            self._check_crc(header, stored - self.data)
         if values_size < 0 or levels_size > header.uncompressed_page_size:
             self._levels_overrun(levels_size, min(levels_size + values_size, <int64_t>header.uncompressed_page_size))
         page.kind = DATA

@@ -10,6 +10,8 @@ cdef class ModuleCipher:
     cdef readonly int64_t overhead
     # Bytes that a stored page body is longer than compressed_page_size says: 0 but in DuckDB's dialect.
     cdef readonly int64_t uncounted
+    # Whether a page body that opens is proven to be what was sealed, so that its CRC-32 adds nothing.
+    cdef readonly bint authenticates
 
     # A module that starts at data, of which at most available bytes may belong to it (a header, whose length is not known
     # beforehand). Returns the plaintext: data itself (null cipher) or scratch, grown as needed by the cipher. plain_size is

@@ -14,6 +14,7 @@ cdef class ModuleCipher:
     def __cinit__(self, *args, **options):
         self.overhead = 0
         self.uncounted = 0
+        self.authenticates = False
 
     cdef const uint8_t* open_framed(self, int module, int page, const uint8_t* data, int64_t available,
                                     int64_t* plain_size, int64_t* stored_size) except NULL nogil:

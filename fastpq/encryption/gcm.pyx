@@ -45,6 +45,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         if len(file_aad) > LARGEST_FILE_AAD:
             raise LimitError(f"an AAD of {len(file_aad)} bytes: prefix and file identifier have at most {LARGEST_FILE_AAD}")
         self.overhead = MODULE_OVERHEAD
+        self.authenticates = True
         self.context = GcmContext(key)
         self.file_aad = file_aad
         self.file_aad_data = <const uint8_t*>PyBytes_AS_STRING(file_aad)

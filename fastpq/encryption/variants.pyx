@@ -26,6 +26,7 @@ cdef class CtrModuleCipher(GcmModuleCipher):
 
     def __cinit__(self, AesKey key not None, *args, **options):
         self.pages = CtrContext(key)
+        self.authenticates = False
 
     cdef int64_t _overhead_of(self, int module) noexcept nogil:
         return PAGE_OVERHEAD if is_page(module) else MODULE_OVERHEAD

@@ -73,8 +73,7 @@ def test_an_altered_page_is_noticed_only_where_it_is_read(written_by_parquet_jav
         location = offset_index.page_locations[5]
     data = bytearray(written_by_parquet_java.read_bytes())
     data[location.offset + location.compressed_page_size - 1] ^= 1
-    unchecked = fastpq.ReaderProperties(verify_checksums=False)     # parquet-java wrote a CRC-32 as well
-    with fastpq.ParquetFile(bytes(data), decryption_properties=decryption, properties=unchecked) as file:
+    with fastpq.ParquetFile(bytes(data), decryption_properties=decryption) as file:     # parquet-java wrote a CRC-32 as well
         assert file.read(["id"], filters=[("id", "==", 17)])["id"].to_pylist() == [17]
         with pytest.raises(fastpq.TagVerificationError):
             file.read(["id"], filters=[("id", "==", location.first_row_index)])

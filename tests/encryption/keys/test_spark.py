@@ -58,6 +58,7 @@ def test_spark(tmp_path: Path) -> None:
             keys = factory().file_encryption_properties(KmsConnectionConfig(), configuration, path)
             fastpq.write_table({"id": rows, "price": rows / 4}, path, encryption_properties=keys)
             files.append(str(path))
+    assert len(factory().rotate_master_keys(KmsConnectionConfig(), tmp_path / "True-False.parquet")) == 1
     command = [sys.executable, "-c", SCRIPT, classes, key_list(MASTER_KEYS), str(tmp_path), *files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]

@@ -1,0 +1,61 @@
+"""DuckDB reads what the README's recipe writes; that it does not read other files is why there is a recipe."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import fastpq
+
+ROWS = 250_000
+RECIPE: dict[str, Any] = {
+    "row_group_size": 100_000,
+    "data_page_rows": 100_000,
+    "data_page_size": 1 << 30,
+    "dictionary_page_size": 1 << 30,
+}
+
+
+def columns() -> dict[str, Any]:
+    rows = np.arange(ROWS)
+    return {
+        "id": rows,
+        "price": np.ma.masked_array(rows / 4, mask=rows % 3 == 0),
+        "name": np.array([f"name {row % 50_000}" for row in rows], dtype=object),
+        "day": (rows % 1000).astype("datetime64[D]"),
+    }
+
+
+def duckdb_reads(path: Path, key: bytes) -> Any:
+    blob = "".join(f"\\x{byte:02X}" for byte in key)
+    source = f"read_parquet('{path}', encryption_config={{footer_key_value: '{blob}'::BLOB}})"
+    return duckdb.sql(f"SELECT * FROM {source}").to_arrow_table()
+
+
+@pytest.mark.parametrize("use_dictionary", [True, False])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("size", [16, 24, 32])
+def test_the_recipe(tmp_path: Path, size: int, compression: str, use_dictionary: bool) -> None:
+    path, key = tmp_path / "file.parquet", os.urandom(size)
+    keys = fastpq.FileEncryptionProperties(key)
+    options = RECIPE | {"compression": compression, "use_dictionary": use_dictionary}
+    fastpq.write_table(columns(), path, encryption_properties=keys, **options)
+    table = duckdb_reads(path, key)
+    expected = columns()
+    assert table["id"].to_numpy().tolist() == expected["id"].tolist()
+    assert table["price"].to_pylist() == expected["price"].tolist()
+    assert table["name"].to_pylist() == expected["name"].tolist()
+    assert (table["day"].to_numpy().astype("datetime64[D]") == expected["day"]).all()
+
+
+@pytest.mark.parametrize("options", [{"data_page_rows": 50_000}, {"data_page_version": "2.0"}], ids=str)
+def test_without_the_recipe(tmp_path: Path, options: dict[str, Any]) -> None:
+    path, key = tmp_path / "file.parquet", os.urandom(16)
+    fastpq.write_table(columns(), path, encryption_properties=fastpq.FileEncryptionProperties(key), **(RECIPE | options))
+    with pytest.raises(duckdb.Error):
+        duckdb_reads(path, key)
