@@ -27,6 +27,7 @@ from fastpq.sampling import choose_by_sample
 from fastpq.schema import ParquetSchema
 from fastpq.shape import shape_of
 from fastpq.shred import LeafToWrite, leaves_to_write
+from fastpq.sorting import RowOrder
 from fastpq.source import open_sink
 from fastpq.table import Table
 from fastpq.types import ColumnType
@@ -83,6 +84,7 @@ class ParquetWriter:
         self._types = _types_of(schema)
         self._schema: ParquetSchema | None = schema if isinstance(schema, ParquetSchema) else None
         self._columns: list[ColumnPlan] = []
+        self._row_order: RowOrder | None = None
         self._encryptor: FileEncryptor | None = None
         self._pending: list[Table] = []
         self._row_groups: list[fmt.RowGroup] = []
@@ -150,6 +152,7 @@ class ParquetWriter:
     def _begin(self, schema: ParquetSchema) -> None:
         self._schema = schema
         self._columns = plan_columns(schema, self._properties)
+        self._row_order = RowOrder(schema, self._properties)
         self._encryptor = open_file_encryptor(self._encryption_properties, [column.path for column in schema.columns])
         self._sink.write(self._encryptor.magic)
 
@@ -181,6 +184,8 @@ class ParquetWriter:
     def _write_rows(self, table: Table) -> None:
         size = self._row_group_rows(table)
         assert self._schema is not None
+        assert self._row_order is not None
+        table = self._row_order.apply(table, size)
         nodes = zip(table.columns, self._schema.root.children, strict=True)
         leaves = [leaf for column, node in nodes for leaf in leaves_to_write(column, node.nullable)]
         self._choose_encodings(leaves, table.num_rows, size)
@@ -236,6 +241,7 @@ class ParquetWriter:
                 columns=[self._enter(index, chunk, ordinal) for index, chunk in enumerate(placed)],
                 total_byte_size=plain_size,
                 num_rows=num_rows,
+                sorting_columns=self._row_order.sorting_columns if self._row_order is not None else None,
                 file_offset=offset,
                 total_compressed_size=stored_size,
                 ordinal=ordinal,
