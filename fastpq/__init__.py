@@ -17,7 +17,7 @@ from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
 from fastpq.predicate import And, Or
-from fastpq.properties import ReaderProperties, WriterProperties
+from fastpq.properties import ReaderProperties, SortingColumn, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.table import Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType, Type
@@ -52,6 +52,7 @@ __all__ = [
     "ReaderProperties",
     "RowGroupMetaData",
     "SchemaError",
+    "SortingColumn",
     "SplitBlockBloomFilter",
     "StructColumn",
     "Table",

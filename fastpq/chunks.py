@@ -17,7 +17,8 @@ from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.geospatial import GeospatialBounds
 from fastpq.index.statistics import Order
-from fastpq.properties import ColumnSwitch, WriterProperties
+from fastpq.index.written_pages import FLOAT_ORDERS, WrittenPages
+from fastpq.properties import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, ColumnSwitch, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.shape import MAX_LEVEL
 from fastpq.types import Decimal, Geography, Geometry, Type
@@ -38,6 +39,7 @@ class ColumnPlan:
     codec: Codec
     settings: ChunkSettings
     truncation: int
+    has_page_index: bool
     choice: EncodingChoice | None
 
     def with_choice(self, choice: EncodingChoice) -> ColumnPlan:
@@ -48,7 +50,33 @@ class ColumnPlan:
         settings = replace(self.settings, dictionary=dictionary, value_encoding=value_encoding)
         return replace(self, settings=settings, choice=choice)
 
-    def column_chunk(self, chunk: ChunkWriter, start: int) -> fmt.ColumnChunk:
+    def written_pages(self, chunk: ChunkWriter) -> WrittenPages:
+        """What the data pages of a chunk hold."""
+        sizes, rows, entries, present, nans, unencoded = chunk.pages.counts().T
+        repetition, definition = self.descriptor.max_repetition_level, self.descriptor.max_definition_level
+        levels = chunk.pages.level_counts()
+        if levels.size:
+            levels = levels.reshape(len(sizes), repetition + 1 + definition + 1)
+        return WrittenPages(
+            column=self.descriptor,
+            sizes=sizes.tolist(),
+            num_rows=rows.tolist(),
+            num_values=entries.tolist(),
+            null_counts=(entries - present).tolist(),
+            minima=chunk.pages.minima,
+            maxima=chunk.pages.maxima,
+            nan_counts=nans.tolist(),
+            unencoded_byte_array_data_bytes=unencoded.tolist(),
+            repetition_level_histograms=levels[:, : repetition + 1].ravel().tolist() if repetition else (),
+            definition_level_histograms=levels[:, repetition + 1 :].ravel().tolist() if definition > 1 else (),
+        )
+
+    def page_index(self, pages: WrittenPages, start: int) -> tuple[fmt.ColumnIndex | None, fmt.OffsetIndex]:
+        """ColumnIndex, if there may be one, and OffsetIndex of pages that begin at file offset start."""
+        column_index = pages.column_index(self.truncation) if self.settings.statistics else None
+        return column_index, pages.offset_index(start)
+
+    def column_chunk(self, chunk: ChunkWriter, pages: WrittenPages, start: int) -> fmt.ColumnChunk:
         """The footer's entry for a chunk whose pages begin at file offset start."""
         has_dictionary = chunk.dictionary_page_size > 0
         encodings = {encoding for _, encoding in chunk.page_counts}
@@ -66,7 +94,8 @@ class ColumnPlan:
                 total_compressed_size=chunk.stored_size,
                 data_page_offset=start + chunk.dictionary_page_size,
                 dictionary_page_offset=start if has_dictionary else None,
-                statistics=self._statistics(chunk),
+                statistics=self._statistics(chunk, pages),
+                size_statistics=pages.size_statistics() if self.settings.statistics else None,
                 geospatial_statistics=chunk.geospatial_statistics,
                 encoding_stats=[
                     fmt.PageEncodingStats(page_type=page_type, encoding=encoding, count=count)
@@ -88,14 +117,18 @@ class ColumnPlan:
         bounds.observe(values.reader, 0, values.reader.count)
         return bounds.statistics() if self.settings.statistics else None
 
-    def _statistics(self, chunk: ChunkWriter) -> fmt.Statistics | None:
-        smallest, largest = chunk.bounds.minimum(), chunk.bounds.maximum()
+    def _statistics(self, chunk: ChunkWriter, pages: WrittenPages) -> fmt.Statistics | None:
+        smallest, largest = chunk.pages.minimum(), chunk.pages.maximum()
         for bound in (smallest, largest):
             if bound is not None:
                 self._check_precision(bound)
         if not self.settings.statistics:
             return None
         statistics = fmt.Statistics(null_count=chunk.null_count)
+        if self.settings.order in FLOAT_ORDERS:
+            statistics.nan_count = sum(pages.nan_counts)
+        elif chunk.distinct_count >= 0:
+            statistics.distinct_count = chunk.distinct_count
         if smallest is None or largest is None:
             return statistics
         if self.descriptor.physical_type is Type.BYTE_ARRAY and self.layout.conversion is Conversion.VARIABLE:
@@ -137,7 +170,7 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
         if column.max_definition_level > MAX_LEVEL:
             raise LimitError(f"more than {MAX_LEVEL} levels", column=column.name)
     names = {column.name for column in schema.columns}
-    for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics"):
+    for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics", "bloom_filter"):
         _check_names(option, getattr(properties, option), names)
     return [_plan_column(column, properties) for column in schema.columns]
 
@@ -148,6 +181,7 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
     if properties.data_page_version not in ("1.0", "2.0"):
         raise ValueError(f'data_page_version must be "1.0" or "2.0", not {properties.data_page_version!r}')
     statistics = _is_on(properties.write_statistics, column.name)
+    fpp, ndv = _bloom_filter(column, properties.bloom_filter.get(column.name, False))
     settings = ChunkSettings(
         max_definition_level=column.max_definition_level,
         max_repetition_level=column.max_repetition_level,
@@ -162,11 +196,33 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
         dictionary_page_size=_positive("dictionary_page_size", properties.dictionary_page_size),
         version_2=properties.data_page_version == "2.0",
         checksums=properties.write_page_checksum,
+        bloom_filter_fpp=fpp,
+        bloom_filter_ndv=ndv,
     )
     name = _option_of(properties.compression, column.name, None)
     codec = codec_for_write(name, _option_of(properties.compression_level, column.name, None))
     choice = _choice(asked, settings.dictionary, properties)
-    return ColumnPlan(column, layout_of(column.type), codec, settings, properties.statistics_truncation, choice)
+    return ColumnPlan(
+        column, layout_of(column.type), codec, settings, properties.statistics_truncation, properties.write_page_index, choice
+    )
+
+
+def _bloom_filter(column: ColumnDescriptor, option: BloomFilterOption) -> tuple[float | None, int | None]:
+    """False positive rate and number of distinct values of a column's bloom filters; (None, None) without."""
+    if option is False:
+        return None, None
+    given: Mapping[str, float | int | None] = {} if option is True else option
+    if unknown := sorted(given.keys() - {"fpp", "ndv"}):
+        raise ValueError(f"unknown options of the bloom filter of {column.name}: {', '.join(unknown)}")
+    fpp, ndv = given.get("fpp"), given.get("ndv")
+    fpp = DEFAULT_BLOOM_FILTER_FPP if fpp is None else float(fpp)
+    if not 0.0 < fpp < 1.0:
+        raise ValueError(f"fpp of the bloom filter of {column.name} must be between 0 and 1, not {fpp}")
+    if ndv is not None and (not isinstance(ndv, int) or ndv < 0):
+        raise ValueError(f"ndv of the bloom filter of {column.name} must be a number of values, not {ndv}")
+    if column.physical_type is Type.BOOLEAN:
+        raise SchemaError("a BOOLEAN column has no bloom filter", column=column.name)
+    return fpp, ndv
 
 
 def _choice(asked: fmt.Encoding | None, dictionary: bool, properties: WriterProperties) -> EncodingChoice | None:

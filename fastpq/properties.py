@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -26,10 +26,21 @@ DEFAULT_DATA_PAGE_ROWS = 20_000
 DEFAULT_DATA_PAGE_VERSION: Literal["1.0", "2.0"] = "1.0"
 DEFAULT_DICTIONARY_PAGE_SIZE = MIB
 DEFAULT_STATISTICS_TRUNCATION = 64
+DEFAULT_BLOOM_FILTER_FPP = 0.01
 
 Compression = str | None | Mapping[str, str | None]
 CompressionLevel = int | None | Mapping[str, int]
 ColumnSwitch = bool | list[str]
+BloomFilterOption = bool | Mapping[str, float | int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SortingColumn:
+    """A column by which rows are sorted, named by its dotted path; NaNs are the largest values."""
+
+    path: str
+    descending: bool = False
+    nulls_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +88,11 @@ class WriterProperties:
         write_statistics: min, max and null count for every column, for none, or for those listed.
         statistics_truncation: longest bound of a BYTE_ARRAY column that is written.
         write_page_checksum: write the CRC-32 of every page.
+        write_page_index: write OffsetIndex and, of columns with statistics and an order, ColumnIndex.
+        bloom_filter: columns that get bloom filters: True, or ``fpp`` (false positive rate, 0.01 by default) and ``ndv`` (the
+            number of distinct values to make them for; None, the default, makes them as large as the values need).
+        sorting_columns: by which the rows of each row group are sorted already, which is checked and recorded.
+        sort_by: by which to sort the rows of each row group; recorded likewise.
         key_value_metadata: stored in the footer.
     """
 
@@ -94,4 +110,8 @@ class WriterProperties:
     write_statistics: ColumnSwitch = True
     statistics_truncation: int = DEFAULT_STATISTICS_TRUNCATION
     write_page_checksum: bool = True
+    write_page_index: bool = True
+    bloom_filter: Mapping[str, BloomFilterOption] = field(default_factory=dict)
+    sorting_columns: Sequence[str | SortingColumn] = ()
+    sort_by: Sequence[str | SortingColumn] = ()
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)

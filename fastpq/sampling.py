@@ -63,7 +63,8 @@ def _places(num_rows: int) -> list[tuple[int, int]]:
 def _stored_size(run: ColumnInput, settings: ChunkSettings, plan: ColumnPlan) -> int:
     cipher = FileEncryptor().chunk_cipher(plan.descriptor.path, 0, 0)
     whole = replace(
-        settings, dictionary=False, order=Order.ORDER_NONE, data_page_size=WHOLE_PAGE, data_page_rows=WHOLE_PAGE, checksums=False
+        settings, dictionary=False, order=Order.ORDER_NONE, data_page_size=WHOLE_PAGE, data_page_rows=WHOLE_PAGE, checksums=False,
+        bloom_filter_fpp=None
     )
     writer = ChunkWriter(run, plan.codec, cipher, whole)
     writer.write(0, run.rows)

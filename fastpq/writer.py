@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -15,6 +15,9 @@ from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.file import FileEncryptor, open_file_encryptor
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError, ParquetError, SchemaError
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.output import PageIndexes, write_bloom_filter
+from fastpq.index.written_pages import WrittenPages
 from fastpq.metadata import write_footer
 from fastpq.nested_types import DataType
 from fastpq.numpy_input import table_from
@@ -24,6 +27,7 @@ from fastpq.sampling import choose_by_sample
 from fastpq.schema import ParquetSchema
 from fastpq.shape import shape_of
 from fastpq.shred import LeafToWrite, leaves_to_write
+from fastpq.sorting import RowOrder
 from fastpq.source import open_sink
 from fastpq.table import Table
 from fastpq.types import ColumnType
@@ -34,6 +38,16 @@ LARGEST_ROW_GROUP_ORDINAL = 32767
 MAGIC_LENGTH = 4
 
 _OPTIONS = {field.name for field in fields(WriterProperties)}
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedChunk:
+    """A column chunk whose pages are written: its plain entry in the footer, and what its indexes are made of."""
+
+    entry: fmt.ColumnChunk
+    pages: WrittenPages
+    first_page: int         # offset of the first data page
+    bloom_filter: SplitBlockBloomFilter | None
 
 
 class ParquetWriter:
@@ -70,9 +84,11 @@ class ParquetWriter:
         self._types = _types_of(schema)
         self._schema: ParquetSchema | None = schema if isinstance(schema, ParquetSchema) else None
         self._columns: list[ColumnPlan] = []
+        self._row_order: RowOrder | None = None
         self._encryptor: FileEncryptor | None = None
         self._pending: list[Table] = []
         self._row_groups: list[fmt.RowGroup] = []
+        self._page_indexes = PageIndexes()
         self._num_rows = 0
         self._open = True
         self._sink = open_sink(where)
@@ -136,6 +152,7 @@ class ParquetWriter:
     def _begin(self, schema: ParquetSchema) -> None:
         self._schema = schema
         self._columns = plan_columns(schema, self._properties)
+        self._row_order = RowOrder(schema, self._properties)
         self._encryptor = open_file_encryptor(self._encryption_properties, [column.path for column in schema.columns])
         self._sink.write(self._encryptor.magic)
 
@@ -167,6 +184,8 @@ class ParquetWriter:
     def _write_rows(self, table: Table) -> None:
         size = self._row_group_rows(table)
         assert self._schema is not None
+        assert self._row_order is not None
+        table = self._row_order.apply(table, size)
         nodes = zip(table.columns, self._schema.root.children, strict=True)
         leaves = [leaf for column, node in nodes for leaf in leaves_to_write(column, node.nullable)]
         self._choose_encodings(leaves, table.num_rows, size)
@@ -211,17 +230,18 @@ class ParquetWriter:
     def _write_row_group(self, chunks: Iterable[ChunkWriter], num_rows: int) -> None:
         ordinal = len(self._row_groups)
         offset = self._sink.tell()
-        columns = []
+        placed: list[PlacedChunk] = []
         plain_size = stored_size = 0
         for index, chunk in enumerate(chunks):
-            columns.append(self._place(index, chunk, ordinal))
+            placed.append(self._place(index, chunk))
             plain_size += chunk.uncompressed_size
             stored_size += chunk.stored_size
         self._row_groups.append(
             fmt.RowGroup(
-                columns=columns,
+                columns=[self._enter(index, chunk, ordinal) for index, chunk in enumerate(placed)],
                 total_byte_size=plain_size,
                 num_rows=num_rows,
+                sorting_columns=self._row_order.sorting_columns if self._row_order is not None else None,
                 file_offset=offset,
                 total_compressed_size=stored_size,
                 ordinal=ordinal,
@@ -243,20 +263,34 @@ class ParquetWriter:
             raise
         return writer
 
-    def _place(self, index: int, chunk: ChunkWriter, ordinal: int) -> fmt.ColumnChunk:
-        """Write a chunk's pieces; returns its entry in the footer."""
-        assert self._encryptor is not None
+    def _place(self, index: int, chunk: ChunkWriter) -> PlacedChunk:
+        """Write a chunk's pieces."""
         start = self._sink.tell()
         for piece in chunk.pieces:
             self._sink.write(piece)
-        entry = self._columns[index].column_chunk(chunk, start)
-        return self._encryptor.column_chunk(entry, ordinal, index)
+        pages = self._columns[index].written_pages(chunk)
+        entry = self._columns[index].column_chunk(chunk, pages, start)
+        return PlacedChunk(entry, pages, start + chunk.dictionary_page_size, chunk.bloom_filter)
+
+    def _enter(self, index: int, placed: PlacedChunk, ordinal: int) -> fmt.ColumnChunk:
+        """Write a chunk's bloom filter and keep its page index; returns its entry in the footer as it is stored."""
+        assert self._encryptor is not None
+        assert placed.entry.meta_data is not None
+        plan = self._columns[index]
+        cipher = self._encryptor.chunk_cipher(plan.descriptor.path, ordinal, index)
+        if placed.bloom_filter is not None:
+            write_bloom_filter(self._sink, placed.bloom_filter, placed.entry.meta_data, cipher)
+        stored = self._encryptor.column_chunk(placed.entry, ordinal, index)
+        if plan.has_page_index:
+            self._page_indexes.add(stored, *plan.page_index(placed.pages, placed.first_page), cipher)
+        return stored
 
     def _finish(self) -> None:
         self._flush()
         if self._schema is None:
             raise SchemaError("a file needs a schema: pass one, or write a table")
         assert self._encryptor is not None
+        self._page_indexes.write(self._sink)
         metadata = fmt.FileMetaData(
             version=FORMAT_VERSION,
             schema=self._schema.to_thrift(),

@@ -2,12 +2,14 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from fastpq.column.input cimport ColumnInput
+from fastpq.column.page_log cimport PageLog
 from fastpq.column.scratch cimport Scratch
 from fastpq.column.value_writer cimport ValueWriter
 from fastpq.encodings.views cimport Slice
 from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.format.page_header cimport PageHeader
+from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
 
 
 # What a page body has before its values.
@@ -38,7 +40,9 @@ cdef class ChunkWriter:
     cdef readonly int64_t num_values    # nulls and empty lists included
     cdef readonly int64_t null_count
     cdef public object geospatial_statistics        # of GEOMETRY and GEOGRAPHY, once all rows are known
-    cdef readonly object bounds         # fastpq.index.statistics.Bounds, or None
+    cdef readonly PageLog pages         # of the data pages
+    cdef readonly int64_t distinct_count            # of the values, or -1 where it is not known
+    cdef readonly SplitBlockBloomFilter bloom_filter    # None without
     cdef Scratch codes
     cdef Scratch body
     cdef Scratch sizes
@@ -47,6 +51,11 @@ cdef class ChunkWriter:
     cdef int64_t _rows_within(self, int64_t start, int64_t most, int64_t entries) noexcept nogil
     cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1
+    cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1
+    cdef int _add_levels(self, int64_t start, int64_t rows) except -1
+    cdef int _log_codes(self, int64_t start, int64_t rows, int64_t present, const uint32_t* codes, const Slice* slices,
+                        const uint8_t* values) except -1
+    cdef int _begin_bloom_filter(self, int64_t distinct) except -1
     cdef int _write_dictionary(self) except -1
     cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1
     cdef int _write_values(self, int64_t start, int64_t rows) except -1

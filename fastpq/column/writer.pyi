@@ -1,11 +1,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fastpq.column.bounds import ChunkBounds
 from fastpq.column.input import ColumnInput
+from fastpq.column.page_log import PageLog
 from fastpq.compression import Codec
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.format import GeospatialStatistics
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
@@ -22,6 +23,8 @@ class ChunkSettings:
     dictionary_page_size: int
     version_2: bool
     checksums: bool
+    bloom_filter_fpp: float | None
+    bloom_filter_ndv: int | None
 
 class ChunkWriter:
     geospatial_statistics: GeospatialStatistics | None
@@ -40,6 +43,10 @@ class ChunkWriter:
     @property
     def null_count(self) -> int: ...
     @property
-    def bounds(self) -> ChunkBounds: ...
+    def pages(self) -> PageLog: ...
+    @property
+    def distinct_count(self) -> int: ...
+    @property
+    def bloom_filter(self) -> SplitBlockBloomFilter | None: ...
     def __init__(self, input: ColumnInput, codec: Codec, cipher: ModuleCipher, settings: ChunkSettings) -> None: ...
     def write(self, start: int, stop: int) -> None: ...

@@ -11,9 +11,9 @@ from libc.string cimport memcpy, memset
 
 from dataclasses import dataclass
 
-from fastpq.column.bounds cimport ChunkBounds
 from fastpq.column.convert cimport BOOLEAN
 from fastpq.column.input cimport ColumnInput
+from fastpq.column.page_log cimport PageLog
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_writer cimport ValueWriter
 from fastpq.encodings.dictionary cimport DictionaryEncoder
@@ -24,9 +24,11 @@ from fastpq.encodings.views cimport Slice
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
 from fastpq.format.page_header cimport PAGE_HEADER_BOUND, PageHeader, write_page_header
+from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
 
 from fastpq.compression import crc32
 from fastpq.errors import LimitError, SchemaError
+from fastpq.index.bloom_size import bytes_for
 
 # parquet.thrift: PageType
 cdef enum:
@@ -54,6 +56,8 @@ class ChunkSettings:
         data_page_size, data_page_rows, dictionary_page_size: bounds of a page; the sizes in uncompressed bytes.
         version_2: data pages V2.
         checksums: write the CRC-32 of each page.
+        bloom_filter_fpp: false positive rate of the chunk's bloom filter; None for a chunk without one.
+        bloom_filter_ndv: the number of distinct values to make it for; None to take it from the values.
     """
 
     max_definition_level: int
@@ -69,6 +73,8 @@ class ChunkSettings:
     dictionary_page_size: int
     version_2: bool
     checksums: bool
+    bloom_filter_fpp: float | None
+    bloom_filter_ndv: int | None
 
 
 cdef class ChunkWriter:
@@ -94,7 +100,8 @@ cdef class ChunkWriter:
         self.values = ValueWriter(settings.value_encoding, input.variable, input.conversion == BOOLEAN, input.stored_width)
         self.index_encoding = settings.index_encoding
         self.dictionary = DictionaryEncoder(width) if settings.dictionary else None
-        self.bounds = ChunkBounds(settings.order, width)
+        self.pages = PageLog(settings.order, width)
+        self.distinct_count = -1
         self.pieces = []
         self.page_counts = {}
 
@@ -119,10 +126,46 @@ cdef class ChunkWriter:
             raise SchemaError(f"{self.null_count} nulls in a required column")
         if self.dictionary is not None:
             row = self._dictionary_rows(start, stop)
+        if self.settings.bloom_filter_fpp is not None and self.bloom_filter is None:
+            self._begin_bloom_filter(self.num_values - self.null_count)
         while row < stop:
             rows = self._page_rows(row, stop)
             self._write_values(row, rows)
             row += rows
+        if self.bloom_filter is not None and self.settings.bloom_filter_ndv is None:
+            self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
+
+    cdef int _begin_bloom_filter(self, int64_t distinct) except -1:
+        """An empty filter for so many distinct values, unless the settings say for how many."""
+        ndv = self.settings.bloom_filter_ndv
+        self.bloom_filter = SplitBlockBloomFilter(bytes_for(distinct if ndv is None else ndv, self.settings.bloom_filter_fpp))
+        return 0
+
+    cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1:
+        """Begin the next page of the log; its values are observed next."""
+        self.pages.add(rows, self._entries(start, rows), present)
+        if self.input.levels is not None:
+            self._add_levels(start, rows)
+        return 0
+
+    cdef int _add_levels(self, int64_t start, int64_t rows) except -1:
+        cdef int64_t first = self.input.levels.entry_starts[start], entries = self._entries(start, rows)
+        self.pages.observe_levels(self.input.levels.repetition.data + first, entries, self.max_repetition_level)
+        self.pages.observe_levels(self.input.levels.definition.data + first, entries, self.max_definition_level)
+        return 0
+
+    cdef int _log_codes(self, int64_t start, int64_t rows, int64_t present, const uint32_t* codes, const Slice* slices,
+                        const uint8_t* values) except -1:
+        """Log a dictionary-encoded page of these values."""
+        cdef int64_t unencoded = 0, i
+        self._add_page(start, rows, present)
+        if not self.input.variable:
+            return self.pages.observe_fixed(values, present)
+        with nogil:
+            for i in range(present):
+                unencoded += <int64_t>slices[i].size
+        self.pages.last().unencoded = unencoded
+        return self.pages.observe_codes(codes, present, self.dictionary.slice_values(), self.dictionary.table.count)
 
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil:
         """How many values there are in some rows, nulls and empty lists included."""
@@ -153,9 +196,10 @@ cdef class ChunkWriter:
         cdef int64_t most_rows = self.settings.data_page_rows
         cdef int64_t most_entries = <int64_t>self.settings.data_page_size // 4      # an index takes four bytes at the most
         cdef int64_t plain_size = 0
-        cdef const uint8_t* values
-        cdef Slice* slices
+        cdef const uint8_t* values = NULL
+        cdef Slice* slices = NULL
         cdef uint32_t* codes
+        cdef bint full = False
         cdef list pages = []
         scratch_reserve(&self.codes, <size_t>self.num_values * sizeof(uint32_t))
         codes = <uint32_t*>self.codes.data
@@ -181,6 +225,7 @@ cdef class ChunkWriter:
                 rows = self._rows_of(row, rows, done)
                 present = self.input.count_present(row, rows)
             if rows:
+                self._log_codes(row, rows, present, codes + taken, slices, values)
                 pages.append((row, rows, taken, present))
             taken += present
             row += rows
@@ -188,6 +233,10 @@ cdef class ChunkWriter:
                 break
         if not pages:
             return start
+        if not full:
+            self.distinct_count = self.dictionary.table.count
+        if self.settings.bloom_filter_fpp is not None:
+            self._begin_bloom_filter(self.num_values - self.null_count if full else self.distinct_count)
         self._write_dictionary()
         for first, rows, taken, present in pages:
             self._write_indices(first, rows, codes + taken, present)
@@ -231,10 +280,13 @@ cdef class ChunkWriter:
         cdef int64_t size = self.dictionary.plain_size
         cdef uint8_t* body = scratch_reserve(&self.body, <size_t>size)
         self.dictionary.write_plain(body)
-        if self.input.variable:
-            (<ChunkBounds>self.bounds).observe_slices(self.dictionary.slice_values(), self.dictionary.table.count)
-        else:
-            (<ChunkBounds>self.bounds).observe_fixed(self.dictionary.fixed_values(), self.dictionary.table.count)
+        if self.bloom_filter is not None:
+            with nogil:
+                if self.input.variable:
+                    self.bloom_filter.insert_slices(self.dictionary.slice_values(), self.dictionary.table.count)
+                else:
+                    self.bloom_filter.insert_fixed(
+                        self.dictionary.fixed_values(), self.input.stored_width, self.dictionary.table.count)
         header.type = TYPE_DICTIONARY_PAGE
         header.num_values = <int32_t>self.dictionary.table.count
         header.encoding = PLAIN_DICTIONARY if self.index_encoding == PLAIN_DICTIONARY else PLAIN
@@ -265,13 +317,21 @@ cdef class ChunkWriter:
                 present = self.input.slices(start, rows, &slices)
                 for i in range(present):
                     size += 4 + <int64_t>slices[i].size
-                (<ChunkBounds>self.bounds).observe_slices(slices, present)
+                if self.bloom_filter is not None:
+                    self.bloom_filter.insert_slices(slices, present)
             else:
                 present = self.input.fixed(start, rows, &values)
                 size = present * <int64_t>self.input.stored_width
-                (<ChunkBounds>self.bounds).observe_fixed(values, present)
+                if self.bloom_filter is not None:
+                    self.bloom_filter.insert_fixed(values, self.input.stored_width, present)
         if size > LARGEST_PAGE:
             raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
+        self._add_page(start, rows, present)
+        if self.input.variable:
+            self.pages.last().unencoded = size - 4 * present
+            self.pages.observe_slices(slices, present)
+        else:
+            self.pages.observe_fixed(values, present)
         if self.input.dense_in_place and not self.max_definition_level and self.values.encoding == PLAIN:
             page = PyMemoryView_FromMemory(<char*>values, size, PyBUF_READ)     # no copy: the column's own memory
             memset(&levels, 0, sizeof(levels))
@@ -336,7 +396,7 @@ cdef class ChunkWriter:
             header.definition_level_encoding = RLE
             header.repetition_level_encoding = RLE
             stored = self._compress(body, in_scratch)
-        self._write_page(&header, DATA_PAGE_HEADER, DATA_PAGE, stored)
+        self.pages.page(self.ordinal).size = self._write_page(&header, DATA_PAGE_HEADER, DATA_PAGE, stored)
         self.ordinal += 1
 
     def _compress(self, body, bint in_scratch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,9 @@ from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError
+from fastpq.index import statistics
 from fastpq.index.bounds import bound_lengths
-from fastpq.index.statistics import Order, compare
+from fastpq.index.statistics import Order
 from fastpq.metadata import ColumnChunkMetaData
 from fastpq.schema import ColumnDescriptor
 from fastpq.source import Bytes, Source
@@ -112,11 +112,7 @@ class ColumnIndex:
 def is_monotonic(bounds: Sequence[tuple[bytes, bytes]], order: Order, boundary_order: int) -> bool:
     """Whether lower and upper bounds both ascend, or both descend."""
     sign = 1 if boundary_order == fmt.BoundaryOrder.ASCENDING else -1
-    return all(
-        sign * compare(order, one[side], other[side]) <= 0
-        for one, other in itertools.pairwise(bounds)
-        for side in (0, 1)
-    )
+    return all(statistics.is_monotonic(order, [each[side] for each in bounds], sign) for side in (0, 1))
 
 
 def offset_index_of(stored: fmt.OffsetIndex, num_rows: int, byte_range: tuple[int, int]) -> OffsetIndex:

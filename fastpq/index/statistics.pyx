@@ -266,7 +266,7 @@ def min_max_of(int order, list values not None):
         free(slices)
 
 
-def compare(int order, bytes left not None, bytes right not None):
+cpdef int compare(int order, bytes left, bytes right) except? -2:
     """Less than, equal or greater than: -1, 0 or 1.
 
     Args:
@@ -278,6 +278,8 @@ def compare(int order, bytes left not None, bytes right not None):
         ValueError: a value that is not as long as its order demands.
     """
     cdef Py_ssize_t width = <Py_ssize_t>order_width(order)
+    if left is None or right is None:
+        raise TypeError("bounds are bytes, not None")
     if width and (len(left) != width or len(right) != width):
         raise ValueError(f"values of {len(left)} and {len(right)} bytes where {width} are due")
     if width:
@@ -302,6 +304,37 @@ def merge(int order, tuple bounds not None, tuple other not None):
     minimum = bounds[0] if compare(order, bounds[0], other[0]) <= 0 else other[0]
     maximum = bounds[1] if compare(order, bounds[1], other[1]) >= 0 else other[1]
     return minimum, maximum
+
+
+def extreme(int order, list bounds not None, int sign):
+    """The smallest or largest of bounds.
+
+    Args:
+        order: an Order.
+        bounds: bytes as compare takes them; None stands for none.
+        sign: -1 for the smallest, 1 for the largest.
+
+    Returns:
+        One of the bounds, or None where there is none.
+    """
+    cdef bytes bound
+    found = None
+    for bound in bounds:
+        if bound is not None and (found is None or compare(order, bound, found) == sign):
+            found = bound
+    return found
+
+
+def is_monotonic(int order, list bounds not None, int sign):
+    """Whether bounds ascend (sign 1) or descend (-1), equal ones allowed.
+
+    Args, raises: as compare; bounds is a list of bytes.
+    """
+    cdef Py_ssize_t i
+    for i in range(1, len(bounds)):
+        if compare(order, bounds[i - 1], bounds[i]) == sign:
+            return False
+    return True
 
 
 def nan_count(int order, const uint8_t[::1] values not None):

@@ -1,6 +1,6 @@
 """Page indexes and bloom filters exchanged: those that we build read by others, those that others wrote read here.
 
-Ours are grafted onto a file of ours (graft.py); parquet-java prints what it sees, and parquet-java, DataFusion and DuckDB prune
+Ours are indexed onto a file of ours (graft.py); parquet-java prints what it sees, and parquet-java, DataFusion and DuckDB prune
 with them.
 """
 
@@ -17,11 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq import format as fmt
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
-from fastpq.index.page_index_builder import PageIndexBuilder
 from tests.interop.comparison import assert_same
-from tests.interop.graft import graft, page_statistics
 from tests.interop.parquet_java import run_program
 
 ROWS = 5000
@@ -42,26 +39,35 @@ def columns() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def grafted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("grafted")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("indexed") / "indexed.parquet"
     fastpq.write_table(
-        columns(), folder / "bare.parquet", row_group_size=GROUP_ROWS, data_page_rows=PAGE_ROWS, use_dictionary=["down"]
+        columns(),
+        path,
+        row_group_size=GROUP_ROWS,
+        data_page_rows=PAGE_ROWS,
+        use_dictionary=["down"],
+        bloom_filter={name: True for name in columns()},
     )
-    graft(folder / "bare.parquet", folder / "grafted.parquet")
-    return folder / "grafted.parquet"
+    return path
 
 
 # ---- ours, read by others
 
 
-def test_values_are_what_they_were(grafted: Path) -> None:
-    assert_same(pq.read_table(grafted), pq.read_table(grafted.with_name("bare.parquet")))
+def test_pyarrow_reads_what_it_reads_without(indexed: Path, tmp_path: Path) -> None:
+    fastpq.write_table(columns(), tmp_path / "bare.parquet", write_page_index=False)
+    assert not pq.read_metadata(tmp_path / "bare.parquet").row_group(0).column(0).has_offset_index
+    chunk = pq.read_metadata(indexed).row_group(0).column(0)
+    assert chunk.has_offset_index
+    assert chunk.has_column_index
+    assert_same(pq.read_table(indexed), pq.read_table(tmp_path / "bare.parquet"))
 
 
-def test_parquet_java_sees_every_page(grafted: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    printed = run_program(tmp_path_factory.mktemp("classes"), "Indexes", "index", str(grafted))
+def test_parquet_java_sees_every_page(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    printed = run_program(tmp_path_factory.mktemp("classes"), "Indexes", "index", str(indexed))
     expected = []
-    with fastpq.ParquetFile(grafted) as file:
+    with fastpq.ParquetFile(indexed) as file:
         for group in range(file.num_row_groups):
             for column in file.schema.columns:
                 expected += lines(file, group, column.name)
@@ -90,13 +96,13 @@ def lines(file: fastpq.ParquetFile, group: int, name: str) -> list[str]:
     return printed
 
 
-def test_parquet_java_prunes(grafted: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_parquet_java_prunes(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("classes")
-    assert int(run_program(folder, "Indexes", "rows", str(grafted), "id", "3000")) == PAGE_ROWS
-    assert int(run_program(folder, "Indexes", "rows", str(grafted), "id", "3001")) in (0, PAGE_ROWS)     # in no page
+    assert int(run_program(folder, "Indexes", "rows", str(indexed), "id", "3000")) == PAGE_ROWS
+    assert int(run_program(folder, "Indexes", "rows", str(indexed), "id", "3001")) in (0, PAGE_ROWS)     # in no page
     there = [str(3 * row) for row in range(0, ROWS, 100)]
     not_there = [str(-row) for row in range(1, 500)]
-    printed = run_program(folder, "Indexes", "bloom", str(grafted), "id", *there, *not_there).splitlines()
+    printed = run_program(folder, "Indexes", "bloom", str(indexed), "id", *there, *not_there).splitlines()
     found = [line[: len(there)] for line in printed]
     for value in range(len(there)):
         assert any(line[value] == "1" for line in found)
@@ -104,12 +110,12 @@ def test_parquet_java_prunes(grafted: Path, tmp_path_factory: pytest.TempPathFac
     assert false_positives < 0.03 * len(printed) * len(not_there)
 
 
-def test_datafusion_prunes_pages(grafted: Path) -> None:
+def test_datafusion_prunes_pages(indexed: Path) -> None:
     datafusion = pytest.importorskip("datafusion")
     context = datafusion.SessionContext(
         datafusion.SessionConfig({"datafusion.execution.parquet.pushdown_filters": "false"})
     )
-    context.register_parquet("data", str(grafted))
+    context.register_parquet("data", str(indexed))
     where = "id >= 3000 AND id < 3030"
     assert context.sql(f"SELECT id FROM data WHERE {where}").to_pydict()["id"] == list(range(3000, 3030, 3))
     plan = str(context.sql(f"EXPLAIN ANALYZE SELECT id FROM data WHERE {where}").to_pydict())
@@ -119,21 +125,21 @@ def test_datafusion_prunes_pages(grafted: Path) -> None:
     assert int(match[3]) in (PAGE_ROWS, GROUP_ROWS - PAGE_ROWS), plan
 
 
-def test_datafusion_prunes_with_bloom_filters(grafted: Path) -> None:
+def test_datafusion_prunes_with_bloom_filters(indexed: Path) -> None:
     datafusion = pytest.importorskip("datafusion")
     context = datafusion.SessionContext()
-    context.register_parquet("data", str(grafted))
+    context.register_parquet("data", str(indexed))
     plan = str(context.sql("EXPLAIN ANALYZE SELECT id FROM data WHERE id = 3001").to_pydict())
     assert re.search(r"row_groups_pruned_bloom_filter=1( total → 0 matched)?\b", plan), plan
     for value in range(0, 3 * ROWS, 999):
         assert context.sql(f"SELECT id FROM data WHERE id = {value}").to_pydict()["id"] == [value]
 
 
-def test_duckdb_probes(grafted: Path) -> None:
+def test_duckdb_probes(indexed: Path) -> None:
     with duckdb.connect() as connection:
 
         def excluded(value: int) -> list[bool]:
-            query = f"SELECT bloom_filter_excludes FROM parquet_bloom_probe('{grafted}', 'id', {value}) ORDER BY row_group_id"
+            query = f"SELECT bloom_filter_excludes FROM parquet_bloom_probe('{indexed}', 'id', {value}) ORDER BY row_group_id"
             return [row[0] for row in connection.execute(query).fetchall()]
 
         for value in range(0, 3 * ROWS, 333):
@@ -142,8 +148,8 @@ def test_duckdb_probes(grafted: Path) -> None:
         assert sum(not_there) > 0.95 * len(not_there)
 
 
-def test_we_prune(grafted: Path) -> None:
-    with fastpq.ParquetFile(grafted) as file:
+def test_we_prune(indexed: Path) -> None:
+    with fastpq.ParquetFile(indexed) as file:
         # behind the offset index, pages are the ones that the writer cut
         explanation = file.explain([("id", "==", 3000)], ["id"])
         assert [group.rows for group in explanation.row_groups] == [PAGE_ROWS, 0, 0]
@@ -156,50 +162,66 @@ def test_we_prune(grafted: Path) -> None:
 
 
 @pytest.mark.parametrize("data_page_version", ["1.0", "2.0"])
-def test_what_we_build_is_what_pyarrow_wrote(tmp_path: Path, data_page_version: str) -> None:
-    path = tmp_path / "data.parquet"
-    table = pa.table(fastpq.read_table(written_bare(tmp_path)))
+@pytest.mark.parametrize("use_dictionary", [True, False])
+def test_what_we_write_is_what_pyarrow_wrote(tmp_path: Path, data_page_version: Any, use_dictionary: bool) -> None:
+    theirs, ours = tmp_path / "theirs.parquet", tmp_path / "ours.parquet"
+    fastpq.write_table(columns(), ours)
+    table = pa.table(fastpq.read_table(ours, strings="offsets"))
     table = table.set_column(3, "name", pa.array([None if name is None else name[:20] for name in table["name"].to_pylist()]))
-    pq.write_table(
-        table,
-        path,
-        row_group_size=GROUP_ROWS,
-        max_rows_per_page=PAGE_ROWS,
-        write_batch_size=50,
-        write_page_index=True,
-        data_page_version=data_page_version,
-    )
-    with fastpq.ParquetFile(path) as file:
+    options = {"use_dictionary": use_dictionary, "row_group_size": GROUP_ROWS, "data_page_version": data_page_version}
+    pq.write_table(table, theirs, max_rows_per_page=PAGE_ROWS, write_batch_size=50, write_page_index=True, **options)
+    fastpq.write_table(table, ours, data_page_rows=PAGE_ROWS, **options)
+    with fastpq.ParquetFile(theirs) as file, fastpq.ParquetFile(ours) as mine:
         for group in range(file.num_row_groups):
             for column in file.schema.columns:
-                values = file.read([column.index], row_groups=[group])[column.name].to_pylist()
-                offset_index, column_index = file.offset_index(group, column.index), file.column_index(group, column.index)
+                offset_index, expected = mine.offset_index(group, column.index), file.offset_index(group, column.index)
                 assert offset_index is not None
+                assert expected is not None
+                assert offset_index.first_rows.tolist() == expected.first_rows.tolist()
+                column_index, wanted = mine.column_index(group, column.index), file.column_index(group, column.index)
                 assert column_index is not None
-                builder = PageIndexBuilder(column)
-                for page, rows in zip(offset_index.page_locations, offset_index.row_counts.tolist(), strict=True):
-                    inside = values[page.first_row_index : page.first_row_index + rows]
-                    builder.add(page_statistics(column, page.offset, page.compressed_page_size, inside))
-                built = builder.column_index()
-                assert built is not None
-                assert built.null_pages == column_index.null_pages.tolist()
-                assert built.min_values == column_index.min_values
-                assert built.max_values == column_index.max_values
-                assert built.null_counts == column_index.null_counts.tolist()       # type: ignore[union-attr]
-                assert built.boundary_order == column_index.boundary_order
-                assert builder.offset_index(0).page_locations == [
-                    fmt.PageLocation(
-                        offset=page.offset,
-                        compressed_page_size=page.compressed_page_size,
-                        first_row_index=page.first_row_index,
+                assert wanted is not None
+                assert column_index.null_pages.tolist() == wanted.null_pages.tolist()
+                assert column_index.min_values == wanted.min_values
+                assert column_index.max_values == wanted.max_values
+                assert column_index.null_counts.tolist() == wanted.null_counts.tolist()       # type: ignore[union-attr]
+                assert column_index.boundary_order == wanted.boundary_order
+
+
+def test_nested_pages_are_those_of_pyarrow(tmp_path: Path) -> None:
+    """Level histograms and sizes of nested columns, and pages that begin with rows."""
+    lists = [None if i % 5 == 0 else [None if j % 3 == 0 else "v" * (j % 7) for j in range(i % 4)] for i in range(2000)]
+    table = pa.table({"list": lists, "struct": [None if i % 3 == 0 else {"a": i, "b": None} for i in range(2000)]})
+    table = table.cast(pa.schema([table.schema.field(0), ("struct", pa.struct([("a", pa.int64()), ("b", pa.int32())]))]))
+    theirs, ours = tmp_path / "theirs.parquet", tmp_path / "ours.parquet"
+    pq.write_table(table, theirs, max_rows_per_page=100, write_batch_size=10, write_page_index=True, data_page_version="2.0")
+    for version in ("1.0", "2.0"):
+        fastpq.write_table(table, ours, data_page_rows=100, data_page_version=version)
+        assert pq.read_table(ours).equals(table)
+        with fastpq.ParquetFile(theirs) as file, fastpq.ParquetFile(ours) as mine:
+            for column in file.schema.columns:
+                one, other = mine.column_index(0, column.index), file.column_index(0, column.index)
+                assert one is not None
+                assert other is not None
+                assert (one.min_values, one.max_values) == (other.min_values, other.max_values)
+                for name in ("null_counts", "repetition_level_histograms", "definition_level_histograms"):
+                    counts, expected = getattr(one, name), getattr(other, name)
+                    assert counts is None or np.array_equal(counts, expected), (column.name, name)
+                assert (one.definition_level_histograms is None) == (column.max_definition_level < 2)
+                pages, their_pages = mine.offset_index(0, column.index), file.offset_index(0, column.index)
+                assert pages is not None
+                assert their_pages is not None
+                assert pages.first_rows.tolist() == their_pages.first_rows.tolist() == list(range(0, 2000, 100))
+                if column.physical_type is fastpq.Type.BYTE_ARRAY:
+                    assert np.array_equal(
+                        pages.unencoded_byte_array_data_bytes, their_pages.unencoded_byte_array_data_bytes    # type: ignore
                     )
-                    for page in offset_index.page_locations
-                ]
-
-
-def written_bare(folder: Path) -> Path:
-    fastpq.write_table(columns(), folder / "bare.parquet")
-    return folder / "bare.parquet"
+                sizes = mine.metadata.row_group(0).column(column.index).metadata.size_statistics
+                their_sizes = file.metadata.row_group(0).column(column.index).metadata.size_statistics
+                if sizes is not None and their_sizes is not None:
+                    assert sizes.unencoded_byte_array_data_bytes == their_sizes.unencoded_byte_array_data_bytes
+                    for name in ("repetition_level_histogram", "definition_level_histogram"):
+                        assert getattr(sizes, name) in (None, getattr(their_sizes, name))
 
 
 def probe(found: SplitBlockBloomFilter | None, values: np.ndarray[Any, Any]) -> float:

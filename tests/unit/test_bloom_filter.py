@@ -15,7 +15,8 @@ import fastpq
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.index.bloom_filter import SplitBlockBloomFilter, hash_bytes, hash_values
-from fastpq.index.bloom_format import bytes_for, false_positive_rate, serialize
+from fastpq.index.bloom_format import serialize
+from fastpq.index.bloom_size import bytes_for, false_positive_rate
 from fastpq.layouts import BinaryOffsets
 from fastpq.slices import SliceReader
 

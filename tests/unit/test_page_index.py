@@ -14,8 +14,8 @@ from fastpq import format as fmt
 from fastpq import types
 from fastpq.errors import FormatError
 from fastpq.index.page_index import column_index_of, offset_index_of
-from fastpq.index.page_index_builder import PageIndexBuilder, PageStatistics
 from fastpq.index.statistics import Order
+from fastpq.index.written_pages import WrittenPages
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.types import ColumnType, Type
 
@@ -140,20 +140,32 @@ def test_a_boundary_order_is_verified() -> None:
 # ---- building
 
 
-def page(values: int, nulls: int, bounds: tuple[bytes, bytes] | None, **more: Any) -> PageStatistics:
-    return PageStatistics(
-        offset=0, size=10, num_rows=values, num_values=values, null_count=nulls, bounds=bounds, **more
-    )
+Page = dict[str, Any]
 
 
-def build(type_: ColumnType, *pages: PageStatistics, truncation: int = 64) -> fmt.ColumnIndex | None:
-    builder = PageIndexBuilder(column(type_), truncation)
-    for each in pages:
-        builder.add(each)
-    return builder.column_index()
+def page(values: int, nulls: int, bounds: tuple[bytes, bytes] | None, nan_count: int = 0, unencoded: int = 0) -> Page:
+    smallest, largest = bounds or (None, None)
+    return {
+        "sizes": 20,
+        "num_rows": values,
+        "num_values": values,
+        "null_counts": nulls,
+        "minima": smallest,
+        "maxima": largest,
+        "nan_counts": nan_count,
+        "unencoded_byte_array_data_bytes": unencoded,
+    }
 
 
-def built(type_: ColumnType, *pages: PageStatistics, truncation: int = 64) -> fmt.ColumnIndex:
+def written(type_: ColumnType, *pages: Page) -> WrittenPages:
+    return WrittenPages(column=column(type_), **{name: [each[name] for each in pages] for name in page(0, 0, None)})
+
+
+def build(type_: ColumnType, *pages: Page, truncation: int = 64) -> fmt.ColumnIndex | None:
+    return written(type_, *pages).column_index(truncation)
+
+
+def built(type_: ColumnType, *pages: Page, truncation: int = 64) -> fmt.ColumnIndex:
     index = build(type_, *pages, truncation=truncation)
     assert index is not None
     return index
@@ -207,14 +219,8 @@ def test_counts_of_floats() -> None:
 
 
 def test_offset_index_of_pages() -> None:
-    builder = PageIndexBuilder(column(TEXT))
-    for number in range(3):
-        builder.add(
-            PageStatistics(
-                offset=7 + 20 * number, size=20, num_rows=4, num_values=4, null_count=4, unencoded_byte_array_data_bytes=number
-            )
-        )
-    index = builder.offset_index(1000)
+    pages = [page(4, 4, None, unencoded=number) for number in range(3)]
+    index = written(TEXT, *pages).offset_index(1007)
     assert [location.offset for location in index.page_locations] == [1007, 1027, 1047]
     assert [location.first_row_index for location in index.page_locations] == [0, 4, 8]
     assert index.unencoded_byte_array_data_bytes == [0, 1, 2]

@@ -1,0 +1,127 @@
+"""What a writer notes of each data page: the statistics of its chunk, and the page index."""
+
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+import numpy as np
+
+from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.encodings.views cimport Slice
+from fastpq.index.statistics cimport ORDER_BYTES, ORDER_NONE, ORDER_SIGNED_BYTES, min_max_fixed, min_max_slices
+from fastpq.memory cimport GrowingBuffer
+
+from fastpq.index.statistics import extreme
+
+cdef enum:
+    FIELDS = 6          # of a PageRecord
+    LEVELS = 256
+
+
+cdef class PageLog:
+    """Counts and bounds of the data pages of one chunk, in the order of its column.
+
+    Args:
+        order: a value of ``Order`` in fastpq.index.statistics.
+        width: bytes of a stored value, or 0 where values are of variable length.
+    """
+
+    def __cinit__(self, int order, size_t width):
+        self.order = order if width <= WIDEST_BOUND else ORDER_NONE
+        self.width = width
+        self.minima = []
+        self.maxima = []
+        self.records = GrowingBuffer()
+        self.histograms = GrowingBuffer()
+        self.stamps = GrowingBuffer()
+
+    def __dealloc__(self):
+        scratch_free(&self.distinct)
+
+    def minimum(self):
+        """The smallest value of the chunk as PLAIN stores it (BYTE_ARRAY without its length), or None."""
+        return extreme(self.order, self.minima, -1)
+
+    def maximum(self):
+        """The largest value, likewise."""
+        return extreme(self.order, self.maxima, 1)
+
+    def counts(self):
+        """Shape (pages, 6), int64: stored size, rows, entries, values that are not null, NaNs, bytes of BYTE_ARRAY values."""
+        return np.array(self.records.array(np.int64)).reshape(-1, FIELDS)
+
+    def level_counts(self):
+        """Shape (pages * levels,), int64: for each page how often each repetition and then each definition level occurs."""
+        return np.array(self.histograms.array(np.int64))
+
+    cdef PageRecord* page(self, int64_t index) noexcept nogil:
+        return <PageRecord*>self.records.data + index
+
+    cdef PageRecord* last(self) noexcept nogil:
+        return <PageRecord*>(self.records.data + self.records.size) - 1
+
+    cdef int add(self, int64_t rows, int64_t entries, int64_t present) except -1:
+        cdef PageRecord* page = <PageRecord*>self.records.room(sizeof(PageRecord))
+        memset(page, 0, sizeof(PageRecord))
+        page.rows = rows
+        page.entries = entries
+        page.present = present
+        self.records.size += sizeof(PageRecord)
+        return 0
+
+    cdef int observe_fixed(self, const uint8_t* values, int64_t count) except -1:
+        cdef uint8_t smallest[WIDEST_BOUND]
+        cdef uint8_t largest[WIDEST_BOUND]
+        cdef PageRecord* page = self.last()
+        cdef int64_t found = 0
+        with nogil:
+            if self.order != ORDER_NONE and count:
+                found = min_max_fixed(self.order, values, count, self.width, smallest, largest)
+                page.nans = count - found
+        self.minima.append(PyBytes_FromStringAndSize(<char*>smallest, <Py_ssize_t>self.width) if found > 0 else None)
+        self.maxima.append(PyBytes_FromStringAndSize(<char*>largest, <Py_ssize_t>self.width) if found > 0 else None)
+        return 0
+
+    cdef int observe_slices(self, const Slice* values, int64_t count) except -1:
+        cdef Slice smallest, largest
+        cdef int64_t found
+        with nogil:
+            found = min_max_slices(self.order, values, count, &smallest, &largest)
+        self.minima.append(PyBytes_FromStringAndSize(<char*>smallest.data, <Py_ssize_t>smallest.size) if found > 0 else None)
+        self.maxima.append(PyBytes_FromStringAndSize(<char*>largest.data, <Py_ssize_t>largest.size) if found > 0 else None)
+        return 0
+
+    cdef int observe_codes(self, const uint32_t* codes, int64_t count, const Slice* dictionary, int64_t size) except -1:
+        cdef size_t room = <size_t>size * sizeof(uint32_t), known = self.stamps.size
+        cdef uint32_t stamp = <uint32_t>(self.records.size // sizeof(PageRecord))
+        cdef uint32_t* stamps
+        cdef Slice* distinct
+        cdef int64_t found = 0, i
+        if self.order != ORDER_BYTES and self.order != ORDER_SIGNED_BYTES:
+            return self.observe_slices(NULL, 0)
+        if room > known:
+            memset(self.stamps.room(room - known), 0, room - known)
+            self.stamps.size = room
+        stamps = <uint32_t*>self.stamps.data
+        distinct = <Slice*>scratch_reserve(&self.distinct, <size_t>min(count, size) * sizeof(Slice))
+        with nogil:
+            for i in range(count):
+                if stamps[codes[i]] != stamp:
+                    stamps[codes[i]] = stamp
+                    distinct[found] = dictionary[codes[i]]
+                    found += 1
+        return self.observe_slices(distinct, found)
+
+    cdef int observe_levels(self, const uint8_t* levels, int64_t entries, int max_level) except -1:
+        cdef int64_t[LEVELS] seen
+        cdef size_t size = <size_t>(max_level + 1) * sizeof(int64_t)
+        cdef int64_t* counts = <int64_t*>self.histograms.room(size)
+        cdef int64_t i
+        memset(seen, 0, sizeof(seen))
+        with nogil:
+            for i in range(entries):
+                seen[levels[i]] += 1
+        for i in range(max_level + 1):
+            counts[i] = seen[i]
+        self.histograms.size += size
+        return 0

@@ -1,0 +1,125 @@
+"""The data pages of a chunk that is written, as its page index and its size statistics tell of them (PageIndex.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from fastpq import format as fmt
+from fastpq.index.bounds import order_of, truncate_max, truncate_min
+from fastpq.index.statistics import Order, is_monotonic
+from fastpq.properties import DEFAULT_STATISTICS_TRUNCATION
+from fastpq.schema import ColumnDescriptor
+from fastpq.types import Decimal, Type
+
+FLOAT_ORDERS = (Order.ORDER_FLOAT16, Order.ORDER_FLOAT, Order.ORDER_DOUBLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPages:
+    """What the data pages of one column chunk hold; each list has an entry a page.
+
+    Attributes:
+        column: whose chunk it is.
+        sizes: stored bytes, headers included.
+        num_rows: rows.
+        num_values: values, nulls and empty lists among them.
+        null_counts: nulls and empty lists.
+        minima, maxima: smallest and largest value as statistics hold them, NaNs left out; None where there is none.
+        nan_counts: NaNs, of a float column.
+        unencoded_byte_array_data_bytes: bytes of the values, of a BYTE_ARRAY column.
+        repetition_level_histograms, definition_level_histograms: how often each level occurs, one page after another; empty
+            where they would tell nothing that the other counts do not.
+    """
+
+    column: ColumnDescriptor
+    sizes: Sequence[int]
+    num_rows: Sequence[int]
+    num_values: Sequence[int]
+    null_counts: Sequence[int]
+    minima: Sequence[bytes | None]
+    maxima: Sequence[bytes | None]
+    nan_counts: Sequence[int]
+    unencoded_byte_array_data_bytes: Sequence[int]
+    repetition_level_histograms: Sequence[int] = ()
+    definition_level_histograms: Sequence[int] = ()
+
+    def offset_index(self, start: int) -> fmt.OffsetIndex:
+        """The OffsetIndex of pages of which the first begins at file offset start."""
+        offsets = accumulate(self.sizes, initial=start)
+        rows = accumulate(self.num_rows, initial=0)
+        locations = [
+            fmt.PageLocation(offset=offset, compressed_page_size=size, first_row_index=row)
+            for offset, size, row in zip(offsets, self.sizes, rows, strict=False)
+        ]
+        unencoded = self.unencoded_byte_array_data_bytes if self.column.physical_type is Type.BYTE_ARRAY else None
+        return fmt.OffsetIndex(
+            page_locations=locations, unencoded_byte_array_data_bytes=None if unencoded is None else list(unencoded)
+        )
+
+    def column_index(self, truncation: int = DEFAULT_STATISTICS_TRUNCATION) -> fmt.ColumnIndex | None:
+        """The ColumnIndex, or None where the chunk may have none.
+
+        That is so where the column has no order, and where a page has values but no bounds: NaNs alone, in the order
+        defined by the type (parquet.thrift, ColumnOrder).
+
+        Args:
+            truncation: longest bound of a BYTE_ARRAY column, in bytes; where no upper bound is that short, the value stands.
+        """
+        order = order_of(self.column.type)
+        null_pages = [values == nulls for values, nulls in zip(self.num_values, self.null_counts, strict=True)]
+        if order == Order.ORDER_NONE or any(
+            bound is None and not empty for bound, empty in zip(self.minima, null_pages, strict=True)
+        ):
+            return None
+        minima, maxima = self._bounds(truncation)
+        return fmt.ColumnIndex(
+            null_pages=null_pages,
+            min_values=[bound or b"" for bound in minima],
+            max_values=[bound or b"" for bound in maxima],
+            boundary_order=_boundary_order(minima, maxima, order),
+            null_counts=list(self.null_counts),
+            repetition_level_histograms=list(self.repetition_level_histograms) or None,
+            definition_level_histograms=list(self.definition_level_histograms) or None,
+            nan_counts=list(self.nan_counts) if order in FLOAT_ORDERS else None,
+        )
+
+    def size_statistics(self) -> fmt.SizeStatistics | None:
+        """The SizeStatistics of the chunk; None where they would tell nothing."""
+        is_bytes = self.column.physical_type is Type.BYTE_ARRAY
+        statistics = fmt.SizeStatistics(
+            unencoded_byte_array_data_bytes=sum(self.unencoded_byte_array_data_bytes) if is_bytes else None,
+            repetition_level_histogram=self._summed(self.repetition_level_histograms),
+            definition_level_histogram=self._summed(self.definition_level_histograms),
+        )
+        return None if statistics == fmt.SizeStatistics() else statistics
+
+    def _summed(self, histograms: Sequence[int]) -> list[int] | None:
+        if not histograms:
+            return None
+        total: list[int] = np.array(histograms).reshape(len(self.sizes), -1).sum(axis=0).tolist()
+        return total
+
+    def _bounds(self, truncation: int) -> tuple[list[bytes | None], list[bytes | None]]:
+        column = self.column.type
+        minima, maxima = list(self.minima), list(self.maxima)
+        if column.physical is not Type.BYTE_ARRAY or isinstance(column.logical, Decimal):
+            return minima, maxima
+        for page, bound in enumerate(minima):
+            if bound is not None and len(bound) > truncation:
+                minima[page] = truncate_min(bound, truncation, column.is_text)[0]
+        for page, bound in enumerate(maxima):
+            if bound is not None and len(bound) > truncation:
+                maxima[page] = truncate_max(bound, truncation, column.is_text)[0] or bound
+        return minima, maxima
+
+
+def _boundary_order(minima: list[bytes | None], maxima: list[bytes | None], order: Order) -> fmt.BoundaryOrder:
+    known = [[bound for bound in bounds if bound is not None] for bounds in (minima, maxima)]
+    for sign, boundary_order in ((1, fmt.BoundaryOrder.ASCENDING), (-1, fmt.BoundaryOrder.DESCENDING)):
+        if all(is_monotonic(order, bounds, sign) for bounds in known):
+            return boundary_order
+    return fmt.BoundaryOrder.UNORDERED
