@@ -27,6 +27,7 @@ from fastpq.shred import LeafToWrite, leaves_to_write
 from fastpq.source import open_sink
 from fastpq.table import Table
 from fastpq.types import ColumnType
+from fastpq.variant.writing import Shredder, Shredding
 from fastpq.version import VERSION
 
 FORMAT_VERSION = 2
@@ -48,6 +49,8 @@ class ParquetWriter:
         properties: how to write; or give its fields as keyword arguments.
         threads: how many columns are encoded at the same time; None for one a core.
         encryption_properties: keys; None writes a plaintext file.
+        shred: how variant columns are shredded, by name: a shredding schema (``fastpq.variant.shredding_schema``), or
+            ``"infer"`` for one that the first table suggests.
 
     Raises:
         SchemaError: options that name unknown columns, or tables of another schema.
@@ -62,12 +65,14 @@ class ParquetWriter:
         properties: WriterProperties | None = None,
         threads: int | None = None,
         encryption_properties: FileEncryptionProperties | None = None,
+        shred: Mapping[str, Shredding] | None = None,
         **options: Any,
     ) -> None:
         self._properties = _merge(properties, options)
         self._threads = resolve_threads(threads)
         self._encryption_properties = encryption_properties
         self._types = _types_of(schema)
+        self._shredder = Shredder(shred) if shred else None
         self._schema: ParquetSchema | None = schema if isinstance(schema, ParquetSchema) else None
         self._columns: list[ColumnPlan] = []
         self._encryptor: FileEncryptor | None = None
@@ -142,6 +147,8 @@ class ParquetWriter:
     def _take(self, data: Any) -> Table:
         """The data as a Table of the file's schema, which the first one settles."""
         table = table_from(data, self._types)
+        if self._shredder is not None:
+            table = self._shredder(table)
         schema = table.schema
         if self._schema is None:
             self._begin(schema)
