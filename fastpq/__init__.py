@@ -1,5 +1,6 @@
 """A complete Apache Parquet codec for NumPy: reading, writing and Parquet Modular Encryption."""
 
+from fastpq.dataframes import read_pandas
 from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import (
@@ -62,6 +63,7 @@ __all__ = [
     "WriterProperties",
     "__version__",
     "read_metadata",
+    "read_pandas",
     "read_schema",
     "read_table",
     "write_table",

@@ -1,6 +1,7 @@
 """Values of the FILE logical type: references to ranges of bytes (LogicalTypes.md, "FILE").
 
-Here are the rules of one value and of the group in a schema; reading the bytes of another file is the caller's affair.
+Here are the rules of one value, of the group in a schema and of a column to write; reading the bytes of another file is the
+caller's affair.
 """
 
 from __future__ import annotations
@@ -8,15 +9,22 @@ from __future__ import annotations
 import hashlib
 import re
 import zlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fastpq import format as fmt
+from fastpq.bitmap import pack_bitmap
 from fastpq.crc32c import crc32c
 from fastpq.errors import FormatError, SchemaError
-from fastpq.schema_elements import leaf_element
+from fastpq.schema_elements import annotation_to_thrift, leaf_element
 from fastpq.schema_tree import OPTIONAL, REQUIRED, ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.types import ColumnType, String, Type
+
+if TYPE_CHECKING:
+    from fastpq.nested import StructColumn
 
 _TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
 FIELDS: dict[str, ColumnType] = {
@@ -167,6 +175,35 @@ def file_elements(name: str, fields: Collection[str] = tuple(FIELDS), *, nullabl
         name=name,
         repetition_type=OPTIONAL if nullable else REQUIRED,
         num_children=len(set(fields)),
-        logicalType=fmt.LogicalType(FILE=fmt.FileType()),
+        logicalType=annotation_to_thrift("FILE"),
     )
     return [group, *(leaf_element(field, type_, nullable=True) for field, type_ in FIELDS.items() if field in fields)]
+
+
+def file_column(references: Sequence[FileReference | None], fields: Collection[str] = tuple(FIELDS)) -> StructColumn:
+    """A column of FILE values to write.
+
+    Args:
+        references: the values; None where null.
+        fields: which of its fields the group has.
+
+    Raises:
+        SchemaError: fields that FILE does not have, none at all, or one that is set and left out; values of other types.
+    """
+    from fastpq.nested import StructColumn, nested_field
+    from fastpq.nested_types import StructType
+    from fastpq.numpy_input import column_from_numpy
+
+    file_elements("file", fields)       # checks their names
+    left_out = [name for name in FIELDS if name not in fields]
+    there = np.array([reference is not None for reference in references], np.bool_)
+    if any(getattr(reference, name) is not None for reference in references if reference is not None for name in left_out):
+        raise SchemaError(f"file references with fields beyond {', '.join(fields)}")
+    children = {
+        name: column_from_numpy([getattr(reference, name, None) for reference in references], type=FIELDS[name], nullable=True)
+        for name in FIELDS
+        if name in fields
+    }
+    nulls = len(there) - int(np.count_nonzero(there))
+    type_ = StructType(tuple(nested_field(name, child) for name, child in children.items()), "FILE")
+    return StructColumn(type_, tuple(children.values()), len(there), pack_bitmap(there) if nulls else None, nulls)

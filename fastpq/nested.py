@@ -181,7 +181,14 @@ class StructColumn:
         return replace(self, children=children, length=stop - start, validity=validity, null_count=null_count)
 
     def to_pylist(self) -> list[Any]:
-        """A dict for each struct, None where null; of fields of one name the last."""
+        """A dict for each struct, None where null; of fields of one name the last.
+
+        Variants are what they hold (``fastpq.variant.kinds``), and FILE values ``fastpq.file_reference.FileReference``.
+        """
+        if self.type.annotation == "VARIANT":
+            from fastpq.variant import VariantColumn
+
+            return VariantColumn.of(self).to_pylist()
         names = [field.name for field in self.type.fields]
         columns = [child.to_pylist() for child in self.children]
         rows: list[Any] = (
@@ -189,6 +196,10 @@ class StructColumn:
             if columns
             else [{} for _ in range(self.length)]
         )
+        if self.type.annotation == "FILE":
+            from fastpq.file_reference import FileReference
+
+            rows = [FileReference(**row) for row in rows]
         return _with_nones(self, rows)
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from fastpq.types import ColumnType
+
+# Logical types of groups that are structs otherwise (LogicalTypes.md, "VARIANT" and "FILE").
+Annotation = Literal["VARIANT", "FILE"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +43,21 @@ class ListType:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """One value for each of some fields; names may repeat, as they may in a file."""
+    """One value for each of some fields; names may repeat, as they may in a file.
+
+    Attributes:
+        fields: in their order.
+        annotation: what the struct is as a whole, where it is more than its fields; they are then those of VariantShredding.md
+            or of LogicalTypes.md, "FILE".
+    """
 
     fields: tuple[Field, ...]
+    annotation: Annotation | None = None
 
     arrow_format = "+s"
 
     def __str__(self) -> str:
-        return f"struct<{', '.join(map(str, self.fields))}>"
+        return f"{(self.annotation or 'struct').lower()}<{', '.join(map(str, self.fields))}>"
 
 
 @dataclass(frozen=True, slots=True)

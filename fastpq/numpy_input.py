@@ -22,6 +22,7 @@ from fastpq.slices import SliceReader
 from fastpq.strings import from_fixed, from_string_dtype, scan_objects
 from fastpq.table import AnyColumn, Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType, String, Type, Unknown
+from fastpq.variant.column import VariantColumn
 
 Nulls = NDArray[np.bool_]
 Converted = tuple[ColumnType, Values, Nulls | None]
@@ -51,7 +52,7 @@ def column_from_numpy(
     ============================ ======================================================================================
 
     Args:
-        values: one-dimensional array, masked array, list, Column, or Arrow array.
+        values: one-dimensional array, masked array, list, Column, VariantColumn, or Arrow array.
         type: cast to this type, exactly; floats may be rounded to narrower floats.
         nullable: whether the column is OPTIONAL; None: when it has nulls, or comes from a MaskedArray or from a
             StringDType with a missing value.
@@ -60,6 +61,8 @@ def column_from_numpy(
     Raises:
         SchemaError: values that no type, or not the given one, holds; nulls with ``nullable=False``.
     """
+    if isinstance(values, VariantColumn):
+        values = values.to_struct()
     if isinstance(values, AnyColumn):
         return _recast(values, type, nullable, name)
     if not isinstance(values, np.ndarray) and _speaks_arrow(values):

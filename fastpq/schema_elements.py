@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from fastpq import format as fmt
 from fastpq.errors import SchemaError
 from fastpq.logical import logical_to_thrift
-from fastpq.nested_types import Field, ListType, MapType, StructType
+from fastpq.nested_types import Annotation, Field, ListType, MapType, StructType
 from fastpq.types import ColumnType
 
 REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
+VARIANT_SPECIFICATION_VERSION = 1
 
 
 def elements_of(fields: Sequence[Field], name: str) -> list[fmt.SchemaElement]:
@@ -41,8 +42,15 @@ def _elements(field: Field) -> list[fmt.SchemaElement]:
             raise SchemaError(f"the struct {field.name!r} has no fields, which Parquet cannot hold")
         _check_names(type_.fields)
         children = [element for child in type_.fields for element in _elements(child)]
-        return [_group(field.name, repetition, len(type_.fields)), *children]
+        return [_group(field.name, repetition, len(type_.fields), annotation_to_thrift(type_.annotation)), *children]
     return [leaf_element(field.name, type_, field.nullable)]
+
+
+def annotation_to_thrift(annotation: Annotation | None) -> fmt.LogicalType | None:
+    """What a SchemaElement says about the annotation of a group."""
+    if annotation == "VARIANT":
+        return fmt.LogicalType(VARIANT=fmt.VariantType(specification_version=VARIANT_SPECIFICATION_VERSION))
+    return fmt.LogicalType(FILE=fmt.FileType()) if annotation == "FILE" else None
 
 
 def _group(

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 
 from fastpq import format as fmt
 from fastpq.errors import LimitError
-from fastpq.nested_types import Field, ListType, MapType, StructType
+from fastpq.file_reference import file_columns, is_file
+from fastpq.nested_types import Annotation, Field, ListType, MapType, StructType
 from fastpq.schema_tree import OPTIONAL, REPEATED, REQUIRED, ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.types import ColumnType
+from fastpq.variant.group import is_variant, variant_shape
 
 # Levels are held in bytes.
 MAX_LEVEL = 255
@@ -60,10 +62,11 @@ class Struct:
     nullable: bool
     layer: int | None
     children: tuple[Shape, ...]
+    annotation: Annotation | None = None
 
     @property
     def type(self) -> StructType:
-        return StructType(tuple(field_of(child) for child in self.children))
+        return StructType(tuple(field_of(child) for child in self.children), self.annotation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,8 @@ def shape_of(node: SchemaNode, wanted: Collection[int], types: Mapping[int, Colu
 
     Raises:
         LimitError: it is nested deeper than 255 levels.
+        FormatError: a VARIANT or a FILE that breaks its specification.
+        UnsupportedError: a VARIANT of another version of it.
     """
     return _Builder(frozenset(wanted), types or {}).shape(node, _Place())
 
@@ -170,7 +175,19 @@ class _Builder:
             number = len(place.layers)
             depth = node.max_definition_level
             place = place.below_struct(Layer(False, place.slot_repetition, place.slot_definition, depth, depth))
-        return Struct(name, nullable, number, self._children(node, place))
+        return Struct(name, nullable, number, self._children(node, place), self._annotation(node))
+
+    def _annotation(self, node: GroupNode) -> Annotation | None:
+        """What a group is as a whole, once it is known to be that; some leaves of it alone are a mere struct."""
+        if not all(index in self.wanted for index in range(node.first, node.last)):
+            return None
+        if is_variant(node):
+            variant_shape(node)
+            return "VARIANT"
+        if is_file(node):
+            file_columns(node)
+            return "FILE"
+        return None
 
     def _children(self, node: GroupNode, place: _Place) -> tuple[Shape, ...]:
         return tuple(self.shape(child, place) for child in node.children if self._is_wanted(child))

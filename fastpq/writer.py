@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from fastpq import format as fmt
 from fastpq.chunks import ColumnPlan, plan_columns
 from fastpq.column.writer import ChunkWriter
+from fastpq.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe
 from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.file import FileEncryptor, open_file_encryptor
 from fastpq.encryption.properties import FileEncryptionProperties
@@ -31,6 +32,7 @@ from fastpq.sorting import RowOrder
 from fastpq.source import open_sink
 from fastpq.table import Table
 from fastpq.types import ColumnType
+from fastpq.variant.writing import Shredder, Shredding
 from fastpq.version import VERSION
 
 FORMAT_VERSION = 2
@@ -62,6 +64,8 @@ class ParquetWriter:
         properties: how to write; or give its fields as keyword arguments.
         threads: how many columns are encoded at the same time; None for one a core.
         encryption_properties: keys; None writes a plaintext file.
+        shred: how variant columns are shredded, by name: a shredding schema (``fastpq.variant.shredding_schema``), or
+            ``"infer"`` for one that the first table suggests.
 
     Raises:
         SchemaError: options that name unknown columns, or tables of another schema.
@@ -76,12 +80,15 @@ class ParquetWriter:
         properties: WriterProperties | None = None,
         threads: int | None = None,
         encryption_properties: FileEncryptionProperties | None = None,
+        shred: Mapping[str, Shredding] | None = None,
         **options: Any,
     ) -> None:
         self._properties = _merge(properties, options)
         self._threads = resolve_threads(threads)
         self._encryption_properties = encryption_properties
         self._types = _types_of(schema)
+        self._shredder = Shredder(shred) if shred else None
+        self._described: dict[str, str] = {}       # what the first DataFrame's metadata says
         self._schema: ParquetSchema | None = schema if isinstance(schema, ParquetSchema) else None
         self._columns: list[ColumnPlan] = []
         self._row_order: RowOrder | None = None
@@ -99,7 +106,7 @@ class ParquetWriter:
         """Write rows as row groups of their own.
 
         Args:
-            data: a Table, a dict of arrays, a structured array, or anything with the Arrow C data interface.
+            data: a Table, a dict of arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data interface.
         """
         self._guarded(self._write_all, data)
 
@@ -158,7 +165,12 @@ class ParquetWriter:
 
     def _take(self, data: Any) -> Table:
         """The data as a Table of the file's schema, which the first one settles."""
+        if is_dataframe(data):
+            data, described = table_from_dataframe(data)
+            self._described.setdefault(PANDAS_KEY, described)
         table = table_from(data, self._types)
+        if self._shredder is not None:
+            table = self._shredder(table)
         schema = table.schema
         if self._schema is None:
             self._begin(schema)
@@ -297,7 +309,8 @@ class ParquetWriter:
             num_rows=self._num_rows,
             row_groups=self._row_groups,
             key_value_metadata=[
-                fmt.KeyValue(key=key, value=value) for key, value in self._properties.key_value_metadata.items()
+                fmt.KeyValue(key=key, value=value)
+                for key, value in (self._described | dict(self._properties.key_value_metadata)).items()
             ]
             or None,
             created_by=f"fastpq version {VERSION}",
@@ -320,7 +333,8 @@ def write_table(
     """Write columns as a Parquet file; the target is replaced whole, or not at all.
 
     Args:
-        data: a Table, a dict of NumPy arrays, a structured array, or anything with the Arrow C data interface.
+        data: a Table, a dict of NumPy arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data
+            interface.
         where: a path, a writable binary file object or a URL that fsspec knows.
         schema: column types by name, where they should differ from what the values suggest.
         **options: as for ParquetWriter: ``compression``, ``use_dictionary``, ``encryption_properties`` ...

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastpq.arrow.capsules_in import take_schema
 from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
 from fastpq.arrow.convert import widen_decimals
-from fastpq.arrow.formats import extension_metadata
+from fastpq.arrow.formats import EXTENSION_METADATA, EXTENSION_NAME, PARQUET_VARIANT, extension_metadata
 from fastpq.arrow.nodes import NULLABLE, ArrayNode, SchemaNode
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.nested_types import MapType, element_of
@@ -28,6 +28,7 @@ from fastpq.table import (
 from fastpq.types import Decimal, Type, Unknown
 
 _INT32_MAX = 2**31 - 1
+_VARIANT = {EXTENSION_NAME: PARQUET_VARIANT, EXTENSION_METADATA: b""}
 
 
 def export_schema(data: Table | AnyColumn) -> Any:
@@ -156,7 +157,8 @@ def _schema_node(name: str, column: AnyColumn) -> SchemaNode:
     flags = NULLABLE if column.nullable or column.null_count else 0
     if isinstance(column, StructColumn):
         children = zip(column.type.fields, column.children, strict=True)
-        return SchemaNode("+s", name, flags, children=tuple(_schema_node(field.name, child) for field, child in children))
+        nodes = tuple(_schema_node(field.name, child) for field, child in children)
+        return SchemaNode("+s", name, flags, _VARIANT if column.type.annotation == "VARIANT" else None, nodes)
     if isinstance(column, ListColumn):
         element = _schema_node(element_of(column.type).name, column.elements)
         if isinstance(column.type, MapType):

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from fastpq.arrow.arrays import checked_offsets, empty_values, read_dictionary, read_validity, read_values
 from fastpq.arrow.capsules_in import ForeignArray
 from fastpq.arrow.concat import concat_columns
-from fastpq.arrow.formats import Layout, arrow_type, fixed_list_size, index_dtype
+from fastpq.arrow.formats import EXTENSION_NAME, PARQUET_VARIANT, Layout, arrow_type, fixed_list_size, index_dtype
 from fastpq.arrow.nodes import SchemaNode
 from fastpq.concat import concat_offsets, concat_validity
 from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.nested import nested_field
-from fastpq.nested_types import ListType, MapType, StructType
+from fastpq.nested_types import Annotation, ListType, MapType, StructType
 from fastpq.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
 
 
@@ -74,6 +74,8 @@ class _StructField(Field):
     def __init__(self, node: SchemaNode) -> None:
         self.name, self.nullable = node.name, node.nullable
         self._fields = [field_of(child) for child in node.children]
+        is_variant = (node.metadata or {}).get(EXTENSION_NAME) == PARQUET_VARIANT
+        self._annotation: Annotation | None = "VARIANT" if is_variant else None
 
     def empty(self) -> StructColumn:
         return self._column([field.empty() for field in self._fields], 0, None, 0)
@@ -98,7 +100,7 @@ class _StructField(Field):
 
     def _column(self, children: list[AnyColumn], length: int, validity: Any, null_count: int) -> StructColumn:
         fields = zip(self._fields, children, strict=True)
-        type_ = StructType(tuple(nested_field(field.name, child) for field, child in fields))
+        type_ = StructType(tuple(nested_field(field.name, child) for field, child in fields), self._annotation)
         return StructColumn(type_, tuple(children), length, validity, null_count, self.nullable)
 
 

@@ -57,6 +57,7 @@ from fastpq.types import (
 
 EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
+PARQUET_VARIANT = b"arrow.parquet.variant"
 
 
 class Layout(Enum):

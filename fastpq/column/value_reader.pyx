@@ -12,6 +12,7 @@ from fastpq.column.convert cimport (
 )
 from fastpq.column.page cimport Page, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.encodings.alp cimport alp_decode
 from fastpq.encodings.byte_stream_split cimport split_decode
 from fastpq.encodings.delta cimport delta_next, delta_start
 from fastpq.encodings.delta_strings cimport (
@@ -20,7 +21,7 @@ from fastpq.encodings.delta_strings cimport (
 )
 from fastpq.encodings.dictionary cimport dictionary_decode
 from fastpq.encodings.numbers cimport (
-    BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PLAIN, PLAIN_DICTIONARY, RLE,
+    ALP, BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PLAIN, PLAIN_DICTIONARY, RLE,
     RLE_DICTIONARY,
 )
 from fastpq.encodings.plain cimport all_ascii, plain_decode_booleans, plain_decode_views, slices_check_utf8
@@ -210,6 +211,8 @@ cdef class ValueReader:
             return delta_next(&self.delta, out, count, self.stored_width)
         if self.encoding == BYTE_STREAM_SPLIT:
             return split_decode(self.cursor, self.cursor_size, self.done, count, self.stored_width, out)
+        if self.encoding == ALP:
+            return alp_decode(self.cursor, self.cursor_size, self.done, count, self.stored_width, out)
         return self._fixed_strings(out, count)
 
     cdef int64_t _fixed_strings(self, uint8_t* out, int64_t count) except? -100 nogil:

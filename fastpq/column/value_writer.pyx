@@ -4,13 +4,14 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.encodings.alp cimport alp_bound, alp_encode
 from fastpq.encodings.byte_stream_split cimport split_encode
 from fastpq.encodings.delta cimport delta_bound, delta_encode
 from fastpq.encodings.delta_strings cimport (
     delta_lengths_bound, delta_lengths_encode, delta_strings_bound, delta_strings_encode,
 )
 from fastpq.encodings.numbers cimport (
-    BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, RLE,
+    ALP, BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, RLE,
 )
 from fastpq.encodings.plain cimport plain_encode_booleans, plain_encode_slices
 from fastpq.encodings.rle cimport hybrid_bound, hybrid_encode
@@ -43,6 +44,8 @@ cdef class ValueWriter:
             return 4 + hybrid_bound(count, 1)
         if self.encoding == DELTA_BINARY_PACKED:
             return delta_bound(count, self.width)
+        if self.encoding == ALP:
+            return alp_bound(count, self.width)
         if self.encoding == DELTA_LENGTH_BYTE_ARRAY:
             return delta_lengths_bound(count, plain_size)
         if self.encoding == DELTA_BYTE_ARRAY:
@@ -55,6 +58,8 @@ cdef class ValueWriter:
             return self._write_booleans(values, count, out)
         if self.encoding == DELTA_BINARY_PACKED:
             return delta_encode(values, count, self.width, out)
+        if self.encoding == ALP:
+            return alp_encode(values, count, self.width, out)
         if self.encoding == BYTE_STREAM_SPLIT:
             split_encode(values, count, self.width, out)
             return count * <int64_t>self.width

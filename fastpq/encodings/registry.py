@@ -18,9 +18,12 @@ FITTING: dict[Encoding, frozenset[Type]] = {
     Encoding.DELTA_BYTE_ARRAY: frozenset({Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY}),
     Encoding.RLE_DICTIONARY: _NO_BOOLEANS,
     Encoding.BYTE_STREAM_SPLIT: frozenset({Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}),
+    Encoding.ALP: frozenset({Type.FLOAT, Type.DOUBLE}),
 }
 # of booleans nobody should write them, but they can be read
 _DICTIONARIES = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
+# which few readers know yet: written where they are asked for by name
+_PREVIEWS = {Encoding.ALP}
 
 
 def check_readable(encoding: int, physical_type: Type) -> None:
@@ -65,4 +68,5 @@ def check_writable(name: str, physical_type: Type) -> Encoding:
 
 def automatic_encodings(physical_type: Type) -> list[Encoding]:
     """The encodings that may be chosen for a type without being asked for, but for the dictionary's."""
-    return [encoding for encoding, types in FITTING.items() if physical_type in types and encoding not in _DICTIONARIES]
+    left_out = _DICTIONARIES | _PREVIEWS
+    return [encoding for encoding, types in FITTING.items() if physical_type in types and encoding not in left_out]

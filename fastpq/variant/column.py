@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from fastpq.bitmap import count_zeros
 from fastpq.errors import SchemaError
 from fastpq.layouts import Array, BinaryOffsets, DictionaryValues
+from fastpq.nested import StructColumn
 from fastpq.properties import DEFAULT_MAX_ALLOCATION
 from fastpq.slices import SliceReader
 from fastpq.table import Column
@@ -22,6 +23,7 @@ from fastpq.variant.reassembly import reassemble
 from fastpq.variant.shredded import BINARY, Shredded
 from fastpq.variant.shredding import shred
 from fastpq.variant.shredding_schema import ShreddingSchema, normalized
+from fastpq.variant.storage import binary_field, shredded_of, variant_struct
 from fastpq.variant.value import Variant
 
 
@@ -114,6 +116,36 @@ class VariantColumn:
         """
         offsets, data = reassemble(_reader(metadata), shredded, validity, limit)
         return cls(metadata, _binary_column(offsets, data, validity))
+
+    @classmethod
+    def of(cls, column: StructColumn, *, limit: int = DEFAULT_MAX_ALLOCATION) -> Self:
+        """The variants of a struct column, as files and Arrow hold them; shredded ones are reassembled.
+
+        Args:
+            column: with fields metadata and value or typed_value or both; null structs are null rows.
+            limit: most bytes of all values together, where they are reassembled.
+
+        Raises:
+            FormatError, LimitError: as from_shredded.
+            SchemaError: fields that no variant has.
+        """
+        metadata = binary_field(column, "metadata")
+        if metadata is None:
+            raise SchemaError(f"a {column.type} is no variant: it has no metadata")
+        shredded, validity = shredded_of(column), column.validity if column.null_count else None
+        if shredded.typed_value is None and shredded.value is not None and not shredded.value.null_count:
+            value = replace(shredded.value, validity=validity, null_count=column.null_count, nullable=True)
+            return cls(metadata, value)
+        return cls.from_shredded(metadata, replace(shredded, validity=None), validity, limit=limit)
+
+    def to_struct(self, schema: ShreddingSchema = None) -> StructColumn:
+        """The struct column that files and Arrow hold: metadata and value, and typed_value where a schema is given.
+
+        Raises: as shred.
+        """
+        validity = self.value.validity if self.value.null_count else None
+        shredded = Shredded(len(self), self.value) if schema is None else self.shred(schema)
+        return variant_struct(self.metadata, shredded, validity)
 
     def to_pylist(self, *, typed: bool = False) -> list[Any]:
         """Decode to Python objects; None where a row is null, and for variant null.

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 
 from fastpq import format as fmt
 from fastpq.errors import FormatError, UnsupportedError
-from fastpq.schema_elements import leaf_element
+from fastpq.schema_elements import VARIANT_SPECIFICATION_VERSION, annotation_to_thrift, leaf_element
 from fastpq.schema_tree import OPTIONAL, REPEATED, REQUIRED, ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.types import ColumnType, Type
 from fastpq.variant.shredded import BINARY, kind_of
 from fastpq.variant.shredding_schema import ShreddingSchema, normalized
-
-SPECIFICATION_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +73,7 @@ def variant_shape(group: GroupNode) -> VariantShape:
         UnsupportedError: a version of the specification other than 1.
     """
     version = group.element.logicalType.VARIANT.specification_version if group.element.logicalType else None  # type: ignore[union-attr]
-    if version not in (None, SPECIFICATION_VERSION):
+    if version not in (None, VARIANT_SPECIFICATION_VERSION):
         raise UnsupportedError(f"variants of version {version} of their specification", column=group.name)
     metadata = _binary(group, "metadata")
     if metadata is None:
@@ -150,7 +148,7 @@ def variant_elements(name: str, schema: ShreddingSchema = None, *, nullable: boo
         SchemaError: the schema is none.
     """
     group = _group_element(name, OPTIONAL if nullable else REQUIRED, 2 + (schema is not None))
-    group.logicalType = fmt.LogicalType(VARIANT=fmt.VariantType(specification_version=SPECIFICATION_VERSION))
+    group.logicalType = annotation_to_thrift("VARIANT")
     value = leaf_element("value", BINARY, nullable=schema is not None)
     return [group, leaf_element("metadata", BINARY, nullable=False), value, *_typed_elements(normalized(schema))]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 
 def varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
@@ -106,3 +108,29 @@ def delta_strings(data: bytes, previous: bytes = b"") -> list[bytes]:
 def byte_stream_split(data: bytes, width: int) -> list[bytes]:
     count = len(data) // width
     return [bytes(data[k * count + i] for k in range(width)) for i in range(count)]
+
+
+def alp(data: bytes, width: int) -> list[bytes]:
+    """An ALP page of values of 4 or 8 bytes."""
+    number = np.float32 if width == 4 else np.float64
+    size = 1 << data[2]
+    count = int.from_bytes(data[3:7], "little")
+    body = data[7:]
+    values: list[bytes] = []
+    for start in range(0, count, size):
+        some = min(size, count - start)
+        vector = body[int.from_bytes(body[start // size * 4 :][:4], "little") :]
+        exponent, factor, exceptions = vector[0], vector[1], int.from_bytes(vector[2:4], "little")
+        base = int.from_bytes(vector[4 : 4 + width], "little", signed=True)
+        bits = vector[4 + width]
+        packed = vector[5 + width :]
+        positions = packed[(some * bits + 7) // 8 :]
+        originals = positions[2 * exceptions :]
+        ten, tenth = number(f"1e{factor}"), number(f"1e-{exponent}")
+        half = 1 << 8 * width - 1
+        integers = [(base + delta + half) % (2 * half) - half for delta in unpack(packed, bits, some)]
+        decoded = [(number(integer) * ten * tenth).tobytes() for integer in integers]
+        for i in range(exceptions):
+            decoded[int.from_bytes(positions[2 * i : 2 * i + 2], "little")] = originals[i * width : (i + 1) * width]
+        values += decoded
+    return values

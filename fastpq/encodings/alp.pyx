@@ -1,0 +1,334 @@
+"""ALP (AlpEncoding.md), a preview: floats and doubles as decimal integers, bit-packed, with exceptions."""
+
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+import numpy as np
+
+from fastpq.encodings.status cimport BAD_LENGTH, BAD_RUN, TRUNCATED, raise_status
+
+cdef extern from "c/bitpack.h" nogil:
+    void pack_groups(const uint32_t* values, uint8_t* out, int64_t groups, int width) noexcept
+    void pack_groups64(const uint64_t* values, uint8_t* out, int64_t groups, int width) noexcept
+
+cdef extern from "c/delta.h" nogil:
+    void narrow64(const uint64_t* values, int64_t count, uint32_t* out) noexcept
+    int width_of(uint64_t bits) noexcept
+
+cdef extern from "c/alp.h" nogil:
+    int EXPONENT32 "FASTPQ_ALP_EXPONENT32"
+    int EXPONENT64 "FASTPQ_ALP_EXPONENT64"
+    void alp_unpacked(const uint8_t* data, int64_t available, int64_t first, int64_t count, int width, uint64_t base,
+                      int exponent, int factor, size_t size, uint8_t* out) noexcept
+    int64_t alp_integers32(const uint8_t* values, int64_t count, int exponent, int factor, uint32_t* integers,
+                           uint8_t* exceptional) noexcept
+    int64_t alp_integers64(const uint8_t* values, int64_t count, int exponent, int factor, uint64_t* integers,
+                           uint8_t* exceptional) noexcept
+    int32_t alp_frame32(uint32_t* integers, const uint8_t* exceptional, int64_t count, uint64_t* bits) noexcept
+    int64_t alp_frame64(uint64_t* integers, const uint8_t* exceptional, int64_t count, uint64_t* bits) noexcept
+
+cdef enum:
+    HEADER = 7
+    SMALLEST_LOG = 3
+    LARGEST_LOG = 15
+    VECTOR_LOG = 10             # of what is written, the specification's default
+    VECTOR = 1 << VECTOR_LOG
+    SAMPLE = 256                # values by which a page's pairs of exponent and factor are chosen
+    VECTOR_SAMPLE = 32          # values by which a vector takes one of them
+    PAIRS = 5                   # so many
+
+
+cdef struct AlpVector:
+    int exponent
+    int factor
+    int64_t exceptions
+    uint64_t base               # frame of reference
+    int bits
+    const uint8_t* packed
+    int64_t available           # bytes from packed to the end of the page
+    const uint8_t* positions
+    const uint8_t* values       # of the exceptions
+
+
+cdef inline int64_t load32(const uint8_t* data) noexcept nogil:
+    cdef uint32_t value
+    memcpy(&value, data, 4)
+    return value
+
+
+cdef int64_t read_vector(AlpVector* vector, const uint8_t* data, int64_t available, int64_t count, size_t width) noexcept nogil:
+    """The header of a vector of count values; returns the bytes of the whole vector, or a negative Status."""
+    cdef int64_t packed_size, head = 5 + <int64_t>width, size
+    cdef uint16_t exceptions
+    cdef int32_t base
+    if available < head:
+        return TRUNCATED
+    vector.exponent = data[0]
+    vector.factor = data[1]
+    memcpy(&exceptions, data + 2, 2)
+    vector.exceptions = exceptions
+    if width == 4:
+        memcpy(&base, data + 4, 4)
+        vector.base = <uint64_t>base
+    else:
+        memcpy(&vector.base, data + 4, 8)
+    vector.bits = data[4 + width]
+    if vector.exponent > (EXPONENT32 if width == 4 else EXPONENT64) or vector.factor > vector.exponent:
+        return BAD_RUN
+    if vector.bits > 8 * <int>width:
+        return BAD_RUN
+    if vector.exceptions > count:
+        return BAD_LENGTH
+    packed_size = (count * vector.bits + 7) // 8
+    size = head + packed_size + vector.exceptions * (2 + <int64_t>width)
+    if size > available:
+        return TRUNCATED
+    vector.packed = data + head
+    vector.available = available - head
+    vector.positions = vector.packed + packed_size
+    vector.values = vector.positions + 2 * vector.exceptions
+    return size
+
+
+cdef int64_t patch(const AlpVector* vector, int64_t size, int64_t first, int64_t count, size_t width,
+                   uint8_t* out) noexcept nogil:
+    """Put the exceptions among the values [first, first + count) of a vector of size values in their places."""
+    cdef uint16_t position
+    cdef int64_t i
+    for i in range(vector.exceptions):
+        memcpy(&position, vector.positions + 2 * i, 2)
+        if position >= size:
+            return BAD_LENGTH
+        if first <= position < first + count:
+            memcpy(out + <size_t>(position - first) * width, vector.values + <size_t>i * width, width)
+    return 0
+
+
+cdef int64_t alp_decode(const uint8_t* data, int64_t size, int64_t start, int64_t count, size_t width,
+                        uint8_t* out) noexcept nogil:
+    cdef int64_t total, vector_size, vectors, index, first, some, held, offset, stored, done = 0, status
+    cdef const uint8_t* offsets = data + HEADER
+    cdef AlpVector vector
+    if size < HEADER:
+        return TRUNCATED
+    total = load32(data + 3)
+    if data[0] != 0 or data[1] != 0 or not SMALLEST_LOG <= data[2] <= LARGEST_LOG:
+        return BAD_RUN
+    if total > INT32_MAX:
+        return BAD_LENGTH
+    if start > total or count > total - start:
+        return TRUNCATED
+    vector_size = <int64_t>1 << data[2]
+    vectors = (total + vector_size - 1) // vector_size
+    size -= HEADER
+    if vectors > size // 4:
+        return TRUNCATED
+    if vectors and load32(offsets) != 4 * vectors:
+        return BAD_LENGTH
+    while done < count:
+        index = (start + done) // vector_size
+        first = (start + done) % vector_size
+        held = min(vector_size, total - index * vector_size)
+        some = min(count - done, held - first)
+        offset = load32(offsets + 4 * index)
+        if offset < 4 * vectors or offset > size:
+            return BAD_LENGTH
+        stored = read_vector(&vector, offsets + offset, size - offset, held, width)
+        if stored < 0:
+            return stored
+        if index + 1 < vectors and load32(offsets + 4 * index + 4) != offset + stored:
+            return BAD_LENGTH
+        alp_unpacked(vector.packed, vector.available, first, some, vector.bits, vector.base, vector.exponent, vector.factor,
+                     width, out + <size_t>done * width)
+        status = patch(&vector, held, first, some, width, out + <size_t>done * width)
+        if status < 0:
+            return status
+        done += some
+    return count
+
+
+cdef int64_t alp_bound(int64_t count, size_t width) noexcept nogil:
+    return HEADER + (count // VECTOR + 1) * (4 + 5 + <int64_t>width) + count * (2 + 2 * <int64_t>width)
+
+
+cdef struct Pair:
+    int exponent
+    int factor
+    int64_t cost                # bits of a sample
+
+
+cdef union Integers:
+    uint32_t narrow[VECTOR]
+    uint64_t wide[VECTOR]
+
+
+cdef int64_t to_integers(const uint8_t* values, int64_t count, size_t width, int exponent, int factor, Integers* integers,
+                         uint8_t* exceptional, uint64_t* base, int* bits) noexcept nogil:
+    """At most a vector as integers above their smallest, with the width of the largest; returns the number of exceptions."""
+    cdef int64_t exceptions
+    cdef uint64_t all_bits
+    if width == 4:
+        exceptions = alp_integers32(values, count, exponent, factor, integers.narrow, exceptional)
+        base[0] = <uint64_t>alp_frame32(integers.narrow, exceptional, count, &all_bits)
+    else:
+        exceptions = alp_integers64(values, count, exponent, factor, integers.wide, exceptional)
+        base[0] = <uint64_t>alp_frame64(integers.wide, exceptional, count, &all_bits)
+    bits[0] = width_of(all_bits)
+    return exceptions
+
+
+cdef int64_t cost_of(const uint8_t* values, int64_t count, size_t width, const Pair* pair) noexcept nogil:
+    cdef Integers integers
+    cdef uint8_t exceptional[VECTOR]
+    cdef uint64_t base
+    cdef int bits
+    cdef int64_t exceptions
+    exceptions = to_integers(values, count, width, pair.exponent, pair.factor, &integers, exceptional, &base, &bits)
+    return count * bits + exceptions * (16 + 8 * <int64_t>width)
+
+
+cdef int64_t take_sample(const uint8_t* values, int64_t count, size_t width, int64_t most, uint8_t* out) noexcept nogil:
+    """At most so many values, evenly spread; returns how many."""
+    cdef int64_t i, some = min(count, most)
+    for i in range(some):
+        memcpy(out + <size_t>i * width, values + <size_t>(i * count // some) * width, width)
+    return some
+
+
+cdef int choose_pairs(const uint8_t* values, int64_t count, size_t width, Pair* pairs) noexcept nogil:
+    """The cheapest pairs for a page, the cheapest first; returns how many."""
+    cdef uint8_t sample[SAMPLE * 8]
+    cdef int64_t some = take_sample(values, count, width, SAMPLE, sample)
+    cdef int exponent, factor, place, kept = 0
+    cdef Pair pair
+    for exponent in range((EXPONENT32 if width == 4 else EXPONENT64) + 1):
+        for factor in range(exponent + 1):
+            pair.exponent = exponent
+            pair.factor = factor
+            pair.cost = cost_of(sample, some, width, &pair)
+            if kept == PAIRS and pair.cost >= pairs[PAIRS - 1].cost:
+                continue
+            kept = min(kept + 1, <int>PAIRS)
+            place = kept - 1
+            while place and pairs[place - 1].cost > pair.cost:
+                pairs[place] = pairs[place - 1]
+                place -= 1
+            pairs[place] = pair
+    return kept
+
+
+cdef Pair choose_pair(const uint8_t* values, int64_t count, size_t width, const Pair* pairs, int kept) noexcept nogil:
+    """The cheapest of the page's pairs for a vector."""
+    cdef uint8_t sample[VECTOR_SAMPLE * 8]
+    cdef int64_t some = take_sample(values, count, width, VECTOR_SAMPLE, sample), cost, least = 0
+    cdef int i, best = 0
+    for i in range(kept):
+        cost = cost_of(sample, some, width, &pairs[i])
+        if i == 0 or cost < least:
+            best = i
+            least = cost
+    return pairs[best]
+
+
+cdef int64_t write_packed(Integers* integers, int64_t count, size_t width, int bits, uint8_t* out) noexcept nogil:
+    """The integers in bits each, whole groups of 32 packed beside out; returns the bytes that belong to them."""
+    cdef uint8_t packed[VECTOR * 8]
+    cdef int64_t groups = (count + 31) // 32, size = (count * bits + 7) // 8
+    if bits == 0:
+        return 0
+    if width == 4:
+        memset(integers.narrow + count, 0, <size_t>(groups * 32 - count) * 4)
+        pack_groups(integers.narrow, packed, groups, bits)
+    else:
+        memset(integers.wide + count, 0, <size_t>(groups * 32 - count) * 8)
+        if bits > 32:
+            pack_groups64(integers.wide, packed, groups, bits)
+        else:
+            narrow64(integers.wide, groups * 32, integers.narrow)
+            pack_groups(integers.narrow, packed, groups, bits)
+    memcpy(out, packed, <size_t>size)
+    return size
+
+
+cdef uint8_t* write_vector(const uint8_t* values, int64_t count, size_t width, Pair pair, uint8_t* out) noexcept nogil:
+    cdef Integers integers
+    cdef uint8_t exceptional[VECTOR]
+    cdef uint64_t base
+    cdef int bits
+    cdef uint16_t exceptions, position
+    cdef int64_t i
+    exceptions = <uint16_t>to_integers(values, count, width, pair.exponent, pair.factor, &integers, exceptional, &base, &bits)
+    out[0] = <uint8_t>pair.exponent
+    out[1] = <uint8_t>pair.factor
+    memcpy(out + 2, &exceptions, 2)
+    memcpy(out + 4, &base, width)       # little-endian: the low half is the narrow one
+    out[4 + width] = <uint8_t>bits
+    out += 5 + width
+    out += write_packed(&integers, count, width, bits, out)
+    for i in range(count):
+        if exceptional[i]:
+            position = <uint16_t>i
+            memcpy(out, &position, 2)
+            out += 2
+    for i in range(count):
+        if exceptional[i]:
+            memcpy(out, values + <size_t>i * width, width)
+            out += width
+    return out
+
+
+cdef int64_t alp_encode(const uint8_t* values, int64_t count, size_t width, uint8_t* out) noexcept nogil:
+    cdef int64_t vectors = (count + VECTOR - 1) // VECTOR, index, some
+    cdef uint8_t* offsets = out + HEADER
+    cdef uint8_t* end = offsets + 4 * vectors
+    cdef const uint8_t* first
+    cdef uint32_t number = <uint32_t>count
+    cdef Pair pairs[PAIRS]
+    cdef int kept = choose_pairs(values, count, width, pairs)
+    out[0] = out[1] = 0
+    out[2] = VECTOR_LOG
+    memcpy(out + 3, &number, 4)
+    for index in range(vectors):
+        number = <uint32_t>(end - offsets)
+        memcpy(offsets + 4 * index, &number, 4)
+        first = values + <size_t>(index * VECTOR) * width
+        some = min(count - index * VECTOR, <int64_t>VECTOR)
+        end = write_vector(first, some, width, choose_pair(first, some, width, pairs, kept), end)
+    return end - out
+
+
+cdef int check_width(size_t width) except -1:
+    if width != 4 and width != 8:
+        raise ValueError(f"values of {width} bytes")
+    return 0
+
+
+def decode(const uint8_t[::1] data, dtype, Py_ssize_t start, Py_ssize_t count):
+    """count values of a page from start on, as float32 or float64.
+
+    Raises:
+        FormatError: the page is broken or holds fewer.
+    """
+    cdef int64_t done
+    if start < 0 or count < 0:
+        raise ValueError(f"{count} values from {start} on")
+    out = np.empty(count + 1, dtype=dtype)
+    cdef uint8_t[::1] target = out.view(np.uint8)
+    cdef size_t width = <size_t>out.dtype.itemsize
+    check_width(width)
+    with nogil:
+        done = alp_decode(&data[0] if data.shape[0] else NULL, data.shape[0], start, count, width, &target[0])
+    raise_status(done, "ALP")
+    return out[:count]
+
+
+def encode(values):
+    """The page of a contiguous array of float32 or float64, as bytes."""
+    cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
+    cdef size_t width = <size_t>values.dtype.itemsize
+    cdef int64_t count = len(values), size
+    check_width(width)
+    cdef uint8_t[::1] out = np.empty(alp_bound(count, width), dtype=np.uint8)
+    with nogil:
+        size = alp_encode(&source[0] if count else NULL, count, width, &out[0])
+    return np.asarray(out)[:size].tobytes()

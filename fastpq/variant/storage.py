@@ -1,0 +1,128 @@
+"""Variants as the struct columns that files and Arrow hold, and back (VariantEncoding.md, "Variant in Parquet").
+
+A struct column is a VARIANT as its type says; its fields are metadata, value and typed_value, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fastpq.bitmap import count_zeros
+from fastpq.errors import SchemaError
+from fastpq.layouts import Array
+from fastpq.nested import ListColumn, StructColumn, nested_field
+from fastpq.nested_types import Annotation, ListType, StructType
+from fastpq.table import AnyColumn, Column
+from fastpq.types import Type
+from fastpq.variant.kinds import MAX_DEPTH
+from fastpq.variant.shredded import Shredded, ShreddedArray, ShreddedObject, TypedValue
+
+
+def shredded_of(column: StructColumn, depth: int = 0) -> Shredded:
+    """The pair of value and typed_value of a struct, whose bitmap says where it is missing.
+
+    Raises:
+        SchemaError: it has neither, has one twice, or fields of other types than they may have.
+    """
+    if depth > MAX_DEPTH:
+        raise SchemaError(f"a shredded variant nested deeper than MAX_DEPTH ({MAX_DEPTH})")
+    typed = _field(column, "typed_value")
+    return Shredded(
+        len(column), binary_field(column, "value"), None if typed is None else _typed_value(typed, depth), _validity(column)
+    )
+
+
+def _typed_value(column: AnyColumn, depth: int) -> TypedValue:
+    match column:
+        case StructColumn():
+            names = [field.name for field in column.type.fields]
+            if len(set(names)) < len(names):
+                raise SchemaError("a shredded object with two fields of one name")
+            fields = {name: _pair(child, depth) for name, child in zip(names, column.children, strict=True)}
+            return ShreddedObject(len(column), fields, _validity(column))
+        case ListColumn():
+            return ShreddedArray(column.offsets, _pair(column.elements, depth), _validity(column))
+    return column
+
+
+def _pair(column: AnyColumn, depth: int) -> Shredded:
+    if not isinstance(column, StructColumn):
+        raise SchemaError(f"a {column.type} where a shredded variant has a struct of value and typed_value")
+    return shredded_of(column, depth + 1)
+
+
+def binary_field(column: StructColumn, name: str) -> Column | None:
+    """The BYTE_ARRAY field of a name; None where there is none.
+
+    Raises:
+        SchemaError: it is there twice, or of another type.
+    """
+    found = _field(column, name)
+    if found is not None and (not isinstance(found, Column) or found.type.physical != Type.BYTE_ARRAY):
+        raise SchemaError(f"a variant's {name} is BYTE_ARRAY, not {found.type}")
+    return found
+
+
+def _field(column: StructColumn, name: str) -> AnyColumn | None:
+    return column[name] if any(field.name == name for field in column.type.fields) else None
+
+
+def _validity(column: StructColumn | ListColumn) -> Array | None:
+    return column.validity if column.null_count else None
+
+
+def variant_struct(metadata: Column, shredded: Shredded, validity: Array | None) -> StructColumn:
+    """The struct column of shredded or unshredded variants, nullable.
+
+    Args:
+        metadata: of the variants.
+        shredded: their pair of value and typed_value; without the latter every value that is not null is there.
+        validity: bitmap of the variants, or None where none is null.
+    """
+    parts = {"metadata": _required(metadata), **_pair_columns(shredded)}
+    if shredded.typed_value is None and shredded.value is not None:
+        parts["value"] = _required(shredded.value)
+    return _struct(parts, len(metadata), validity, nullable=True, annotation="VARIANT")
+
+
+def _pair_columns(shredded: Shredded) -> dict[str, AnyColumn]:
+    parts: dict[str, AnyColumn] = {}
+    if shredded.value is not None:
+        parts["value"] = replace(shredded.value, nullable=True)
+    typed = shredded.typed_value
+    if isinstance(typed, Column):
+        parts["typed_value"] = replace(typed, nullable=True)
+    elif isinstance(typed, ShreddedObject):
+        fields = {name: _pair_struct(inner) for name, inner in typed.fields.items()}
+        parts["typed_value"] = _struct(fields, len(typed), typed.validity, nullable=True)
+    elif typed is not None:
+        element = _pair_struct(typed.elements)
+        nulls = 0 if typed.validity is None else count_zeros(typed.validity, len(typed))
+        parts["typed_value"] = ListColumn(
+            ListType(nested_field("element", element)), typed.offsets, element, typed.validity if nulls else None, nulls
+        )
+    return parts
+
+
+def _pair_struct(shredded: Shredded) -> StructColumn:
+    # required, but for what others left out where the specification has two nulls
+    return _struct(_pair_columns(shredded), shredded.length, shredded.validity, nullable=False)
+
+
+def _struct(
+    parts: Mapping[str, AnyColumn],
+    length: int,
+    validity: Array | None,
+    *,
+    nullable: bool,
+    annotation: Annotation | None = None,
+) -> StructColumn:
+    nulls = 0 if validity is None else count_zeros(validity, length)
+    type_ = StructType(tuple(nested_field(name, part) for name, part in parts.items()), annotation)
+    return StructColumn(type_, tuple(parts.values()), length, validity if nulls else None, nulls, nullable or nulls > 0)
+
+
+def _required(column: Column) -> Column:
+    """What stands under null variants alone is null."""
+    return replace(column, validity=None, null_count=0, nullable=False)

@@ -1,0 +1,108 @@
+"""DataFrames to files and back, beside pandas' own way through pyarrow."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import fastpq
+from fastpq.errors import SchemaError, UnsupportedError
+
+PLAIN = {
+    "int": np.array([1, -2, 3], np.int32),
+    "float": [0.5, np.nan, 2.5],
+    "flag": [True, False, True],
+    "text": ["a", "é", None],
+    "day": pd.Series(np.array(["2020-01-01", "NaT", "1969-12-31T23:59:59.999999"], "M8[us]")).array,
+    "zoned": pd.date_range("2020-06-01", periods=3, freq="12h", tz="Europe/Berlin"),
+    "maybe": pd.array([1, None, 3], dtype="Int16"),
+    "perhaps": pd.array([True, None, False], dtype="boolean"),
+    "colour": pd.Categorical(["red", None, "blue"], categories=["green", "red", "blue"], ordered=True),
+}
+INDEXES: list[Any] = [
+    pd.RangeIndex(3),
+    pd.RangeIndex(10, 16, 2, name="step"),
+    pd.Index([7, 5, 6], name="id"),
+    pd.Index(["x", "y", "z"]),
+    pd.MultiIndex.from_tuples([("a", 1), ("a", 2), ("b", 1)], names=["letter", None]),
+]
+
+
+def written(frame: pd.DataFrame, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    fastpq.write_table(frame, sink, **options)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("index", INDEXES, ids=str)
+def test_a_frame_comes_back_as_it_went_in(index: Any) -> None:
+    frame = pd.DataFrame(PLAIN, index=index)
+    frame.columns.name = "columns"
+    data = written(frame)
+    assert_frame_equal(fastpq.read_pandas(data), frame)
+    theirs = pd.read_parquet(io.BytesIO(data), engine="pyarrow")
+    theirs["zoned"] = theirs["zoned"].astype(frame["zoned"].dtype)      # pyarrow makes nanoseconds of them
+    assert_frame_equal(theirs.drop(columns="colour"), frame.drop(columns="colour"))
+    assert theirs["colour"].astype(object).where(theirs["colour"].notna(), None).tolist() == ["red", None, "blue"]
+
+
+@pytest.mark.parametrize("index", INDEXES, ids=str)
+def test_what_pyarrow_writes(index: Any) -> None:
+    frame = pd.DataFrame(PLAIN, index=index)
+    sink = io.BytesIO()
+    frame.to_parquet(sink, engine="pyarrow")
+    got = fastpq.read_pandas(sink.getvalue())
+    assert got["colour"].dtype.ordered
+    assert got["colour"].astype(object).where(got["colour"].notna(), None).tolist() == ["red", None, "blue"]
+    assert_frame_equal(got.drop(columns="colour"), frame.drop(columns="colour"))
+
+
+def test_some_columns_bring_the_index() -> None:
+    frame = pd.DataFrame(PLAIN, index=pd.Index([7, 5, 6], name="id"))
+    assert_frame_equal(fastpq.read_pandas(written(frame), ["text"]), frame[["text"]])
+    assert fastpq.read_table(written(frame)).names == [*PLAIN, "id"]
+
+
+def test_integer_names_and_several_frames() -> None:
+    frame = pd.DataFrame({0: [1.5, 2.5], 1: ["a", "b"]})
+    assert_frame_equal(fastpq.read_pandas(written(frame)), frame)
+    sink = io.BytesIO()
+    with fastpq.ParquetWriter(sink) as writer:
+        writer.write_table(frame)
+        writer.write_table(frame)
+    assert_frame_equal(fastpq.read_pandas(sink.getvalue()), pd.concat([frame, frame], ignore_index=True))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"index_columns": 7}', '{"columns": 1}', '{"columns": [{"field_name": "x"}]}'])
+def test_metadata_that_is_none(text: str) -> None:
+    sink = io.BytesIO()
+    fastpq.write_table({"x": np.arange(3)}, sink, key_value_metadata={"pandas": text})
+    assert_frame_equal(fastpq.read_pandas(sink.getvalue()), pd.DataFrame({"x": np.arange(3)}))
+
+
+def test_frames_that_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="several levels"):
+        written(pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])))
+    with pytest.raises(SchemaError, match="two columns of one name"):
+        written(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+
+
+def test_without_pyarrow() -> None:
+    """In a process that cannot import it."""
+    code = """
+import sys
+sys.modules["pyarrow"] = None
+import io, pandas as pd, fastpq
+frame = pd.DataFrame({"a": [1, 2], "s": ["x", None], "c": pd.Categorical(["u", "v"])}, index=pd.Index([3, 4], name="i"))
+sink = io.BytesIO()
+fastpq.write_table(frame, sink)
+pd.testing.assert_frame_equal(fastpq.read_pandas(sink.getvalue()), frame)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
