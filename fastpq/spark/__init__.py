@@ -1,0 +1,19 @@
+"""Spark: executors read and write datasets, encrypted or not, with fastpq (extra ``spark``).
+
+    import fastpq.spark
+    fastpq.spark.register(spark)
+    spark.read.format("fastpq").option("kms.client", "keyring").load(path)
+"""
+
+from fastpq.errors import UnsupportedError
+
+try:
+    import pyarrow as _pyarrow  # noqa: F401 - what Spark's Python sources speak
+    import pyspark as _pyspark  # noqa: F401
+except ImportError as error:
+    raise UnsupportedError(f"fastpq.spark needs the package {error.name} (pip install fastpq[spark])") from error
+
+from fastpq.spark.session import clean, read, register
+from fastpq.spark.source import FastpqDataSource
+
+__all__ = ["FastpqDataSource", "clean", "read", "register"]

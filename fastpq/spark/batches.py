@@ -1,0 +1,206 @@
+"""From files to the Arrow batches that Spark takes; this runs in executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as st
+from pyspark.sql.datasource import InputPartition
+
+from fastpq.errors import ParquetError, SchemaError, UnsupportedError
+from fastpq.file import ParquetFile
+from fastpq.predicate import And, Or
+from fastpq.schema import ColumnKey
+from fastpq.schema_tree import ColumnDescriptor, GroupNode, SchemaNode
+from fastpq.shape import Struct, shape_of
+from fastpq.spark.filters import columns_of, fold
+from fastpq.spark.keyservice import KeyService
+from fastpq.spark.listing import partition_value
+from fastpq.spark.planning import Split
+from fastpq.spark.types import arrow_schema, conform, nulls_of
+from fastpq.types import Type
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What every task of a scan knows; holds no key.
+
+    Attributes:
+        schema: of the batches: the projection.
+        partition_types: partition columns and their types.
+        filters: which rows, a tree; None for all.
+        pruning: conditions that Spark applies again: they leave rows out where they can be decided.
+        batch_rows: rows of a batch.
+        service: the key service; None for plaintext files.
+        ignore_missing_files: pass over files that are gone.
+    """
+
+    schema: st.StructType
+    partition_types: tuple[tuple[str, st.DataType], ...] = ()
+    filters: Any = None
+    pruning: Any = None
+    batch_rows: int = 100_000
+    service: KeyService | None = None
+    ignore_missing_files: bool = False
+    arrow: pa.Schema = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "arrow", arrow_schema(self.schema))
+
+
+class ScanPartition(InputPartition):
+    """What one task reads, whole in itself: Spark pickles the reader before it asks for partitions."""
+
+    def __init__(self, plan: ScanPlan, splits: tuple[Split, ...]) -> None:
+        super().__init__(None)
+        self.plan, self.splits = plan, splits
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for split in self.splits:
+            yield from read_split(split, self.plan)
+
+
+def open_file(path: str, service: KeyService | None) -> ParquetFile:
+    """A file to read in an executor: one thread, for Spark runs a task on each core."""
+    keys = None if service is None else service.decryption(path)
+    return ParquetFile(path, threads=1, strings="offsets", coerce_int96_timestamp_unit="us", decryption_properties=keys)
+
+
+def read_split(split: Split, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    """The batches of a split.
+
+    Raises:
+        FileNotFoundError: the file is gone.
+        ParquetError: see fastpq.errors; it names file, row group and column.
+    """
+    try:
+        file = open_file(split.file.path, plan.service)
+    except FileNotFoundError:
+        if plan.ignore_missing_files:
+            return
+        raise FileNotFoundError(
+            f"{split.file.path} vanished after the read was planned; read again, or set ignoreMissingFiles"
+        ) from None
+    with file:
+        try:
+            yield from _FileScan(file, split, plan).batches()
+        except ParquetError as error:
+            error.at(path=split.file.path)
+            if split.row_groups is not None and len(split.row_groups) == 1:
+                error.at(row_group=split.row_groups[0])
+            raise
+
+
+class _FileScan:
+    """One file of a scan: which of its columns make which fields of the batches."""
+
+    def __init__(self, file: ParquetFile, split: Split, plan: ScanPlan) -> None:
+        self.file, self.split, self.plan = file, split, plan
+        types = dict(plan.partition_types)
+        self.constants = {
+            name: partition_value(text, types[name], name) for name, text in split.file.partition if name in types
+        }
+        nodes = {node.element.name: node for node in file.schema.root.children}
+        folded: dict[str, list[SchemaNode]] = {}
+        for name, node in nodes.items():
+            folded.setdefault(name.lower(), []).append(node)
+        self.nodes: dict[str, SchemaNode] = {}
+        for name in [*(part.name for part in plan.schema.fields), *self._filtered()]:
+            if name in self.constants:
+                continue
+            near = [nodes[name]] if name in nodes else folded.get(name.lower(), [])
+            if len(near) > 1:
+                raise SchemaError(f"{len(near)} columns differ from the name {name!r} in their case alone", column=name)
+            if near:
+                self.nodes[name] = near[0]
+        self.int96 = {name for name, node in self.nodes.items() if self._has_int96(node)}
+
+    def _has_int96(self, node: SchemaNode) -> bool:
+        wanted = leaves(node, st.NullType())
+        return any(column.index in wanted and column.element.type == Type.INT96 for column in self.file.schema.columns)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        filters = self._wanted()
+        if filters is False:
+            return
+        columns: dict[ColumnKey, None] = {}
+        for part in self.plan.schema.fields:
+            if part.name in self.nodes:
+                columns.update(dict.fromkeys(leaves(self.nodes[part.name], part.dataType)))
+        tables = self.file.iter_batches(self.plan.batch_rows, list(columns), row_groups=self.split.row_groups, filters=filters)
+        for table in tables:
+            yield self._batch(pa.table(table) if columns else None, table.num_rows)
+
+    def _wanted(self) -> Any:
+        """The filters for this file; None for all rows, False for none."""
+        parts = [] if self.plan.filters is None else [self._folded(self.plan.filters)]
+        if self.plan.pruning is not None:
+            # Spark applies these again, so one that does not fit this file's types may be left out
+            folded = map(self._folded, self.plan.pruning.children)
+            parts += [part for part in folded if isinstance(part, bool) or self._fits(part)]
+        if any(part is False for part in parts):
+            return False
+        return And(*(part for part in parts if part is not True)) if any(part is not True for part in parts) else None
+
+    def _folded(self, tree: Any) -> Any:
+        """A tree with what this file decides decided, and its columns by their names here."""
+        missing = {name: None for name in columns_of(tree) if name not in self.nodes}
+        return self._renamed(fold(tree, missing | self.constants))
+
+    def _renamed(self, tree: Any) -> Any:
+        if isinstance(tree, And | Or):
+            return type(tree)(*map(self._renamed, tree.children))
+        return tree if isinstance(tree, bool) else (self.nodes[tree[0]].element.name, *tree[1:])
+
+    def _fits(self, condition: Any) -> bool:
+        try:
+            self.file.explain(condition, (), row_groups=())
+        except (SchemaError, UnsupportedError):
+            return False
+        return True
+
+    def _filtered(self) -> set[str]:
+        """The columns that filters are on."""
+        trees = [tree for tree in (self.plan.filters, self.plan.pruning) if tree is not None]
+        return {name for tree in trees for name in columns_of(tree)}
+
+    def _batch(self, table: pa.Table | None, num_rows: int) -> pa.RecordBatch:
+        arrays = []
+        for part in self.plan.arrow:
+            if part.name in self.constants:
+                arrays.append(_constant(self.constants[part.name], part, num_rows))
+            elif part.name in self.nodes and table is not None:
+                chunked = table.column(self.nodes[part.name].element.name)
+                array = chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+                try:
+                    arrays.append(conform(array, part, naive_is_utc=part.name in self.int96))
+                except ParquetError as error:
+                    raise error.at(column=part.name) from None
+            else:
+                arrays.append(nulls_of(part, num_rows))
+        if not arrays:
+            return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.plan.arrow)
+
+
+def leaves(node: SchemaNode, wanted: st.DataType) -> list[ColumnKey]:
+    """The numbers of the leaves of a node that a type needs: of a struct, the fields that were asked for."""
+    if not isinstance(node, GroupNode):
+        return [node.index] if isinstance(node, ColumnDescriptor) else []
+    everything: list[ColumnKey] = list(range(node.first, node.last))
+    if not isinstance(wanted, st.StructType) or not isinstance(shape_of(node, range(node.first, node.last)), Struct):
+        return everything
+    names = {part.name: part.dataType for part in wanted.fields}
+    chosen = [
+        leaf for child in node.children if child.element.name in names for leaf in leaves(child, names[child.element.name])
+    ]
+    return chosen or everything     # that the struct is null is told by any of its leaves
+
+
+def _constant(value: Any, part: pa.Field, num_rows: int) -> pa.Array:
+    if value is None:
+        return nulls_of(part, num_rows)
+    return pa.repeat(pa.scalar(value, part.type), num_rows)

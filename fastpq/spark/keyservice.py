@@ -1,0 +1,216 @@
+"""Key services for Spark: what a driver may tell its executors about keys, and what each worker makes of it.
+
+Plans, options, event logs and pickles carry the names of master keys and of the client's class, never a key or a token. Each
+Python worker builds its own client, with credentials from its own environment or files.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import importlib
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from fastpq.encryption.keys import (
+    CryptoFactory,
+    DecryptionConfiguration,
+    EncryptionConfiguration,
+    Keyring,
+    KmsClient,
+    KmsConnectionConfig,
+)
+from fastpq.encryption.keys.kms import DEFAULT_KEY_ACCESS_TOKEN
+from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
+from fastpq.errors import KeyAccessError, SchemaError
+
+TOKEN_VARIABLE = "FASTPQ_KEY_ACCESS_TOKEN"
+KEYRING_VARIABLE = "FASTPQ_KEYRING"
+PASSPHRASE_VARIABLE = "FASTPQ_KEYRING_PASSPHRASE"
+DEFAULT_CACHE_LIFETIME_SECONDS = 600.0
+KEY_SIZES = (16, 24, 32)
+
+_SECRET_WORDS = ("secret", "password", "passphrase", "credential", "access.token", "accesstoken", "key.list", "key_list")
+_SECRET_NAMES = frozenset(
+    {"footer_key", "column_keys", "footerkey", "columnkeys", "encryption_properties", "decryption_properties", "key", "keys"}
+)
+_factories: dict[KeyService, CryptoFactory] = {}
+_guard = threading.Lock()
+
+
+@dataclass(frozen=True)
+class KeyService:
+    """How a worker reaches the key service; holds no secret, and can be pickled.
+
+    Attributes:
+        client: ``package.module:Name`` of what makes a KmsClient of a KmsConnectionConfig, or ``keyring``.
+        instance_id, instance_url: as in KmsConnectionConfig.
+        configuration: options of the client, text by name.
+        token_file: a file that holds the access token, on each machine; None for the environment variable.
+        cache_lifetime_seconds: how long clients and key encryption keys are kept in a worker.
+    """
+
+    client: str
+    instance_id: str = ""
+    instance_url: str = ""
+    configuration: tuple[tuple[str, str], ...] = ()
+    token_file: str | None = None
+    cache_lifetime_seconds: float = DEFAULT_CACHE_LIFETIME_SECONDS
+
+    @property
+    def cache_lifetime(self) -> timedelta:
+        return timedelta(seconds=self.cache_lifetime_seconds)
+
+    def factory(self) -> CryptoFactory:
+        """The CryptoFactory of this process; clients and keys live in it as long as the lifetime says."""
+        with _guard:
+            if self not in _factories:
+                _factories[self] = CryptoFactory(load_client(self.client))
+            return _factories[self]
+
+    def connection(self) -> KmsConnectionConfig:
+        """The connection, with the access token of this machine."""
+        return KmsConnectionConfig(
+            self.instance_id,
+            kms_instance_url=self.instance_url,
+            key_access_token=_token(self.token_file),
+            custom_kms_conf=dict(self.configuration),
+        )
+
+    def decryption(self, path: str) -> FileDecryptionProperties:
+        """Properties to read one file with; files without encryption are read too."""
+        configuration = DecryptionConfiguration(cache_lifetime=self.cache_lifetime)
+        return self.factory().file_decryption_properties(
+            self.connection(), configuration, path, allow_plaintext_files=True
+        )
+
+    def encryption(self, configuration: Encryption, path: str) -> FileEncryptionProperties:
+        """Properties to write one new file with, whose data keys are its own."""
+        return self.factory().file_encryption_properties(
+            self.connection(), configuration.resolved(self.cache_lifetime), path
+        )
+
+
+@dataclass(frozen=True)
+class Encryption:
+    """What is encrypted, by the names of master keys; the words are those of EncryptionConfiguration.
+
+    Attributes:
+        footer_key: identifier of the footer's master key.
+        column_keys: for each master key, the paths of its columns.
+        options: the other fields of EncryptionConfiguration.
+    """
+
+    footer_key: str
+    column_keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for identifier in (self.footer_key, *(name for name, _ in self.column_keys)):
+            refuse_key(identifier)
+
+    def resolved(self, cache_lifetime: timedelta) -> EncryptionConfiguration:
+        return EncryptionConfiguration(
+            self.footer_key, column_keys=dict(self.column_keys), cache_lifetime=cache_lifetime, **self.options
+        )
+
+
+def load_client(name: str) -> Callable[[KmsConnectionConfig], KmsClient]:
+    """What ``package.module:Name`` (or ``package.module.Name``) stands for.
+
+    Raises:
+        KeyAccessError: it cannot be imported here.
+    """
+    if name == "keyring":
+        return keyring
+    module, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise KeyAccessError(f"the KMS client {name!r} cannot be imported on this machine: {type(error).__name__}") from error
+    if not callable(found):
+        raise KeyAccessError(f"the KMS client {name!r} cannot be called with a KmsConnectionConfig")
+    client: Callable[[KmsConnectionConfig], KmsClient] = found
+    return client
+
+
+def keyring(config: KmsConnectionConfig) -> Keyring:
+    """The client named ``keyring``: a Keyring at the option ``kms.conf.path`` or $FASTPQ_KEYRING.
+
+    The passphrase is in $FASTPQ_KEYRING_PASSPHRASE, or in the file that ``kms.conf.passphraseFile`` names.
+    """
+    path = config.custom_kms_conf.get("path") or os.environ.get(KEYRING_VARIABLE)
+    if not path:
+        raise KeyAccessError(f"where is the keyring? Give the option kms.conf.path, or set {KEYRING_VARIABLE}")
+    file = config.custom_kms_conf.get("passphraseFile")
+    passphrase = _first_line(file) if file else os.environ.get(PASSPHRASE_VARIABLE)
+    if passphrase is None:
+        raise KeyAccessError(f"the keyring's passphrase is not in {PASSPHRASE_VARIABLE}, nor kms.conf.passphraseFile given")
+    return Keyring(path, passphrase)
+
+
+def is_secret_option(name: str) -> bool:
+    """Whether an option of this name would carry a secret."""
+    folded = name.lower()
+    if folded.endswith("file"):     # where a secret is, not the secret
+        return False
+    return folded in _SECRET_NAMES or any(word in folded for word in _SECRET_WORDS)
+
+
+def refuse_secrets(options: Mapping[str, str]) -> None:
+    """Options go into plans, logs and pickles: refuse those that carry keys.
+
+    Raises:
+        SchemaError: an option that is for a secret, or a value that is a key; it does not show the value.
+    """
+    for name in options:
+        if is_secret_option(name):
+            raise SchemaError(
+                f"the option {name!r} would carry a secret, and Spark writes options into plans, event logs and pickles. "
+                "Name master keys by their identifiers (parquet.encryption.footer.key, parquet.encryption.column.keys) and "
+                f"a client (kms.client); its credentials belong in the executors' environment ({TOKEN_VARIABLE}) or in a file"
+            )
+
+
+def refuse_key(identifier: str) -> None:
+    """Refuse an identifier of a master key that is a key itself, in hex or base64.
+
+    Raises:
+        SchemaError: it is one; it does not show it.
+    """
+    if _is_hex_key(identifier) or _is_base64_key(identifier):
+        raise SchemaError(
+            "an identifier of a master key was expected, and what was given looks like a key itself. Keys must not be in "
+            "options, which Spark writes into plans and logs: keep the key in a key service and give its name there"
+        )
+
+
+def _is_hex_key(text: str) -> bool:
+    return len(text) in {2 * size for size in KEY_SIZES} and all(letter in "0123456789abcdefABCDEF" for letter in text)
+
+
+def _is_base64_key(text: str) -> bool:
+    if not text.endswith("="):
+        return False
+    try:
+        return len(base64.b64decode(text, validate=True)) in KEY_SIZES
+    except (binascii.Error, ValueError):
+        return False
+
+
+def _token(file: str | None) -> str:
+    if file is not None:
+        return _first_line(file)
+    return os.environ.get(TOKEN_VARIABLE, DEFAULT_KEY_ACCESS_TOKEN)
+
+
+def _first_line(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.readline().rstrip("\n")
+    except OSError as error:
+        raise KeyAccessError(f"a secret cannot be read from {path}: {error.strerror}") from error

@@ -1,0 +1,65 @@
+"""Which task reads what: files and row groups packed into partitions by their bytes; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fastpq.spark.listing import DataFile
+
+FILE_OPEN_BYTES = 4 << 20       # what opening a file costs, counted as Spark does (spark.sql.files.openCostInBytes)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Part of a file for one task.
+
+    Attributes:
+        file: the file.
+        row_groups: which; None for all.
+        size: about how many bytes they have.
+    """
+
+    file: DataFile
+    row_groups: tuple[int, ...] | None
+    size: int
+
+
+def plan_partitions(
+    files: Sequence[DataFile], row_group_sizes: Callable[[DataFile], list[int]], max_bytes: int, min_partitions: int = 1
+) -> list[tuple[Split, ...]]:
+    """The splits of each partition, of at most max_bytes unless one row group has more.
+
+    Args:
+        files: of the dataset.
+        row_group_sizes: bytes of each row group of a file; asked for files that do not fit into one partition.
+        max_bytes: of a partition.
+        min_partitions: smaller ones are made where this many could not be reached otherwise.
+    """
+    cost = sum(file.size + FILE_OPEN_BYTES for file in files)
+    target = max(1, min(max_bytes, max(FILE_OPEN_BYTES, cost // max(min_partitions, 1))))
+    splits = [split for file in files for split in _splits(file, row_group_sizes, target)]
+    partitions: list[list[Split]] = []
+    filled = 0
+    for split in sorted(splits, key=lambda split: -split.size):
+        if not partitions or filled + split.size > target:
+            partitions.append([])
+            filled = 0
+        partitions[-1].append(split)
+        filled += split.size + FILE_OPEN_BYTES
+    return [tuple(partition) for partition in partitions]
+
+
+def _splits(file: DataFile, row_group_sizes: Callable[[DataFile], list[int]], target: int) -> list[Split]:
+    if file.size <= target:
+        return [Split(file, None, file.size)]
+    splits: list[Split] = []
+    chosen: list[int] = []
+    filled = 0
+    for number, size in enumerate(row_group_sizes(file)):
+        if chosen and filled + size > target:
+            splits.append(Split(file, tuple(chosen), filled))
+            chosen, filled = [], 0
+        chosen.append(number)
+        filled += size
+    return [*splits, Split(file, tuple(chosen), filled)] if chosen else splits

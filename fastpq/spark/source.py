@@ -1,0 +1,45 @@
+"""The data source, format name ``fastpq``."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+
+from pyspark.sql import datasource as ds
+from pyspark.sql import types as st
+
+from fastpq.spark.options import read_options, write_options
+from fastpq.spark.reader import PushdownReader, Reader, infer_schema
+from fastpq.spark.writer import Writer
+
+
+class FastpqDataSource(ds.DataSource):
+    """Parquet datasets, encrypted or not, read and written by fastpq in executors.
+
+    ``spark.dataSource.register(FastpqDataSource)``, then ``spark.read.format("fastpq")`` and ``df.write.format("fastpq")``;
+    fastpq.spark.options has the options.
+    """
+
+    pushes_filters = False
+
+    @classmethod
+    def name(cls) -> str:
+        return "fastpq"
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+
+    def schema(self) -> st.StructType:
+        return infer_schema(read_options(self.options))
+
+    def reader(self, schema: st.StructType) -> ds.DataSourceReader:
+        options = read_options(self.options, push_filters=self.pushes_filters)
+        return PushdownReader(schema, options) if options.push_filters else Reader(schema, options)
+
+    def writer(self, schema: st.StructType, overwrite: bool) -> ds.DataSourceWriter:
+        return Writer(schema, write_options(self.options), overwrite)
+
+
+class PushdownDataSource(FastpqDataSource):
+    """The same where spark.sql.python.filterPushdown.enabled is on: Spark refuses pushFilters where it is off."""
+
+    pushes_filters = True

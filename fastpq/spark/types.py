@@ -1,0 +1,228 @@
+"""Types of Parquet as Spark's, and Arrow arrays as exactly those that Spark expects.
+
+Columns are nullable, as Spark's own reader has them, for another file may have nulls where the first has none. Unsigned integers
+take the next wider type, FLOAT16 is float, FIXED_LEN_BYTE_ARRAY and UUID are binary, text of every kind is string.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as st
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from fastpq import types as pt
+from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.nested_types import DataType, ListType, MapType, StructType
+from fastpq.schema import ParquetSchema
+from fastpq.shape import shape_of
+
+MAX_SPARK_PRECISION = 38
+_PHYSICAL = {
+    pt.Type.BOOLEAN: st.BooleanType(),
+    pt.Type.INT32: st.IntegerType(),
+    pt.Type.INT64: st.LongType(),
+    pt.Type.INT96: st.TimestampType(),
+    pt.Type.FLOAT: st.FloatType(),
+    pt.Type.DOUBLE: st.DoubleType(),
+    pt.Type.BYTE_ARRAY: st.BinaryType(),
+    pt.Type.FIXED_LEN_BYTE_ARRAY: st.BinaryType(),
+}
+_INTEGERS: dict[tuple[int, bool], st.DataType] = {
+    (8, True): st.ByteType(), (16, True): st.ShortType(), (32, True): st.IntegerType(), (64, True): st.LongType(),
+    (8, False): st.ShortType(), (16, False): st.IntegerType(), (32, False): st.LongType(), (64, False): st.DecimalType(20, 0),
+}  # fmt: skip
+
+
+def spark_schema(schema: ParquetSchema) -> st.StructType:
+    """The schema of a file as Spark has it.
+
+    Raises:
+        UnsupportedError: a type that Spark has not: decimals of more than 38 digits, INTERVAL.
+    """
+    fields = []
+    for node in schema.root.children:
+        shape = shape_of(node, range(len(schema.columns)))
+        try:
+            fields.append(st.StructField(shape.name, spark_type(shape.type), True))
+        except UnsupportedError as error:
+            raise error.at(column=shape.name) from None
+    return st.StructType(fields)
+
+
+def spark_type(type_: DataType) -> st.DataType:
+    """A column's type as Spark has it; raises as spark_schema does."""
+    if isinstance(type_, ListType):
+        return st.ArrayType(spark_type(type_.element.type), True)
+    if isinstance(type_, MapType):
+        return st.MapType(spark_type(type_.key.type), spark_type(type_.value.type), True)
+    if isinstance(type_, StructType):
+        return st.StructType([st.StructField(part.name, spark_type(part.type), True) for part in type_.fields])
+    match type_.logical:
+        case pt.Integer(width, signed):
+            return _INTEGERS[width, signed]
+        case pt.Decimal(precision, scale):
+            if precision > MAX_SPARK_PRECISION:
+                raise UnsupportedError(f"a decimal of {precision} digits: Spark has {MAX_SPARK_PRECISION}")
+            return st.DecimalType(precision, scale)
+        case pt.String() | pt.Enum() | pt.Json():
+            return st.StringType()
+        case pt.Date():
+            return st.DateType()
+        case pt.Timestamp(_, utc):
+            return st.TimestampType() if utc else st.TimestampNTZType()
+        case pt.Time():
+            return st.TimeType()
+        case pt.Float16():
+            return st.FloatType()
+        case pt.Unknown():
+            return st.NullType()
+        case pt.Interval():
+            raise UnsupportedError("INTERVAL columns: Spark has no type of months, days and milliseconds")
+    return _PHYSICAL[type_.physical]
+
+
+def merged(schemas: list[st.StructType]) -> st.StructType:
+    """One schema with the fields of all, in the order in which they appear first.
+
+    Raises:
+        SchemaError: a field with types that are not one.
+    """
+    found: dict[str, st.StructField] = {}
+    for schema in schemas:
+        for part in schema.fields:
+            known = found.setdefault(part.name, part)
+            if known.dataType != part.dataType:
+                wider = _merged_type(known.dataType, part.dataType, part.name)
+                found[part.name] = st.StructField(part.name, wider, True)
+    return st.StructType(list(found.values()))
+
+
+def _merged_type(one: st.DataType, other: st.DataType, name: str) -> st.DataType:
+    if isinstance(one, st.StructType) and isinstance(other, st.StructType):
+        return merged([one, other])
+    if isinstance(one, st.ArrayType) and isinstance(other, st.ArrayType):
+        return st.ArrayType(_merged_type(one.elementType, other.elementType, name), True)
+    order: list[st.DataType] = [st.ByteType(), st.ShortType(), st.IntegerType(), st.LongType()]
+    if one in order and other in order:
+        return max(one, other, key=order.index)
+    if {type(one), type(other)} == {st.FloatType, st.DoubleType}:
+        return st.DoubleType()
+    if one == other:
+        return one
+    raise SchemaError(f"files differ in its type: {one.simpleString()} and {other.simpleString()}", column=name)
+
+
+def arrow_schema(schema: st.StructType) -> pa.Schema:
+    """The Arrow schema that Spark demands of a reader's batches."""
+    return to_arrow_schema(schema, timezone="UTC")
+
+
+def nulls_of(field: pa.Field, length: int) -> pa.Array:
+    """A column that a file has not.
+
+    Raises:
+        SchemaError: the schema that was asked for says that it is never null.
+    """
+    if not field.nullable and length:
+        raise SchemaError("the file has no such column, and the schema that was asked for says NOT NULL", column=field.name)
+    return pa.nulls(length, field.type)
+
+
+def conform(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = False) -> pa.Array:
+    """An array as the type that Spark expects; memory is shared wherever the layouts agree.
+
+    Args:
+        array: of a column.
+        field: what Spark expects.
+        naive_is_utc: timestamps without a time zone are instants, as those of INT96 are to Spark.
+
+    Raises:
+        SchemaError: its values do not all fit, or there are nulls where the field has none.
+    """
+    if not field.nullable and array.null_count:
+        raise SchemaError("nulls in a column that the schema which was asked for says is NOT NULL", column=field.name)
+    if array.type == field.type:
+        return array
+    if pa.types.is_struct(field.type) and pa.types.is_struct(array.type):
+        return _conform_struct(array, field, naive_is_utc)
+    if pa.types.is_map(field.type) and pa.types.is_map(array.type):
+        return _conform_list(array, field, naive_is_utc)
+    if pa.types.is_list(field.type) and (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
+        return _conform_list(array, field, naive_is_utc)
+    if not _castable(array.type, field.type, naive_is_utc):
+        raise SchemaError(f"{array.type} values, where {field.type} was asked for", column=field.name)
+    try:
+        return array.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(f"{array.type} values do not fit {field.type}: {error}", column=field.name) from None
+
+
+def _conform_struct(array: pa.Array, field: pa.Field, naive_is_utc: bool) -> pa.Array:
+    names = {array.type.field(number).name: number for number in range(array.type.num_fields)}
+    nulls = array.is_null() if array.null_count else None
+    children = []
+    for part in field.type:
+        number = names.get(part.name)
+        if number is None:
+            children.append(nulls_of(part, len(array)))
+            continue
+        child = array.field(number)
+        if not part.nullable and child.null_count:
+            lost = pc.and_not(child.is_null(), nulls) if nulls is not None else child.is_null()
+            if pc.any(lost).as_py():
+                raise SchemaError(f"nulls in the field {part.name}, which was asked for as NOT NULL", column=field.name)
+            children.append(conform(child, part.with_nullable(True), naive_is_utc=naive_is_utc))
+        else:
+            children.append(conform(child, part, naive_is_utc=naive_is_utc))
+    return pa.StructArray.from_arrays(children, fields=list(field.type), mask=nulls)
+
+
+def _conform_list(array: pa.Array, field: pa.Field, naive_is_utc: bool) -> pa.Array:
+    if pa.types.is_large_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    if array.offset:
+        array = pa.concat_arrays([array])
+    if pa.types.is_map(field.type):
+        entries = pa.StructArray.from_arrays(
+            [
+                conform(array.keys, field.type.key_field, naive_is_utc=naive_is_utc),
+                conform(array.items, field.type.item_field, naive_is_utc=naive_is_utc),
+            ],
+            fields=[field.type.key_field, field.type.item_field],
+        )
+        return pa.Array.from_buffers(field.type, len(array), array.buffers()[:2], array.null_count, children=[entries])
+    values = conform(array.values, field.type.value_field, naive_is_utc=naive_is_utc)
+    return pa.Array.from_buffers(field.type, len(array), array.buffers()[:2], array.null_count, children=[values])
+
+
+def _castable(have: pa.DataType, wanted: pa.DataType, naive_is_utc: bool) -> bool:
+    """Whether values keep their meaning; Arrow itself would also parse text and count days as numbers."""
+    kinds = pa.types
+    if kinds.is_null(have):
+        return True
+    if kinds.is_integer(have):
+        wider = (kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_duration)
+        return any(kind(wanted) for kind in wider)
+    if kinds.is_timestamp(have):
+        return bool(kinds.is_timestamp(wanted) and (have.tz is None and not naive_is_utc) == (wanted.tz is None))
+    for same in (kinds.is_floating, kinds.is_decimal, kinds.is_time, kinds.is_date):
+        if same(have):
+            return bool(same(wanted))
+    if _is_text(have):
+        return bool(_is_text(wanted) or _is_bytes(wanted))
+    return bool(_is_bytes(have) and (_is_bytes(wanted) or kinds.is_string(wanted)))
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    kinds = pa.types
+    return bool(
+        kinds.is_binary(type_) or kinds.is_large_binary(type_) or kinds.is_binary_view(type_) or kinds.is_fixed_size_binary(type_)
+    )
+
+
+__all__ = ["arrow_schema", "conform", "merged", "nulls_of", "spark_schema", "spark_type"]

@@ -1,0 +1,258 @@
+"""The writer of the data source: tasks write files below a temporary folder, the driver commits them with a journal."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import datasource as ds
+from pyspark.sql import types as st
+
+from fastpq.encryption.keys.store import PREFIX as MATERIAL_PREFIX
+from fastpq.encryption.keys.store import SUFFIX as MATERIAL_SUFFIX
+from fastpq.errors import ParquetError, SchemaError, UnsupportedError
+from fastpq.spark import journal
+from fastpq.spark.listing import list_files, local_path, partition_folder
+from fastpq.spark.options import WriteOptions
+from fastpq.spark.types import arrow_schema
+from fastpq.writer import ParquetWriter
+
+SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
+DEFAULT_ROW_GROUP_ROWS = 1 << 20
+
+
+@dataclass
+class Written(ds.WriterCommitMessage):
+    """What a task wrote: where files are and where they go, relative to the dataset's folder."""
+
+    job: str
+    moves: dict[str, str]
+
+
+class Writer(ds.DataSourceArrowWriter):
+    """Writes Arrow batches as files of a dataset.
+
+    Args:
+        schema: of the rows.
+        options: of the write.
+        overwrite: whether the files that there are go.
+    """
+
+    def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
+        check_schema(schema, options)
+        self.schema, self.options, self.overwrite = schema, options, overwrite
+        self.root = local_path(options.path)
+        self.job = uuid.uuid4().hex
+        os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)
+        journal.clean(self.root, options.orphan_seconds)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        return write_task(iterator, self.schema, self.options, self.root, self.job)
+
+    def commit(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
+        moves = moves_of(messages)
+        journal.commit(self.root, self.job, moves, self._replaced(moves))
+
+    def abort(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
+        journal.abandon(self.root, self.job)
+
+    def _replaced(self, moves: Mapping[str, str]) -> list[str]:
+        if not self.overwrite:
+            return []
+        files = [os.path.relpath(file.path, self.root) for file in list_files([self.root])]
+        if self.options.dynamic_overwrite:
+            written = {os.path.dirname(target) for target in moves.values()}
+            files = [file for file in files if os.path.dirname(file) in written]
+        return files + [material for file in files if os.path.exists(os.path.join(self.root, material := material_of(file)))]
+
+
+def moves_of(messages: Sequence[ds.WriterCommitMessage | None]) -> dict[str, str]:
+    """The moves of all tasks."""
+    moves: dict[str, str] = {}
+    for message in messages:
+        if isinstance(message, Written):
+            moves.update(message.moves)
+    return moves
+
+
+def material_of(path: str) -> str:
+    """The path of the key material file beside a file."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f"{MATERIAL_PREFIX}{name}{MATERIAL_SUFFIX}")
+
+
+def check_schema(schema: st.StructType, options: WriteOptions) -> None:
+    """Refuse what cannot be written, before a task starts.
+
+    Raises:
+        SchemaError: partition columns that the rows have not, or that are all there is.
+        UnsupportedError: types that Parquet files of fastpq have not.
+    """
+    names = [part.name for part in schema.fields]
+    if unknown := [name for name in options.partition_by if name not in names]:
+        raise SchemaError(f"partitionBy names columns that the rows have not: {', '.join(unknown)}")
+    if names and len(options.partition_by) == len(names):
+        raise SchemaError("partitionBy names all columns: files need one of their own")
+    for part in schema.fields:
+        if (found := _unwritable(part.dataType)) is not None:
+            raise UnsupportedError(f"writing {found.simpleString()} from Spark", column=part.name)
+
+
+def _unwritable(type_: st.DataType) -> st.DataType | None:
+    refused = (st.VariantType, st.NullType, st.GeometryType, st.GeographyType, st.CalendarIntervalType, st.YearMonthIntervalType)
+    inner: list[st.DataType] = []
+    if isinstance(type_, refused):
+        return type_
+    if isinstance(type_, st.StructType):
+        inner = [part.dataType for part in type_.fields]
+    elif isinstance(type_, st.ArrayType):
+        inner = [type_.elementType]
+    elif isinstance(type_, st.MapType):
+        inner = [type_.keyType, type_.valueType]
+    return next((found for found in map(_unwritable, inner) if found is not None), None)
+
+
+def write_task(
+    batches: Iterator[pa.RecordBatch], schema: st.StructType, options: WriteOptions, root: str, job: str
+) -> Written:
+    """Write the rows of one attempt of a task; what it leaves when it fails is in its own folder."""
+    context = TaskContext.get()
+    number, attempt = (context.partitionId(), context.taskAttemptId()) if context is not None else (0, 0)
+    task = _Task(schema, options, root, job, number, attempt)
+    try:
+        for batch in batches:
+            task.add(pa.Table.from_batches([batch]))
+        return task.finish()
+    except BaseException:
+        task.abort()
+        raise
+
+
+class _Task:
+    """The files that one attempt of a task has open, by partition folder."""
+
+    def __init__(self, schema: st.StructType, options: WriteOptions, root: str, job: str, number: int, attempt: int) -> None:
+        self.options, self.root, self.job = options, root, job
+        self.number, self.attempt = number, attempt
+        self.folder = os.path.join(journal.TEMPORARY, job, f"task-{number}-{attempt}")
+        rest = [part for part in schema.fields if part.name not in options.partition_by]
+        self.arrow = _stored_schema(arrow_schema(st.StructType(rest)))
+        self.row_metadata = st.StructType(rest).json()
+        self.open: dict[str, _OpenFile] = {}
+        self.moves: dict[str, str] = {}
+        self.count = 0
+
+    def add(self, table: pa.Table) -> None:
+        for folder, rows in self._parted(table):
+            if folder not in self.open:
+                if len(self.open) >= self.options.max_open_files:
+                    largest = max(self.open, key=lambda name: self.open[name].nbytes)
+                    self.open.pop(largest).close()
+                self.open[folder] = self._begin(folder)
+            self.open[folder].add(_stored(rows, self.arrow))
+
+    def finish(self) -> Written:
+        if not self.moves and self.number == 0 and not self.options.partition_by:
+            self.open[""] = self._begin("")         # an empty dataset has a schema too
+            self.open[""].add(self.arrow.empty_table())
+        while self.open:
+            self.open.popitem()[1].close()
+        return Written(self.job, self.moves)
+
+    def abort(self) -> None:
+        for file in self.open.values():
+            file.writer.abort()
+
+    def _parted(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+        names = list(self.options.partition_by)
+        if not names:
+            yield "", table
+            return
+        keys = table.select(names)
+        rest = table.drop_columns(names)
+        groups = keys.append_column("", pa.array(range(len(table)))).group_by(names).aggregate([("", "list")])
+        for row in groups.to_pylist():
+            folder = partition_folder({name: row[name] for name in names})
+            yield folder, rest.take(pa.array(row["_list"], pa.int64()))
+
+    def _begin(self, folder: str) -> _OpenFile:
+        name = f"part-{self.number:05d}-{self.job}-{self.attempt}-{self.count:03d}.parquet"
+        self.count += 1
+        place, target = os.path.join(self.folder, folder, name), os.path.join(folder, name)
+        path = os.path.join(self.root, place)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        keys = None
+        if self.options.encryption is not None and self.options.service is not None:
+            keys = self.options.service.encryption(self.options.encryption, path)
+        properties = dict(self.options.properties)
+        metadata = {SPARK_ROW_METADATA: self.row_metadata, **properties.pop("key_value_metadata", {})}
+        writer = ParquetWriter(path, threads=1, encryption_properties=keys, key_value_metadata=metadata, **properties)
+        self.moves[place] = target
+        if os.path.exists(os.path.join(self.root, material := material_of(place))):
+            self.moves[material] = material_of(target)
+        return _OpenFile(writer, properties)
+
+
+class _OpenFile:
+    """A file that grows by row groups, which wait in memory until they are full."""
+
+    def __init__(self, writer: ParquetWriter, properties: Mapping[str, Any]) -> None:
+        self.writer = writer
+        self.most_bytes = int(properties["row_group_bytes"])
+        self.most_rows = int(properties.get("row_group_size", DEFAULT_ROW_GROUP_ROWS))
+        self.waiting: list[pa.Table] = []
+        self.rows = self.nbytes = 0
+
+    def add(self, table: pa.Table) -> None:
+        self.waiting.append(table)
+        self.rows += table.num_rows
+        self.nbytes += table.nbytes
+        if self.rows >= self.most_rows or self.nbytes >= self.most_bytes:
+            self._flush()
+
+    def close(self) -> None:
+        if self.waiting:
+            self._flush()
+        self.writer.close()
+
+    def _flush(self) -> None:
+        table = pa.concat_tables(self.waiting)
+        self.waiting, self.rows, self.nbytes = [], 0, 0
+        self.writer.write_table(table)
+
+
+def _stored_schema(schema: pa.Schema) -> pa.Schema:
+    """The types in files where Spark's own writer has others than Arrow: TIME in microseconds, intervals as INT64."""
+    return pa.schema([part.with_type(_stored_type(part.type)).remove_metadata() for part in schema])
+
+
+def _stored_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_time64(type_):
+        return pa.time64("us")
+    if pa.types.is_duration(type_):
+        return pa.int64()
+    return type_
+
+
+def _stored(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    columns = []
+    for part, column in zip(schema, table.columns, strict=True):
+        try:
+            columns.append(_stored_column(column, part.type))
+        except (pa.ArrowInvalid, ParquetError) as error:
+            raise SchemaError(f"values do not fit {part.type}: {error}", column=part.name) from None
+    return pa.table(columns, schema=schema)
+
+
+def _stored_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    if column.type == type_:
+        return column
+    if pa.types.is_time64(type_):       # Spark's nanoseconds, of which microseconds are what it stores
+        return pc.divide(column.cast(pa.int64()), 1000).cast(type_)
+    return column.cast(type_)

@@ -1,0 +1,80 @@
+"""One small session for the tests of Spark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs PySpark (pip install fastpq[spark])")
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENT = "tests.spark.kms:client"
+KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"
+
+
+@pytest.fixture(scope="session")
+def java_kms(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder with ManagedKeys' classes, or nothing where there is no compiler."""
+    from tests.encryption.keys.peers import java_classes
+    from tests.interop.parquet_java import reason_to_skip
+
+    return "" if reason_to_skip() else java_classes(str(tmp_path_factory.mktemp("classes"))).split(":")[0]
+
+
+@pytest.fixture(scope="package")
+def spark(java_kms: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """local[2], with the key service of the tests in Java and in Python."""
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java 17 (Debian: apt-get install openjdk-17-jre-headless)")
+    from pyspark.sql import SparkSession
+
+    from tests.encryption.keys.peers import MASTER_KEYS, key_list
+
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ[KEYS_VARIABLE] = key_list(MASTER_KEYS)
+    scratch = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraClassPath": java_kms,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(scratch),
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": scratch.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.timeType.enabled": "true",
+        "spark.hadoop.parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
+        "spark.hadoop.parquet.encryption.kms.client.class": "ManagedKeys$Kms",
+        "spark.hadoop.test.wrap": key_list(MASTER_KEYS),
+        "spark.hadoop.test.unwrap": key_list(MASTER_KEYS),
+    }
+    builder = SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="package")
+def source(spark: Any) -> Any:
+    """The session with fastpq registered."""
+    import fastpq.spark
+
+    fastpq.spark.register(spark)
+    return spark
