@@ -55,9 +55,15 @@ class RowRanges:
     @property
     def is_every(self) -> bool:
         """Whether no row is left out."""
-        return self.count == self.num_rows
+        if not self.num_rows:
+            return True
+        return len(self.bounds) == 1 and bool(self.bounds[0, 1] - self.bounds[0, 0] == self.num_rows)
 
     def __or__(self, other: RowRanges) -> RowRanges:
+        if not len(other.bounds) or self.is_every:
+            return self
+        if not len(self.bounds) or other.is_every:
+            return other
         bounds = np.concatenate([self.bounds, other.bounds])
         bounds = bounds[np.argsort(bounds[:, 0], kind="stable")]
         ends = np.maximum.accumulate(bounds[:, 1])
@@ -68,6 +74,10 @@ class RowRanges:
         return RowRanges(np.stack([bounds[first, 0], ends[last]], axis=1), self.num_rows)
 
     def __and__(self, other: RowRanges) -> RowRanges:
+        if not len(self.bounds) or other.is_every:
+            return self
+        if not len(other.bounds) or self.is_every:
+            return other
         return ~(~self | ~other)
 
     def __invert__(self) -> RowRanges:
@@ -108,11 +118,6 @@ class RowRanges:
         apart = self.bounds[1:, 0] - self.bounds[:-1, 1] > gap
         first, last = np.append(True, apart), np.append(apart, True)
         return RowRanges(np.stack([self.bounds[first, 0], self.bounds[last, 1]], axis=1), self.num_rows)
-
-    def pieces(self, size: int) -> Iterator[RowRanges]:
-        """The same rows, at most size at a time."""
-        for start in range(0, self.count, size):
-            yield RowRanges(cut_ranges(self.bounds, start, min(start + size, self.count)), self.num_rows)
 
     def rows(self) -> Int64s:
         """The row numbers, ascending."""

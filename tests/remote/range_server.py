@@ -6,11 +6,13 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+PIECE = 1 << 16
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
 
 
@@ -23,7 +25,7 @@ class RangeServer:
         latency: seconds before each answer.
         url: where.
         requests: of data (GET).
-        bytes_sent: with them.
+        bytes_sent: with them, up to where the other side hung up.
         at_once: most requests that waited at the same time.
     """
 
@@ -63,19 +65,27 @@ class RangeServer:
             self._wait(start, stop - start)
         handler.send_response(200 if match is None else 206)
         handler.send_header("Accept-Ranges", "bytes")
+        handler.send_header("Last-Modified", formatdate(path.stat().st_mtime, usegmt=True))
         handler.send_header("Content-Length", str(stop - start))
         if match is not None:
             handler.send_header("Content-Range", f"bytes {start}-{stop - 1}/{size}")
         handler.end_headers()
         if with_body:
-            with path.open("rb") as file:
-                file.seek(start)
-                handler.wfile.write(file.read(stop - start))
+            self._send(handler, path, start, stop)
+
+    def _send(self, handler: BaseHTTPRequestHandler, path: Path, start: int, stop: int) -> None:
+        """The bytes, in pieces, until whoever asked for them has enough."""
+        with path.open("rb") as file, suppress(BrokenPipeError, ConnectionResetError):
+            file.seek(start)
+            for begin in range(start, stop, PIECE):
+                piece = file.read(min(PIECE, stop - begin))
+                with self._lock:
+                    self.bytes_sent += len(piece)
+                handler.wfile.write(piece)
 
     def _wait(self, start: int, length: int) -> None:
         with self._lock:
             self.requests += 1
-            self.bytes_sent += length
             self.ranges.append((start, length))
             self._open += 1
             self.at_once = max(self.at_once, self._open)

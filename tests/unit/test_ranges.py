@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastpq.ranges import RowRanges
+from fastpq.ranges import RowRanges, cut_ranges
+from fastpq.rows import ranges_of
 
 ROWS = 40
 
@@ -52,3 +53,16 @@ def test_no_rows() -> None:
     assert RowRanges.every(0) == RowRanges.none(0) == ~RowRanges.every(0)
     assert RowRanges.none(5).count == 0
     assert RowRanges.every(5).is_every
+
+
+@given(st.sets(st.integers(0, 40)), st.data())
+def test_ranges_within_others_and_cut(chosen: set[int], data: st.DataObject) -> None:
+    wanted = sorted(chosen)
+    rows = RowRanges(ranges_of(np.array(wanted, np.int64)), 41)
+    assert rows.rows().tolist() == wanted
+    covered = rows.merged(data.draw(st.integers(0, 5)))
+    around = covered.rows().tolist()
+    assert [around[place] for place in RowRanges(rows.within(covered), len(around)).rows().tolist()] == wanted
+    start = data.draw(st.integers(0, len(wanted)))
+    stop = data.draw(st.integers(start, len(wanted)))
+    assert RowRanges(cut_ranges(rows.bounds, start, stop), 41).rows().tolist() == wanted[start:stop]
