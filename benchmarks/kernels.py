@@ -78,7 +78,7 @@ def bounds() -> Iterator[Kernel]:
 
 
 def aes() -> Iterator[Kernel]:
-    """Sealing and opening of modules with AES-128, beside the package cryptography; the harness adds what ``openssl speed`` says."""
+    """Sealing and opening of modules with AES-128, beside cryptography; the harness adds what ``openssl speed`` says."""
     key = AesKey(bytes(16))
     ours = {"GCM": GcmModuleCipher(key, b"file"), "CTR": CtrModuleCipher(key, b"file")}
     theirs, nonce = AESGCM(bytes(16)), bytes(12)

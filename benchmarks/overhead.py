@@ -1,0 +1,72 @@
+"""What encryption adds to reading and writing lineitem: ``python -m benchmarks.overhead``.
+
+All modes take turns in one process with one thread; of each the least processor time counts, so that other programs on
+the machine disturb the ratios little.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import fastpq
+from benchmarks import keys
+from benchmarks.data import path_of
+from benchmarks.jobs import Job
+from benchmarks.peers import ROW_GROUP_SIZE
+
+MODES = {
+    "plaintext": Job("plaintext", "write"),
+    "GCM": Job("GCM", "write", encrypted="uniform"),
+    "CTR": Job("CTR", "write", encrypted="uniform", algorithm="AES_GCM_CTR_V1"),
+    "GCM, two columns": Job("GCM, two columns", "write", encrypted="columns"),
+}
+
+
+def least(seconds: dict[str, float], name: str, action: Callable[[], Any]) -> None:
+    gc.collect()
+    started = time.process_time()
+    action()
+    seconds[name] = min(seconds.get(name, float("inf")), time.process_time() - started)
+
+
+def measure(source: Path, folder: Path, runs: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Processor seconds of writing and of reading, by mode."""
+    table = fastpq.read_table(source)
+    writing: dict[str, float] = {}
+    reading: dict[str, float] = {}
+    for _ in range(runs + 1):       # the first, which finds nothing warm, is never the least
+        for name, job in MODES.items():
+            path = folder / f"{name}.parquet"
+            options = {"encryption_properties": keys.for_fastpq_to_write(job), "threads": 1, "row_group_size": ROW_GROUP_SIZE}
+            least(writing, name, lambda path=path, options=options: fastpq.write_table(table, path, **options))
+            decryption = keys.for_fastpq_to_read(job)
+            least(
+                reading,
+                name,
+                lambda path=path, decryption=decryption: fastpq.read_table(path, threads=1, decryption_properties=decryption),
+            )
+    return writing, reading
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
+    parser.add_argument("--scale", type=float, default=1, help="TPC-H scale factor (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=7, help="the shortest counts (default: %(default)s)")
+    parser.add_argument("--scratch", default="/dev/shm", help="where files are written (default: %(default)s)")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
+        writing, reading = measure(path_of("lineitem", options.scale), Path(folder), options.runs)
+    print(f"{'':20} {'write':>8} {'':>7} {'read':>8}")
+    for name in MODES:
+        ratios = [seconds[name] / seconds["plaintext"] - 1 for seconds in (writing, reading)]
+        print(f"{name:20} {writing[name]:7.3f}s {ratios[0]:+6.1%} {reading[name]:7.3f}s {ratios[1]:+6.1%}")
+
+
+if __name__ == "__main__":
+    main()
