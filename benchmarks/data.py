@@ -12,6 +12,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 
+from benchmarks.columns import make_encodings, make_nested
 from benchmarks.jobs import NUMERIC
 from benchmarks.lineitem import lineitem
 
@@ -83,4 +84,6 @@ MAKERS: dict[str, Callable[[Path, float], None]] = {
     "nulls": make_nulls,
     "encrypted": make_encrypted,
     "wide": make_wide,
+    "encodings": make_encodings,
+    "nested": make_nested,
 }
