@@ -12,6 +12,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from benchmarks import keys
+from benchmarks.columns import make_encodings, make_nested
 from benchmarks.jobs import NUMERIC, Job
 from benchmarks.lineitem import lineitem
 
@@ -114,4 +115,6 @@ MAKERS: dict[str, Callable[[Path, float], None]] = {
     "encrypted-columns": make_encrypted_columns,
     "encrypted-one-page": make_encrypted_one_page,
     "wide": make_wide,
+    "encodings": make_encodings,
+    "nested": make_nested,
 }

@@ -35,6 +35,8 @@ def same_column(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> bool:
         got = got.cast(got.type.value_type)
     if pa.types.is_floating(got.type):
         return same_floats(got, truth)
+    if pa.types.is_nested(truth.type):
+        return bool(got.cast(truth.type).equals(truth))
     common = common_type(got.type, truth.type)
     return bool(got.cast(common).equals(truth.cast(common)))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from benchmarks.columns import ENCODED, NESTED
+
 NUMERIC = (
     "l_orderkey", "l_partkey", "l_suppkey", "l_linenumber", "l_quantity", "l_extendedprice", "l_discount", "l_tax",
     "l_shipdate", "l_commitdate", "l_receiptdate",
@@ -60,6 +62,8 @@ JOBS = (
     Job("write-encrypted-ctr", "write", encrypted="uniform", algorithm="AES_GCM_CTR_V1"),
     Job("write-encrypted-columns", "write", encrypted="columns"),
     Job("footer-10000-columns", "footer", data="wide"),
+    *(Job(f"read-{name}", "read", data="encodings", columns=(name,)) for name in ENCODED),
+    *(Job(f"read-{name}", "read", data="nested", columns=(name,)) for name in NESTED),
 )
 BY_NAME = {job.name: job for job in JOBS}
 KERNELS = "kernels"     # the kernel grid: no peers but memcpy

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from fastpq.encodings import dictionary, levels, plain, rle
+from fastpq.encodings import alp, byte_stream_split, delta, dictionary, levels, plain, rle
 from fastpq.encryption import AesKey
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
@@ -32,6 +32,39 @@ def hybrid() -> Iterator[Kernel]:
         stream = rle.encode(values, width)
         yield f"RLE decode, {width} bits", values.nbytes, lambda s=stream, w=width: rle.decode(s, w, COUNT)
         yield f"RLE encode, {width} bits", values.nbytes, lambda v=values, w=width: rle.encode(v, w)
+
+
+def deltas() -> Iterator[Kernel]:
+    """Sums of bit-packed differences, and back."""
+    for dtype in ("<i4", "<i8"):
+        for width in (1, 4, 8, 16, 24):
+            values = np.cumsum(indices(width).astype(np.int64)).astype(dtype)
+            stream, size = delta.encode(values), values.itemsize
+            name = f"{values.dtype}, {width} bits"
+            yield f"DELTA_BINARY_PACKED decode, {name}", values.nbytes, lambda s=stream, n=size: delta.decode(s, COUNT, n)
+            yield f"DELTA_BINARY_PACKED encode, {name}", values.nbytes, lambda v=values: delta.encode(v)
+
+
+def streams() -> Iterator[Kernel]:
+    """Bytes of values gathered by their place, and back."""
+    for dtype in ("<f2", "<f4", "<f8", "V16"):
+        values = np.frombuffer(np.random.default_rng(0).bytes(COUNT * np.dtype(dtype).itemsize), dtype)
+        stream, name = byte_stream_split.encode(values), f"{values.itemsize} bytes"
+        yield (
+            f"BYTE_STREAM_SPLIT decode, {name}",
+            values.nbytes,
+            lambda s=stream, d=values.dtype: byte_stream_split.decode(s, d, 0, COUNT),
+        )
+        yield f"BYTE_STREAM_SPLIT encode, {name}", values.nbytes, lambda v=values: byte_stream_split.encode(v)
+
+
+def decimal_floats() -> Iterator[Kernel]:
+    """Prices of two decimal places."""
+    for dtype in ("<f4", "<f8"):
+        values = (indices(16) / 100).astype(dtype)
+        page = alp.encode(values)
+        yield f"ALP decode, {values.dtype}", values.nbytes, lambda p=page, d=dtype: alp.decode(p, d, 0, COUNT)
+        yield f"ALP encode, {values.dtype}", values.nbytes, lambda v=values: alp.encode(v)
 
 
 def dictionaries() -> Iterator[Kernel]:
