@@ -13,7 +13,9 @@ try:
 except ImportError as error:
     raise UnsupportedError(f"fastpq.spark needs the package {error.name} (pip install fastpq[spark])") from error
 
+from fastpq.spark.jobs import rotate_keys, verify_dataset
+from fastpq.spark.scanning import scan
 from fastpq.spark.session import clean, read, register
 from fastpq.spark.source import FastpqDataSource
 
-__all__ = ["FastpqDataSource", "clean", "read", "register"]
+__all__ = ["FastpqDataSource", "clean", "read", "register", "rotate_keys", "scan", "verify_dataset"]

@@ -52,6 +52,8 @@ class KeyService:
         configuration: options of the client, text by name.
         token_file: a file that holds the access token, on each machine; None for the environment variable.
         cache_lifetime_seconds: how long clients and key encryption keys are kept in a worker.
+        allow_plaintext_files: read files that are not encrypted too; else they may have been put in an encrypted one's place.
+        allow_ctr: read AES_GCM_CTR_V1 too, whose pages are not authenticated.
     """
 
     client: str
@@ -60,6 +62,8 @@ class KeyService:
     configuration: tuple[tuple[str, str], ...] = ()
     token_file: str | None = None
     cache_lifetime_seconds: float = DEFAULT_CACHE_LIFETIME_SECONDS
+    allow_plaintext_files: bool = False
+    allow_ctr: bool = False
 
     @property
     def cache_lifetime(self) -> timedelta:
@@ -82,10 +86,13 @@ class KeyService:
         )
 
     def decryption(self, path: str) -> FileDecryptionProperties:
-        """Properties to read one file with; files without encryption are read too."""
-        configuration = DecryptionConfiguration(cache_lifetime=self.cache_lifetime)
+        """Properties to read one file with."""
         return self.factory().file_decryption_properties(
-            self.connection(), configuration, path, allow_plaintext_files=True
+            self.connection(),
+            DecryptionConfiguration(cache_lifetime=self.cache_lifetime),
+            path,
+            allow_plaintext_files=self.allow_plaintext_files,
+            allowed_algorithms=("AES_GCM_V1", "AES_GCM_CTR_V1") if self.allow_ctr else ("AES_GCM_V1",),
         )
 
     def encryption(self, configuration: Encryption, path: str) -> FileEncryptionProperties:

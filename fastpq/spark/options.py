@@ -32,7 +32,7 @@ _WRITE = {
     "path", "partitionby", "partitionoverwritemode", "maxopenfiles", "orphanseconds", "checkpointlocation",
     "streamid", "queryname",
 }  # fmt: skip
-_SERVICE = {"kms.client", "kms.token.file"}
+_SERVICE = {"kms.client", "kms.token.file", "allowplaintextfiles"}
 _PROPERTIES = {name.name.replace("_", "").lower(): name.name for name in fields(WriterProperties)}
 _FLAGS = {
     "complete.columns": "complete_columns",
@@ -199,6 +199,8 @@ def _service(given: Mapping[str, str]) -> KeyService | None:
         tuple(sorted((name[length:], value) for name, value in given.items() if name.startswith(_CONFIGURATION_PREFIX))),
         given.get("kms.token.file"),
         _number(given, "cache.lifetime.seconds", DEFAULT_CACHE_LIFETIME_SECONDS),
+        _flag(given, "allowplaintextfiles", False),
+        given.get("algorithm", "").upper() == "AES_GCM_CTR_V1",
     )
 
 

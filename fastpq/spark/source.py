@@ -9,6 +9,7 @@ from pyspark.sql import types as st
 
 from fastpq.spark.options import read_options, write_options
 from fastpq.spark.reader import PushdownReader, Reader, infer_schema
+from fastpq.spark.stream import StreamReader, StreamWriter
 from fastpq.spark.writer import Writer
 
 
@@ -37,6 +38,12 @@ class FastpqDataSource(ds.DataSource):
 
     def writer(self, schema: st.StructType, overwrite: bool) -> ds.DataSourceWriter:
         return Writer(schema, write_options(self.options), overwrite)
+
+    def streamReader(self, schema: st.StructType) -> ds.DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return StreamReader(schema, read_options(self.options))
+
+    def streamWriter(self, schema: st.StructType, overwrite: bool) -> ds.DataSourceStreamWriter:  # noqa: N802
+        return StreamWriter(schema, write_options(self.options), overwrite)
 
 
 class PushdownDataSource(FastpqDataSource):

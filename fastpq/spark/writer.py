@@ -65,11 +65,16 @@ class Writer(ds.DataSourceArrowWriter):
     def _replaced(self, moves: Mapping[str, str]) -> list[str]:
         if not self.overwrite:
             return []
-        files = [os.path.relpath(file.path, self.root) for file in list_files([self.root])]
-        if self.options.dynamic_overwrite:
-            written = {os.path.dirname(target) for target in moves.values()}
-            files = [file for file in files if os.path.dirname(file) in written]
-        return files + [material for file in files if os.path.exists(os.path.join(self.root, material := material_of(file)))]
+        written = {os.path.dirname(target) for target in moves.values()}
+        return files_of(self.root, written if self.options.dynamic_overwrite else None)
+
+
+def files_of(root: str, folders: set[str] | None = None) -> list[str]:
+    """The files of a dataset and their key material, relative to its folder; of some of its folders alone, if given."""
+    files = [os.path.relpath(file.path, root) for file in list_files([root])]
+    if folders is not None:
+        files = [file for file in files if os.path.dirname(file) in folders]
+    return files + [material for file in files if os.path.exists(os.path.join(root, material := material_of(file)))]
 
 
 def moves_of(messages: Sequence[ds.WriterCommitMessage | None]) -> dict[str, str]:

@@ -153,6 +153,14 @@ def test_nothing_and_what_vanished(source: Any, tmp_path: Path) -> None:
         plans[1].collect()
 
 
+def test_scan(source: Any, every_type: Path) -> None:
+    names = ["big", "nested", "cents", "maybe_nested"]
+    ours = fastpq.spark.scan(source, str(every_type), names, [("big", "<", 20)])
+    native = source.read.parquet(str(every_type)).select(names).where("big < 20")
+    assert ours.schema == native.schema
+    assert rows_of(ours) == rows_of(native)
+
+
 def test_errors_name_the_place(source: Any, tmp_path: Path) -> None:
     path = tmp_path / "broken.parquet"
     fastpq.write_table({"a": np.arange(1000), "b": np.arange(1000)}, path, row_group_size=500)

@@ -1,0 +1,132 @@
+"""Keys: exchange with Spark's native encryption and pyarrow, refusals, and no key where Spark keeps things."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+from pyspark import cloudpickle
+
+import fastpq
+import fastpq.spark
+from fastpq.spark.batches import open_file
+from fastpq.spark.keyservice import KeyService
+from fastpq.spark.options import read_options, write_options
+from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory
+from tests.spark.conftest import CLIENT
+
+COLUMN_KEYS = {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price;kc2:name"}
+SERVICE = {"kms.client": CLIENT}
+MODES = [
+    COLUMN_KEYS,
+    {"parquet.encryption.uniform.key": "kf"},
+    {**COLUMN_KEYS, "parquet.encryption.plaintext.footer": "true"},
+    {**COLUMN_KEYS, "parquet.encryption.algorithm": "AES_GCM_CTR_V1", "parquet.encryption.double.wrapping": "false"},
+    {**COLUMN_KEYS, "parquet.encryption.key.material.store.internally": "false"},
+]
+
+
+def frame_of(spark: Any, rows: int = 1000) -> Any:
+    columns = ("id", "id / 4 as price", "if(id % 5 = 0, null, concat('name ', id % 7)) as name")
+    return spark.range(rows, numPartitions=2).selectExpr(*columns)
+
+
+def needs_java(java_kms: str) -> None:
+    if not java_kms:
+        pytest.skip("the native source needs the KMS client in Java, and there is no javac")
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["columns", "uniform", "plaintext-footer", "ctr-single", "external"])
+def test_exchange(source: Any, java_kms: str, tmp_path: Path, mode: dict[str, str]) -> None:
+    needs_java(java_kms)
+    frame = frame_of(source)
+    expected = sorted(frame.collect(), key=lambda row: row.id)
+    frame.write.format("fastpq").mode("append").options(**mode, **SERVICE).save(str(tmp_path / "ours"))
+    assert sorted(source.read.parquet(str(tmp_path / "ours")).collect(), key=lambda row: row.id) == expected
+    frame.write.options(**mode).parquet(str(tmp_path / "native"))
+    algorithm = {name: value for name, value in mode.items() if name.endswith("algorithm")}     # CTR must be asked for
+    ours = source.read.format("fastpq").options(**SERVICE, **algorithm).load(str(tmp_path / "native"))
+    assert sorted(ours.collect(), key=lambda row: row.id) == expected
+    if "external" not in str(mode):
+        file = next((tmp_path / "ours").glob("*.parquet"))
+        opened = arrow_factory().file_decryption_properties(pe.KmsConnectionConfig(), pe.DecryptionConfiguration(), str(file))
+        assert 0 < pq.ParquetFile(file, decryption_properties=opened).read().num_rows < 1000
+
+
+def test_a_user_without_a_key(source: Any, tmp_path: Path) -> None:
+    frame_of(source).write.format("fastpq").mode("append").options(**COLUMN_KEYS, **SERVICE).save(str(tmp_path))
+    denied = {**SERVICE, "kms.conf.denied": "kc2"}
+    assert fastpq.spark.read(source, str(tmp_path), ["id", "price"], **denied).count() == 1000
+    with pytest.raises(Exception, match=r"KeyAccessError.*column name"):
+        fastpq.spark.read(source, str(tmp_path), ["name"], **denied).collect()
+    with pytest.raises(fastpq.KeyAccessError):
+        fastpq.spark.read(source, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"footer_key": "x"},
+        {"parquet.encryption.key.list": "k:AAECAwQFBgcICQoLDA0ODw=="},
+        {"parquet.encryption.key.access.token": "t"},
+        {"kms.conf.password": "p"},
+        {"parquet.encryption.footer.key": MASTER_KEYS["kf"].hex(), **SERVICE},
+        {"parquet.encryption.uniform.key": base64.b64encode(MASTER_KEYS["kf"]).decode(), **SERVICE},
+        {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": f"{MASTER_KEYS['kc2'].hex()}:price", **SERVICE},
+    ],
+)
+def test_keys_in_options_are_refused(options: dict[str, str]) -> None:
+    with pytest.raises(fastpq.SchemaError, match=r"secret|looks like a key") as caught:
+        write_options({"path": "/tmp/t", **options})
+    assert not any(value in str(caught.value) for value in options.values() if len(value) > 8 and value != CLIENT)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"parquet.encryption.footer.key": "kf"},
+        {"parquet.encryption.column.keys": "kf:a", **SERVICE},
+        {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "price", **SERVICE},
+        {"parquet.encryption.footer.key": "kf", "parquet.encryption.uniform.key": "kf", **SERVICE},
+        {"parquet.encryption.footer.key": "kf", "parquet.encryption.plaintext.footer": "perhaps", **SERVICE},
+    ],
+)
+def test_options_that_do_not_fit(options: dict[str, str]) -> None:
+    with pytest.raises(fastpq.SchemaError):
+        write_options({"path": "/tmp/t", **options})
+
+
+def test_a_plaintext_file_in_the_place_of_an_encrypted_one(tmp_path: Path) -> None:
+    fastpq.write_table({"id": [1, 2]}, tmp_path / "a.parquet")
+    assert open_file(str(tmp_path / "a.parquet"), KeyService(CLIENT, allow_plaintext_files=True)).count() == 2
+    with pytest.raises(fastpq.CryptoError):
+        open_file(str(tmp_path / "a.parquet"), KeyService(CLIENT))
+
+
+def test_a_client_that_is_not_there(source: Any, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"'no\.such:Client' cannot be imported"):
+        frame_of(source).write.format("fastpq").mode("append").options(**COLUMN_KEYS, **{"kms.client": "no.such:Client"}).save(
+            str(tmp_path / "t")
+        )
+
+
+def test_no_key_is_left_anywhere(source: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Event logs, plans and pickles of an encrypted job; the native source's keys in spark.hadoop.* are not ours to hide."""
+    options = {**COLUMN_KEYS, **SERVICE}
+    frame_of(source).write.format("fastpq").mode("append").options(**options).save(str(tmp_path))
+    frame = source.read.format("fastpq").options(**SERVICE).load(str(tmp_path))
+    frame.collect()
+    texts = [frame._jdf.queryExecution().toString().encode(), cloudpickle.dumps(write_options({"path": "p", **options}))]
+    texts.append(pickle.dumps(read_options({"path": "p", **SERVICE})))
+    for log in Path(source.conf.get("spark.eventLog.dir").removeprefix("file:")).rglob("*"):
+        if log.is_file() and b"SparkListener" in (content := log.read_bytes())[:2000]:
+            texts += [line for line in content.splitlines() if b"test.wrap" not in line]
+    assert len(texts) > 20
+    for key in MASTER_KEYS.values():
+        for form in (key, key.hex().encode(), key.hex().upper().encode(), base64.b64encode(key)):
+            assert not any(form in text for text in texts)
