@@ -1,5 +1,6 @@
 """A complete Apache Parquet codec for NumPy: reading, writing and Parquet Modular Encryption."""
 
+from fastpq.dataset import ParquetDataset, read_dataset, write_dataset
 from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import (
@@ -45,6 +46,7 @@ __all__ = [
     "OffsetIndex",
     "Or",
     "PageLocation",
+    "ParquetDataset",
     "ParquetError",
     "ParquetFile",
     "ParquetSchema",
@@ -60,8 +62,10 @@ __all__ = [
     "UnsupportedError",
     "WriterProperties",
     "__version__",
+    "read_dataset",
     "read_metadata",
     "read_schema",
     "read_table",
+    "write_dataset",
     "write_table",
 ]
