@@ -1,6 +1,7 @@
 """A complete Apache Parquet codec for NumPy: reading, writing and Parquet Modular Encryption."""
 
 from fastpq.dataframes import read_pandas
+from fastpq.dataset import ParquetDataset, read_dataset, write_dataset
 from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import (
@@ -46,6 +47,7 @@ __all__ = [
     "OffsetIndex",
     "Or",
     "PageLocation",
+    "ParquetDataset",
     "ParquetError",
     "ParquetFile",
     "ParquetSchema",
@@ -62,9 +64,11 @@ __all__ = [
     "UnsupportedError",
     "WriterProperties",
     "__version__",
+    "read_dataset",
     "read_metadata",
     "read_pandas",
     "read_schema",
     "read_table",
+    "write_dataset",
     "write_table",
 ]

@@ -65,12 +65,11 @@ def format_partitions(values: Mapping[str, Any]) -> str:
 def infer_partition_type(values: Iterable[str | None]) -> ColumnType:
     """The narrowest of INT32, INT64, DATE and STRING that holds all values of a partition column; nulls fit each."""
     given = [value for value in values if value is not None]
-    if given and all(_INTEGER.fullmatch(value) and value != "-0" for value in given):
-        if all(len(value) <= 20 for value in given):
-            numbers = [int(value) for value in given]
-            for type_, bound in ((INT32_TYPE, 1 << 31), (INT64_TYPE, 1 << 63)):
-                if all(-bound <= number < bound for number in numbers):
-                    return type_
+    if given and all(len(value) <= 20 and _INTEGER.fullmatch(value) and value != "-0" for value in given):
+        numbers = [int(value) for value in given]
+        for type_, bound in ((INT32_TYPE, 1 << 31), (INT64_TYPE, 1 << 63)):
+            if all(-bound <= number < bound for number in numbers):
+                return type_
     if given and all(_is_date(value) for value in given):
         return DATE_TYPE
     return STRING_TYPE

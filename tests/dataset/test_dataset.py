@@ -1,0 +1,160 @@
+"""Datasets beside pyarrow, Polars and DuckDB, both ways."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import fsspec
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq.dataset import ParquetDataset, read_dataset, write_dataset
+
+YEARS = [2023, 2024, None, 2024, 2023, 2024]
+PLACES = ["a/b", "ü x", "a/b", None, "a/b", "ü x"]
+DAYS = [dt.date(2024, 1, 1), dt.date(2024, 1, 2), None, dt.date(2024, 1, 2), dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
+ROWS = pa.table(
+    {
+        "id": pa.array(range(6), pa.int64()),
+        "year": pa.array(YEARS, pa.int32()),
+        "place": PLACES,
+        "day": pa.array(DAYS, pa.date32()),
+        "tags": [["x"], [], None, ["y", None], ["z"], []],
+    }
+)
+KEYS = ["year", "place", "day"]
+
+
+def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(({name: row[name] for name in ROWS.column_names} for row in rows), key=lambda row: row["id"])
+
+
+def test_peers_read_what_we_write(tmp_path: Path) -> None:
+    paths = write_dataset(ROWS, tmp_path, partition_by=KEYS)
+    assert len(paths) == len(set(paths)) == 4
+    schema = pa.schema([ROWS.schema.field(name) for name in KEYS])
+    arrow = ds.dataset(tmp_path, partitioning=ds.partitioning(schema, flavor="hive")).to_table()
+    polars = pl.read_parquet(f"{tmp_path}/**/*.parquet", hive_partitioning=True, try_parse_hive_dates=True)
+    with duckdb.connect() as connection:
+        duck = connection.sql(f"FROM read_parquet('{tmp_path}/**/*.parquet', hive_partitioning=true)").to_arrow_table()
+    for rows in (arrow.to_pylist(), polars.to_dicts(), duck.to_pylist(), read_dataset(tmp_path).to_pylist()):
+        assert in_order(rows) == ROWS.to_pylist()
+
+
+def test_we_read_what_pyarrow_writes(tmp_path: Path) -> None:
+    ds.write_dataset(ROWS, tmp_path, format="parquet", partitioning=KEYS, partitioning_flavor="hive")
+    for strings in ("views", "offsets", "dictionary"):
+        dataset = ParquetDataset(tmp_path, strings=strings)
+        assert dataset.partition_names == KEYS
+        assert dataset.num_rows == 6
+        assert in_order(dataset.read().to_pylist()) == ROWS.to_pylist()
+
+
+FILTERS = [
+    [("year", "==", 2024)],
+    [("year", ">", 2023), ("id", "<", 4)],
+    [[("place", "is null")], [("id", "in", [0, 4])]],
+    [("day", "<=", dt.date(2024, 1, 1))],
+    [("year", "not in", [2023])],
+    [("place", "starts with", "ü"), ("day", "==", dt.date(2024, 1, 2))],
+    [("year", "==", 1999)],
+    fastpq.Or(("year", "is null"), fastpq.And(("id", ">=", 3), ("place", "==", "a/b"))),
+]
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_filters_do_as_on_one_file(tmp_path: Path, filters: Any) -> None:
+    pq.write_table(ROWS, tmp_path / "one")
+    write_dataset(ROWS, tmp_path / "many", partition_by=KEYS)
+    wanted = fastpq.read_table(tmp_path / "one", filters=filters).to_pylist()
+    dataset = ParquetDataset(tmp_path / "many")
+    assert in_order(dataset.read(filters=filters).to_pylist()) == wanted
+    assert in_order([row for batch in dataset.iter_batches(1, filters=filters) for row in batch.to_pylist()]) == wanted
+    assert dataset.count(filters) == len(wanted)
+
+
+def test_other_partitions_are_not_opened(tmp_path: Path) -> None:
+    paths = write_dataset(ROWS, tmp_path, partition_by=["year"])
+    dataset = ParquetDataset(tmp_path)
+    (wanted,) = [path for path in paths if "year=2024" in path]
+    for path in paths:
+        if path != wanted:
+            os.unlink(path)
+    seen: list[tuple[str, int, int]] = []
+    table = dataset.read(["id"], filters=[("year", "==", 2024)], progress=lambda *place: seen.append(place))
+    assert table["id"].to_pylist() == [1, 3, 5]
+    assert [place[1:] for place in seen] == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_schemas_are_unified(tmp_path: Path) -> None:
+    first = {"a": np.arange(2, dtype=np.int32), "b": ["x", "y"]}
+    second = {"a": np.array([1 << 40]), "c": [[{"d": 1}, None]]}
+    for name, data in (("1", first), ("2", second)):
+        fastpq.write_table(data, tmp_path / name)
+    table = read_dataset(tmp_path)
+    assert table.to_pylist() == [
+        {"a": 0, "b": "x", "c": None},
+        {"a": 1, "b": "y", "c": None},
+        {"a": 1 << 40, "b": None, "c": [{"d": 1}, None]},
+    ]
+    assert pa.table(table).to_pylist() == table.to_pylist()
+    assert read_dataset(tmp_path, filters=[("b", "is null")])["a"].to_pylist() == [1 << 40]
+    fastpq.write_table({"a": ["text"]}, tmp_path / "3")
+    with pytest.raises(fastpq.SchemaError, match=r"in .*1"):
+        ParquetDataset(tmp_path)
+
+
+def test_append_globs_lists_and_hidden_files(tmp_path: Path) -> None:
+    (first,) = write_dataset({"a": np.arange(3)}, tmp_path)
+    (second,) = write_dataset({"a": np.arange(3, 5)}, tmp_path)
+    (tmp_path / "_SUCCESS").write_bytes(b"")
+    (tmp_path / ".hidden").write_bytes(b"no Parquet")
+    assert sorted(read_dataset(tmp_path)["a"].to_pylist()) == [0, 1, 2, 3, 4]
+    assert sorted(read_dataset(f"{tmp_path}/part-*.parquet")["a"].to_pylist()) == [0, 1, 2, 3, 4]
+    assert read_dataset([second, first])["a"].to_pylist() == [3, 4, 0, 1, 2]
+    with pytest.raises(FileNotFoundError):
+        read_dataset(tmp_path / "nothing")
+
+
+def test_remote(tmp_path: Path) -> None:
+    root = f"memory://{tmp_path.name}"
+    write_dataset(ROWS, root, partition_by=["place"])
+    assert in_order(read_dataset(root).to_pylist()) == ROWS.to_pylist()
+    assert read_dataset(f"{root}/*/*.parquet", ["id"], filters=[("place", "is null")])["id"].to_pylist() == [3]
+    fsspec.filesystem("memory").rm(f"/{tmp_path.name}", recursive=True)
+
+
+def test_keys_by_path(tmp_path: Path) -> None:
+    keys: dict[str, bytes] = {}
+
+    def encrypt(path: str) -> fastpq.FileEncryptionProperties:
+        keys[path] = os.urandom(16)
+        return fastpq.FileEncryptionProperties(keys[path])
+
+    write_dataset(ROWS, tmp_path, partition_by=["year"], encryption_properties=encrypt)
+    assert len(set(keys.values())) == 3
+    read = read_dataset(tmp_path, decryption_properties=lambda path: fastpq.FileDecryptionProperties(footer_key=keys[path]))
+    assert in_order(read.to_pylist()) == ROWS.to_pylist()
+    with pytest.raises(fastpq.KeyAccessError):
+        ParquetDataset(tmp_path)
+
+
+def test_refused(tmp_path: Path) -> None:
+    with pytest.raises(fastpq.SchemaError, match="beside"):
+        write_dataset({"a": [1]}, tmp_path, partition_by=["a"])
+    with pytest.raises(fastpq.SchemaError, match="directory"):
+        write_dataset({"a": [1], "b": [""]}, tmp_path, partition_by=["b"])
+    assert not list(tmp_path.iterdir())
+    write_dataset({"a": [1], "b": ["x"]}, tmp_path, partition_by=["b"])
+    write_dataset({"a": [1], "b": ["x"]}, tmp_path)
+    with pytest.raises(fastpq.SchemaError, match="partitions"):
+        ParquetDataset(tmp_path)
