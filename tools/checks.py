@@ -14,7 +14,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_DATA = ROOT.parent / "shared" / "data"
-KERNEL_TESTS = ("tests/encodings", "tests/unit", "tests/roundtrip", "tests/variant/test_encoding.py", "tests/variant/test_json.py")
+KERNEL_TESTS = (
+    "tests/encodings",
+    "tests/unit",
+    "tests/roundtrip",
+    "tests/variant/test_encoding.py",
+    "tests/variant/test_json.py",
+)
 COPIED = ("fastpq", "tests", "benchmarks", "tools", "setup.py", "pyproject.toml", "README.md")
 FUZZ_MUTATIONS = 20_000
 PYTEST_PROCESSES = 2

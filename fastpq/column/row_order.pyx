@@ -83,7 +83,8 @@ cdef class SortKey:
         elif self.input.variable:
             found = compare_slices(self.order, self.slices[a], self.slices[b])
         else:
-            found = compare_fixed(self.order, self.values + <size_t>a * self.width, self.values + <size_t>b * self.width, self.width)
+            found = compare_fixed(
+                self.order, self.values + <size_t>a * self.width, self.values + <size_t>b * self.width, self.width)
         return -found if self.descending else found
 
 

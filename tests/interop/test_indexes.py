@@ -47,7 +47,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         row_group_size=GROUP_ROWS,
         data_page_rows=PAGE_ROWS,
         use_dictionary=["down"],
-        bloom_filter={name: True for name in columns()},
+        bloom_filter=dict.fromkeys(columns(), True),
     )
     return path
 

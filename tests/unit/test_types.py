@@ -145,7 +145,7 @@ def test_digits_of_fixed_length_decimals() -> None:
 @pytest.mark.parametrize("length", [-3, 0])
 def test_decimals_need_bytes(length: int) -> None:
     assert max_precision(Type.FIXED_LEN_BYTE_ARRAY, length) == 0
-    with pytest.raises(SchemaError, match="0 digits|not a length"):
+    with pytest.raises(SchemaError, match=r"0 digits|not a length"):
         ColumnType(Type.FIXED_LEN_BYTE_ARRAY, length, Decimal(3, 1))
 
 

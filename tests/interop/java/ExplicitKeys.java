@@ -10,6 +10,9 @@ import org.apache.parquet.crypto.FileEncryptionProperties;
 import org.apache.parquet.crypto.ParquetCipher;
 import org.apache.parquet.example.data.Group;
 import org.apache.parquet.example.data.simple.SimpleGroupFactory;
+import org.apache.parquet.filter2.compat.FilterCompat;
+import org.apache.parquet.filter2.predicate.FilterApi;
+import org.apache.parquet.filter2.predicate.FilterPredicate;
 import org.apache.parquet.hadoop.ParquetReader;
 import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.hadoop.api.ReadSupport;
@@ -27,6 +30,7 @@ import org.apache.parquet.schema.MessageTypeParser;
  * parquet-java with explicit keys, for the tests: the peer that decides whether our encrypted files are right.
  *
  *   read  FILE FOOTER_KEY COLUMN=KEY,...         prints a line for each row, fields separated by tabs
+ *   find  FILE FOOTER_KEY COLUMN=KEY,... ID      prints the rows of that id, of which all indexes of the file are asked
  *   write FILE FOOTER_KEY COLUMN=KEY,... ROWS    writes the columns id, price and name
  *
  * Keys are hexadecimal; "-" stands for none, of which without any column keys a plaintext file is read.
@@ -39,7 +43,10 @@ public final class ExplicitKeys {
         byte[] footerKey = arguments[2].equals("-") ? null : HexFormat.of().parseHex(arguments[2]);
         Map<String, byte[]> columnKeys = columnKeys(arguments[3]);
         if (arguments[0].equals("read")) {
-            read(arguments[1], footerKey, columnKeys);
+            read(arguments[1], footerKey, columnKeys, FilterCompat.NOOP);
+        } else if (arguments[0].equals("find")) {
+            FilterPredicate wanted = FilterApi.eq(FilterApi.longColumn("id"), Long.parseLong(arguments[4]));
+            read(arguments[1], footerKey, columnKeys, FilterCompat.get(wanted));
         } else {
             write(arguments[1], footerKey, columnKeys, Integer.parseInt(arguments[4]));
         }
@@ -56,7 +63,8 @@ public final class ExplicitKeys {
         return keys;
     }
 
-    private static void read(String file, byte[] footerKey, Map<String, byte[]> columnKeys) throws Exception {
+    private static void read(
+            String file, byte[] footerKey, Map<String, byte[]> columnKeys, FilterCompat.Filter filter) throws Exception {
         Map<ColumnPath, ColumnDecryptionProperties> columns = new HashMap<>();
         for (Map.Entry<String, byte[]> entry : columnKeys.entrySet()) {
             ColumnPath path = ColumnPath.fromDotString(entry.getKey());
@@ -76,7 +84,10 @@ public final class ExplicitKeys {
         };
         StringBuilder out = new StringBuilder();
         try (ParquetReader<Group> reader =
-                builder.withDecryption(plaintext ? null : keys.build()).usePageChecksumVerification().build()) {
+                builder.withDecryption(plaintext ? null : keys.build())
+                        .withFilter(filter)
+                        .usePageChecksumVerification()
+                        .build()) {
             for (Group row = reader.read(); row != null; row = reader.read()) {
                 for (int field = 0; field < row.getType().getFieldCount(); field++) {
                     boolean present = row.getFieldRepetitionCount(field) > 0;
