@@ -41,7 +41,7 @@ FASTPQ_CLONES static void split_block_insert(uint8_t *bits, uint64_t blocks, con
     }
 }
 
-FASTPQ_CLONES static void split_block_probe(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count,
+FASTPQ_CLONES static void split_block_probe_anywhere(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count,
                                             uint8_t *found) {
     split_block_prefetch(bits, blocks, hashes, count);
     for (int64_t i = 0; i < count; i++) {
@@ -51,5 +51,30 @@ FASTPQ_CLONES static void split_block_probe(const uint8_t *bits, uint64_t blocks
         found[i] = (missing[0] | missing[1] | missing[2] | missing[3]) == 0;
     }
 }
+
+#if defined(__x86_64__) && !defined(FASTPQ_NO_CLONES)
+#include <immintrin.h>
+
+/* One instruction tells whether a block has all bits of a mask; from the compiler's vectors it takes a dozen. */
+__attribute__((target("avx2"))) static void split_block_probe_avx2(const uint8_t *bits, uint64_t blocks,
+                                                                   const uint64_t *hashes, int64_t count, uint8_t *found) {
+    const __m256i salt = (__m256i)split_block_salt, ones = _mm256_set1_epi32(1);
+    split_block_prefetch(bits, blocks, hashes, count);
+    for (int64_t i = 0; i < count; i++) {
+        __m256i block = _mm256_loadu_si256((const __m256i *)(bits + split_block_offset(hashes[i], blocks)));
+        __m256i shifts = _mm256_srli_epi32(_mm256_mullo_epi32(_mm256_set1_epi32((int)hashes[i]), salt), 27);
+        found[i] = (uint8_t)_mm256_testc_si256(block, _mm256_sllv_epi32(ones, shifts));
+    }
+}
+
+static void split_block_probe(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count, uint8_t *found) {
+    if (__builtin_cpu_supports("avx2"))
+        split_block_probe_avx2(bits, blocks, hashes, count, found);
+    else
+        split_block_probe_anywhere(bits, blocks, hashes, count, found);
+}
+#else
+#define split_block_probe split_block_probe_anywhere
+#endif
 
 #endif
