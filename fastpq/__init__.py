@@ -1,7 +1,7 @@
 """A complete Apache Parquet codec for NumPy: reading, writing and Parquet Modular Encryption."""
 
-from fastpq.dataframes import read_pandas
-from fastpq.dataset import ParquetDataset, read_dataset, write_dataset
+from fastpq.conversion.dataframes import read_pandas
+from fastpq.datasets.dataset import ParquetDataset, read_dataset, write_dataset
 from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import (
@@ -15,10 +15,10 @@ from fastpq.errors import (
     UnsupportedError,
 )
 from fastpq.file import ParquetFile, read_metadata, read_schema, read_table
+from fastpq.filters.predicate import And, Or
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
-from fastpq.predicate import And, Or
 from fastpq.properties import ReaderProperties, SortingColumn, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.table import Column, ListColumn, StructColumn, Table

@@ -18,9 +18,9 @@ from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.geospatial import GeospatialBounds
 from fastpq.index.statistics import Order
 from fastpq.index.written_pages import FLOAT_ORDERS, WrittenPages
+from fastpq.nested.shape import MAX_LEVEL
 from fastpq.properties import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, ColumnSwitch, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
-from fastpq.shape import MAX_LEVEL
 from fastpq.types import Decimal, Geography, Geometry, Type
 
 Option = TypeVar("Option")

@@ -9,24 +9,25 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from fastpq import answers, rows
+from fastpq import rows
+from fastpq.conversion.outputs import Outputs
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
-from fastpq.explain import Explanation, explain
+from fastpq.filters import answers
+from fastpq.filters.explain import Explanation, explain
+from fastpq.filters.predicate import bind_filters
+from fastpq.filters.selective import SelectiveScan
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import read_bloom_filters
 from fastpq.index.page_index import ChunkIndexes, ColumnIndex, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, read_footer
-from fastpq.outputs import Outputs
 from fastpq.parallel import resolve_threads
 from fastpq.plan import ReadPlan, choose_row_groups, plan_read
-from fastpq.predicate import bind_filters
 from fastpq.properties import ReaderProperties
 from fastpq.ranges import RowRanges
 from fastpq.scan import Scan, Strings
 from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema
-from fastpq.selective import SelectiveScan
 from fastpq.source import IOCounts, open_source
 from fastpq.table import Table
 from fastpq.types import ColumnType, Timestamp, TimeUnitName, Type
@@ -129,10 +130,10 @@ class ParquetFile:
                 each column no pages are read but those that hold them, where an OffsetIndex tells which. With row_groups,
                 those of the rows that stand in these row groups.
             filters: which of them: ``(column, op, value)``, lists of these, or And and Or of them, with the semantics of SQL
-                (fastpq.predicate). Row groups and pages without such rows are not read where statistics, bloom filters
+                (fastpq.filters.predicate). Row groups and pages without such rows are not read where statistics, bloom filters
                 and page indexes tell; the columns of the filters are read before the others.
-            out: arrays by the names of columns to read these into (fastpq.outputs tells which fit); the Table's columns are
-                views of them. A numpy.ma.MaskedArray takes nulls; for an array without a mask a null is a SchemaError.
+            out: arrays by the names of columns to read these into (fastpq.conversion.outputs tells which fit); the Table's
+                columns are views of them. A numpy.ma.MaskedArray takes nulls; without a mask a null is a SchemaError.
                 Not with filters, as the number of rows must be known. After an error the arrays hold anything.
 
         Returns:

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastpq import format as fmt
-from fastpq.bitmap import pack_bitmap
 from fastpq.crc32c import crc32c
 from fastpq.errors import FormatError, SchemaError
 from fastpq.schema_elements import annotation_to_thrift, leaf_element
 from fastpq.schema_tree import OPTIONAL, REQUIRED, ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.types import ColumnType, String, Type
+from fastpq.values.bitmap import pack_bitmap
 
 if TYPE_CHECKING:
-    from fastpq.nested import StructColumn
+    from fastpq.nested.columns import StructColumn
 
 _TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
 FIELDS: dict[str, ColumnType] = {
@@ -190,9 +190,9 @@ def file_column(references: Sequence[FileReference | None], fields: Collection[s
     Raises:
         SchemaError: fields that FILE does not have, none at all, or one that is set and left out; values of other types.
     """
-    from fastpq.nested import StructColumn, nested_field
-    from fastpq.nested_types import StructType
-    from fastpq.numpy_input import column_from_numpy
+    from fastpq.conversion.numpy_input import column_from_numpy
+    from fastpq.nested.columns import StructColumn, nested_field
+    from fastpq.nested.types import StructType
 
     file_elements("file", fields)       # checks their names
     left_out = [name for name in FIELDS if name not in fields]

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from fastpq.assemble import assemble
 from fastpq.column.assembly import NestedOutput
 from fastpq.column.nested import NestedReader
 from fastpq.column.reader import ChunkReader, ColumnOutput
-from fastpq.concat import concat_columns
 from fastpq.errors import FormatError, ParquetError
 from fastpq.fetching import Fetching
 from fastpq.format import CompressionCodec
-from fastpq.layouts import Array
+from fastpq.nested.assemble import assemble
+from fastpq.nested.shape import Leaf, Shape, leaves_of, shape_of
 from fastpq.plan import ChunkPlan, ColumnPlan
 from fastpq.ranges import Int64s, cut_ranges
 from fastpq.schema import ColumnDescriptor
-from fastpq.shape import Leaf, Shape, leaves_of, shape_of
+from fastpq.values.concat import concat_columns
+from fastpq.values.layouts import Array
 
 if TYPE_CHECKING:
     from fastpq.scan import Scan, Stored

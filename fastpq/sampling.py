@@ -15,7 +15,7 @@ from fastpq.encodings.dictionary import DictionaryEncoder
 from fastpq.encodings.registry import automatic_encodings
 from fastpq.encryption.file import FileEncryptor
 from fastpq.index.statistics import Order
-from fastpq.shred import LeafToWrite
+from fastpq.nested.shred import LeafToWrite
 
 RUNS = 8            # neighbouring rows show what deltas are worth, and places far apart how the column changes
 RUN_ROWS = 1024

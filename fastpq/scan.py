@@ -8,26 +8,26 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from fastpq.binary import total_size
 from fastpq.column.layout import Layout, layout_of
 from fastpq.column.nested import NestedReader
 from fastpq.column.page import PageReader
 from fastpq.column.reader import ChunkReader
 from fastpq.compression import codec_for_read
+from fastpq.conversion.outputs import Outputs
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.file import FileDecryptor
 from fastpq.errors import LimitError, ParquetError
 from fastpq.fetching import Fetching
-from fastpq.outputs import Outputs
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan
 from fastpq.properties import ReaderProperties
 from fastpq.readings import FlatReading, FlatStream, NestedReading, NestedStream, Reading, Stream
 from fastpq.schema import ColumnDescriptor
-from fastpq.slices import SliceReader
 from fastpq.source import Source
 from fastpq.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType
+from fastpq.values.binary import total_size
+from fastpq.values.slices import SliceReader
 
 Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk as the file has them
 Strings = Literal["views", "offsets", "dictionary"]

@@ -8,7 +8,7 @@ from typing import overload
 
 from fastpq import format as fmt
 from fastpq.errors import FormatError, LimitError, SchemaError
-from fastpq.nested_types import DataType, Field
+from fastpq.nested.types import DataType, Field
 from fastpq.schema_elements import elements_of
 from fastpq.schema_tree import (
     OPTIONAL,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fastpq import format as fmt
 from fastpq.errors import SchemaError
 from fastpq.logical import logical_to_thrift
-from fastpq.nested_types import Annotation, Field, ListType, MapType, StructType
+from fastpq.nested.types import Annotation, Field, ListType, MapType, StructType
 from fastpq.types import ColumnType
 
 REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType

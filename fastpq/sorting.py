@@ -12,10 +12,10 @@ from fastpq.column.row_order import SortKey, first_unsorted, sorted_rows
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.index.bounds import order_of
 from fastpq.index.statistics import Order
-from fastpq.nested import take
+from fastpq.nested.columns import take
+from fastpq.nested.shred import LeafToWrite, leaves_to_write
 from fastpq.properties import SortingColumn, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
-from fastpq.shred import LeafToWrite, leaves_to_write
 from fastpq.table import Table
 
 

@@ -9,11 +9,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq import binary
-from fastpq.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
-from fastpq.concat import concat_columns
+from fastpq.conversion.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.errors import SchemaError
-from fastpq.layouts import (
+from fastpq.nested.columns import ListColumn, StructColumn, nested_field, taken_validity
+from fastpq.schema import ParquetSchema
+from fastpq.types import ColumnType
+from fastpq.values import binary
+from fastpq.values.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
+from fastpq.values.concat import concat_columns
+from fastpq.values.layouts import (
     MAX_INT32,
     VIEW_DTYPE,
     Array,
@@ -22,11 +26,7 @@ from fastpq.layouts import (
     DictionaryValues,
     Values,
 )
-from fastpq.nested import ListColumn, StructColumn, nested_field, taken_validity
-from fastpq.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
-from fastpq.schema import ParquetSchema
-from fastpq.slices import SliceReader
-from fastpq.types import ColumnType
+from fastpq.values.slices import SliceReader
 
 __all__ = [
     "VIEW_DTYPE",

@@ -11,7 +11,8 @@ from typing import Any, Literal, Self
 from fastpq import format as fmt
 from fastpq.chunks import ColumnPlan, plan_columns
 from fastpq.column.writer import ChunkWriter
-from fastpq.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe
+from fastpq.conversion.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe
+from fastpq.conversion.numpy_input import table_from
 from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.file import FileEncryptor, open_file_encryptor
 from fastpq.encryption.properties import FileEncryptionProperties
@@ -20,14 +21,13 @@ from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.index.written_pages import WrittenPages
 from fastpq.metadata import write_footer
-from fastpq.nested_types import DataType
-from fastpq.numpy_input import table_from
+from fastpq.nested.shape import shape_of
+from fastpq.nested.shred import LeafToWrite, leaves_to_write
+from fastpq.nested.types import DataType
 from fastpq.parallel import resolve_threads, run, run_ordered
 from fastpq.properties import WriterProperties
 from fastpq.sampling import choose_by_sample
 from fastpq.schema import ParquetSchema
-from fastpq.shape import shape_of
-from fastpq.shred import LeafToWrite, leaves_to_write
 from fastpq.sorting import RowOrder
 from fastpq.source import open_sink
 from fastpq.table import Table

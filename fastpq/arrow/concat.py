@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fastpq.concat import concat_validity, concat_values
 from fastpq.table import Column, DictionaryValues
+from fastpq.values.concat import concat_validity, concat_values
 
 
 def concat_columns(columns: Sequence[Column]) -> Column:

@@ -14,7 +14,7 @@ from fastpq.arrow.convert import widen_decimals
 from fastpq.arrow.formats import EXTENSION_METADATA, EXTENSION_NAME, PARQUET_VARIANT, extension_metadata
 from fastpq.arrow.nodes import NULLABLE, ArrayNode, SchemaNode
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.nested_types import MapType, element_of
+from fastpq.nested.types import MapType, element_of
 from fastpq.table import (
     AnyColumn,
     BinaryOffsets,

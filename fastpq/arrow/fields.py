@@ -15,11 +15,11 @@ from fastpq.arrow.capsules_in import ForeignArray
 from fastpq.arrow.concat import concat_columns
 from fastpq.arrow.formats import EXTENSION_NAME, PARQUET_VARIANT, Layout, arrow_type, fixed_list_size, index_dtype
 from fastpq.arrow.nodes import SchemaNode
-from fastpq.concat import concat_offsets, concat_validity
 from fastpq.errors import LimitError, ParquetError, SchemaError
-from fastpq.nested import nested_field
-from fastpq.nested_types import Annotation, ListType, MapType, StructType
+from fastpq.nested.columns import nested_field
+from fastpq.nested.types import Annotation, ListType, MapType, StructType
 from fastpq.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
+from fastpq.values.concat import concat_offsets, concat_validity
 
 
 class Field(ABC):

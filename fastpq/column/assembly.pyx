@@ -1,7 +1,7 @@
 """Levels of nested columns -> validity and offsets, a page at a time (README.md, "Nested Encoding").
 
 The entries of a page are walked once for the leaf and once for each layer above it; what a layer's slots are, its numbers say
-(fastpq.shape.Layer).
+(fastpq.nested.shape.Layer).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -11,7 +11,7 @@ import numpy as np
 from fastpq.column.reader cimport Output
 from fastpq.memory cimport GrowingBuffer
 
-from fastpq.bitmap import pack_bitmap
+from fastpq.values.bitmap import pack_bitmap
 from fastpq.errors import LimitError
 
 cdef extern from "c/assembly.h" nogil:
@@ -28,7 +28,7 @@ cdef class LayerOutput:
     """What the levels say about one list or nullable struct.
 
     Args:
-        layer: a fastpq.shape.Layer.
+        layer: a fastpq.nested.shape.Layer.
     """
 
     def __cinit__(self, object layer):
@@ -81,7 +81,7 @@ cdef class NestedOutput(Output):
     """The memory that one leaf of a nested column is read into, and what its levels say about the layers above it.
 
     Args:
-        leaf: a fastpq.shape.Leaf.
+        leaf: a fastpq.nested.shape.Leaf.
         width: bytes of one value in memory.
     """
 

@@ -5,8 +5,8 @@ import numpy as np
 from fastpq.column.layout import Layout
 from fastpq.column.shredding import Levels
 from fastpq.encodings.dictionary import DictionaryEncoder
-from fastpq.slices import SliceReader
 from fastpq.table import Column
+from fastpq.values.slices import SliceReader
 
 class ColumnInput:
     @property

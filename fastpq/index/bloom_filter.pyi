@@ -4,7 +4,7 @@ from numpy import bool_, uint8, uint64
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from fastpq.slices import SliceReader
+from fastpq.values.slices import SliceReader
 
 class SplitBlockBloomFilter:
     def __init__(self, num_bytes: int) -> None: ...

@@ -1,5 +1,5 @@
 from fastpq import format as fmt
-from fastpq.slices import SliceReader
+from fastpq.values.slices import SliceReader
 
 class GeospatialBounds:
     count: int

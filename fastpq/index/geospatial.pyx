@@ -17,7 +17,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from fastpq.encodings.views cimport Slice
-from fastpq.slices cimport SLICE_BLOCK, SliceReader, raise_status
+from fastpq.values.slices cimport SLICE_BLOCK, SliceReader, raise_status
 
 from fastpq import format as fmt
 from fastpq.errors import SchemaError

@@ -12,10 +12,10 @@ from pyspark.sql.datasource import InputPartition
 
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 from fastpq.file import ParquetFile
-from fastpq.predicate import And, Or
+from fastpq.filters.predicate import And, Or
+from fastpq.nested.shape import Struct, shape_of
 from fastpq.schema import ColumnKey
 from fastpq.schema_tree import ColumnDescriptor, GroupNode, SchemaNode
-from fastpq.shape import Struct, shape_of
 from fastpq.spark.filters import columns_of, fold
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import partition_value

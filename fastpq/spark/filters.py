@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import datasource as ds
 
 from fastpq.errors import SchemaError
-from fastpq.predicate import And, Or
+from fastpq.filters.predicate import And, Or
 
 _COMPARISONS: dict[type[ds.Filter], str] = {
     ds.EqualTo: "==",
@@ -108,7 +108,7 @@ def fold(tree: Any, known: Mapping[str, Any]) -> Any:
 
 
 def holds(value: Any, op: str, wanted: Any = None) -> bool:
-    """Whether a condition holds for a value, by the rules of fastpq.predicate."""
+    """Whether a condition holds for a value, by the rules of fastpq.filters.predicate."""
     op = {"=": "==", "<>": "!=", "isin": "in"}.get(op, op)
     if op in ("is null", "is not null"):
         return (value is None) is (op == "is null")

@@ -56,7 +56,7 @@ class ReadOptions:
         min_partitions: smaller partitions are planned where this many could not be reached otherwise.
         batch_rows: rows of an Arrow batch.
         merge_schema: the schema is that of all files, instead of the first.
-        filters: which rows, as fastpq.predicate has them; None for all.
+        filters: which rows, as fastpq.filters.predicate has them; None for all.
         push_filters: take filters from Spark's plans; where spark.sql.python.filterPushdown.enabled is on.
         ignore_missing_files: pass over files that vanished between planning and reading.
         max_files_per_trigger: of a stream; None for all that there are.

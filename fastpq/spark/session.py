@@ -43,7 +43,7 @@ def read(
         spark: the session.
         path: a file, a folder or a glob, or several.
         columns: names; None for all.
-        filters: which rows, as fastpq.predicate has them; they also leave out row groups and pages.
+        filters: which rows, as fastpq.filters.predicate has them; they also leave out row groups and pages.
         schema: to read as, instead of the one in the files.
         **options: of the source, by name: ``maxPartitionBytes=1 << 20``, ``**{"kms.client": ...}``.
 

@@ -13,9 +13,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from fastpq import types as pt
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.nested_types import DataType, ListType, MapType, StructType
+from fastpq.nested.shape import shape_of
+from fastpq.nested.types import DataType, ListType, MapType, StructType
 from fastpq.schema import ParquetSchema
-from fastpq.shape import shape_of
 
 MAX_SPARK_PRECISION = 38
 _PHYSICAL = {

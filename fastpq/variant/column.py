@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from fastpq.bitmap import count_zeros
 from fastpq.errors import SchemaError
-from fastpq.layouts import Array, BinaryOffsets, DictionaryValues
-from fastpq.nested import StructColumn
+from fastpq.nested.columns import StructColumn
 from fastpq.properties import DEFAULT_MAX_ALLOCATION
-from fastpq.slices import SliceReader
 from fastpq.table import Column
+from fastpq.values.bitmap import count_zeros
+from fastpq.values.layouts import Array, BinaryOffsets, DictionaryValues
+from fastpq.values.slices import SliceReader
 from fastpq.variant.decode import decode_rows
 from fastpq.variant.encode import Encoder, collect_names, sorted_names
 from fastpq.variant.json_input import from_json

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from fastpq.encodings.views cimport Slice
-from fastpq.slices cimport SLICE_BLOCK, SliceReader, raise_status
+from fastpq.values.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.layout cimport (
     ARRAY,
     KIND_BINARY,
@@ -41,7 +41,7 @@ import decimal
 import uuid
 
 from fastpq.errors import SchemaError
-from fastpq.numpy_output import EXACT
+from fastpq.conversion.numpy_output import EXACT
 from fastpq.variant.kinds import Kind, Primitive
 
 import_datetime()

@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 
 cimport numpy as cnp
 from fastpq.encodings.views cimport Slice
-from fastpq.slices cimport SLICE_BLOCK, SliceReader, raise_status
+from fastpq.values.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.emit cimport (
     Bytes,
     Field,
@@ -76,7 +76,7 @@ from fastpq.errors import SchemaError
 
 cnp.import_array()
 
-cdef extern from "c/strings.h" nogil:
+cdef extern from "c/text.h" nogil:
     int utf8_is_valid(const uint8_t* data, size_t size)
 
 cdef extern from "c/variant.h" nogil:

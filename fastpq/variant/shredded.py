@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fastpq.bitmap import bitmap_size
 from fastpq.errors import FormatError, SchemaError
-from fastpq.layouts import Array
 from fastpq.table import Column
 from fastpq.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
+from fastpq.values.bitmap import bitmap_size
+from fastpq.values.layouts import Array
 from fastpq.variant.kinds import MAX_DIGITS, Kind
 
 BINARY = ColumnType(Type.BYTE_ARRAY)

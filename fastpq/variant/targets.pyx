@@ -12,7 +12,7 @@ from fastpq.variant.tree cimport TYPED_ARRAY, TYPED_FIXED, TYPED_NONE, TYPED_OBJ
 import numpy as np
 
 from fastpq.errors import SchemaError
-from fastpq.layouts import BinaryOffsets
+from fastpq.values.layouts import BinaryOffsets
 from fastpq.table import Column
 from fastpq.types import Decimal
 from fastpq.variant.kinds import Kind

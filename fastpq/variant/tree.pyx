@@ -5,13 +5,13 @@ from libc.string cimport memset
 
 cimport numpy as cnp
 from fastpq.encodings.views cimport Slice
-from fastpq.slices cimport SliceReader, array_start, held, raise_status
+from fastpq.values.slices cimport SliceReader, array_start, held, raise_status
 from fastpq.variant.layout cimport BAD_STRUCTURE, DEPTH_LIMIT, TOO_DEEP, compare_text, raise_wrong
 
 import numpy as np
 
 from fastpq.errors import SchemaError
-from fastpq.numpy_output import fixed_values
+from fastpq.conversion.numpy_output import fixed_values
 from fastpq.types import Decimal
 from fastpq.variant.kinds import Kind
 from fastpq.variant.shredded import ShreddedArray, ShreddedObject, kind_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.nested import StructColumn
+from fastpq.nested.columns import StructColumn
 from fastpq.table import Table
 from fastpq.variant.column import VariantColumn
 from fastpq.variant.inference import infer_schema

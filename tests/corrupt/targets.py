@@ -15,10 +15,10 @@ import pyarrow as pa
 
 import fastpq
 from fastpq.index.geospatial import GeospatialBounds
-from fastpq.layouts import BinaryOffsets
-from fastpq.slices import SliceReader
 from fastpq.table import Column
 from fastpq.types import ColumnType, Decimal, String, Type
+from fastpq.values.layouts import BinaryOffsets
+from fastpq.values.slices import SliceReader
 from fastpq.variant import Shredded, ShreddedObject, Variant, VariantColumn
 from fastpq.variant.shredded import BINARY
 from fastpq.variant.shredding_schema import ShreddingSchema

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.dataset import ParquetDataset, read_dataset, write_dataset
+from fastpq.datasets.dataset import ParquetDataset, read_dataset, write_dataset
 
 YEARS = [2023, 2024, None, 2024, 2023, 2024]
 PLACES = ["a/b", "ü x", "a/b", None, "a/b", "ü x"]

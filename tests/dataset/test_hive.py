@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastpq.errors import SchemaError
-from fastpq.hive import (
+from fastpq.datasets.hive import (
     DATE_TYPE,
     INT32_TYPE,
     INT64_TYPE,
@@ -20,6 +19,7 @@ from fastpq.hive import (
     parse_partitions,
     partition_value,
 )
+from fastpq.errors import SchemaError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: text != NULL_PARTITION)
 

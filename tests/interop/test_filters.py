@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.filtering import keep_rows, mask_of
-from fastpq.predicate import And, Or, bind_filters
+from fastpq.filters.filtering import keep_rows, mask_of
+from fastpq.filters.predicate import And, Or, bind_filters
 from tests.interop.comparison import assert_same
 
 ROWS = 3000

@@ -115,7 +115,7 @@ def test_arrow_knows_them_as_its_extension_type(schema: Any) -> None:
 def test_variants_inside_lists_and_structs() -> None:
     inner = VariantColumn.from_pylist([1, "two", {"three": 3}, None]).to_struct()
     lists = fastpq.ListColumn(
-        fastpq.nested_types.ListType(fastpq.nested_types.Field("element", inner.type)), np.array([0, 2, 2, 4], np.int32), inner
+        fastpq.nested.types.ListType(fastpq.nested.types.Field("element", inner.type)), np.array([0, 2, 2, 4], np.int32), inner
     )
     sink = io.BytesIO()
     fastpq.write_table({"lists": lists}, sink)

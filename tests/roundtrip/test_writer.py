@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.layouts import BinaryOffsets, BinaryViews
 from fastpq.types import ColumnType, Decimal, Timestamp, Type
+from fastpq.values.layouts import BinaryOffsets, BinaryViews
 
 
 def test_batches_become_row_groups(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from fastpq.encryption.cipher import ModuleCipher
 from fastpq.index.bloom_filter import SplitBlockBloomFilter, hash_bytes, hash_values
 from fastpq.index.bloom_format import serialize
 from fastpq.index.bloom_size import bytes_for, false_positive_rate
-from fastpq.layouts import BinaryOffsets
-from fastpq.slices import SliceReader
+from fastpq.values.layouts import BinaryOffsets
+from fastpq.values.slices import SliceReader
 
 DATA = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs FASTPQ_TEST_DATA")

@@ -24,10 +24,10 @@ from fastpq import format as fmt
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 from fastpq.index.geospatial import GeospatialBounds
 from fastpq.index.geospatial_merge import merge_statistics
-from fastpq.layouts import BinaryOffsets
 from fastpq.logical import logical_from_thrift, logical_to_thrift
-from fastpq.slices import SliceReader
 from fastpq.types import ColumnType, Geography, Geometry, Type
+from fastpq.values.layouts import BinaryOffsets
+from fastpq.values.slices import SliceReader
 
 FOLDER = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere")) / "parquet-testing/data/geospatial"
 WILD = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere")) / "wild"

@@ -20,12 +20,24 @@ import fastpq
 from fastpq import format as fmt
 from fastpq import types
 from fastpq.encryption.file import FileDecryptor
-from fastpq.evidence import chunk_bounds
-from fastpq.filtering import leaf_mask, mask_of
+from fastpq.filters.evidence import chunk_bounds
+from fastpq.filters.filtering import leaf_mask, mask_of
+from fastpq.filters.literals import NAN, float_key
+from fastpq.filters.predicate import (
+    And,
+    Bounds,
+    Comparison,
+    Leaf,
+    Membership,
+    NullTest,
+    Or,
+    Outcome,
+    Prefix,
+    bind_filters,
+    outcome,
+)
 from fastpq.index.trust import bloom_filters_are_trusted, bounds_are_trusted, deprecated_bounds_are_trusted
-from fastpq.literals import NAN, float_key
 from fastpq.metadata import FileMetaData
-from fastpq.predicate import And, Bounds, Comparison, Leaf, Membership, NullTest, Or, Outcome, Prefix, bind_filters, outcome
 from fastpq.schema import ParquetSchema
 from fastpq.table import Column, Table
 from fastpq.types import ColumnType, Type

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import fastpq
 from fastpq import format as fmt
+from fastpq.conversion.numpy_input import table_from
 from fastpq.errors import FormatError, LimitError, SchemaError
-from fastpq.numpy_input import table_from
 from fastpq.schema import ParquetSchema
 from fastpq.schema_tree import GroupNode
 from fastpq.table import Column

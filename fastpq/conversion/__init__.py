@@ -1,0 +1,1 @@
+"""Between what callers hold - NumPy arrays, Python objects, DataFrames - and columns."""

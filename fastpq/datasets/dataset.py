@@ -1,0 +1,336 @@
+"""Datasets: many files as one table, hive-style partitions among them; written by partition columns, appended to by files."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fastpq.conversion.numpy_input import column_from_numpy, table_from
+from fastpq.conversion.numpy_output import fixed_values
+from fastpq.datasets.discovery import DataFile, RemotePath, find_files
+from fastpq.datasets.hive import format_partitions, infer_partition_type, partition_value
+from fastpq.datasets.unify import conform, null_column, schema_of, unify
+from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
+from fastpq.errors import SchemaError
+from fastpq.file import DEFAULT_BATCH_SIZE, ParquetFile
+from fastpq.filters.literals import domain_of
+from fastpq.filters.predicate import And, Bounds, Leaf, Or, Outcome, bind_filters
+from fastpq.location import Remote, locate
+from fastpq.nested.columns import take
+from fastpq.nested.types import Field
+from fastpq.schema import ParquetSchema
+from fastpq.table import AnyColumn, Column, Table
+from fastpq.types import ColumnType
+from fastpq.values.layouts import DictionaryValues
+from fastpq.writer import write_table
+
+Decryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
+Encryption: TypeAlias = FileEncryptionProperties | Callable[[str], FileEncryptionProperties | None] | None
+Progress: TypeAlias = Callable[[str, int, int], object]
+
+
+class ParquetDataset:
+    """Files that are one table: the columns of the files, then the partition columns, whose values are in the paths.
+
+    The footers of all files are read at once, the files again when they are needed. A column that a file lacks is null there;
+    signed integers are widened; a partition column takes the place of a column of its name in the files.
+
+    Args:
+        where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
+        partitioning: ``"hive"`` (``name=value`` directories) or None.
+        decryption_properties: keys, or a function from a file's path to its keys.
+        **options: as for ParquetFile.
+
+    Raises:
+        FileNotFoundError: there is no file.
+        SchemaError: files whose columns or partitions do not go together.
+        FormatError, CryptoError: a footer that cannot be read.
+    """
+
+    def __init__(
+        self, where: Any, *, partitioning: str | None = "hive", decryption_properties: Decryption = None, **options: Any
+    ) -> None:
+        if partitioning not in ("hive", None):
+            raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
+        self._decryption, self._options = decryption_properties, options
+        found = find_files(where)
+        if not found:
+            raise FileNotFoundError("a dataset of no files")
+        self._files = found if partitioning else [replace(file, partitions={}) for file in found]
+        self._partitions = _partition_types(self._files)
+        self._values = [
+            {name: partition_value(text, self._partitions[name], name) for name, text in file.partitions.items()}
+            for file in self._files
+        ]
+        self._own: list[dict[str, Field]] = []
+        self.num_rows = 0
+        for data_file in self._files:
+            with self._open(data_file) as file:
+                self._own.append(self._fields_of(file))
+                self.num_rows += file.metadata.num_rows
+        self._fields = unify(zip(self.files, self._own, strict=True))
+        self._fields |= {name: Field(name, type_) for name, type_ in self._partitions.items()}
+        self.schema: ParquetSchema = schema_of(self._fields)
+
+    @property
+    def files(self) -> list[str]:
+        """Paths of the files, in the order in which they are read."""
+        return [file.path for file in self._files]
+
+    @property
+    def partition_names(self) -> list[str]:
+        """Names of the partition columns, outermost first."""
+        return list(self._partitions)
+
+    def read(
+        self, columns: Iterable[str] | None = None, *, filters: Any = None, progress: Progress | None = None
+    ) -> Table:
+        """Read all files into memory.
+
+        Args:
+            columns: names of whole columns, in the order of the result; None for all.
+            filters: as for ``ParquetFile.read``, on columns of files and of partitions: files of other partitions are not opened.
+            progress: called as ``progress(path, done, total)`` after each file, read or passed over.
+
+        Raises:
+            SchemaError: unknown columns, or filters that do not fit.
+            FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
+        """
+        names = self._chosen(columns)
+        parts = [*self._parts(names, filters, progress, None)]
+        if not parts:
+            fields = [self._fields[name] for name in names]
+            parts = [Table({field.name: conform(null_column(field, 0), field) for field in fields})]
+        return Table.concat(parts)
+
+    def iter_batches(
+        self,
+        batch_size: int = DEFAULT_BATCH_SIZE,
+        columns: Iterable[str] | None = None,
+        *,
+        filters: Any = None,
+        progress: Progress | None = None,
+    ) -> Iterator[Table]:
+        """Read as Tables of at most batch_size rows, file after file; memory is bounded as in ``ParquetFile.iter_batches``.
+
+        Args, raises: as ``read``; a batch has rows of one file.
+        """
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        return self._parts(self._chosen(columns), filters, progress, batch_size)
+
+    def count(self, filters: Any = None) -> int:
+        """How many rows there are that filters hold for. Args, raises: as ``read``."""
+        if filters is None:
+            return self.num_rows
+        return sum(part.num_rows for part in self.iter_batches(columns=[], filters=filters))
+
+    def _parts(self, names: list[str], filters: Any, progress: Progress | None, batch_size: int | None) -> Iterator[Table]:
+        if filters is not None:
+            bind_filters(filters, self.schema)      # wrong ones are refused before any file is read
+        for number, data_file in enumerate(self._files):
+            rest = True if filters is None else self._residual(filters, number)
+            if rest is not False:
+                with self._open(data_file) as file:
+                    own = [name for name in names if name in self._own[number] and name not in self._partitions]
+                    # paths, since names may hold dots
+                    paths, wanted = [(name,) for name in own], None if rest is True else rest
+                    tables = (
+                        [file.read(paths, filters=wanted)]
+                        if batch_size is None
+                        else file.iter_batches(batch_size, paths, filters=wanted)
+                    )
+                    for table in tables:
+                        yield self._completed(table, names, number)
+            if progress is not None:
+                progress(data_file.path, number + 1, len(self._files))
+
+    def _completed(self, table: Table, names: list[str], number: int) -> Table:
+        """The rows of a file with the columns of the dataset."""
+        columns: dict[str, AnyColumn] = {}
+        for name in names:
+            field = self._fields[name]
+            if name in table:
+                columns[name] = conform(table[name], field)
+            else:
+                value = self._values[number].get(name)
+                columns[name] = self._laid_out(_constant(field, value, table.num_rows))
+        return Table(columns, num_rows=table.num_rows)
+
+    def _laid_out(self, column: AnyColumn) -> AnyColumn:
+        if not isinstance(column, Column) or not column.type.is_variable:
+            return column
+        strings = self._options.get("strings", "views")
+        return column.as_offsets() if strings == "offsets" else column.as_dictionary() if strings == "dictionary" else column
+
+    def _residual(self, filters: Any, number: int) -> Any:
+        """What is left of filters in a file: True or False where its partitions and missing columns decide."""
+        if isinstance(filters, And | Or):
+            return _simplified(type(filters), [self._residual(child, number) for child in filters.children])
+        if isinstance(filters, list):
+            kind = Or if all(isinstance(child, list) for child in filters) else And
+            return _simplified(kind, [self._residual(child, number) for child in filters])
+        leaf = bind_filters(filters, self.schema)
+        assert isinstance(leaf, Leaf)
+        name = leaf.column.path[0]
+        if name in self._own[number] and name not in self._partitions:
+            return ((name,), *filters[1:])
+        value = self._values[number].get(name)
+        if value is None:
+            return leaf.outcome(Bounds(null_count=1, count=1)) is Outcome.ALL
+        key = domain_of(leaf.column.type).equal(value)
+        return leaf.outcome(Bounds(key, key, null_count=0, count=1)) is Outcome.ALL
+
+    def _chosen(self, columns: Iterable[str] | None) -> list[str]:
+        if isinstance(columns, str):
+            raise SchemaError(f"columns is a list of names, not the one name {columns!r}")
+        names = list(self._fields) if columns is None else list(dict.fromkeys(columns))
+        for name in names:
+            if name not in self._fields:
+                raise SchemaError(f"the dataset has no column {name!r}; it has {list(self._fields)}")
+        return names
+
+    def _open(self, file: DataFile) -> ParquetFile:
+        keys = self._decryption
+        keys = keys if keys is None or isinstance(keys, FileDecryptionProperties) else keys(file.path)
+        return ParquetFile(file.where, decryption_properties=keys, **self._options)
+
+    @staticmethod
+    def _fields_of(file: ParquetFile) -> dict[str, Field]:
+        columns = file.read(row_groups=[])
+        return {name: Field(name, column.type, column.nullable) for name, column in columns.items()}
+
+
+def read_dataset(
+    where: Any,
+    columns: Iterable[str] | None = None,
+    *,
+    filters: Any = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Table:
+    """Read a dataset into memory: ``ParquetDataset(where, **options).read(columns, filters=filters, progress=progress)``."""
+    return ParquetDataset(where, **options).read(columns, filters=filters, progress=progress)
+
+
+def write_dataset(
+    data: Any,
+    root: Any,
+    *,
+    partition_by: Sequence[str] = (),
+    encryption_properties: Encryption = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> list[str]:
+    """Write a table as files below a directory, one for each combination of partition values; files there stay (append).
+
+    Every file appears whole under a name that no other has. When one cannot be written those before it are there.
+
+    Args:
+        data: what ``write_table`` takes.
+        root: a directory, made where it is missing; or an fsspec URL.
+        partition_by: names of the partition columns, outermost first: integers, booleans, dates or text.
+        encryption_properties: keys of every file, or a function from a file's path to its keys.
+        progress: called as ``progress(path, done, total)`` after each file.
+        **options: as for ``write_table``.
+
+    Returns:
+        Paths of the files written.
+
+    Raises:
+        SchemaError: columns that are not there, or that cannot name a directory; no column beside them.
+    """
+    table = table_from(data)
+    if isinstance(partition_by, str):
+        raise SchemaError(f"partition_by is a list of names, not the one name {partition_by!r}")
+    kept = [name for name in table.names if name not in partition_by]
+    if partition_by and not kept:
+        raise SchemaError("a file needs a column beside those of its partition")
+    groups = _groups(table, partition_by)
+    folders = [format_partitions(values) for values, _ in groups]       # refused before anything is written
+    rest, written = table.select(kept), []
+    for number, ((_, rows), folder) in enumerate(zip(groups, folders, strict=True)):
+        where, path = _target(root, folder, f"part-{number}-{secrets.token_hex(16)}.parquet")
+        part = rest if rows is None else Table({name: take(column, rows) for name, column in rest.items()})
+        keys = encryption_properties
+        keys = keys if keys is None or isinstance(keys, FileEncryptionProperties) else keys(path)
+        write_table(part, where, encryption_properties=keys, **options)
+        written.append(path)
+        if progress is not None:
+            progress(path, number + 1, len(groups))
+    return written
+
+
+def _partition_types(files: Sequence[DataFile]) -> dict[str, ColumnType]:
+    first = files[0]
+    for file in files:
+        if list(file.partitions) != list(first.partitions):
+            raise SchemaError(
+                f"partitions {list(file.partitions)} here are {list(first.partitions)} in {first.path}", path=file.path
+            )
+    return {name: infer_partition_type(file.partitions[name] for file in files) for name in first.partitions}
+
+
+def _constant(field: Field, value: Any, count: int) -> AnyColumn:
+    if value is None:
+        return null_column(field, count)
+    assert isinstance(field.type, ColumnType)
+    one = column_from_numpy(np.array([value], object), type=field.type, nullable=True, name=field.name)
+    return take(one, np.zeros(count, np.int64))
+
+
+def _simplified(kind: type[And | Or], children: list[Any]) -> Any:
+    """Conditions joined, those known to be true or false taken out."""
+    decisive = kind is Or
+    if any(child is decisive for child in children):
+        return decisive
+    rest = [child for child in children if not isinstance(child, bool)]
+    return kind(*rest) if rest else not decisive
+
+
+def _groups(table: Table, names: Sequence[str]) -> list[tuple[Mapping[str, Any], Any]]:
+    """The combinations of values of some columns, each with its rows in their order; None for all rows."""
+    if not names:
+        return [({}, None)]
+    codes = np.zeros(table.num_rows, np.int64)
+    for name in names:
+        own = _codes(table.flat(name))
+        # renumbered at every step, so that the products stay small
+        codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
+    firsts = np.unique(codes, return_index=True)[1]
+    order = np.argsort(codes, kind="stable")
+    rows = np.split(order, np.cumsum(np.bincount(codes))[:-1]) if len(codes) else []
+    singles = {name: take(table.flat(name), firsts).to_pylist() for name in names}
+    return [({name: singles[name][group] for name in names}, chosen) for group, chosen in enumerate(rows)]
+
+
+def _codes(column: Column) -> Any:
+    """A number for each value, equal where values are equal; 0 for null."""
+    if column.type.is_variable:
+        values = column.as_dictionary().values
+        assert isinstance(values, DictionaryValues)
+        codes = values.codes.astype(np.int64) + 1
+    else:
+        codes = np.unique(fixed_values(column), return_inverse=True)[1] + 1
+    return np.where(column.validity_mask(), codes, 0)
+
+
+def _target(root: Any, folder: str, name: str) -> tuple[str | RemotePath, str]:
+    located = locate(root)
+    if isinstance(located, Remote):
+        directory = posixpath.join(located.path, folder) if folder else located.path
+        located.filesystem.makedirs(directory, exist_ok=True)
+        path = posixpath.join(directory, name)
+        return RemotePath(located.filesystem, path), path
+    if located is None:
+        raise SchemaError(f"a dataset is written to a directory or a URL, not to a {type(root).__name__}")
+    directory = os.path.join(located, *folder.split("/")) if folder else located
+    os.makedirs(directory, exist_ok=True)
+    path = os.path.join(directory, name)
+    return path, path

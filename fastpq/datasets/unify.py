@@ -1,0 +1,96 @@
+"""One schema for the files of a dataset, and their columns as it has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from fastpq.conversion.numpy_input import column_from_numpy
+from fastpq.errors import SchemaError
+from fastpq.nested.columns import ListColumn, StructColumn, take
+from fastpq.nested.types import DataType, Field, StructType, element_of
+from fastpq.schema import ParquetSchema
+from fastpq.table import AnyColumn
+from fastpq.types import ColumnType, Integer, Type
+
+_ONE_NULL = np.zeros(1, np.uint8)
+
+
+def unify(schemas: Iterable[tuple[str, dict[str, Field]]]) -> dict[str, Field]:
+    """The columns of all files, in the order in which they appear first.
+
+    A column that a file lacks is nullable; signed integers of different widths become the wider.
+
+    Args:
+        schemas: the path of each file and its columns by name.
+
+    Raises:
+        SchemaError: a column has types that do not go together; it names both files.
+    """
+    unified: dict[str, Field] = {}
+    origin: dict[str, str] = {}
+    for number, (path, fields) in enumerate(schemas):
+        for name, field in fields.items():
+            known = unified.get(name)
+            if known is None:
+                unified[name] = replace(field, nullable=field.nullable or number > 0)
+                origin[name] = path
+                continue
+            type_ = _common(known.type, field.type)
+            if type_ is None:
+                raise SchemaError(f"{field.type} here is {known.type} in {origin[name]}", column=name, path=path)
+            unified[name] = Field(name, type_, known.nullable or field.nullable)
+        for name in unified.keys() - fields.keys():
+            unified[name] = replace(unified[name], nullable=True)
+    return unified
+
+
+def conform(column: AnyColumn, field: Field) -> AnyColumn:
+    """A column of a file as the dataset has it: integers widened."""
+    if column.type != field.type and isinstance(field.type, ColumnType):
+        column = column_from_numpy(column, type=field.type, name=field.name)
+    return replace(column, nullable=field.nullable)
+
+
+def null_column(field: Field, count: int) -> AnyColumn:
+    """``count`` nulls of any type."""
+    return take(_one_null(field.type), np.zeros(count, np.int64))
+
+
+def _one_null(type_: DataType) -> AnyColumn:
+    if isinstance(type_, ColumnType):
+        return column_from_numpy(np.array([None], object), type=type_)
+    if isinstance(type_, StructType):
+        # what a required field holds in a null struct does not count
+        children = tuple(replace(_one_null(field.type), nullable=field.nullable) for field in type_.fields)
+        children = tuple(child if child.nullable else replace(child, validity=None, null_count=0) for child in children)
+        return StructColumn(type_, children, 1, _ONE_NULL, 1)
+    element = element_of(type_)
+    elements = replace(_one_null(element.type).slice(0, 0), nullable=element.nullable)
+    return ListColumn(type_, np.zeros(2, np.int32), elements, _ONE_NULL, 1)
+
+
+def schema_of(fields: dict[str, Field]) -> ParquetSchema:
+    """The fields as a schema."""
+    return ParquetSchema.of(fields.values())
+
+
+def _common(one: DataType, other: DataType) -> DataType | None:
+    if one == other:
+        return one
+    widths = [_signed_width(one), _signed_width(other)]
+    if None in widths:
+        return None
+    return one if (widths[0] or 0) > (widths[1] or 0) else other
+
+
+def _signed_width(type_: DataType) -> int | None:
+    if not isinstance(type_, ColumnType) or type_.physical not in (Type.INT32, Type.INT64):
+        return None
+    if isinstance(type_.logical, Integer):
+        return type_.logical.bit_width if type_.logical.signed else None
+    if type_.logical is not None:
+        return None
+    return 32 if type_.physical is Type.INT32 else 64

@@ -1,0 +1,119 @@
+"""Questions that statistics answer, and that are put to the values where they do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fastpq.conversion.numpy_output import fixed_values
+from fastpq.errors import KeyAccessError, SchemaError
+from fastpq.filters.evidence import chunk_bounds, exact_bounds
+from fastpq.filters.literals import FloatDomain, IntegerDomain, Key, domain_of
+from fastpq.index.bounds import order_of
+from fastpq.index.statistics import Order
+from fastpq.metadata import FileMetaData
+from fastpq.schema import ColumnDescriptor
+from fastpq.table import Column
+from fastpq.types import ColumnType
+from fastpq.values.layouts import BinaryOffsets
+from fastpq.values.slices import SliceReader
+from fastpq.values.strings import to_objects
+
+ReadColumn = Callable[[list[int]], Column]      # the column in some row groups
+
+
+def null_count(metadata: FileMetaData, column: ColumnDescriptor, read: ReadColumn) -> int:
+    """How many values of a column are null; row groups whose statistics do not tell are read."""
+    known, unknown = 0, []
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        try:
+            count = chunk_bounds(metadata, column, group.column(column.index), group.num_rows).null_count
+        except KeyAccessError:
+            count = None
+        if count is None:
+            unknown.append(index)
+        else:
+            known += count
+    return known + (read(unknown).null_count if unknown else 0)
+
+
+def min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType, read: ReadColumn) -> tuple[Any, Any]:
+    """The smallest and the largest value of a column; row groups whose statistics do not tell exactly are read.
+
+    Args:
+        metadata: of the file.
+        column: a flat column.
+        type_: its type in memory.
+        read: reads it.
+
+    Returns:
+        Python objects, as in ``Column.to_pylist``; (None, None) where there is no value. NaNs take no part.
+
+    Raises:
+        SchemaError: the column has no order.
+    """
+    domain = domain_of(type_)
+    if order_of(column.type) == Order.ORDER_NONE and not isinstance(domain, IntegerDomain):
+        raise SchemaError(f"the values of a {column.type} column have no order", column=column.name)
+    keys: list[Key] = []
+    unknown = []
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        chunk = group.column(column.index)
+        try:
+            if chunk_bounds(metadata, column, chunk, group.num_rows).all_null:
+                continue
+            found = exact_bounds(metadata, column, chunk)
+        except KeyAccessError:
+            found = None
+        if found is None:
+            unknown.append(index)
+        else:
+            keys += found
+    if unknown:
+        keys += _extremes(read(unknown))
+    if not keys:
+        return None, None
+    low, high = _values_of([min(keys), max(keys)], type_)
+    return low, high
+
+
+def _extremes(column: Column) -> list[Key]:
+    """The keys of the smallest and the largest value, of none where there is none."""
+    domain = domain_of(column.type)
+    column = column.take(np.flatnonzero(column.validity_mask())) if column.null_count else column
+    if column.type.is_variable:
+        raw = [value for value in to_objects(SliceReader(column.values), False).tolist() if value is not None]
+        return [min(raw), max(raw)] if raw else []
+    values = fixed_values(column)
+    if isinstance(domain, FloatDomain):
+        values = values[~np.isnan(values)]
+        return [(0, float(values.min())), (0, float(values.max()))] if len(values) else []
+    if not len(values):
+        return []
+    if values.dtype.kind != "V":
+        return [int(values.min()), int(values.max())]
+    stored, width = values.tobytes(), values.dtype.itemsize
+    items = [stored[at : at + width] for at in range(0, len(stored), width)]
+    keys = [int.from_bytes(item, "little", signed=True) for item in items] if isinstance(domain, IntegerDomain) else items
+    return [min(keys), max(keys)]
+
+
+def _values_of(keys: list[Key], type_: ColumnType) -> list[Any]:
+    """Keys as the Python objects of their column type."""
+    if type_.is_variable:
+        offsets = np.cumsum([0, *map(len, keys)]).astype(np.int64)
+        return Column(type_, BinaryOffsets(offsets, np.frombuffer(b"".join(keys), np.uint8))).to_pylist()
+    dtype = type_.dtype
+    assert dtype is not None
+    domain = domain_of(type_)
+    if isinstance(domain, FloatDomain):
+        return Column(type_, np.array([number for _, number in keys], dtype)).to_pylist()
+    if dtype.kind == "V":
+        if isinstance(domain, IntegerDomain):
+            keys = [key.to_bytes(dtype.itemsize, "little", signed=True) for key in keys]
+        return Column(type_, np.frombuffer(b"".join(keys), dtype)).to_pylist()
+    return Column(type_, np.array(keys, dtype)).to_pylist()

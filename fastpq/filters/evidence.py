@@ -1,0 +1,147 @@
+"""What statistics and page indexes tell of a column's values, as Bounds that predicates are evaluated on; pure, no I/O.
+
+What is missing, contradicts itself, is in no defined order or comes from a writer that is known to get it wrong is unknown.
+"""
+
+from __future__ import annotations
+
+from fastpq import format as fmt
+from fastpq.filters.literals import NAN, Domain, FloatDomain, Key, domain_of
+from fastpq.filters.predicate import Bounds
+from fastpq.index.bounds import order_of
+from fastpq.index.page_index import ColumnIndex, OffsetIndex
+from fastpq.index.statistics import Order
+from fastpq.index.trust import bounds_are_trusted, deprecated_bounds_are_trusted
+from fastpq.metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.ranges import Int64s
+from fastpq.schema import ColumnDescriptor
+from fastpq.types import Type
+
+
+def chunk_bounds(
+    metadata: FileMetaData, column: ColumnDescriptor, chunk: ColumnChunkMetaData, num_rows: int
+) -> Bounds:
+    """The bounds of a column chunk, from its statistics.
+
+    Args:
+        metadata: of the file, for column orders and the writer.
+        column: a column that is not repeated.
+        chunk: its chunk.
+        num_rows: of its row group.
+
+    Raises:
+        KeyAccessError: the metadata are encrypted, and there is no key.
+    """
+    statistics, count = chunk.statistics, num_rows
+    if chunk.num_values != count:
+        return Bounds()     # reading the chunk will tell what is wrong
+    required = column.max_definition_level == 0
+    if statistics is None:
+        return Bounds(null_count=0 if required else None, count=count)
+    null_count = 0 if required else statistics.null_count
+    if null_count is not None and not 0 <= null_count <= count:
+        null_count = None
+    domain = domain_of(column.type)
+    low, high = _ordered(*_stored_bounds(metadata, column, statistics), domain)
+    nan_count = statistics.nan_count
+    if nan_count is not None and not 0 <= nan_count <= count:
+        nan_count = None
+    return _with_nans(domain, Bounds(low, high, null_count, count), nan_count)
+
+
+def page_bounds(
+    metadata: FileMetaData, column: ColumnDescriptor, column_index: ColumnIndex, offset_index: OffsetIndex
+) -> list[Bounds]:
+    """The bounds of each page of a column chunk, from its page index.
+
+    Args:
+        metadata: of the file, for column orders and the writer.
+        column: a column that is not repeated.
+        column_index, offset_index: checked against each other.
+    """
+    domain = domain_of(column.type)
+    usable = _is_ordered(metadata, column) and bounds_are_trusted(metadata.created_by, column.type)
+    required = column.max_definition_level == 0
+    pages = []
+    for page, rows in enumerate(offset_index.row_counts.tolist()):
+        if column_index.null_pages[page]:
+            pages.append(Bounds(null_count=rows, count=rows))
+            continue
+        low = high = None
+        if usable:
+            low, high = column_index.min_values[page], column_index.max_values[page]
+            if column.physical_type is Type.BYTE_ARRAY and not high:
+                low = high = None       # some writers leave bounds empty that are too long for them
+        null_count = 0 if required else _count(column_index.null_counts, page)
+        bounds = Bounds(*_ordered(low, high, domain), null_count, rows)
+        pages.append(_with_nans(domain, bounds, _count(column_index.nan_counts, page)))
+    return pages
+
+
+def exact_bounds(
+    metadata: FileMetaData, column: ColumnDescriptor, chunk: ColumnChunkMetaData
+) -> tuple[Key, Key] | None:
+    """The smallest and the largest value of a chunk, NaNs left out; None where statistics do not tell them for certain.
+
+    Raises:
+        KeyAccessError: the metadata are encrypted, and there is no key.
+    """
+    statistics = chunk.statistics
+    if statistics is None:
+        return None
+    may_be_short = order_of(column.type) == Order.ORDER_BYTES
+    for exact in (statistics.is_min_value_exact, statistics.is_max_value_exact):
+        if exact is False or (exact is None and may_be_short):
+            return None
+    low, high = _ordered(*_stored_bounds(metadata, column, statistics), domain_of(column.type))
+    return None if low is None or high is None else (low, high)
+
+
+def _stored_bounds(
+    metadata: FileMetaData, column: ColumnDescriptor, statistics: fmt.Statistics
+) -> tuple[bytes | None, bytes | None]:
+    if statistics.min_value is None and statistics.max_value is None:
+        if deprecated_bounds_are_trusted(column.type):
+            return statistics.min, statistics.max
+    elif _is_ordered(metadata, column) and bounds_are_trusted(metadata.created_by, column.type):
+        return statistics.min_value, statistics.max_value
+    return None, None
+
+
+def _is_ordered(metadata: FileMetaData, column: ColumnDescriptor) -> bool:
+    """Whether the bounds of a column are in an order that is defined and known (parquet.thrift, ColumnOrder)."""
+    orders = metadata.column_orders
+    if column.index >= len(orders) or order_of(column.type) == Order.ORDER_NONE or not _has_known_annotation(column):
+        return False
+    order = orders[column.index]
+    if order.IEEE_754_TOTAL_ORDER is not None:
+        return isinstance(domain_of(column.type), FloatDomain)
+    return order.TYPE_ORDER is not None
+
+
+def _has_known_annotation(column: ColumnDescriptor) -> bool:
+    """False for a column whose logical type counts as none because it is not known here: its order is not known either."""
+    element = column.element
+    return column.type.logical is not None or (element.logicalType is None and element.converted_type is None)
+
+
+def _ordered(low: bytes | None, high: bytes | None, domain: Domain) -> tuple[Key | None, Key | None]:
+    """Bounds as keys, both unknown where they contradict each other."""
+    smallest = None if low is None else domain.of_bound(low)
+    largest = None if high is None else domain.of_bound(high)
+    if smallest is not None and largest is not None and smallest > largest:
+        return None, None
+    return smallest, largest
+
+
+def _with_nans(domain: Domain, bounds: Bounds, nan_count: int | None) -> Bounds:
+    """NaNs take no part in what is stored, but they are the largest values."""
+    if not isinstance(domain, FloatDomain) or nan_count == 0:
+        return bounds
+    values = None if bounds.null_count is None or bounds.count is None else bounds.count - bounds.null_count
+    only_nans = nan_count is not None and nan_count == values
+    return Bounds(NAN if only_nans else bounds.minimum, NAN, bounds.null_count, bounds.count)
+
+
+def _count(counts: Int64s | None, page: int) -> int | None:
+    return None if counts is None else int(counts[page])

@@ -1,0 +1,120 @@
+"""What a filtered read touches, and why: the answer of ``ParquetFile.explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastpq.filters.predicate import Outcome
+from fastpq.filters.pruning import Evidence
+from fastpq.filters.selective import GroupSelection, SelectiveScan
+from fastpq.plan import ChunkPlan
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnExplanation:
+    """What is read of a column chunk.
+
+    Attributes:
+        column: its dotted name.
+        pages: data pages that are read; None where it is not known how many there are.
+        num_pages: how many there are, or None.
+        bytes_read: bytes of the pages that are read.
+        num_bytes: bytes of all of them.
+    """
+
+    column: str
+    pages: int | None
+    num_pages: int | None
+    bytes_read: int
+    num_bytes: int
+
+    def __str__(self) -> str:
+        pages = "all pages" if self.pages is None else f"{self.pages} of {self.num_pages} pages"
+        return f"{self.column}: {pages}, {self.bytes_read} of {self.num_bytes} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroupExplanation:
+    """What is read of a row group.
+
+    Attributes:
+        row_group: its index.
+        num_rows: its rows.
+        rows: rows that the filters may hold for.
+        outcome: whether they hold for none, some or all of its rows, as far as evidence tells.
+        evidence: what statistics, bloom filters and column indexes tell of each condition.
+        columns: what is read of each column: at most, as columns that no condition is on are read for matching rows alone.
+    """
+
+    row_group: int
+    num_rows: int
+    rows: int
+    outcome: Outcome
+    evidence: Sequence[Evidence]
+    columns: Sequence[ColumnExplanation]
+
+    def __str__(self) -> str:
+        lines = [f"row group {self.row_group}: {self.rows} of {self.num_rows} rows"]
+        lines += [f"  {evidence}" for evidence in self.evidence]
+        lines += [f"  {column}" for column in self.columns if column.bytes_read]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a filtered read touches; ``str`` spells it.
+
+    Attributes:
+        row_groups: for each row group what is read of it.
+    """
+
+    row_groups: Sequence[RowGroupExplanation]
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of pages that are read, at most."""
+        return sum(column.bytes_read for group in self.row_groups for column in group.columns)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of all pages of the columns."""
+        return sum(column.num_bytes for group in self.row_groups for column in group.columns)
+
+    def __str__(self) -> str:
+        kept = sum(group.outcome is not Outcome.NONE for group in self.row_groups)
+        total = f"{kept} of {len(self.row_groups)} row groups, {self.bytes_read} of {self.num_bytes} bytes"
+        return "\n".join([total, *map(str, self.row_groups)])
+
+
+def explain(scan: SelectiveScan, selections: Sequence[GroupSelection]) -> Explanation:
+    """Explain what a scan reads for some selections of its own."""
+    return Explanation([_explain_group(scan, selection) for selection in selections])
+
+
+def _explain_group(scan: SelectiveScan, selection: GroupSelection) -> RowGroupExplanation:
+    pruning = selection.pruning
+    columns = []
+    if pruning.num_rows:
+        needed = {column.index for column in scan.columns_read(selection)}
+        for whole in scan.plan(scan.every_column, [pruning.row_group]).chunks:
+            planned = whole if whole.column.index not in needed else scan.partial(whole, selection, pruning.rows)
+            columns.append(_explain_chunk(whole, planned, selection, whole.column.index in needed))
+    return RowGroupExplanation(
+        pruning.row_group, pruning.num_rows, pruning.rows.count, pruning.outcome, pruning.evidence, columns
+    )
+
+
+def _explain_chunk(
+    whole: ChunkPlan, planned: ChunkPlan, selection: GroupSelection, is_read: bool
+) -> ColumnExplanation:
+    size = whole.metadata.total_compressed_size
+    offset_index = selection.offset_indexes.get(whole.column.index)
+    num_pages = None if offset_index is None else offset_index.num_pages
+    if not is_read:
+        return ColumnExplanation(whole.column.name, 0, num_pages, 0, size)
+    if planned.pages is None:
+        return ColumnExplanation(whole.column.name, num_pages, num_pages, size, size)
+    return ColumnExplanation(
+        whole.column.name, len(planned.pages.directory), num_pages, planned.pages.num_bytes, size
+    )

@@ -1,0 +1,327 @@
+"""Filters: what callers write, as one small expression tree typed to the columns of a schema; pure, no I/O.
+
+A filter is a condition ``(column, op, value)``, a list of them (all must hold), a list of lists (the conditions of one
+of the inner lists must hold: disjunctive normal form, as in pyarrow), or a tree of ``And``, ``Or`` and conditions. op is one of
+``==  !=  <  <=  >  >=  in  not in  starts with``, or ``is null  is not null`` without a value.
+
+The semantics are SQL's:
+
+- A null matches nothing but ``is null``: not ``!=``, and not ``not in``. A row is kept where the whole is true.
+- ``in`` passes over None among its values; ``not in`` a list with None holds for no row. No other op takes None.
+- NaN equals NaN and is greater than every other number, so that ``x > 5`` keeps NaN; -0.0 equals 0.0.
+- A value is typed to its column. Integers, decimals, dates and times are compared exactly, whatever the unit or the scale;
+  floats are rounded to the column's precision. A naive moment does not fit a UTC column, nor an aware one a local column;
+  numpy.datetime64 fits both. Text, bytes and UUIDs are compared byte by byte.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias, TypeVar, cast
+
+from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.filters.literals import BytesDomain, Domain, Key, Ordering, domain_of
+from fastpq.schema import ColumnDescriptor, ParquetSchema
+from fastpq.types import ColumnType, Unknown
+
+R = TypeVar("R")
+
+_ALIASES = {"=": "==", "<>": "!=", "isin": "in"}
+_ORDERINGS = ("<", "<=", ">", ">=")
+_OPS = ("==", "!=", *_ORDERINGS, "in", "not in", "starts with", "is null", "is not null")
+
+
+class Outcome(IntEnum):
+    """For how many rows a predicate holds, as far as is known: the smaller of two under And, the larger under Or."""
+
+    NONE = 0
+    SOME = 1        # or unknown
+    ALL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of some filters; also what ``&`` makes."""
+
+    children: tuple[Any, ...]
+
+    def __init__(self, *children: Any) -> None:
+        object.__setattr__(self, "children", children)
+
+    def __and__(self, other: Any) -> And:
+        return And(*self.children, other)
+
+    def __or__(self, other: Any) -> Or:
+        return Or(self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Any of some filters; also what ``|`` makes."""
+
+    children: tuple[Any, ...]
+
+    def __init__(self, *children: Any) -> None:
+        object.__setattr__(self, "children", children)
+
+    def __and__(self, other: Any) -> And:
+        return And(self, other)
+
+    def __or__(self, other: Any) -> Or:
+        return Or(*self.children, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is known of some values of a column.
+
+    Attributes:
+        minimum, maximum: keys that no value lies beyond; None where not known, or where there is no value. NaN takes
+            part as the largest value.
+        null_count: None where not known.
+        count: how many values there are, nulls among them; None where not known.
+    """
+
+    minimum: Key | None = None
+    maximum: Key | None = None
+    null_count: int | None = None
+    count: int | None = None
+
+    @property
+    def all_null(self) -> bool:
+        return self.count is not None and self.null_count == self.count
+
+    @property
+    def no_nulls(self) -> bool:
+        return self.null_count == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A condition on one column, typed to it."""
+
+    column: ColumnDescriptor
+
+    def outcome(self, bounds: Bounds) -> Outcome:
+        """For how many of the values within some bounds the condition holds."""
+        if bounds.all_null:
+            return Outcome.NONE
+        found = self._of_values(bounds)
+        return Outcome.SOME if found is Outcome.ALL and not bounds.no_nulls else found
+
+    def _of_values(self, bounds: Bounds) -> Outcome:
+        """The same for the values that are not null."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest(Leaf):
+    """Whether there is a value."""
+
+    is_null: bool
+
+    def outcome(self, bounds: Bounds) -> Outcome:
+        if bounds.all_null:
+            return Outcome.ALL if self.is_null else Outcome.NONE
+        if bounds.no_nulls:
+            return Outcome.NONE if self.is_null else Outcome.ALL
+        return Outcome.SOME
+
+    def __str__(self) -> str:
+        return f"{self.column.name} is {'' if self.is_null else 'not '}null"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Leaf):
+    """A value before or behind another one."""
+
+    ordering: Ordering
+    key: Key
+
+    def _of_values(self, bounds: Bounds) -> Outcome:
+        low, high = bounds.minimum, bounds.maximum
+        if self.ordering in (">", ">="):
+            below = high is not None and (high < self.key or (high == self.key and self.ordering == ">"))
+            above = low is not None and (low > self.key or (low == self.key and self.ordering == ">="))
+            return Outcome.NONE if below else Outcome.ALL if above else Outcome.SOME
+        above = low is not None and (low > self.key or (low == self.key and self.ordering == "<"))
+        below = high is not None and (high < self.key or (high == self.key and self.ordering == "<="))
+        return Outcome.NONE if above else Outcome.ALL if below else Outcome.SOME
+
+    def __str__(self) -> str:
+        return f"{self.column.name} {self.ordering} {self.key!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership(Leaf):
+    """A value that is one of some, or none of them. keys ascend; without any, no value is one of them."""
+
+    keys: tuple[Key, ...]
+    negated: bool = False
+
+    def _of_values(self, bounds: Bounds) -> Outcome:
+        low, high = bounds.minimum, bounds.maximum
+        first = 0 if low is None else bisect_left(self.keys, low)
+        inside = first < len(self.keys) and (high is None or self.keys[first] <= high)
+        if not inside:
+            found = Outcome.NONE
+        elif low is not None and low == high:
+            found = Outcome.ALL
+        else:
+            found = Outcome.SOME
+        return Outcome(Outcome.ALL - found) if self.negated else found
+
+    def stored(self) -> list[bytes] | None:
+        """What a bloom filter must hold some of, should the condition hold for a value; None where that is not known."""
+        if self.negated:
+            return None
+        encodings = [domain_of(self.column.type).stored(key) for key in self.keys]
+        if any(encoding is None for encoding in encodings):
+            return None
+        return list(itertools.chain.from_iterable(encoding for encoding in encodings if encoding is not None))
+
+    def __str__(self) -> str:
+        op = "not in" if self.negated else "in"
+        shown = ", ".join(repr(key) for key in self.keys[:5])
+        return f"{self.column.name} {op} ({shown}{', ...' if len(self.keys) > 5 else ''})"
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix(Leaf):
+    """Bytes that begin with others."""
+
+    prefix: bytes
+
+    def _of_values(self, bounds: Bounds) -> Outcome:
+        low, high = bounds.minimum, bounds.maximum
+        if low is not None and low > self.prefix and not low.startswith(self.prefix):
+            return Outcome.NONE
+        if high is not None and high < self.prefix:
+            return Outcome.NONE
+        if low is not None and high is not None and low.startswith(self.prefix) and high.startswith(self.prefix):
+            return Outcome.ALL
+        return Outcome.SOME
+
+    def __str__(self) -> str:
+        return f"{self.column.name} starts with {self.prefix!r}"
+
+
+Predicate: TypeAlias = And | Or | Leaf
+
+
+def fold(
+    predicate: Predicate, leaf: Callable[[Leaf], R], both: Callable[[R, R], R], either: Callable[[R, R], R]
+) -> R:
+    """Evaluate a predicate.
+
+    Args:
+        predicate: as bind_filters returns it.
+        leaf: the result of a condition.
+        both, either: the result of two that stand under And, under Or.
+    """
+    if isinstance(predicate, Leaf):
+        return leaf(predicate)
+    join = both if isinstance(predicate, And) else either
+    children = iter(predicate.children)
+    result = fold(next(children), leaf, both, either)
+    for child in children:
+        result = join(result, fold(child, leaf, both, either))
+    return result
+
+
+def leaves(predicate: Predicate) -> Iterator[Leaf]:
+    """The conditions of a predicate, from left to right."""
+    if isinstance(predicate, Leaf):
+        yield predicate
+    else:
+        for child in predicate.children:
+            yield from leaves(child)
+
+
+def outcome(predicate: Predicate, bounds: Callable[[Leaf], Bounds]) -> Outcome:
+    """For how many rows a predicate holds, by the bounds of each condition's column."""
+    return fold(predicate, lambda leaf: leaf.outcome(bounds(leaf)), min, max)
+
+
+def bind_filters(filters: Any, schema: ParquetSchema, types: Mapping[int, ColumnType] | None = None) -> Predicate:
+    """Filters as a predicate over the columns of a schema.
+
+    Args:
+        filters: see the module's documentation.
+        schema: whose columns they name, by name, path or number.
+        types: types of columns where they differ from the schema's, by number.
+
+    Raises:
+        SchemaError: filters of another shape, a column that the schema does not have, or a value that does not fit one.
+        UnsupportedError: a column within a list or a map.
+    """
+    return _bind(filters, schema, types or {}, And)
+
+
+def _bind(filters: Any, schema: ParquetSchema, types: Mapping[int, ColumnType], joined: type[And | Or]) -> Predicate:
+    if isinstance(filters, And | Or):
+        return _join(type(filters), [_bind(child, schema, types, And) for child in filters.children])
+    if isinstance(filters, tuple) and len(filters) in (2, 3) and isinstance(filters[1], str):
+        return _condition(schema, types, *filters)
+    if isinstance(filters, list):
+        if filters and all(isinstance(child, list) for child in filters):
+            return _join(Or, [_bind(child, schema, types, And) for child in filters])
+        return _join(And, [_bind(child, schema, types, And) for child in filters])
+    raise SchemaError(
+        f"{filters!r} is not a filter: a tuple (column, op, value), a list of filters, a list of lists, And or Or"
+    )
+
+
+def _join(kind: type[And | Or], children: Sequence[Predicate]) -> Predicate:
+    if not children:
+        raise SchemaError("a filter without a condition; to keep all rows, pass filters=None")
+    return children[0] if len(children) == 1 else kind(*children)
+
+
+def _condition(schema: ParquetSchema, types: Mapping[int, ColumnType], key: Any, op: str, value: Any = None) -> Leaf:
+    spelled = " ".join(op.lower().split())
+    spelled = _ALIASES.get(spelled, spelled)
+    if spelled not in _OPS:
+        raise SchemaError(f"{op!r} is not one of {', '.join(_OPS)}")
+    column = schema.column(key)
+    if column.max_repetition_level:
+        raise UnsupportedError("a filter on a repeated column, of which a row has many values", column=column.name)
+    if spelled in ("is null", "is not null"):
+        return NullTest(column, spelled == "is null")
+    try:
+        return _typed(column, domain_of(types.get(column.index, column.type)), spelled, value)
+    except SchemaError as error:
+        raise error.at(column=column.name) from None
+
+
+def _typed(column: ColumnDescriptor, domain: Domain, op: str, value: Any) -> Leaf:
+    if op in ("in", "not in"):
+        return _membership(column, domain, value, op == "not in")
+    if value is None:
+        raise SchemaError(f"{op} None holds for no row; for nulls there are 'is null' and 'is not null'")
+    if isinstance(column.logical_type, Unknown):
+        return Membership(column, ())
+    if op in ("==", "!="):
+        return _membership(column, domain, (value,), op == "!=")
+    if op == "starts with":
+        if not isinstance(domain, BytesDomain) or (prefix := domain.to_bytes(value)) is None:
+            raise domain.refuse(value)
+        return Prefix(column, prefix)
+    compared = domain.compared(cast(Ordering, op), value)
+    if isinstance(compared, bool):
+        return NullTest(column, False) if compared else Membership(column, ())
+    return Comparison(column, *compared)
+
+
+def _membership(column: ColumnDescriptor, domain: Domain, values: Any, negated: bool) -> Leaf:
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise SchemaError(f"in and not in take a list of values, not {values!r}")
+    given = list(values)
+    if isinstance(column.logical_type, Unknown) or (negated and any(value is None for value in given)):
+        return Membership(column, ())
+    keys = {domain.equal(value) for value in given if value is not None} - {None}
+    return Membership(column, tuple(sorted(keys)), negated)

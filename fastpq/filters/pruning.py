@@ -1,0 +1,136 @@
+"""Which rows of a row group a predicate may hold for, from the cheapest evidence to the dearest; pure, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+from fastpq.filters.predicate import Bounds, Leaf, Membership, Outcome, Predicate, fold, leaves
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.page_index import OffsetIndex
+from fastpq.ranges import RowRanges
+
+Kind = Literal["statistics", "bloom filter", "column index"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one source tells of one condition in a row group.
+
+    Attributes:
+        kind: the source.
+        condition: the condition, spelled.
+        finding: what it tells, or why it tells nothing.
+    """
+
+    kind: Kind
+    condition: str
+    finding: str
+
+    def __str__(self) -> str:
+        return f"{self.condition}: {self.finding} by {self.kind}"
+
+
+@dataclass(slots=True)
+class GroupPruning:
+    """What is known of a predicate in one row group; each step narrows it.
+
+    Attributes:
+        predicate: what must hold; None where nothing must.
+        row_group: index of the row group.
+        num_rows: its rows.
+        asked: the rows that are asked for.
+        outcomes: for how many rows each condition holds.
+        rows: those of them that the predicate may hold for.
+        evidence: how that is known.
+    """
+
+    predicate: Predicate | None
+    row_group: int
+    num_rows: int
+    asked: RowRanges
+    outcomes: dict[Leaf, Outcome]
+    rows: RowRanges
+    evidence: list[Evidence] = field(default_factory=list)
+
+    @classmethod
+    def start(
+        cls, predicate: Predicate | None, row_group: int, num_rows: int, asked: RowRanges | None = None
+    ) -> GroupPruning:
+        """Nothing is known yet; all rows are asked for where it is not said which."""
+        outcomes = {} if predicate is None else dict.fromkeys(leaves(predicate), Outcome.SOME)
+        asked = RowRanges.every(num_rows) if asked is None else asked
+        return cls(predicate, row_group, num_rows, asked, outcomes, asked)
+
+    @property
+    def outcome(self) -> Outcome:
+        """For how many of ``rows`` the predicate holds."""
+        if self.rows.count == 0:
+            return Outcome.NONE
+        if self.predicate is None:
+            return Outcome.ALL
+        return fold(self.predicate, self.outcomes.__getitem__, min, max)
+
+    @property
+    def open_leaves(self) -> list[Leaf]:
+        """The conditions that are not decided."""
+        return [leaf for leaf, outcome in self.outcomes.items() if outcome is Outcome.SOME]
+
+    def by_statistics(self, bounds: Callable[[Leaf], Bounds | str]) -> None:
+        """Decide conditions by the bounds of their chunks, or note why there are none."""
+        for leaf in self.open_leaves:
+            known = bounds(leaf)
+            if isinstance(known, str):
+                self._note("statistics", leaf, known)
+            else:
+                self._decide("statistics", leaf, leaf.outcome(known))
+        self._narrow()
+
+    def by_bloom_filters(self, filters: Mapping[int, SplitBlockBloomFilter | str]) -> None:
+        """Decide equalities by the bloom filters of their columns (by number), or note why they are of no use."""
+        for leaf in self.open_leaves:
+            known = filters.get(leaf.column.index)
+            stored = leaf.stored() if isinstance(leaf, Membership) else None
+            if known is None or stored is None:
+                continue
+            if isinstance(known, str):
+                self._note("bloom filter", leaf, known)
+            elif not any(known.might_contain(value) for value in stored):
+                self._decide("bloom filter", leaf, Outcome.NONE)
+        self._narrow()
+
+    def by_column_indexes(self, pages: Mapping[int, tuple[OffsetIndex, Sequence[Bounds]] | str]) -> None:
+        """Narrow the rows by the bounds of pages of columns (by number), or note why there are none."""
+        ranges: dict[Leaf, RowRanges] = {}
+        for leaf in self.open_leaves:
+            known = pages.get(leaf.column.index)
+            if isinstance(known, str):
+                self._note("column index", leaf, known)
+            elif known is not None:
+                ranges[leaf] = self._pages_of(leaf, *known)
+        self._narrow(ranges)
+
+    def _pages_of(self, leaf: Leaf, offset_index: OffsetIndex, bounds: Sequence[Bounds]) -> RowRanges:
+        kept = np.array([leaf.outcome(page) is not Outcome.NONE for page in bounds], np.bool_)
+        self._note("column index", leaf, f"{int(kept.sum())} of {len(kept)} pages")
+        return RowRanges.of_parts(offset_index.first_rows, kept, self.num_rows)
+
+    def _narrow(self, ranges: Mapping[Leaf, RowRanges] | None = None) -> None:
+        def rows_of(leaf: Leaf) -> RowRanges:
+            if self.outcomes[leaf] is Outcome.NONE:
+                return RowRanges.none(self.num_rows)
+            return (ranges or {}).get(leaf, RowRanges.every(self.num_rows))
+
+        if self.predicate is not None:
+            self.rows = self.asked & fold(self.predicate, rows_of, RowRanges.__and__, RowRanges.__or__)
+
+    def _decide(self, kind: Kind, leaf: Leaf, outcome: Outcome) -> None:
+        if outcome is not Outcome.SOME:
+            self.outcomes[leaf] = outcome
+            self._note(kind, leaf, "no row" if outcome is Outcome.NONE else "every row")
+
+    def _note(self, kind: Kind, leaf: Leaf, finding: str) -> None:
+        self.evidence.append(Evidence(kind, str(leaf), finding))

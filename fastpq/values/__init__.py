@@ -1,0 +1,1 @@
+"""The values of a column in memory: layouts, and the loops over them."""
