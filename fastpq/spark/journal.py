@@ -20,6 +20,7 @@ from fastpq.errors import FormatError
 TEMPORARY = "_fastpq_temporary"
 STREAMS = "_fastpq_streams"
 COMMIT = "commit.json"
+ABANDONED = ".abandoned"
 
 
 def job_folder(root: str, job: str) -> str:
@@ -71,9 +72,25 @@ def clean(root: str, older_than: float) -> list[str]:
     return done
 
 
+def make_folders(root: str, job: str, folder: str) -> None:
+    """Make a folder of a task, relative to root and below its job's: that one is made by the driver alone.
+
+    Raises:
+        FileNotFoundError: the job was abandoned; a task that still runs leaves nothing behind.
+    """
+    made = job_folder(root, job)
+    for part in os.path.relpath(os.path.join(root, folder), made).split(os.sep):
+        made = os.path.join(made, part)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(made)
+
+
 def abandon(root: str, job: str) -> None:
     """Remove what a job without a commit wrote."""
-    shutil.rmtree(job_folder(root, job), ignore_errors=True)
+    folder = job_folder(root, job)
+    with contextlib.suppress(FileNotFoundError):
+        os.rename(folder, folder + ABANDONED)       # at once, so that a task that still runs adds nothing meanwhile
+    shutil.rmtree(folder + ABANDONED, ignore_errors=True)
     _remove_empty(os.path.join(root, TEMPORARY))
 
 

@@ -96,6 +96,7 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
         self.stream = hashlib.sha256(options.stream_id.encode()).hexdigest()[:16]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)     # no driver's code runs before a batch
         return write_task(iterator, self.schema, self.options, self.root, self.job)
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

@@ -49,8 +49,8 @@ class Writer(ds.DataSourceArrowWriter):
         self.schema, self.options, self.overwrite = schema, options, overwrite
         self.root = local_path(options.path)
         self.job = uuid.uuid4().hex
-        os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)
         journal.clean(self.root, options.orphan_seconds)
+        os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         return write_task(iterator, self.schema, self.options, self.root, self.job)
@@ -191,7 +191,7 @@ class _Task:
         self.count += 1
         place, target = os.path.join(self.folder, folder, name), os.path.join(folder, name)
         path = os.path.join(self.root, place)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        journal.make_folders(self.root, self.job, os.path.dirname(place))
         keys = None
         if self.options.encryption is not None and self.options.service is not None:
             keys = self.options.service.encryption(self.options.encryption, path)

@@ -45,6 +45,11 @@ class Case:
     dictionary: bool
 
     @property
+    def indexed(self) -> bool:
+        """Whether there are page indexes and bloom filters: in half the cases, with each codec, page kind and dictionary."""
+        return (CODECS.index(self.codec) + PAGES.index(self.pages) + self.dictionary) % 2 == 0
+
+    @property
     def name(self) -> str:
         return f"{self.mode}, {self.codec}, {self.pages}, {'dictionary' if self.dictionary else 'plain'}"
 
@@ -118,6 +123,8 @@ def write(case: Case, path: Path) -> None:
         use_dictionary=case.dictionary,
         row_group_size=200,
         data_page_rows=60,
+        write_page_index=case.indexed,
+        bloom_filter=dict.fromkeys(("id", "name", *COLUMN_PATHS), True) if case.indexed else None,
         encryption_properties=encryption(case),
     )
 

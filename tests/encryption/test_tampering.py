@@ -41,10 +41,10 @@ NO_CRC: dict[str, Any] = {"write_page_checksum": False}
 
 
 def written(mode: str, v2_layout: Any = "arrow", **options: Any) -> bytes:
-    """A file of two row groups, with a dictionary, and two pages in one chunk."""
+    """A file of two row groups, with a dictionary, two pages in one chunk, page indexes and a bloom filter."""
     out = io.BytesIO()
     keys = fastpq.FileEncryptionProperties(FOOTER_KEY, v2_layout=v2_layout, **MODES[mode])
-    options = {"row_group_size": 4, "data_page_rows": 2, "compression": "none"} | options
+    options = {"row_group_size": 4, "data_page_rows": 2, "compression": "none", "bloom_filter": {"price": True}} | options
     fastpq.write_table(COLUMNS, out, use_dictionary=["name"], encryption_properties=keys, **options)
     return out.getvalue()
 
@@ -60,9 +60,11 @@ def decryption(mode: str) -> fastpq.FileDecryptionProperties:
 
 
 def contents(data: bytes, keys: fastpq.FileDecryptionProperties, filters: Any = None) -> Any:
-    """All that a reader sees: names, values, and bounds of chunks."""
+    """All that a reader sees: names, values, bounds of chunks, page indexes and bloom filters."""
     with fastpq.ParquetFile(data, decryption_properties=keys, threads=1) as file:
         table = file.read(filters=filters)
+        if filters is None:
+            use_indexes(file)
         columns = [
             file.metadata.row_group(group).column(column)
             for group in range(file.metadata.num_row_groups)
@@ -183,17 +185,17 @@ def test_every_byte_of_a_file_with_indexes(java_folder: Path, tmp_path: Path, co
     for place, outcome in enumerate(found[: footer_start(data)]):
         assert place in plain or isinstance(outcome, type) or outcome is None
         if place not in plain and outcome is None:      # modules that the reader had no need of
-            with pytest.raises(fastpq.ParquetError):
-                use_indexes(flipped(data, place), keys)
+            with fastpq.ParquetFile(flipped(data, place), decryption_properties=keys) as file, pytest.raises(fastpq.ParquetError):
+                use_indexes(file)
     assert True not in found[footer_start(data) :]
 
 
-def use_indexes(data: bytes, keys: fastpq.FileDecryptionProperties) -> None:
-    with fastpq.ParquetFile(data, decryption_properties=keys) as file:
+def use_indexes(file: fastpq.ParquetFile) -> None:
+    for group in range(file.num_row_groups):
         for column in range(file.metadata.num_columns):
-            file.offset_index(0, column)
-            file.column_index(0, column)
-            file.bloom_filter(0, column)
+            file.offset_index(group, column)
+            file.column_index(group, column)
+            file.bloom_filter(group, column)
 
 
 def flipped(data: bytes, place: int) -> bytes:

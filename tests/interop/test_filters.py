@@ -125,8 +125,7 @@ def write_datafusion(data: pa.Table, path: Path, chance: random.Random) -> None:
 
 
 FOOTER_KEY, COLUMN_KEY = b"0123456789012345", b"1234567890123450"
-SECRETS = ["int64", "string", "double"]
-ENCRYPTION = fastpq.FileEncryptionProperties(FOOTER_KEY, column_keys=dict.fromkeys(SECRETS, COLUMN_KEY))
+SECRETS = ["int64", "string", "double", "struct", "outer"]
 DECRYPTION = fastpq.FileDecryptionProperties(FOOTER_KEY, column_keys=dict.fromkeys(SECRETS, COLUMN_KEY))
 
 
@@ -153,7 +152,8 @@ def write_fastpq(
 
 
 def write_encrypted(data: pa.Table, path: Path, chance: random.Random) -> None:
-    write_fastpq(data, path, chance, ENCRYPTION)
+    column_keys = {name: COLUMN_KEY for name in SECRETS if name in data.column_names}
+    write_fastpq(data, path, chance, fastpq.FileEncryptionProperties(FOOTER_KEY, column_keys))
 
 
 WRITERS = {
@@ -276,7 +276,8 @@ def test_leaves_of_structs(writer: str, tmp_path: Path) -> None:
     def x_of(row: dict[str, Any]) -> int | None:
         return None if row["outer"] is None or row["outer"]["inner"] is None else row["outer"]["inner"]["x"]
 
-    with fastpq.ParquetFile(tmp_path / "data.parquet") as file:
+    decryption = DECRYPTION if writer == "encrypted" else None
+    with fastpq.ParquetFile(tmp_path / "data.parquet", decryption_properties=decryption) as file:
         cases: list[tuple[Any, Callable[[dict[str, Any]], bool]]] = [
             ([("struct.a", "==", 1001)], lambda row: row["struct"] is not None and row["struct"]["a"] == 1001),
             ([("struct.a", "<", 40)], lambda row: row["struct"] is not None and row["struct"]["a"] < 40),

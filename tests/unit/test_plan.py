@@ -91,7 +91,8 @@ def test_pages_that_hold_the_rows(data: bytes, start: int, stop: int) -> None:
         return
     assert index is not None
     assert pages.pages is not None
-    assert pages.num_rows == pages.pages.directory[:, 2].sum() < GROUP
+    assert pages.num_rows == stop - start
+    assert stop - start <= pages.pages.directory[:, 2].sum() < GROUP
     first, last = int(pages.pages.directory[0, 0]), int(pages.pages.directory[-1, 0])
     assert index.first_rows[first] <= start
     assert last + 1 == index.num_pages or index.first_rows[last + 1] >= stop
