@@ -172,6 +172,9 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     names = {column.name for column in schema.columns}
     for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics", "bloom_filter"):
         _check_names(option, getattr(properties, option), names)
+    for option in ("use_dictionary", "write_statistics"):
+        if isinstance(getattr(properties, option), str):
+            raise TypeError(f"{option} takes a list of columns, not the one text {getattr(properties, option)!r}")
     return [_plan_column(column, properties) for column in schema.columns]
 
 
@@ -211,6 +214,8 @@ def _bloom_filter(column: ColumnDescriptor, option: BloomFilterOption) -> tuple[
     """False positive rate and number of distinct values of a column's bloom filters; (None, None) without."""
     if option is False:
         return None, None
+    if option is not True and not isinstance(option, Mapping):
+        raise TypeError(f"the bloom filter of {column.name} is True, False or options by name, not {option!r}")
     given: Mapping[str, float | int | None] = {} if option is True else option
     if unknown := sorted(given.keys() - {"fpp", "ndv"}):
         raise ValueError(f"unknown options of the bloom filter of {column.name}: {', '.join(unknown)}")

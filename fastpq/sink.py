@@ -11,7 +11,7 @@ import shutil
 import stat
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -58,7 +58,9 @@ class Sink:
         done = 0
         while done < len(view):  # a raw file may take less than it is given
             count = self._file.write(view[done:])
-            done += len(view) - done if count is None else count
+            if count is None:
+                raise BlockingIOError(errno.EAGAIN, "a file object that does not block takes no more", self.name)
+            done += count
         self._written += len(view)
 
     def tell(self) -> int:
@@ -136,9 +138,9 @@ class FileSink(Sink):
     def _finish(self) -> None:
         os.fsync(self._file.fileno())
         self._file.close()
-        os.replace(self._temporary, self._target)
-        self._cleanup.detach()
-        _sync_directory(os.path.dirname(self._target))
+        with _synced(os.path.dirname(self._target)):
+            os.replace(self._temporary, self._target)
+            self._cleanup.detach()
 
     def _discard(self) -> None:
         self._cleanup()
@@ -163,13 +165,21 @@ def _remove_temporary(file: io.FileIO, path: str, owner: int) -> None:
         os.unlink(path)
 
 
-def _sync_directory(path: str) -> None:
-    """Make a rename survive a power failure; Windows has no such call."""
+@contextlib.contextmanager
+def _synced(directory: str) -> Iterator[None]:
+    """Make a rename in a directory survive a power failure; Windows has no such call, and some filesystems refuse it.
+
+    Raises:
+        OSError: the directory cannot be opened; nothing was renamed yet.
+    """
     if os.name == "nt":
+        yield
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        yield
+        with contextlib.suppress(OSError):      # the new file is in its place, whatever the directory says
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import islice
+from threading import Lock
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -21,6 +22,7 @@ from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.index.written_pages import WrittenPages
 from fastpq.metadata import write_footer
+from fastpq.nested.columns import used_bytes
 from fastpq.nested.shape import shape_of
 from fastpq.nested.shred import LeafToWrite, leaves_to_write
 from fastpq.nested.types import DataType
@@ -94,10 +96,12 @@ class ParquetWriter:
         self._row_order: RowOrder | None = None
         self._encryptor: FileEncryptor | None = None
         self._pending: list[Table] = []
+        self._pending_rows = self._pending_bytes = 0
         self._row_groups: list[fmt.RowGroup] = []
         self._page_indexes = PageIndexes()
         self._num_rows = 0
         self._open = True
+        self._lock = Lock()
         self._sink = open_sink(where)
         if self._schema is not None:
             self._guarded(self._begin, self._schema)
@@ -111,7 +115,10 @@ class ParquetWriter:
         self._guarded(self._write_all, data)
 
     def write_batch(self, data: Any) -> None:
-        """Add rows; they are written when enough for a row group have come, or at the end. Args: as write_table."""
+        """Add rows, which are written when enough for a row group have come, by number or bytes, or at the end.
+
+        Args: as write_table; the arrays may be used again.
+        """
         self._guarded(self._add, data)
 
     def close(self) -> None:
@@ -145,16 +152,17 @@ class ParquetWriter:
         return {plan.descriptor.name: plan.choice for plan in self._columns if plan.choice is not None}
 
     def _guarded(self, action: Any, *arguments: Any) -> None:
-        """Do it; on any error the file is abandoned."""
-        if not self._open:
-            raise ValueError("the writer is closed")
-        try:
-            action(*arguments)
-        except BaseException as error:
-            self.abort()
-            if isinstance(error, ParquetError):
-                error.at(path=self._sink.name)
-            raise
+        """Do it, one thread at a time; on any error the file is abandoned."""
+        with self._lock:
+            if not self._open:
+                raise ValueError("the writer is closed")
+            try:
+                action(*arguments)
+            except BaseException as error:
+                self.abort()
+                if isinstance(error, ParquetError):
+                    error.at(path=self._sink.name)
+                raise
 
     def _begin(self, schema: ParquetSchema) -> None:
         self._schema = schema
@@ -166,7 +174,8 @@ class ParquetWriter:
     def _take(self, data: Any) -> Table:
         """The data as a Table of the file's schema, which the first one settles."""
         if is_dataframe(data):
-            data, described = table_from_dataframe(data)
+            # categories are values, and the footer's metadata are open to whoever reads the footer
+            data, described = table_from_dataframe(data, with_categories=self._encryption_properties is None)
             self._described.setdefault(PANDAS_KEY, described)
         table = table_from(data, self._types)
         if self._shredder is not None:
@@ -184,12 +193,24 @@ class ParquetWriter:
         self._write_rows(table)
 
     def _add(self, data: Any) -> None:
-        self._pending.append(self._take(data))
-        if sum(table.num_rows for table in self._pending) >= self._properties.row_group_size:
-            self._flush()
+        table = self._take(data)
+        self._pending_rows += table.num_rows
+        self._pending_bytes += _used_bytes(table)
+        enough = self._properties.row_group_size, self._properties.row_group_bytes
+        if self._pending_rows < enough[0] and self._pending_bytes < enough[1]:
+            # a copy, for the caller may fill the same arrays again
+            self._pending.append(Table.concat([table, table.slice(0, 0)]))
+            return
+        table = Table.concat([*self._pending, table])
+        whole = table.num_rows - table.num_rows % self._row_group_rows(table)
+        self._write_rows(table.slice(0, whole))
+        rest = table.slice(whole)
+        self._pending = [Table.concat([rest, rest.slice(0, 0)])] if rest.num_rows else []
+        self._pending_rows, self._pending_bytes = rest.num_rows, _used_bytes(rest)
 
     def _flush(self) -> None:
         pending, self._pending = self._pending, []
+        self._pending_rows = self._pending_bytes = 0
         if pending:
             self._write_rows(Table.concat(pending))
 
@@ -235,11 +256,13 @@ class ParquetWriter:
 
     def _row_group_rows(self, table: Table) -> int:
         """Rows of a row group within both of its bounds."""
-        bytes_a_row = table.nbytes / max(table.num_rows, 1)
+        bytes_a_row = _used_bytes(table) / max(table.num_rows, 1)
         by_bytes = int(self._properties.row_group_bytes / bytes_a_row) if bytes_a_row else self._properties.row_group_size
         return max(1, min(self._properties.row_group_size, by_bytes))
 
     def _write_row_group(self, chunks: Iterable[ChunkWriter], num_rows: int) -> None:
+        assert self._encryptor is not None
+        assert self._row_order is not None
         ordinal = len(self._row_groups)
         offset = self._sink.tell()
         placed: list[PlacedChunk] = []
@@ -253,7 +276,7 @@ class ParquetWriter:
                 columns=[self._enter(index, chunk, ordinal) for index, chunk in enumerate(placed)],
                 total_byte_size=plain_size,
                 num_rows=num_rows,
-                sorting_columns=self._row_order.sorting_columns if self._row_order is not None else None,
+                sorting_columns=self._encryptor.sorting_columns(self._row_order.sorting_columns),
                 file_offset=offset,
                 total_compressed_size=stored_size,
                 ordinal=ordinal,
@@ -321,6 +344,10 @@ class ParquetWriter:
         self._sink.write(write_footer(metadata, self._encryptor))
         self._open = False
         self._sink.commit()
+
+
+def _used_bytes(table: Table) -> int:
+    return sum(map(used_bytes, table.columns))
 
 
 def write_table(

@@ -7,7 +7,7 @@ pyarrow is not needed. pandas itself is imported only by whoever has a DataFrame
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,13 +36,14 @@ def is_dataframe(obj: object) -> bool:
 # ---- to a table
 
 
-def table_from_dataframe(frame: pandas.DataFrame) -> tuple[Table, str]:
+def table_from_dataframe(frame: pandas.DataFrame, *, with_categories: bool) -> tuple[Table, str]:
     """The columns of a DataFrame and the levels of its index, and the JSON that says which is which.
 
     Missing values (NaN, NaT, None, NA) are null, as pyarrow has them. A RangeIndex is kept in the JSON alone.
 
     Args:
         frame: whose columns have one level of names.
+        with_categories: whether the JSON lists the categories of categorical columns, which are values.
 
     Raises:
         SchemaError: two columns of one name, or values that no column holds.
@@ -71,11 +72,19 @@ def table_from_dataframe(frame: pandas.DataFrame) -> tuple[Table, str]:
     described = {
         "index_columns": index,
         "column_indexes": [_described(frame.columns.name, None, frame.columns.to_series())],
-        "columns": [_described(name, field, values) for name, field, values in series],
+        "columns": [_described(name, field, values, with_categories) for name, field, values in series],
         "creator": {"library": "fastpq", "version": _version()},
         "pandas_version": pd.__version__,
     }
     return Table(columns, num_rows=len(frame)), json.dumps(described)
+
+
+def without_columns(described: str, names: Sequence[str]) -> str:
+    """The JSON of a DataFrame that lacks some columns or levels of the index."""
+    found = json.loads(described)
+    found["columns"] = [entry for entry in found["columns"] if entry["field_name"] not in names]
+    found["index_columns"] = [entry for entry in found["index_columns"] if entry not in names]
+    return json.dumps(found)
 
 
 def _version() -> str:
@@ -94,6 +103,8 @@ def _column(values: pandas.Series[Any], name: str) -> AnyColumn:
     dtype, missing = values.dtype, values.isna().to_numpy(np.bool_)
     if isinstance(dtype, pd.CategoricalDtype):
         return _categories(values, missing, name)
+    if isinstance(dtype, pd.SparseDtype):
+        return _column(values.sparse.to_dense(), name)
     if isinstance(dtype, pd.DatetimeTZDtype):
         local = values.dt.tz_convert("UTC").dt.tz_localize(None)
         instants = column_from_numpy(_masked(local.to_numpy(), missing), name=name)
@@ -124,25 +135,30 @@ def _masked(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> np.n
 def _categories(values: pandas.Series[Any], missing: np.ndarray[Any, Any], name: str) -> AnyColumn:
     entries = _column(values.cat.categories.to_series(), name)
     codes = values.cat.codes.to_numpy(np.int32)
-    if not isinstance(entries, Column) or not entries.type.is_variable or entries.null_count or not len(entries):
-        return _column(values.astype(values.cat.categories.dtype), name)
     nulls = int(missing.sum())
     validity = pack_bitmap(~missing) if nulls else None
+    if not isinstance(entries, Column) or entries.null_count or not len(entries):
+        return _column(values.astype(object), name)
+    if not entries.type.is_variable:
+        taken = entries.take(np.where(missing, 0, codes).astype(np.int64))
+        return Column(entries.type, taken.values, validity, nulls)
     entries = Column(entries.type, entries.values, nullable=False)
     return Column(entries.type, DictionaryValues(np.where(missing, 0, codes).astype(np.int32), entries), validity, nulls)
 
 
-def _described(name: Any, field: str | None, values: pandas.Series[Any]) -> dict[str, Any]:
+def _described(name: Any, field: str | None, values: pandas.Series[Any], with_categories: bool = False) -> dict[str, Any]:
     """How pandas' metadata describes a column; "categories" is of our own, for Parquet keeps no order of them."""
     import pandas as pd
 
     dtype = values.dtype
     found = {"name": _json_name(name), "field_name": field, "numpy_type": str(dtype), "metadata": None}
     if isinstance(dtype, pd.CategoricalDtype):
-        details: dict[str, Any] = {"num_categories": len(dtype.categories), "ordered": bool(dtype.ordered)}
-        names = dtype.categories.tolist()
-        if all(type(entry) in (str, int) for entry in names):
-            details["categories"] = names
+        details: dict[str, Any] = {"ordered": bool(dtype.ordered)}
+        if with_categories:
+            details["num_categories"] = len(dtype.categories)
+            names = dtype.categories.tolist()
+            if all(type(entry) in (str, int) for entry in names):
+                details["categories"] = names
         return found | {"pandas_type": "categorical", "numpy_type": str(values.cat.codes.dtype), "metadata": details}
     if isinstance(dtype, pd.DatetimeTZDtype):
         zone = {"timezone": str(dtype.tz)}
@@ -269,7 +285,9 @@ def _flat_series(column: Column, numpy_type: str, details: dict[str, Any]) -> An
     if details.get("pandas_type") == "categorical":
         values = pd.Series(column.to_pylist())
         known = metadata.get("categories")
-        categories = known if isinstance(known, list) and known else values.dropna().unique().tolist()
+        listed = [entry for entry in known if type(entry) in (str, int)] if isinstance(known, list) else []
+        # of a later DataFrame of the file there may be more
+        categories = list(dict.fromkeys([*listed, *values.dropna().unique().tolist()]))
         return pd.Series(pd.Categorical(values, categories, ordered=bool(metadata.get("ordered"))))
     if column.type.is_text:
         text = numpy_type if numpy_type in ("object", "str", "string") else None

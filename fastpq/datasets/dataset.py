@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fastpq.conversion.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe, without_columns
 from fastpq.conversion.numpy_input import column_from_numpy, table_from
 from fastpq.conversion.numpy_output import fixed_values
 from fastpq.datasets.discovery import DataFile, RemotePath, find_files
@@ -180,7 +181,7 @@ class ParquetDataset:
         assert isinstance(leaf, Leaf)
         name = leaf.column.path[0]
         if name in self._own[number] and name not in self._partitions:
-            return ((name,), *filters[1:])
+            return (leaf.column.path, *filters[1:])
         value = self._values[number].get(name)
         if value is None:
             return leaf.outcome(Bounds(null_count=1, count=1)) is Outcome.ALL
@@ -235,8 +236,10 @@ def write_dataset(
     Args:
         data: what ``write_table`` takes.
         root: a directory, made where it is missing; or an fsspec URL.
-        partition_by: names of the partition columns, outermost first: integers, booleans, dates or text.
-        encryption_properties: keys of every file, or a function from a file's path to its keys.
+        partition_by: names of the partition columns, outermost first: integers, dates, text, or booleans, which are
+            text when they are read.
+        encryption_properties: keys of every file, or a function from a file's path to its keys. Values of partition columns
+            stand in the paths, in plaintext.
         progress: called as ``progress(path, done, total)`` after each file.
         **options: as for ``write_table``.
 
@@ -246,9 +249,13 @@ def write_dataset(
     Raises:
         SchemaError: columns that are not there, or that cannot name a directory; no column beside them.
     """
-    table = table_from(data)
     if isinstance(partition_by, str):
         raise SchemaError(f"partition_by is a list of names, not the one name {partition_by!r}")
+    if is_dataframe(data):
+        data, described = table_from_dataframe(data, with_categories=encryption_properties is None)
+        metadata = {PANDAS_KEY: without_columns(described, partition_by)} | dict(options.get("key_value_metadata", {}))
+        options = options | {"key_value_metadata": metadata}
+    table = table_from(data)
     kept = [name for name in table.names if name not in partition_by]
     if partition_by and not kept:
         raise SchemaError("a file needs a column beside those of its partition")
@@ -260,11 +267,18 @@ def write_dataset(
         part = rest if rows is None else Table({name: take(column, rows) for name, column in rest.items()})
         keys = encryption_properties
         keys = keys if keys is None or isinstance(keys, FileEncryptionProperties) else keys(path)
+        _check_partitions_are_open(keys, partition_by)
         write_table(part, where, encryption_properties=keys, **options)
         written.append(path)
         if progress is not None:
             progress(path, number + 1, len(groups))
     return written
+
+
+def _check_partitions_are_open(keys: FileEncryptionProperties | None, names: Sequence[str]) -> None:
+    for name in names:
+        if keys is not None and keys.column_keys.find((name,)) is not None:
+            raise SchemaError("a partition column stands in the paths, in plaintext, though it has a key", column=name)
 
 
 def _partition_types(files: Sequence[DataFile]) -> dict[str, ColumnType]:

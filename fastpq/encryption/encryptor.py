@@ -6,6 +6,7 @@ import copy
 import os
 import struct
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any
 
 from fastpq import format as fmt
@@ -69,6 +70,10 @@ class FileEncryptor:
             chunk: the entry with its plain ``meta_data``; it is left as it is.
         """
         return chunk
+
+    def sorting_columns(self, columns: list[fmt.SortingColumn] | None) -> list[fmt.SortingColumn] | None:
+        """What the footer may say of the order of a row group's rows."""
+        return columns
 
     def frame_footer(self, footer: bytes) -> bytes:
         """Everything that follows the last row group.
@@ -176,6 +181,11 @@ class PlaintextFooterEncryptor(KeyedFileEncryptor):
     @property
     def footer_signing_key_metadata(self) -> bytes | None:
         return self._properties.footer_key_metadata
+
+    def sorting_columns(self, columns: list[fmt.SortingColumn] | None) -> list[fmt.SortingColumn] | None:
+        """Those before the first encrypted column, whose order of values is not for everybody."""
+        encrypted = list(self._columns.values())
+        return list(takewhile(lambda entry: encrypted[entry.column_idx] is None, columns or [])) or None
 
     def frame_footer(self, footer: bytes) -> bytes:
         return _framed(footer + self._footer_cipher().sign(footer), self.magic)

@@ -14,7 +14,7 @@ from fastpq.conversion.numpy_output import Nulls, Strings
 from fastpq.errors import SchemaError
 from fastpq.nested.types import Field, ListType, MapType, StructType, element_of
 from fastpq.values.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
-from fastpq.values.layouts import Array
+from fastpq.values.layouts import INLINE_SIZE, Array, BinaryViews
 
 if TYPE_CHECKING:
     from fastpq.table import AnyColumn
@@ -288,7 +288,19 @@ def _check_validity(column: NestedColumn) -> None:
         raise SchemaError(f"{column.null_count} nulls and no validity bitmap of {len(column)} bits")
 
 
-def _validity_bytes(column: NestedColumn) -> int:
+def used_bytes(column: AnyColumn) -> int:
+    """Bytes of a column's own values: of memory that it shares, what it refers to, each value as often as it does."""
+    if isinstance(column, StructColumn):
+        return sum(map(used_bytes, column.children)) + _validity_bytes(column)
+    if isinstance(column, ListColumn):
+        return column.offsets.nbytes + used_bytes(column.used_elements()) + _validity_bytes(column)
+    if isinstance(column.values, BinaryViews):
+        lengths = np.ascontiguousarray(column.values.views).view(np.int32).reshape(-1, 4)[:, 0]
+        return column.values.views.nbytes + int(lengths[lengths > INLINE_SIZE].sum(dtype=np.int64)) + _validity_bytes(column)
+    return column.nbytes
+
+
+def _validity_bytes(column: AnyColumn) -> int:
     return 0 if column.validity is None else column.validity.nbytes
 
 

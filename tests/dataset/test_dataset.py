@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import fsspec
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -158,3 +159,24 @@ def test_refused(tmp_path: Path) -> None:
     write_dataset({"a": [1], "b": ["x"]}, tmp_path)
     with pytest.raises(fastpq.SchemaError, match="partitions"):
         ParquetDataset(tmp_path)
+
+
+def test_filters_on_leaves_of_structs(tmp_path: Path) -> None:
+    points = pa.table({"i": range(6), "p": [{"x": i % 4, "y": i} for i in range(6)], "part": [i % 2 for i in range(6)]})
+    write_dataset(points, tmp_path, partition_by=["part"])
+    for filters, expected in (([("p.x", "==", 3)], [3]), ([("p.x", "<", 2), ("part", "==", 1)], [1, 5])):
+        found = ParquetDataset(tmp_path).read(["i"], filters=filters)
+        assert sorted(found["i"].to_pylist()) == expected
+
+
+def test_dataframes(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"v": [1.5, None, 3.0], "part": [1, 1, 1], "c": pd.Categorical(["b", "a", "b"])}, index=[10, 20, 30])
+    [path] = write_dataset(frame, tmp_path, partition_by=["part"])
+    pd.testing.assert_frame_equal(fastpq.read_pandas(path), frame.drop(columns="part"), check_categorical=False)
+
+
+def test_partition_columns_have_no_key(tmp_path: Path) -> None:
+    keys = fastpq.FileEncryptionProperties(b"k" * 16, {"year": b"c" * 16})
+    with pytest.raises(fastpq.SchemaError, match="in plaintext, though it has a key"):
+        write_dataset(ROWS, tmp_path / "out", partition_by=["year"], encryption_properties=keys)
+    assert not list(tmp_path.rglob("*.parquet"))

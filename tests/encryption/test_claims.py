@@ -149,3 +149,12 @@ def test_a_retriever_gets_the_key_metadata_of_the_footer_and_of_columns() -> Non
     known = {b"id of a": KEY, b"id of footer": FOOTER_KEY}
     keys = fastpq.FileDecryptionProperties(column_keys={"b": OTHER_KEY}, key_retriever=known.__getitem__)
     assert (fastpq.read_table(data, decryption_properties=keys)["a"].to_numpy() == ROWS).all()
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_a_plaintext_footer_tells_no_order_of_encrypted_columns(plaintext_footer: bool) -> None:
+    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, {"b": KEY}, plaintext_footer=plaintext_footer)
+    data = write({"a": ROWS // 10, "b": -ROWS, "c": ROWS}, keys, sort_by=["a", "b", "c"])
+    groups = open_file(data, fastpq.FileDecryptionProperties(FOOTER_KEY, {"b": KEY})).metadata.row_groups
+    told = [entry.column_idx for group in groups for entry in group.sorting_columns or []]
+    assert told == ([0] if plaintext_footer else [0, 1, 2])

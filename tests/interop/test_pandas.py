@@ -106,3 +106,45 @@ fastpq.write_table(frame, sink)
 pd.testing.assert_frame_equal(fastpq.read_pandas(sink.getvalue()), frame)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Categorical([1, None, 2]),
+        pd.Categorical([None, None, None], categories=[]),
+        pd.Categorical(pd.to_datetime(["2020-01-01", None, "2021-01-01"])),
+        pd.Categorical([0.5, None, -1.0]),
+    ],
+    ids=["integers", "none", "dates", "floats"],
+)
+def test_categories_that_are_no_text(values: pd.Categorical) -> None:
+    frame = fastpq.read_pandas(written(pd.DataFrame({"c": values})))
+    assert isinstance(frame["c"].dtype, pd.CategoricalDtype)
+    assert [None if pd.isna(value) else value for value in frame["c"]] == [None if pd.isna(value) else value for value in values]
+
+
+def test_sparse_columns_are_written_whole() -> None:
+    data = written(pd.DataFrame({"s": pd.arrays.SparseArray([0, 0, 1])}))
+    assert fastpq.read_pandas(data)["s"].tolist() == pd.read_parquet(io.BytesIO(data))["s"].tolist() == [0, 0, 1]
+
+
+def test_later_frames_with_other_categories() -> None:
+    sink = io.BytesIO()
+    with fastpq.ParquetWriter(sink) as writer:
+        for values in (["a", "b"], ["z", "b"]):
+            writer.write_table(pd.DataFrame({"c": pd.Categorical(values)}))
+    assert fastpq.read_pandas(sink.getvalue())["c"].tolist() == ["a", "b", "z", "b"]
+    assert pd.read_parquet(io.BytesIO(sink.getvalue()))["c"].tolist() == ["a", "b", "z", "b"]
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_categories_of_encrypted_files_are_not_in_the_footer(plaintext_footer: bool) -> None:
+    frame = pd.DataFrame({"a": range(3), "c": pd.Categorical(["secret 1", "secret 2", "secret 1"])})
+    keys = fastpq.FileEncryptionProperties(b"k" * 16, {"c": b"c" * 16}, plaintext_footer=plaintext_footer)
+    data = written(frame, encryption_properties=keys)
+    assert b"secret" not in data
+    metadata = fastpq.read_metadata(data, decryption_properties=fastpq.FileDecryptionProperties(b"k" * 16))
+    assert "secret" not in str(metadata.key_value_metadata)
+    readers = fastpq.FileDecryptionProperties(b"k" * 16, {"c": b"c" * 16})
+    assert fastpq.read_pandas(data, decryption_properties=readers)["c"].tolist() == frame["c"].tolist()

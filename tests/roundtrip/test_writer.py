@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -185,3 +187,64 @@ def test_small_index_pages() -> None:
     fastpq.write_table({"a": np.arange(1_000) % 7}, sink, data_page_size=400)
     with fastpq.ParquetFile(sink.getvalue()) as file:
         assert sum(stats.count for stats in file.metadata.row_group(0).column(0).encoding_stats) == 11
+
+
+# ---- batches
+
+
+def test_the_arrays_of_a_batch_may_be_used_again() -> None:
+    sink, values = io.BytesIO(), np.arange(5)
+    with fastpq.ParquetWriter(sink) as writer:
+        for times in (1, 10, 100):
+            np.multiply(np.arange(5), times, out=values)
+            writer.write_batch({"x": values})
+    assert pq.read_table(io.BytesIO(sink.getvalue()))["x"].to_pylist() == [i * times for times in (1, 10, 100) for i in range(5)]
+
+
+def test_batches_make_whole_row_groups() -> None:
+    sink, rows = io.BytesIO(), np.arange(100_005)
+    with fastpq.ParquetWriter(sink, row_group_size=20_000) as writer:
+        for start in range(0, len(rows), 20_001):
+            writer.write_batch({"x": rows[start : start + 20_001]})
+    metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
+    assert [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)] == [20_000] * 5 + [5]
+    assert np.array_equal(fastpq.read_table(sink.getvalue())["x"].to_numpy(), rows)
+
+
+def test_batches_are_bounded_by_bytes() -> None:
+    sink, text = io.BytesIO(), np.array(["x" * 1000] * 1000, object)
+    with fastpq.ParquetWriter(sink, row_group_bytes=1 << 20) as writer:
+        for number in range(10):
+            writer.write_batch({"x": text})
+            assert len(sink.getvalue()) > 4 or number == 0
+    metadata = pq.read_metadata(io.BytesIO(sink.getvalue()))
+    assert metadata.num_row_groups == 10
+    assert metadata.num_rows == 10_000
+
+
+def test_a_slice_of_a_large_table_is_as_large_as_its_rows() -> None:
+    table = fastpq.read_table(_bytes_of({"x": np.array([f"{i:0100}" for i in range(50_000)], object)}))
+    sink = io.BytesIO()
+    fastpq.write_table(table.slice(0, 1000), sink, row_group_bytes=1 << 20)
+    assert pq.read_metadata(io.BytesIO(sink.getvalue())).num_row_groups == 1
+
+
+def _bytes_of(columns: dict[str, Any]) -> bytes:
+    sink = io.BytesIO()
+    fastpq.write_table(columns, sink)
+    return sink.getvalue()
+
+
+def test_threads_may_share_a_writer() -> None:
+    sink = io.BytesIO()
+    with fastpq.ParquetWriter(sink) as writer, ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: writer.write_table({"x": np.full(500, number)}), range(120)))
+    values = pq.read_table(io.BytesIO(sink.getvalue()))["x"].to_numpy()
+    assert np.array_equal(np.sort(values), np.repeat(np.arange(120), 500))
+    assert all(len(set(part)) == 1 for part in values.reshape(120, 500))
+
+
+@pytest.mark.parametrize("options", [{"use_dictionary": "x"}, {"write_statistics": "x"}, {"bloom_filter": {"x": None}}])
+def test_options_of_columns_are_no_text(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"one text|options by name"):
+        fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), **options)

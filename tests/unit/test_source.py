@@ -497,6 +497,37 @@ def test_a_forked_child_does_not_remove_its_parents_file(path: Path) -> None:
     assert path.read_bytes() == b"new"
 
 
+def test_a_file_object_that_takes_nothing() -> None:
+    class Full(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> None:
+            return None
+
+    with pytest.raises(BlockingIOError, match="takes no more"):
+        open_sink(Full()).write(b"abc")
+
+
+def test_a_folder_that_cannot_be_synced_is_refused_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"old")
+    sink = open_sink(path)
+    sink.write(b"new")
+    opened = os.open
+
+    def refuse(where: Any, flags: int, *arguments: Any) -> int:
+        if where == str(tmp_path):
+            raise PermissionError(13, "refused", where)
+        return opened(where, flags, *arguments)
+
+    monkeypatch.setattr("fastpq.sink.os.open", refuse)
+    with pytest.raises(PermissionError):
+        sink.commit()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_permissions(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
