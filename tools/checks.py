@@ -106,7 +106,8 @@ def compiled_or_made(folder: str, names: list[str]) -> set[str]:
 def kernel_tests(folder: Path, environment: Mapping[str, str] | None = None) -> None:
     variables = {"PYTHONPATH": str(folder), **(environment or {})}
     # file descriptor 2 is not captured, so that a sanitizer's last words are seen
-    python("-m", "pytest", "-q", "-x", "--capture=sys", "-p", "no:cacheprovider", *KERNEL_TESTS, cwd=folder, environment=variables)
+    options = ["-q", "-x", "--capture=sys", "-p", "no:cacheprovider"]
+    python("-m", "pytest", *options, *KERNEL_TESTS, cwd=folder, environment=variables)
 
 
 def no_clones() -> None:
