@@ -1,6 +1,5 @@
 """A complete Apache Parquet codec for NumPy: reading, writing and Parquet Modular Encryption."""
 
-from fastpq.conversion.dataframes import read_pandas
 from fastpq.datasets.dataset import ParquetDataset, read_dataset, write_dataset
 from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
@@ -14,7 +13,7 @@ from fastpq.errors import (
     TagVerificationError,
     UnsupportedError,
 )
-from fastpq.file import ParquetFile, read_metadata, read_schema, read_table
+from fastpq.file import ParquetFile, read_metadata, read_pandas, read_schema, read_table
 from fastpq.filters.predicate import And, Or
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation

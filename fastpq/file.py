@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from fastpq import rows
+from fastpq.conversion.dataframes import PANDAS_KEY, dataframe_of, pandas_metadata
 from fastpq.conversion.outputs import Outputs
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.properties import FileDecryptionProperties
@@ -31,6 +32,9 @@ from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema
 from fastpq.source import IOCounts, open_source
 from fastpq.table import Table
 from fastpq.types import ColumnType, Timestamp, TimeUnitName, Type
+
+if TYPE_CHECKING:
+    import pandas
 
 DEFAULT_BATCH_SIZE = 65_536
 
@@ -413,6 +417,29 @@ def read_table(
     """Read a file into memory: ``ParquetFile(where, **options).read(columns, ...)``."""
     with ParquetFile(where, **options) as file:
         return file.read(columns, row_groups=row_groups, row_ranges=row_ranges, filters=filters, out=out)
+
+
+def read_pandas(where: Any, columns: Iterable[ColumnKey] | None = None, **options: Any) -> pandas.DataFrame:
+    """Read a file as a pandas DataFrame, with the index, categories and dtypes that its metadata tells of.
+
+    Of categories that pyarrow wrote, the order is that in which they appear, for it stands in pyarrow's own metadata.
+
+    Args:
+        where: as for ParquetFile.
+        columns: as for ``ParquetFile.read``; the index comes in any case.
+        **options: ``filters`` and ``row_groups`` as for ``ParquetFile.read``, others as for ParquetFile.
+
+    Raises:
+        UnsupportedError: pandas is not installed.
+        ParquetError: as ParquetFile and ``ParquetFile.read``.
+    """
+    reading = {name: options.pop(name) for name in ("filters", "row_groups") if name in options}
+    with ParquetFile(where, **options) as file:
+        described = pandas_metadata(file.metadata.key_value_metadata.get(PANDAS_KEY))
+        if columns is not None:
+            columns = list(columns)
+            columns += [name for name in described.index if name in file.schema.names and name not in columns]
+        return dataframe_of(file.read(columns, **reading), described)
 
 
 def _count(n: int) -> int:

@@ -18,11 +18,11 @@ from fastpq.errors import FormatError, ParquetError
 from fastpq.fetching import Fetching
 from fastpq.format import CompressionCodec
 from fastpq.nested.assemble import assemble
+from fastpq.nested.concat import concat_columns
 from fastpq.nested.shape import Leaf, Shape, leaves_of, shape_of
 from fastpq.plan import ChunkPlan, ColumnPlan
 from fastpq.ranges import Int64s, cut_ranges
 from fastpq.schema import ColumnDescriptor
-from fastpq.values.concat import concat_columns
 from fastpq.values.layouts import Array
 
 if TYPE_CHECKING:

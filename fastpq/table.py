@@ -9,14 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.conversion.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.errors import SchemaError
 from fastpq.nested.columns import ListColumn, StructColumn, nested_field, taken_validity
+from fastpq.nested.concat import concat_columns
 from fastpq.schema import ParquetSchema
 from fastpq.types import ColumnType
 from fastpq.values import binary
 from fastpq.values.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
-from fastpq.values.concat import concat_columns
 from fastpq.values.layouts import (
     MAX_INT32,
     VIEW_DTYPE,
@@ -26,6 +25,7 @@ from fastpq.values.layouts import (
     DictionaryValues,
     Values,
 )
+from fastpq.values.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.values.slices import SliceReader
 
 __all__ = [

@@ -13,7 +13,7 @@ from fastpq.encodings.views cimport Slice
 from fastpq.values.slices cimport SliceReader, array_start, raise_status
 
 from fastpq.errors import SchemaError
-from fastpq.conversion.numpy_output import fixed_values
+from fastpq.values.numpy_output import fixed_values
 
 
 cdef class ColumnInput:

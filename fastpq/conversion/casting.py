@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.conversion.numpy_output import UNITS_A_DAY
 from fastpq.errors import SchemaError
 from fastpq.types import ColumnType, Date, Decimal, Float16, Integer, Interval, Time, Timestamp, Type, Uuid, max_precision
 from fastpq.values.layouts import Array, BinaryOffsets
+from fastpq.values.numpy_output import UNITS_A_DAY
 
 # The unit in which a datetime64 or timedelta64 of another unit is written; values that it does not hold are refused.
 DATETIME_UNITS = {

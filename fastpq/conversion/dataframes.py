@@ -7,15 +7,14 @@ pyarrow is not needed. pandas itself is imported only by whoever has a DataFrame
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastpq.conversion.numpy_input import column_from_numpy
-from fastpq.errors import ParquetError, SchemaError, UnsupportedError
-from fastpq.file import ParquetFile
-from fastpq.schema import ColumnKey
+from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.table import AnyColumn, Column, Table
 from fastpq.types import ColumnType, Date, String, Timestamp, Type
 from fastpq.values.bitmap import pack_bitmap
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     import pandas
 
 PANDAS_KEY = "pandas"
+_MAX_INDEX = 1 << 62        # of RangeIndex, whose bounds are int64
 _TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
 
 
@@ -171,99 +171,105 @@ def _described(name: Any, field: str | None, values: pandas.Series[Any], with_ca
 # ---- to a DataFrame
 
 
-def read_pandas(where: Any, columns: Iterable[ColumnKey] | None = None, **options: Any) -> pandas.DataFrame:
-    """Read a file as a pandas DataFrame, with the index, categories and dtypes that its metadata tells of.
+@dataclass
+class PandasMetadata:
+    """What the metadata of a file tells of a DataFrame; what makes no sense in it is left out.
 
-    Of categories that pyarrow wrote, the order is that in which they appear, for it stands in pyarrow's own metadata.
-
-    Args:
-        where: as for ParquetFile.
-        columns: as for ``ParquetFile.read``; the index comes in any case.
-        **options: ``filters`` and ``row_groups`` as for ``ParquetFile.read``, others as for ParquetFile.
-
-    Raises:
-        UnsupportedError: pandas is not installed.
-        ParquetError: as ParquetFile and ``ParquetFile.read``.
+    Attributes:
+        columns: the entry of each field, by its name.
+        index: names of the fields that are levels of the index.
+        range_index: start, stop and step where the index is a RangeIndex, and its name.
+        integer_names: whether names of columns are integers.
+        columns_name: what the list of columns is called.
     """
-    reading = {name: options.pop(name) for name in ("filters", "row_groups") if name in options}
-    with ParquetFile(where, **options) as file:
-        described = _parsed(file.metadata.key_value_metadata.get(PANDAS_KEY))
-        if columns is not None:
-            index = [name for name in described.get("index_columns", []) if name in file.schema.names]
-            columns = [*columns, *(name for name in index if name not in columns)]
-        return dataframe_of(file.read(columns, **reading), described)
+
+    columns: dict[str, dict[str, Any]] = field(default_factory=dict)
+    index: list[str] = field(default_factory=list)
+    range_index: tuple[range, str | None] | None = None
+    integer_names: bool = False
+    columns_name: str | None = None
 
 
-def dataframe_of(table: Table, described: dict[str, Any] | None = None) -> pandas.DataFrame:
+def pandas_metadata(text: str | None) -> PandasMetadata:
+    """Read pandas' metadata; nothing where it is none, for the values of a file do not depend on it."""
+    try:
+        described = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return PandasMetadata()
+    if not isinstance(described, dict):
+        return PandasMetadata()
+    found = PandasMetadata()
+    for entry in _dicts(described.get("columns")):
+        name = entry.get("field_name") or entry.get("name")
+        if isinstance(name, str):
+            found.columns[name] = entry
+    index = described.get("index_columns")
+    found.index = list(dict.fromkeys(entry for entry in index if isinstance(entry, str))) if isinstance(index, list) else []
+    for entry in _dicts(index):
+        bounds = [entry.get(name) for name in ("start", "stop", "step")]
+        if entry.get("kind") == "range" and all(type(bound) is int and abs(bound) < _MAX_INDEX for bound in bounds) and bounds[2]:
+            found.range_index = range(*bounds), _text(entry.get("name"))  # type: ignore[arg-type]
+    for entry in _dicts(described.get("column_indexes"))[:1]:
+        found.integer_names = str(entry.get("numpy_type")).startswith("int")
+        found.columns_name = _text(entry.get("name"))
+    return found
+
+
+def _dicts(entries: Any) -> list[dict[str, Any]]:
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _text(found: Any) -> str | None:
+    return found if isinstance(found, str) else None
+
+
+def dataframe_of(table: Table, described: PandasMetadata | None = None) -> pandas.DataFrame:
     """A DataFrame of a table.
 
     Integers and booleans with nulls become pandas' nullable dtypes where the metadata says so, else floats and objects.
 
     Args:
         table: the columns.
-        described: pandas' metadata, parsed; None where there is none.
+        described: pandas' metadata; None where there is none.
 
     Raises:
+        FormatError: a column cannot be what the metadata says of it.
         UnsupportedError: pandas is not installed.
     """
     try:
         import pandas as pd
     except ImportError as error:
         raise UnsupportedError("a DataFrame needs the package pandas (extra: fastpq[pandas])") from error
-    described = described or {}
-    details = {entry.get("field_name") or entry.get("name"): entry for entry in _entries(described, "columns")}
-    columns = {name: _series(name, column, details.get(name, {})) for name, column in table.items()}
-    index = [entry for entry in described.get("index_columns", []) if isinstance(entry, str) and entry in columns]
+    described = described or PandasMetadata()
+    columns = {name: _series(name, column, described.columns.get(name, {})) for name, column in table.items()}
+    index = [name for name in described.index if name in columns]
     frame = pd.DataFrame({name: values for name, values in columns.items() if name not in index})
     if not frame.columns.size:
         frame = pd.DataFrame(index=range(table.num_rows))
     if index:
-        names = [details.get(name, {}).get("name") for name in index]
+        names = [_text(described.columns.get(name, {"name": name}).get("name")) for name in index]
         levels = [pd.Index(columns[name], name=label) for name, label in zip(index, names, strict=True)]
         frame.index = levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
     else:
         frame.index = _range_index(described, table.num_rows)
-    return _with_column_names(frame, described)
-
-
-def _parsed(text: str | None) -> dict[str, Any]:
-    """The metadata; nothing where it is no JSON object, for the values do not depend on it."""
-    try:
-        found = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict) or not isinstance(found.get("index_columns", []), list):
-        return {}
-    return found
-
-
-def _entries(described: dict[str, Any], key: str) -> list[dict[str, Any]]:
-    found = described.get(key)
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
-
-
-def _range_index(described: dict[str, Any], rows: int) -> Any:
-    import pandas as pd
-
-    for entry in described.get("index_columns", []):
-        if isinstance(entry, dict) and entry.get("kind") == "range":
-            bounds = [entry.get(name) for name in ("start", "stop", "step")]
-            if all(type(bound) is int for bound in bounds) and bounds[2] and len(range(*bounds)) == rows:  # type: ignore[arg-type]
-                return pd.RangeIndex(*bounds, name=entry.get("name"))
-    return pd.RangeIndex(rows)
-
-
-def _with_column_names(frame: pandas.DataFrame, described: dict[str, Any]) -> pandas.DataFrame:
-    """Names that were integers are integers again, and the list of names has its name."""
-    for entry in _entries(described, "column_indexes")[:1]:
-        if str(entry.get("numpy_type")).startswith("int") and all(_is_integer(str(name)) for name in frame.columns):
-            frame.columns = frame.columns.map(int)
-        frame.columns.name = entry.get("name")
+    if described.integer_names and all(_is_integer(str(name)) for name in frame.columns):
+        frame.columns = frame.columns.map(int)
+    frame.columns.name = described.columns_name
     return frame
 
 
+def _range_index(described: PandasMetadata, rows: int) -> Any:
+    import pandas as pd
+
+    if described.range_index:
+        bounds, name = described.range_index
+        if len(bounds) == rows:
+            return pd.RangeIndex(bounds.start, bounds.stop, bounds.step, name=name)
+    return pd.RangeIndex(rows)
+
+
 def _is_integer(text: str) -> bool:
-    return text.removeprefix("-").isdecimal() and len(text) < 19
+    return text.removeprefix("-").isdecimal() and len(text) < 19 and str(int(text)) == text
 
 
 def _series(name: str, column: AnyColumn, details: dict[str, Any]) -> Any:
@@ -301,10 +307,17 @@ def _flat_series(column: Column, numpy_type: str, details: dict[str, Any]) -> An
     if dtype.kind in "iuf" and numpy_type in ("float64", "float32"):     # as it was; a column of one NaN may be anything
         values = np.asarray(values).astype(numpy_type)
     if isinstance(logical, Timestamp) and logical.utc:
-        zone = metadata.get("timezone")
-        aware = pd.Series(values).dt.tz_localize("UTC")
-        return aware.dt.tz_convert(zone) if isinstance(zone, str) else aware
+        return _in_zone(pd.Series(values).dt.tz_localize("UTC"), metadata.get("timezone"))
     return pd.Series(values)
+
+
+def _in_zone(instants: Any, zone: Any) -> Any:
+    if not isinstance(zone, str):
+        return instants
+    try:
+        return instants.dt.tz_convert(zone)
+    except (LookupError, ValueError, OSError) as error:     # what zoneinfo raises for a name, a bad name and a name of a folder
+        raise FormatError(f"pandas' metadata names a time zone {zone!r} that is not known here") from error
 
 
 def _nullable_series(column: Column, numpy_type: str) -> Any:
@@ -312,7 +325,10 @@ def _nullable_series(column: Column, numpy_type: str) -> Any:
 
     extension = {"boolean", *(f"{sign}nt{width}" for sign in ("I", "UI") for width in (8, 16, 32, 64))}
     if numpy_type in extension:
-        return pd.Series(column.to_pylist(), dtype=numpy_type)
+        try:
+            return pd.Series(column.to_pylist(), dtype=numpy_type)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise FormatError(f"pandas' metadata says {numpy_type} of values that are {column.type}") from error
     if column.type.physical == Type.BOOLEAN:
         return pd.Series(column.to_pylist(), dtype=object)
     values = np.ma.getdata(column.to_numpy()).astype(np.float64)

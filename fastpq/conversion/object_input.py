@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.conversion.casting import cast_numeric, decimal_type, infer_numeric, integer_type, pack_decimals, timestamp_type
-from fastpq.conversion.numpy_output import EXACT
 from fastpq.errors import SchemaError
 from fastpq.types import MAX_DECIMAL256_PRECISION, ColumnType, Decimal, String, Timestamp, Type, Unknown, Uuid
 from fastpq.values.layouts import Array, BinaryOffsets
+from fastpq.values.numpy_output import EXACT
 from fastpq.values.strings import from_objects
 
 Converted = tuple[ColumnType, Array | BinaryOffsets]

@@ -13,7 +13,6 @@ import numpy as np
 
 from fastpq.conversion.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe, without_columns
 from fastpq.conversion.numpy_input import column_from_numpy, table_from
-from fastpq.conversion.numpy_output import fixed_values
 from fastpq.datasets.discovery import DataFile, RemotePath, find_files
 from fastpq.datasets.hive import format_partitions, infer_partition_type, partition_value
 from fastpq.datasets.unify import conform, null_column, schema_of, unify
@@ -29,6 +28,7 @@ from fastpq.schema import ParquetSchema
 from fastpq.table import AnyColumn, Column, Table
 from fastpq.types import ColumnType
 from fastpq.values.layouts import DictionaryValues
+from fastpq.values.numpy_output import fixed_values
 from fastpq.writer import write_table
 
 Decryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from fastpq.conversion.numpy_output import fixed_values
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.filters.evidence import chunk_bounds, exact_bounds
 from fastpq.filters.literals import FloatDomain, IntegerDomain, Key, domain_of
@@ -18,6 +17,7 @@ from fastpq.schema import ColumnDescriptor
 from fastpq.table import Column
 from fastpq.types import ColumnType
 from fastpq.values.layouts import BinaryOffsets
+from fastpq.values.numpy_output import fixed_values
 from fastpq.values.slices import SliceReader
 from fastpq.values.strings import to_objects
 

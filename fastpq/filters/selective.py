@@ -23,6 +23,7 @@ from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, rea
 from fastpq.index.trust import bloom_filters_are_trusted
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.nested.columns import take
+from fastpq.nested.concat import concat_columns
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages, plan_read, plan_rows
 from fastpq.ranges import RowRanges
@@ -31,7 +32,6 @@ from fastpq.schema import ColumnDescriptor
 from fastpq.table import AnyColumn, BinaryViews, Column, StructColumn, Table
 from fastpq.values.binary import total_size
 from fastpq.values.bitmap import pack_bitmap
-from fastpq.values.concat import concat_columns
 from fastpq.values.slices import SliceReader
 
 # Views keep the pages that they point into: as long as these are not much larger than the values, nothing is copied.

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.conversion.numpy_output import Nulls, Strings
 from fastpq.errors import SchemaError
 from fastpq.nested.types import Field, ListType, MapType, StructType, element_of
 from fastpq.values.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
 from fastpq.values.layouts import INLINE_SIZE, Array, BinaryViews
+from fastpq.values.numpy_output import Nulls, Strings
 
 if TYPE_CHECKING:
     from fastpq.table import AnyColumn

@@ -1,16 +1,11 @@
-"""Parts of a column joined into one, layout by layout."""
+"""Values, offsets and validity bitmaps of parts joined into one, layout by layout."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fastpq.conversion.numpy_output import fixed_values
-from fastpq.errors import SchemaError
-from fastpq.nested.columns import ListColumn, NestedColumn, StructColumn
 from fastpq.values.bitmap import pack_bitmap, unpack_bitmap
 from fastpq.values.layouts import (
     INLINE_SIZE,
@@ -22,57 +17,6 @@ from fastpq.values.layouts import (
     DictionaryValues,
     Values,
 )
-
-if TYPE_CHECKING:
-    from fastpq.table import AnyColumn, Column
-
-
-def concat_columns(parts: Sequence[AnyColumn], name: str) -> AnyColumn:
-    """The values of columns of one type, one after another.
-
-    Args:
-        parts: at least one.
-        name: of the column, for errors.
-
-    Raises:
-        SchemaError: the types differ.
-    """
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-    for part in parts:
-        if part.type != first.type:
-            raise SchemaError(f"{part.type} after {first.type}", column=name)
-    validity = concat_validity([part.validity if part.null_count else None for part in parts], [*map(len, parts)])
-    null_count = sum(part.null_count for part in parts)
-    nullable = any(part.nullable for part in parts)
-    if isinstance(first, StructColumn):
-        fields = zip(*[part.children for part in parts if isinstance(part, StructColumn)], strict=True)
-        children = tuple(concat_columns(columns, name) for columns in fields)
-        return StructColumn(first.type, children, sum(map(len, parts)), validity, null_count, nullable)
-    if isinstance(first, ListColumn):
-        lists = [part for part in parts if isinstance(part, ListColumn)]
-        elements = concat_columns([part.used_elements() for part in lists], name)
-        offsets = concat_offsets([part.offsets for part in lists])
-        return ListColumn(first.type, offsets, elements, validity, null_count, nullable)
-    leaves = _of_one_layout([part for part in parts if not isinstance(part, NestedColumn)])
-    values = concat_values([part.values for part in leaves])
-    return replace(first, values=values, validity=validity, null_count=null_count, nullable=nullable)
-
-
-def _of_one_layout(parts: list[Column]) -> list[Column]:
-    """Views take any other layout in; dictionaries of fixed-width values are gathered."""
-    if len({_layout(part) for part in parts}) == 1:
-        return parts
-    if parts[0].type.is_variable:
-        return [part.as_views() for part in parts]
-    return [replace(part, values=fixed_values(part)) for part in parts]
-
-
-def _layout(column: Column) -> tuple[type, int]:
-    """What must agree for values to be joined as they are."""
-    values = column.values
-    return type(values), id(values.dictionary) if isinstance(values, DictionaryValues) else 0
 
 
 def concat_values(parts: Sequence[Values]) -> Values:

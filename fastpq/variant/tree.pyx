@@ -11,7 +11,7 @@ from fastpq.variant.layout cimport BAD_STRUCTURE, DEPTH_LIMIT, TOO_DEEP, compare
 import numpy as np
 
 from fastpq.errors import SchemaError
-from fastpq.conversion.numpy_output import fixed_values
+from fastpq.values.numpy_output import fixed_values
 from fastpq.types import Decimal
 from fastpq.variant.kinds import Kind
 from fastpq.variant.shredded import ShreddedArray, ShreddedObject, kind_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import subprocess
 import sys
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import fastpq
-from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.conversion.dataframes import table_from_dataframe
+from fastpq.errors import FormatError, SchemaError, UnsupportedError
 
 PLAIN = {
     "int": np.array([1, -2, 3], np.int32),
@@ -148,3 +150,54 @@ def test_categories_of_encrypted_files_are_not_in_the_footer(plaintext_footer: b
     assert "secret" not in str(metadata.key_value_metadata)
     readers = fastpq.FileDecryptionProperties(b"k" * 16, {"c": b"c" * 16})
     assert fastpq.read_pandas(data, decryption_properties=readers)["c"].tolist() == frame["c"].tolist()
+
+
+# Metadata is anybody's text: nonsense in it is left out, and what contradicts the values is a typed error.
+NONSENSE: list[tuple[str, Any]] = [
+    ("columns", {"not": "a list"}),
+    ("columns", [["a"], None, {"field_name": ["a"], "name": {"b": 1}}, {"field_name": "int", "name": [1]}]),
+    ("columns", [{"field_name": "text", "pandas_type": "categorical", "metadata": {"categories": [[1], {}, None, "a", "a", 1]}}]),
+    ("columns", [{"field_name": "text", "numpy_type": ["object"], "metadata": "none"}]),
+    ("column_indexes", [{"name": ["x"], "numpy_type": {}}]),
+    ("column_indexes", "columns"),
+    ("index_columns", "int"),
+    ("index_columns", [["int"], None, 1, "int", "int", "missing"]),
+    ("index_columns", [{"kind": "range", "start": 0, "stop": 10**40, "step": 1}]),
+    ("index_columns", [{"kind": "range", "start": 0, "stop": 3, "step": 1, "name": ["x"]}]),
+    ("index_columns", [{"kind": "range", "start": 0, "stop": "3", "step": None}]),
+]
+CONTRADICTIONS = [
+    {"field_name": "zoned", "metadata": {"timezone": "Nowhere/Land"}},
+    {"field_name": "zoned", "metadata": {"timezone": "../../etc/passwd"}},
+    {"field_name": "zoned", "metadata": {"timezone": "\0"}},
+    {"field_name": "int", "numpy_type": "Int8"},
+]
+
+
+def forged(key: str, found: Any) -> bytes:
+    frame = pd.DataFrame({"int": [1, 2, 300], "text": ["a", "b", None], "zoned": PLAIN["zoned"]})
+    table, _ = table_from_dataframe(frame, with_categories=False)
+    sink = io.BytesIO()
+    fastpq.write_table(table, sink, key_value_metadata={"pandas": json.dumps({key: found})})
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(("key", "found"), NONSENSE, ids=str)
+def test_nonsense_in_the_metadata_is_left_out(key: str, found: Any) -> None:
+    frame = fastpq.read_pandas(forged(key, found), columns=["int", "text"])
+    assert frame.reset_index()["int"].tolist() == [1, 2, 300]
+    assert frame["text"].dropna().tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("entry", CONTRADICTIONS, ids=str)
+def test_metadata_that_contradict_the_values(entry: dict[str, Any]) -> None:
+    with pytest.raises(FormatError, match="pandas' metadata") as caught:
+        fastpq.read_pandas(forged("columns", [entry]))
+    assert caught.value.context["column"] == entry["field_name"]
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "null", '"x"', "[" * 100_000])
+def test_metadata_that_are_no_object(text: str) -> None:
+    sink = io.BytesIO()
+    fastpq.write_table({"int": np.arange(3)}, sink, key_value_metadata={"pandas": text})
+    assert_frame_equal(fastpq.read_pandas(sink.getvalue()), pd.DataFrame({"int": np.arange(3)}))
