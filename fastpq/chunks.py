@@ -159,30 +159,19 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
         SchemaError: an option names a column that the schema does not have, or an encoding that does not fit its column.
         LimitError: a column nested deeper than 255 levels.
         UnsupportedError: a codec or encoding that fastpq does not write.
-        ValueError: an option's value makes no sense.
     """
-    for option in ("row_group_size", "row_group_bytes", "statistics_truncation"):
-        if getattr(properties, option) < 1:
-            raise ValueError(f"{option} must be at least 1, not {getattr(properties, option)}")
-    if properties.encoding not in (None, "auto"):
-        raise ValueError(f'encoding must be "auto" or None, not {properties.encoding!r}; column_encoding names encodings')
     for column in schema.columns:
         if column.max_definition_level > MAX_LEVEL:
             raise LimitError(f"more than {MAX_LEVEL} levels", column=column.name)
     names = {column.name for column in schema.columns}
     for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics", "bloom_filter"):
         _check_names(option, getattr(properties, option), names)
-    for option in ("use_dictionary", "write_statistics"):
-        if isinstance(getattr(properties, option), str):
-            raise TypeError(f"{option} takes a list of columns, not the one text {getattr(properties, option)!r}")
     return [_plan_column(column, properties) for column in schema.columns]
 
 
 def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> ColumnPlan:
     asked = _encoding_asked_for(column, properties)
     dictionary = _is_on(properties.use_dictionary, column.name) if asked is None else asked in _DICTIONARY_ENCODINGS
-    if properties.data_page_version not in ("1.0", "2.0"):
-        raise ValueError(f'data_page_version must be "1.0" or "2.0", not {properties.data_page_version!r}')
     statistics = _is_on(properties.write_statistics, column.name)
     fpp, ndv = _bloom_filter(column, properties.bloom_filter.get(column.name, False))
     settings = ChunkSettings(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, SupportsIndex
 
 MIB = 1 << 20
 
@@ -32,6 +32,23 @@ Compression = str | None | Mapping[str, str | None]
 CompressionLevel = int | None | Mapping[str, int]
 ColumnSwitch = bool | list[str]
 BloomFilterOption = bool | Mapping[str, float | int | None]
+
+
+_MAY_BE_ZERO = {"coalesce_gap"}
+
+
+def _check(properties: Any) -> None:
+    """Refuse what is no switch or no number where one is wanted."""
+    for option in fields(properties):
+        value, least = getattr(properties, option.name), int(option.name not in _MAY_BE_ZERO)
+        if option.type == "bool" and not isinstance(value, bool):
+            raise TypeError(f"{option.name} is True or False, not {value!r}")
+        if option.type == "int" and (isinstance(value, bool) or not isinstance(value, SupportsIndex)):
+            raise TypeError(f"{option.name} is a whole number, not {value!r}")
+        if option.type == "int" and value < least:
+            raise ValueError(f"{option.name} must be at least {least}, not {value}")
+        if option.type == "ColumnSwitch" and isinstance(value, str):
+            raise TypeError(f"{option.name} takes a list of columns, not the one text {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +83,9 @@ class ReaderProperties:
     coalesce_gap: int = DEFAULT_COALESCE_GAP
     coalesce_size: int = DEFAULT_COALESCE_SIZE
     prefetch: bool = DEFAULT_PREFETCH
+
+    def __post_init__(self) -> None:
+        _check(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +135,10 @@ class WriterProperties:
     sorting_columns: Sequence[str | SortingColumn] = ()
     sort_by: Sequence[str | SortingColumn] = ()
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check(self)
+        if self.encoding not in (None, "auto"):
+            raise ValueError(f'encoding must be "auto" or None, not {self.encoding!r}; column_encoding names encodings')
+        if self.data_page_version not in ("1.0", "2.0"):
+            raise ValueError(f'data_page_version must be "1.0" or "2.0", not {self.data_page_version!r}')

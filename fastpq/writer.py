@@ -203,7 +203,8 @@ class ParquetWriter:
             return
         table = Table.concat([*self._pending, table])
         whole = table.num_rows - table.num_rows % self._row_group_rows(table)
-        self._write_rows(table.slice(0, whole))
+        if whole:
+            self._write_rows(table.slice(0, whole))
         rest = table.slice(whole)
         self._pending = [Table.concat([rest, rest.slice(0, 0)])] if rest.num_rows else []
         self._pending_rows, self._pending_bytes = rest.num_rows, _used_bytes(rest)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -55,13 +57,14 @@ def types() -> None:
     python("-m", "mypy")
 
 
-def variant(name: str, options: Mapping[str, str], same_c: bool) -> Path:
+def variant(name: str, options: Mapping[str, str], headers: frozenset[str] | None = None) -> Path:
     """A copy of the tree in build/NAME, built in place with these environment variables; rebuilt where it changed.
 
     Args:
         name: of the folder.
         options: environment variables of the build.
-        same_c: whether Cython makes the same C from the same source with them, so that it need not run again.
+        headers: names of the headers that differ with them, so that extensions without these are taken as they are; None where
+            Cython makes other C.
     """
     folder = ROOT / "build" / name
     folder.mkdir(parents=True, exist_ok=True)
@@ -69,9 +72,11 @@ def variant(name: str, options: Mapping[str, str], same_c: bool) -> Path:
         source, target = ROOT / entry, folder / entry
         if source.is_dir():
             remove_deleted(source, target)
-            shutil.copytree(source, target, ignore=compiled if same_c else compiled_or_made, dirs_exist_ok=True)
+            shutil.copytree(source, target, ignore=compiled_or_made if headers is None else compiled, dirs_exist_ok=True)
         else:
             shutil.copy2(source, target)
+    if headers is not None:
+        copy_extensions(folder, headers)
     with (folder / "build.log").open("w") as log:
         done = subprocess.run(
             [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
@@ -84,6 +89,31 @@ def variant(name: str, options: Mapping[str, str], same_c: bool) -> Path:
     if done.returncode:
         raise StageError((folder / "build.log").read_text()[-4000:])
     return folder
+
+
+def copy_extensions(folder: Path, headers: frozenset[str]) -> None:
+    """Put the extensions that include none of the headers where a build in the folder finds them up to date."""
+    built = folder / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    for source in (ROOT / "fastpq").rglob("*.pyx"):
+        included = set(re.findall(r'#include "c/(\w+\.h)"', source.with_suffix(".c").read_text()))
+        if not included & headers:
+            extension = source.with_suffix(sysconfig.get_config_var("EXT_SUFFIX"))
+            place = built / extension.relative_to(ROOT)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(extension, place)
+
+
+def headers_with(name: str) -> frozenset[str]:
+    """Names of the C headers that include one, over any number of others, and its own."""
+    includes = {
+        header.name: set(re.findall(r'#include "(?:[\w./]+/)?(\w+\.h)"', header.read_text()))
+        for header in (ROOT / "fastpq").rglob("*.h")
+    }
+    found, grown = {name}, {name}
+    while grown:
+        grown = {header for header, included in includes.items() if included & found} - found
+        found |= grown
+    return frozenset(found)
 
 
 def remove_deleted(source: Path, target: Path) -> None:
@@ -111,7 +141,7 @@ def kernel_tests(folder: Path, environment: Mapping[str, str] | None = None) -> 
 
 
 def no_clones() -> None:
-    kernel_tests(variant("no-clones", {"FASTPQ_NO_CLONES": "1"}, same_c=True))
+    kernel_tests(variant("no-clones", {"FASTPQ_NO_CLONES": "1"}, headers_with("clones.h")))
 
 
 def sanitizer_library(name: str) -> str:
@@ -120,7 +150,7 @@ def sanitizer_library(name: str) -> str:
 
 
 def debug() -> None:
-    folder = variant("debug", {"FASTPQ_DEBUG": "1"}, same_c=False)
+    folder = variant("debug", {"FASTPQ_DEBUG": "1"})
     kernel_tests(
         folder,
         {

@@ -261,13 +261,16 @@ def write_dataset(
         raise SchemaError("a file needs a column beside those of its partition")
     groups = _groups(table, partition_by)
     folders = [format_partitions(values) for values, _ in groups]       # refused before anything is written
+    if isinstance(encryption_properties, FileEncryptionProperties):
+        _check_partitions_are_open(encryption_properties, partition_by)
     rest, written = table.select(kept), []
     for number, ((_, rows), folder) in enumerate(zip(groups, folders, strict=True)):
         where, path = _target(root, folder, f"part-{number}-{secrets.token_hex(16)}.parquet")
         part = rest if rows is None else Table({name: take(column, rows) for name, column in rest.items()})
         keys = encryption_properties
-        keys = keys if keys is None or isinstance(keys, FileEncryptionProperties) else keys(path)
-        _check_partitions_are_open(keys, partition_by)
+        if keys is not None and not isinstance(keys, FileEncryptionProperties):
+            keys = keys(path)
+            _check_partitions_are_open(keys, partition_by)
         write_table(part, where, encryption_properties=keys, **options)
         written.append(path)
         if progress is not None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastpq.errors import SchemaError
 from fastpq.nested.types import Field, ListType, MapType, StructType, element_of
 from fastpq.values.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
-from fastpq.values.layouts import INLINE_SIZE, Array, BinaryViews
+from fastpq.values.layouts import Array, BinaryViews
 from fastpq.values.numpy_output import Nulls, Strings
 
 if TYPE_CHECKING:
@@ -295,8 +295,8 @@ def used_bytes(column: AnyColumn) -> int:
     if isinstance(column, ListColumn):
         return column.offsets.nbytes + used_bytes(column.used_elements()) + _validity_bytes(column)
     if isinstance(column.values, BinaryViews):
-        lengths = np.ascontiguousarray(column.values.views).view(np.int32).reshape(-1, 4)[:, 0]
-        return column.values.views.nbytes + int(lengths[lengths > INLINE_SIZE].sum(dtype=np.int64)) + _validity_bytes(column)
+        lengths = np.ascontiguousarray(column.values.views).view(np.int32)[::4]
+        return column.values.views.nbytes + int(lengths.sum(dtype=np.int64)) + _validity_bytes(column)
     return column.nbytes
 
 

@@ -248,3 +248,34 @@ def test_threads_may_share_a_writer() -> None:
 def test_options_of_columns_are_no_text(options: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=r"one text|options by name"):
         fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"write_page_index": ["x"]}, TypeError),
+        ({"write_page_checksum": 1}, TypeError),
+        ({"use_dictionary": "x"}, TypeError),
+        ({"row_group_size": 0}, ValueError),
+        ({"row_group_size": True}, TypeError),
+        ({"data_page_rows": 2.5}, TypeError),
+        ({"data_page_version": "3.0"}, ValueError),
+        ({"encoding": "best"}, ValueError),
+        ({"no_such_option": 1}, TypeError),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense_are_refused(tmp_path: Path, options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error, match=next(iter(options))):
+        fastpq.write_table({"x": np.arange(3)}, tmp_path / "file.parquet", **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_batches_of_one_dictionary_are_counted_once(tmp_path: Path) -> None:
+    words = np.array(["word" * 50 + str(i) for i in range(1000)], dtype=object)
+    fastpq.write_table({"w": words}, tmp_path / "words.parquet")
+    shared = fastpq.read_table(tmp_path / "words.parquet", strings="dictionary")
+    with fastpq.ParquetWriter(tmp_path / "file.parquet", row_group_bytes=250_000) as writer:
+        for _ in range(12):
+            writer.write_batch(shared.slice(0, 10))
+    assert fastpq.read_table(tmp_path / "file.parquet")["w"].to_pylist() == words[:10].tolist() * 12
