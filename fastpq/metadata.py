@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from fastpq import format as fmt
-from fastpq.encryption.file import FileDecryptor, FileEncryptor, open_file_decryptor, open_signed_footer
+from fastpq.encryption.file import FileDecryptor, FileEncryptor, column_name, open_file_decryptor, open_signed_footer
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, LimitError
 from fastpq.format.scan import scan_list
@@ -122,7 +122,9 @@ class ColumnChunkMetaData:
         return start, self.total_compressed_size
 
     def __repr__(self) -> str:
-        return f"<ColumnChunkMetaData {'.'.join(self.path_in_schema)}: {self.num_values} values>"
+        open_already = self._metadata or self.chunk.meta_data       # a repr asks no key service, and does not fail
+        values = "encrypted" if open_already is None else f"{open_already.num_values} values"
+        return f"<ColumnChunkMetaData {column_name(self.chunk)}: {values}>"
 
 
 class RowGroupMetaData:

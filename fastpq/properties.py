@@ -37,12 +37,18 @@ BloomFilterOption = bool | Mapping[str, float | int | None]
 _MAY_BE_ZERO = {"coalesce_gap"}
 
 
-def _check(properties: Any) -> None:
-    """Refuse what is no switch or no number where one is wanted."""
+def check_switch(name: str, value: object) -> None:
+    """Refuse what is not True or False: a text, say, of which even ``"False"`` would count as true."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {value!r}")
+
+
+def check_options(properties: Any) -> None:
+    """Refuse what is no switch or no number where a dataclass wants one."""
     for option in fields(properties):
         value, least = getattr(properties, option.name), int(option.name not in _MAY_BE_ZERO)
-        if option.type == "bool" and not isinstance(value, bool):
-            raise TypeError(f"{option.name} is True or False, not {value!r}")
+        if option.type == "bool":
+            check_switch(option.name, value)
         if option.type == "int" and (isinstance(value, bool) or not isinstance(value, SupportsIndex)):
             raise TypeError(f"{option.name} is a whole number, not {value!r}")
         if option.type == "int" and value < least:
@@ -85,7 +91,7 @@ class ReaderProperties:
     prefetch: bool = DEFAULT_PREFETCH
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_options(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +143,7 @@ class WriterProperties:
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _check(self)
+        check_options(self)
         if self.encoding not in (None, "auto"):
             raise ValueError(f'encoding must be "auto" or None, not {self.encoding!r}; column_encoding names encodings')
         if self.data_page_version not in ("1.0", "2.0"):

@@ -155,7 +155,7 @@ class KeyedFileDecryptor(FileDecryptor):
     def _cipher(
         self, key: AesKey, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
     ) -> GcmModuleCipher:
-        return self._cipher_class(key, self._file_aad, row_group_ordinal, column_ordinal, _name(chunk))
+        return self._cipher_class(key, self._file_aad, row_group_ordinal, column_ordinal, column_name(chunk))
 
     def _require_authentic_footer(self) -> None:
         if not self._authentic:
@@ -227,7 +227,7 @@ class KeyedFileDecryptor(FileDecryptor):
         try:
             return explicit or self._retrieve(column.key_metadata)
         except ParquetError as error:
-            error.at(column=_name(chunk))
+            error.at(column=column_name(chunk))
             raise
 
     def _retrieve(self, key_metadata: bytes | None) -> AesKey | None:
@@ -254,7 +254,7 @@ class DuckDbFileDecryptor(KeyedFileDecryptor):
     def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
         self._require_authentic_footer()
         if chunk.crypto_metadata is not None:
-            raise UnsupportedError("crypto metadata of a column in DuckDB's dialect, which has none", column=_name(chunk))
+            raise UnsupportedError("crypto metadata of a column in DuckDB's dialect, which has none", column=column_name(chunk))
         key = self._footer_key()
         if key is None:
             _refuse_column(chunk)
@@ -270,8 +270,8 @@ class DuckDbFileDecryptor(KeyedFileDecryptor):
         return b""
 
 
-def _name(chunk: fmt.ColumnChunk) -> str | None:
-    """The dotted path of a column, as far as the footer tells."""
+def column_name(chunk: fmt.ColumnChunk) -> str | None:
+    """The dotted path of a column, as far as the footer tells without the column's key."""
     crypto = chunk.crypto_metadata
     if crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None:
         return ".".join(crypto.ENCRYPTION_WITH_COLUMN_KEY.path_in_schema)
@@ -279,4 +279,4 @@ def _name(chunk: fmt.ColumnChunk) -> str | None:
 
 
 def _refuse_column(chunk: fmt.ColumnChunk) -> NoReturn:
-    raise KeyAccessError("the column is encrypted, and there is no key for it", column=_name(chunk))
+    raise KeyAccessError("the column is encrypted, and there is no key for it", column=column_name(chunk))

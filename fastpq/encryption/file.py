@@ -8,12 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastpq import format as fmt
-from fastpq.encryption.decryptor import DuckDbFileDecryptor, FileDecryptor, KeyedFileDecryptor
+from fastpq.encryption.decryptor import DuckDbFileDecryptor, FileDecryptor, KeyedFileDecryptor, column_name
 from fastpq.encryption.encryptor import EncryptedFooterEncryptor, FileEncryptor, PlaintextFooterEncryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, SchemaError
 
-__all__ = ["FileDecryptor", "FileEncryptor", "open_file_decryptor", "open_file_encryptor", "open_signed_footer"]
+__all__ = [
+    "FileDecryptor",
+    "FileEncryptor",
+    "column_name",
+    "open_file_decryptor",
+    "open_file_encryptor",
+    "open_signed_footer",
+]
 
 LARGEST_COLUMN_ORDINAL = 32767
 SIGNATURE_SIZE = 28     # Encryption.md, 5.5: nonce and tag
@@ -39,11 +46,14 @@ def open_file_decryptor(
         KeyAccessError: the footer is encrypted, and there are no properties.
         CryptoError: a policy of the properties refuses the file, or its AAD prefix is not the one supplied.
         UnsupportedError: an algorithm that fastpq does not have, or DuckDB's dialect.
+        TypeError: properties of another kind.
     """
     if properties is None:
         if encrypted_footer:
             raise KeyAccessError("the footer is encrypted: reading needs decryption_properties", module="FOOTER")
         return FileDecryptor()
+    if not isinstance(properties, FileDecryptionProperties):
+        raise TypeError(f"decryption_properties are FileDecryptionProperties, not {type(properties).__name__}")
     if algorithm is None:
         if encrypted_footer:
             raise FormatError("an encrypted footer without an encryption algorithm")
@@ -108,9 +118,12 @@ def open_file_encryptor(
     Raises:
         SchemaError: a key for a column path that the schema does not have.
         CryptoError: an encrypted column whose ordinal is over 32767.
+        TypeError: properties of another kind.
     """
     if properties is None:
         return FileEncryptor()
+    if not isinstance(properties, FileEncryptionProperties):
+        raise TypeError(f"encryption_properties are FileEncryptionProperties, not {type(properties).__name__}")
     unknown = properties.column_keys.unknown(schema_paths)
     if unknown:
         raise SchemaError(f"keys for columns that the schema does not have: {', '.join(sorted(unknown))}")

@@ -7,6 +7,7 @@ from typing import Generic, Literal, NoReturn, TypeVar, get_args
 
 from fastpq.encryption.evp import AesKey
 from fastpq.errors import SchemaError
+from fastpq.properties import check_switch
 
 KeyBytes = bytes | bytearray | memoryview
 Key = AesKey | KeyBytes
@@ -41,6 +42,7 @@ class PathMap(Generic[T]):
 
     Raises:
         SchemaError: a path is there as a string and as a tuple.
+        TypeError: a path is neither.
     """
 
     __slots__ = ("_dotted", "_exact")
@@ -49,10 +51,11 @@ class PathMap(Generic[T]):
         self._dotted: dict[str, T] = {}
         self._exact: dict[tuple[str, ...], T] = {}
         for path, value in entries.items():
+            check_path(path)
             if isinstance(path, str):
                 self._dotted[path] = value
             else:
-                self._exact[tuple(path)] = value
+                self._exact[path] = value
         for path in self._exact:
             if ".".join(path) in self._dotted:
                 raise SchemaError(f"two keys for the column path {'.'.join(path)}")
@@ -88,6 +91,7 @@ class ColumnEncryptionProperties(_Secret):
 
     Raises:
         CryptoError: a key of another length.
+        TypeError: key metadata that are not bytes.
     """
 
     __slots__ = ("key", "key_metadata")
@@ -96,7 +100,7 @@ class ColumnEncryptionProperties(_Secret):
         if key is None and key_metadata is not None:
             raise ValueError("key_metadata belongs to a column key: that of the footer key is footer_key_metadata")
         self.key = None if key is None else as_key(key)
-        self.key_metadata = key_metadata
+        self.key_metadata = _checked_bytes("key_metadata", key_metadata)
 
     def __repr__(self) -> str:
         return f"<ColumnEncryptionProperties with {'the footer key' if self.key is None else 'a column key'}>"
@@ -123,7 +127,7 @@ class FileEncryptionProperties(_Secret):
     Raises:
         CryptoError: a key of another length.
         SchemaError: two spellings of one column path.
-        ValueError: an option that makes no sense.
+        ValueError, TypeError: an option that makes no sense; None for the key of a column, which would be lost keys.
     """
 
     __slots__ = (
@@ -151,20 +155,22 @@ class FileEncryptionProperties(_Secret):
         encrypt_unlisted: Unlisted | None = None,
         v2_layout: V2Layout = DEFAULT_V2_LAYOUT,
     ) -> None:
-        _check_choice("algorithm", algorithm, ALGORITHMS)
+        check_algorithm("algorithm", algorithm)
         _check_choice("encrypt_unlisted", encrypt_unlisted, (None, *get_args(Unlisted)))
         _check_choice("v2_layout", v2_layout, get_args(V2Layout))
+        check_switch("plaintext_footer", plaintext_footer)
+        check_switch("store_aad_prefix", store_aad_prefix)
         if not (store_aad_prefix or aad_prefix):
             raise ValueError("store_aad_prefix=False without an aad_prefix")
         self.footer_key = as_key(footer_key)
-        self.footer_key_metadata = footer_key_metadata
+        self.footer_key_metadata = _checked_bytes("footer_key_metadata", footer_key_metadata)
         self.column_keys: PathMap[ColumnEncryptionProperties] = PathMap(
-            {path: _as_column_properties(key) for path, key in (column_keys or {}).items()}
+            {path: _as_column_properties(key) for path, key in _mapping(column_keys).items()}
         )
         self.plaintext_footer = plaintext_footer
         self.algorithm: Algorithm = algorithm
         self.v2_layout: V2Layout = v2_layout
-        self.aad_prefix = checked_prefix(aad_prefix)
+        self.aad_prefix = _checked_bytes("aad_prefix", aad_prefix) or None
         self.store_aad_prefix = store_aad_prefix
         self.encrypt_unlisted: Unlisted = encrypt_unlisted or ("plaintext" if column_keys else "footer_key")
 
@@ -204,6 +210,7 @@ class FileDecryptionProperties(_Secret):
         CryptoError: a key of another length.
         SchemaError: two spellings of one column path.
         ValueError: an algorithm that there is not, or none.
+        TypeError: a policy that is neither True nor False, or a key retriever that cannot be called.
     """
 
     __slots__ = (
@@ -229,10 +236,15 @@ class FileDecryptionProperties(_Secret):
         verify_footer_signature: bool = True,
         allow_duckdb_dialect: bool = False,
     ) -> None:
+        check_switch("allow_plaintext_files", allow_plaintext_files)
+        check_switch("verify_footer_signature", verify_footer_signature)
+        check_switch("allow_duckdb_dialect", allow_duckdb_dialect)
+        if key_retriever is not None and not callable(key_retriever):
+            raise TypeError(f"key_retriever must be callable, not {type(key_retriever).__name__}")
         self.footer_key = None if footer_key is None else as_key(footer_key)
-        self.column_keys: PathMap[AesKey] = PathMap({path: as_key(key) for path, key in (column_keys or {}).items()})
+        self.column_keys: PathMap[AesKey] = PathMap({path: as_key(key) for path, key in _mapping(column_keys).items()})
         self.key_retriever = key_retriever
-        self.aad_prefix = checked_prefix(aad_prefix)
+        self.aad_prefix = _checked_bytes("aad_prefix", aad_prefix) or None
         self.allow_plaintext_files = allow_plaintext_files
         self.allowed_algorithms = frozenset(allowed_algorithms)
         self.verify_footer_signature = verify_footer_signature
@@ -251,8 +263,26 @@ def as_key(key: Key) -> AesKey:
     return key if isinstance(key, AesKey) else AesKey(key)
 
 
+def check_path(path: object) -> None:
+    """Refuse what is not the path of a column."""
+    if not isinstance(path, str) and not (isinstance(path, tuple) and all(isinstance(name, str) for name in path)):
+        raise TypeError(f"a column path is a dotted text or a tuple of names, not {path!r}")
+
+
+def check_algorithm(option: str, algorithm: object) -> None:
+    """Refuse what is not an encryption algorithm of the specification."""
+    _check_choice(option, algorithm, ALGORITHMS)
+
+
 def _as_column_properties(key: Key | ColumnEncryptionProperties) -> ColumnEncryptionProperties:
-    return key if isinstance(key, ColumnEncryptionProperties) else ColumnEncryptionProperties(key)
+    # None as well is refused: that a lookup found no key must not mean the footer key
+    return key if isinstance(key, ColumnEncryptionProperties) else ColumnEncryptionProperties(as_key(key))
+
+
+def _mapping(column_keys: Mapping[ColumnPath, T] | None) -> Mapping[ColumnPath, T]:
+    if column_keys is not None and not isinstance(column_keys, Mapping):
+        raise TypeError(f"column_keys maps column paths to keys; it is no {type(column_keys).__name__}")
+    return column_keys or {}
 
 
 def _check_choice(option: str, value: object, choices: tuple[object, ...]) -> None:
@@ -260,8 +290,7 @@ def _check_choice(option: str, value: object, choices: tuple[object, ...]) -> No
         raise ValueError(f"{option} must be one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
-def checked_prefix(aad_prefix: bytes | None) -> bytes | None:
-    """The AAD prefix, of which an empty one is none."""
-    if aad_prefix is not None and not isinstance(aad_prefix, bytes):
-        raise TypeError(f"aad_prefix must be bytes, not {type(aad_prefix).__name__}")
-    return aad_prefix or None
+def _checked_bytes(option: str, value: bytes | None) -> bytes | None:
+    if value is not None and not isinstance(value, bytes):
+        raise TypeError(f"{option} must be bytes, not {type(value).__name__}")
+    return value

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 import fastpq
@@ -77,27 +80,48 @@ def test_an_encrypted_footer_holds_its_algorithm(algorithm: Any) -> None:
     assert inside.encryption_algorithm.member == algorithm
 
 
-@pytest.mark.parametrize("allowed", [["AES_GCM_CTR_V1"], ALGORITHMS])
-def test_a_downgrade_is_refused_though_both_algorithms_are_allowed(allowed: Any) -> None:
-    data = write({"a": ROWS}, fastpq.FileEncryptionProperties(FOOTER_KEY))
+def with_algorithm(data: bytes, change: Callable[[fmt.AesGcmV1], fmt.EncryptionAlgorithm]) -> bytes:
+    """The file with another algorithm in front of its encrypted footer, which is authenticated by nothing."""
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     outside, end = fmt.decode(fmt.FileCryptoMetaData, data, start)
-    parameters = outside.encryption_algorithm.AES_GCM_V1
-    assert parameters is not None
-    downgraded = fmt.AesGcmCtrV1(
-        aad_prefix=parameters.aad_prefix,
-        aad_file_unique=parameters.aad_file_unique,
-        supply_aad_prefix=parameters.supply_aad_prefix,
-    )
-    outside.encryption_algorithm = fmt.EncryptionAlgorithm(AES_GCM_CTR_V1=downgraded)
-    forged = fmt.encode(outside)
-    footer = data[start + end : -8]
-    length = (len(forged) + len(footer)).to_bytes(4, "little")
-    altered = data[:start] + forged + footer + length + b"PARE"
+    assert outside.encryption_algorithm.AES_GCM_V1 is not None
+    outside.encryption_algorithm = change(outside.encryption_algorithm.AES_GCM_V1)
+    footer = fmt.encode(outside) + data[start + end : -8]
+    return data[:start] + footer + len(footer).to_bytes(4, "little") + b"PARE"
+
+
+@pytest.mark.parametrize("allowed", [["AES_GCM_CTR_V1"], ALGORITHMS])
+def test_a_downgrade_is_refused_though_both_algorithms_are_allowed(allowed: Any) -> None:
+    def downgrade(parameters: fmt.AesGcmV1) -> fmt.EncryptionAlgorithm:
+        unique, supply = parameters.aad_file_unique, parameters.supply_aad_prefix
+        return fmt.EncryptionAlgorithm(AES_GCM_CTR_V1=fmt.AesGcmCtrV1(aad_file_unique=unique, supply_aad_prefix=supply))
+
+    altered = with_algorithm(write({"a": ROWS}, fastpq.FileEncryptionProperties(FOOTER_KEY)), downgrade)
     with pytest.raises(fastpq.CryptoError, match="it was altered"):
         read(altered, allowed_algorithms=allowed)
     with pytest.raises(fastpq.CryptoError, match="allowed_algorithms"):
         read(altered)
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_file_is_not_passed_off_under_a_shorter_prefix(stored: bool) -> None:
+    """AADs have no boundary between prefix and file identifier: that of part10 is also one of part1 with a longer one."""
+
+    def shorten(parameters: fmt.AesGcmV1) -> fmt.EncryptionAlgorithm:
+        unique = b"0" + (parameters.aad_file_unique or b"")
+        prefix = b"part1" if stored else None
+        shifted = fmt.AesGcmV1(aad_prefix=prefix, aad_file_unique=unique, supply_aad_prefix=parameters.supply_aad_prefix)
+        return fmt.EncryptionAlgorithm(AES_GCM_V1=shifted)
+
+    ours, theirs = io.BytesIO(), io.BytesIO()
+    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, aad_prefix=b"part10", store_aad_prefix=stored)
+    fastpq.write_table({"a": ROWS}, ours, encryption_properties=keys)
+    arrow_keys = pe.create_encryption_properties(FOOTER_KEY, aad_prefix=b"part10", store_aad_prefix=stored)
+    pq.write_table(pa.table({"a": ROWS}), theirs, encryption_properties=arrow_keys)
+    with pytest.raises(fastpq.CryptoError, match="it was altered"):
+        read(with_algorithm(ours.getvalue(), shorten), aad_prefix=b"part1")
+    # what SECURITY.md says of other writers' files, which keep no copy of the algorithm inside the footer
+    assert read(with_algorithm(theirs.getvalue(), shorten), aad_prefix=b"part1").num_rows == 1000
 
 
 @pytest.mark.parametrize("column_keys", [{}, {"secret": KEY}], ids=["footer key", "column key"])

@@ -143,6 +143,7 @@ def test_without_a_column_key_the_rest_is_there(tmp_path: Path) -> None:
             partial.read(["price"])
         with pytest.raises(fastpq.KeyAccessError, match="name"):
             _ = partial.metadata.row_group(0).column(2).num_values
+        assert repr(partial.metadata.row_group(0).column(2)) == "<ColumnChunkMetaData name: encrypted>"
         assert partial.metadata.row_group(0).column(0).num_values == ROWS
     with pytest.raises(fastpq.KeyAccessError, match="encrypted"):
         fastpq.read_table(path)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import numpy as np
 import pytest
 
+import fastpq
 from fastpq.encryption import AesKey, ColumnEncryptionProperties, FileDecryptionProperties, FileEncryptionProperties
 from fastpq.encryption.file import open_file_encryptor
 from fastpq.encryption.properties import PathMap
@@ -116,6 +119,42 @@ def test_what_makes_no_sense_is_refused() -> None:
         FileEncryptionProperties(wrong)
     with pytest.raises(ValueError, match="footer_key_metadata"):
         ColumnEncryptionProperties(key_metadata=b"id")
+
+
+@pytest.mark.parametrize(
+    ("make", "option", "value"),
+    [
+        *((FileEncryptionProperties, option, "False") for option in ("plaintext_footer", "store_aad_prefix")),
+        *(
+            (FileDecryptionProperties, option, "False")
+            for option in ("allow_plaintext_files", "verify_footer_signature", "allow_duckdb_dialect")
+        ),
+        (FileEncryptionProperties, "footer_key_metadata", "id"),
+        (ColumnEncryptionProperties, "key_metadata", "id"),
+        (FileEncryptionProperties, "column_keys", [("id", KEY)]),
+        (FileEncryptionProperties, "column_keys", {1: KEY}),
+        (FileEncryptionProperties, "column_keys", {("point", 1): KEY}),
+        (FileEncryptionProperties, "column_keys", {"id": None}),      # not the footer key: a lookup that found nothing
+        (FileDecryptionProperties, "column_keys", {"id": None}),
+        (FileDecryptionProperties, "key_retriever", {b"id": KEY}),
+    ],
+)
+def test_options_of_another_type(make: Any, option: str, value: Any) -> None:
+    """A text is no switch: that of ``"False"`` would open a policy, or a footer."""
+    with pytest.raises(TypeError):
+        make(FOOTER_KEY, **{option: value})
+
+
+def test_properties_of_another_kind() -> None:
+    encrypted = io.BytesIO()
+    fastpq.write_table({"a": np.arange(3)}, encrypted, encryption_properties=FileEncryptionProperties(FOOTER_KEY))
+    wrong: Any
+    for wrong in (FOOTER_KEY, {"footer_key": FOOTER_KEY}, FileEncryptionProperties(FOOTER_KEY)):
+        with pytest.raises(TypeError, match="FileDecryptionProperties"):
+            fastpq.read_table(encrypted.getvalue(), decryption_properties=wrong)
+    for wrong in (FOOTER_KEY, {"footer_key": FOOTER_KEY}, FileDecryptionProperties(FOOTER_KEY)):
+        with pytest.raises(TypeError, match="FileEncryptionProperties"):
+            fastpq.write_table({"a": np.arange(3)}, io.BytesIO(), encryption_properties=wrong)
 
 
 def test_too_many_columns_to_encrypt() -> None:

@@ -106,6 +106,7 @@ def test_every_byte_under_gcm(mode: str, pages: dict[str, Any]) -> None:
     data, keys = written(mode, **pages), decryption(mode)
     found = outcomes(data, lambda altered: contents(altered, keys))
     assert True not in found
+    assert set(found[:4]) == {fastpq.FormatError}
     chunks = found[4 : footer_start(data)]
     modules = open_file(data, keys).walk()
     assert None not in chunks

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from fastpq.encryption.properties import DEFAULT_ALGORITHM, Algorithm, ColumnPath
+from fastpq.encryption.properties import DEFAULT_ALGORITHM, Algorithm, ColumnPath, check_algorithm, check_path
+from fastpq.properties import check_options
 
 DEFAULT_CACHE_LIFETIME = timedelta(minutes=10)
 DEFAULT_DATA_KEY_LENGTH_BITS = 128
@@ -35,7 +36,7 @@ class EncryptionConfiguration:
 
     Raises:
         ValueError: options that contradict each other.
-        TypeError: identifiers or paths of other types.
+        TypeError: identifiers, paths or options of other types.
     """
 
     footer_key: str
@@ -51,11 +52,17 @@ class EncryptionConfiguration:
     kek_length_bits: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        check_options(self)
+        check_algorithm("encryption_algorithm", self.encryption_algorithm)
         _check_identifier(self.footer_key)
+        if not isinstance(self.column_keys, Mapping):
+            raise TypeError(f"column_keys maps master keys to columns; it is no {type(self.column_keys).__name__}")
         for identifier, columns in self.column_keys.items():
             _check_identifier(identifier)
             if isinstance(columns, str) or not columns:
                 raise ValueError(f"column_keys[{identifier!r}] must be a sequence of column paths, and not empty")
+            for path in columns:
+                check_path(path)
         if bool(self.column_keys) == self.uniform_encryption:
             raise ValueError("either column_keys or uniform_encryption=True, and not both, must be given")
         if self.complete_columns and self.uniform_encryption:
@@ -80,6 +87,7 @@ class DecryptionConfiguration:
     trust_kms_url_from_file: bool = False
 
     def __post_init__(self) -> None:
+        check_options(self)
         check_lifetime(self.cache_lifetime)
 
 

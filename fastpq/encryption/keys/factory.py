@@ -234,11 +234,10 @@ def _pairs(configuration: EncryptionConfiguration) -> Sequence[tuple[str, Column
     seen: set[ColumnPath] = set()
     for master_key_id, paths in configuration.column_keys.items():
         for path in paths:
-            own = path if isinstance(path, str) else tuple(path)
-            if own in seen:
-                raise SchemaError(f"two keys for the column path {own if isinstance(own, str) else '.'.join(own)}")
-            seen.add(own)
-            pairs.append((master_key_id, own))
+            if path in seen:
+                raise SchemaError(f"two keys for the column path {path if isinstance(path, str) else '.'.join(path)}")
+            seen.add(path)
+            pairs.append((master_key_id, path))
     return pairs
 
 

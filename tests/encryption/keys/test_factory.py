@@ -288,6 +288,7 @@ def test_paths_with_dots_commas_and_groups() -> None:
         ({"column_keys": {"k": "abc"}}, "sequence"),
         ({"column_keys": {"k": []}}, "not empty"),
         ({"column_keys": {"": ["a"]}}, "cannot be empty"),
+        ({"uniform_encryption": True, "encryption_algorithm": "AES_CBC"}, "encryption_algorithm must be"),
         ({"uniform_encryption": True, "data_key_length_bits": 64}, "128, 192 or 256"),
         ({"uniform_encryption": True, "kek_length_bits": 0}, "128, 192 or 256"),
         ({"uniform_encryption": True, "cache_lifetime": timedelta(-1)}, "negative"),
@@ -304,6 +305,13 @@ def test_types_are_checked() -> None:
         EncryptionConfiguration("kf", uniform_encryption=True, cache_lifetime=wrong)
     with pytest.raises(TypeError, match="timedelta"):
         DecryptionConfiguration(cache_lifetime=wrong)
+    text: Any = "False"         # which would count as true: it would open a footer, or a policy
+    with pytest.raises(TypeError, match="plaintext_footer is True or False"):
+        EncryptionConfiguration("kf", uniform_encryption=True, plaintext_footer=text)
+    with pytest.raises(TypeError, match="trust_kms_url_from_file is True or False"):
+        DecryptionConfiguration(trust_kms_url_from_file=text)
+    with pytest.raises(TypeError, match="column path"):
+        EncryptionConfiguration("kf", column_keys={"kc1": [wrong]})
     with pytest.raises(TypeError, match="text"):
         EncryptionConfiguration(wrong, uniform_encryption=True)
     with pytest.raises(TypeError, match="text"):
