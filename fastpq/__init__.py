@@ -19,6 +19,7 @@ from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
 from fastpq.properties import ReaderProperties, SortingColumn, WriterProperties
+from fastpq.rewriting.files import decrypt_file, encrypt_file, merge_files
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.table import Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType, Type
@@ -63,6 +64,9 @@ __all__ = [
     "UnsupportedError",
     "WriterProperties",
     "__version__",
+    "decrypt_file",
+    "encrypt_file",
+    "merge_files",
     "read_dataset",
     "read_metadata",
     "read_pandas",

@@ -148,7 +148,7 @@ def plan_read(
     planned: dict[int, ColumnPlan] = {}
     for column in columns:
         chunks = [
-            _plan_chunk(group.column(column.index), column, index, offset, group.num_rows, file_size)
+            plan_chunk(group.column(column.index), column, index, offset, group.num_rows, file_size)
             for index, group, offset in zip(chosen, groups, offsets, strict=False)
             if group.num_rows
         ]
@@ -292,9 +292,23 @@ def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
     return chosen
 
 
-def _plan_chunk(
+def plan_chunk(
     chunk: ColumnChunkMetaData, column: ColumnDescriptor, row_group: int, offset: int, num_rows: int, file_size: int
 ) -> ChunkPlan:
+    """The plan of all rows of a chunk.
+
+    Args:
+        chunk: its metadata.
+        column: the descriptor of its column.
+        row_group: index of its row group.
+        offset: where its rows begin in the output.
+        num_rows: of its row group.
+        file_size: in bytes.
+
+    Raises:
+        UnsupportedError: a chunk in another file.
+        FormatError: metadata that contradict the schema or the file's size.
+    """
     where = {"column": column.name, "row_group": row_group}
     if chunk.file_path:
         raise UnsupportedError(f"a column chunk in another file ({chunk.file_path!r})", **where)

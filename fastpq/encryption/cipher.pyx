@@ -104,3 +104,37 @@ cdef class ModuleCipher:
         cdef const uint8_t* plain = self.open_framed(
             module, page, &stored[0] if size else &nothing, size, &plain_size, &stored_size)
         return PyBytes_FromStringAndSize(<const char*>plain, plain_size), stored_size
+
+    def open_page_header(self, bint dictionary, int page, stored):
+        """The page header that stored begins with, for who parses it in Python.
+
+        Args:
+            dictionary: whether it is believed to be a dictionary page's, which its AAD depends on.
+            page: ordinal of the data page, and of the first one for the dictionary page before it.
+            stored: a contiguous buffer from the page on.
+
+        Returns:
+            (buffer that begins with the header, stored size, whether it is a dictionary page's). The null cipher cannot know
+            the last two: it returns stored itself, -1 and what was believed.
+
+        Raises:
+            FormatError, TagVerificationError, CryptoError: as ``open``.
+        """
+        return stored, -1, dictionary
+
+    def open_body(self, int module, int page, stored, int64_t levels_size):
+        """The plaintext of a stored page body; what seal_body makes of it may be in another layout.
+
+        Args:
+            module: DATA_PAGE or DICTIONARY_PAGE.
+            page: ordinal of the data page.
+            stored: a contiguous buffer of all bytes of the body.
+            levels_size: bytes of levels of a data page V2; 0 for other pages.
+
+        Returns:
+            (the plaintext, whether all of it was authenticated).
+
+        Raises:
+            FormatError, TagVerificationError, CryptoError: as ``open``.
+        """
+        return stored, False

@@ -110,6 +110,33 @@ cdef class GcmModuleCipher(ModuleCipher):
         self._open(module, page, data, size, out)
         return size - self._overhead_of(module)
 
+    def open_page_header(self, bint dictionary, int page, const uint8_t[::1] stored not None):
+        """The page header that stored begins with; arguments, result and errors as of ModuleCipher.open_page_header."""
+        cdef int64_t plain_size = 0, stored_size = 0
+        cdef uint8_t nothing = 0
+        cdef const uint8_t* plain = self.open_header(
+            &dictionary, page, &stored[0] if stored.shape[0] else &nothing, stored.shape[0], &plain_size, &stored_size)
+        return PyBytes_FromStringAndSize(<const char*>plain, plain_size), stored_size, dictionary
+
+    def open_body(self, int module, int page, const uint8_t[::1] stored not None, int64_t levels_size):
+        """The plaintext of a stored page body; arguments, result and errors as of ModuleCipher.open_body."""
+        cdef int64_t values_size = 0
+        cdef uint8_t nothing = 0
+        cdef const uint8_t* data = &stored[0] if stored.shape[0] else &nothing
+        cdef const uint8_t* levels = NULL
+        cdef const uint8_t* values
+        if levels_size == 0:
+            return self.open(module, page, stored), self.authenticates
+        with nogil:
+            values = self.open_v2(page, data, stored.shape[0], levels_size, &levels, &values_size)
+        if values_size < 0:
+            raise FormatError(f"{levels_size} bytes of levels in a page that has {levels_size + values_size}",
+                              **self._place(module, page))
+        if levels == data:
+            return (PyBytes_FromStringAndSize(<const char*>levels, levels_size)
+                    + PyBytes_FromStringAndSize(<const char*>values, values_size)), False
+        return PyBytes_FromStringAndSize(<const char*>levels, levels_size + values_size), self.authenticates
+
     cpdef object seal(self, int module, int page, object plain):
         """The stored form of a module: length, nonce, ciphertext and, but for page bodies under AES-CTR, tag.
 

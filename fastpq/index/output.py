@@ -33,22 +33,22 @@ class PageIndexes:
         self,
         chunk: fmt.ColumnChunk,
         column_index: fmt.ColumnIndex | None,
-        offset_index: fmt.OffsetIndex,
+        offset_index: fmt.OffsetIndex | None,
         cipher: ModuleCipher,
     ) -> None:
         """Keep the indexes of a chunk.
 
         Args:
             chunk: its entry in the footer as it is stored.
-            column_index: None where the chunk has none.
-            offset_index: with offsets in the file.
+            column_index, offset_index: None where the chunk has none; with offsets in the file.
             cipher: of the chunk.
         """
         if column_index is not None:
             sealed = cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, fmt.encode(column_index))
             self._column_indexes.append((chunk, memoryview(sealed)))
-        sealed = cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(offset_index))
-        self._offset_indexes.append((chunk, memoryview(sealed)))
+        if offset_index is not None:
+            sealed = cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(offset_index))
+            self._offset_indexes.append((chunk, memoryview(sealed)))
 
     def write(self, sink: Sink) -> None:
         """Write all column indexes, then all offset indexes, and note in their chunks' entries where."""

@@ -255,6 +255,14 @@ class ChunkIndexes:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredIndexes:
+    """The same as the structs that the file holds."""
+
+    column_index: fmt.ColumnIndex | None
+    offset_index: fmt.OffsetIndex | None
+
+
+@dataclass(frozen=True, slots=True)
 class IndexRequest:
     """Whose page index to read: a chunk of a column in a row group of num_rows rows, and the chunk's cipher."""
 
@@ -312,20 +320,47 @@ def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
     return places
 
 
-def _parse(request: IndexRequest, parts: Sequence[Bytes]) -> ChunkIndexes | FormatError:
-    chunk, waiting = request.chunk.chunk, iter(parts)
-    offset_index: OffsetIndex | None = None
-    column_index: ColumnIndex | None = None
+def read_stored_page_index(source: Source, request: IndexRequest) -> StoredIndexes:
+    """The page index of one chunk as it is stored, checked.
+
+    Raises:
+        FormatError: an index contradicts itself or the file.
+        TagVerificationError: an encrypted index was altered.
+    """
     try:
-        if chunk.offset_index_offset is not None and chunk.offset_index_length is not None:
-            stored = _open(fmt.OffsetIndex, ModuleType.OFFSET_INDEX, next(waiting), request.cipher)
-            offset_index = offset_index_of(stored, request.num_rows, request.chunk.byte_range)
-            check_pages_of_chunk(offset_index, request.chunk)
-        if request.column_index and chunk.column_index_offset is not None and chunk.column_index_length is not None:
-            stored = _open(fmt.ColumnIndex, ModuleType.COLUMN_INDEX, next(waiting), request.cipher)
-            column_index = column_index_of(stored, request.column, offset_index)
+        stored = _decode(request, source.read_ranges(_places(request, source.size)))
+        _check(request, stored)
+    except FormatError as error:
+        raise error.at(column=request.column.name, row_group=request.chunk.row_group_ordinal) from None
+    return stored
+
+
+def _parse(request: IndexRequest, parts: Sequence[Bytes]) -> ChunkIndexes | FormatError:
+    try:
+        return _check(request, _decode(request, parts))
     except FormatError as error:
         return error.at(column=request.column.name, row_group=request.chunk.row_group_ordinal)
+
+
+def _decode(request: IndexRequest, parts: Sequence[Bytes]) -> StoredIndexes:
+    chunk, waiting = request.chunk.chunk, iter(parts)
+    offset_index: fmt.OffsetIndex | None = None
+    column_index: fmt.ColumnIndex | None = None
+    if chunk.offset_index_offset is not None and chunk.offset_index_length is not None:
+        offset_index = _open(fmt.OffsetIndex, ModuleType.OFFSET_INDEX, next(waiting), request.cipher)
+    if request.column_index and chunk.column_index_offset is not None and chunk.column_index_length is not None:
+        column_index = _open(fmt.ColumnIndex, ModuleType.COLUMN_INDEX, next(waiting), request.cipher)
+    return StoredIndexes(column_index, offset_index)
+
+
+def _check(request: IndexRequest, stored: StoredIndexes) -> ChunkIndexes:
+    offset_index: OffsetIndex | None = None
+    column_index: ColumnIndex | None = None
+    if stored.offset_index is not None:
+        offset_index = offset_index_of(stored.offset_index, request.num_rows, request.chunk.byte_range)
+        check_pages_of_chunk(offset_index, request.chunk)
+    if stored.column_index is not None:
+        column_index = column_index_of(stored.column_index, request.column, offset_index)
     return ChunkIndexes(column_index, offset_index)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import decimal
+import io
 import json
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ MIB = 1 << 20
 BOUNDS = {"max_allocation": 512 * MIB, "max_page_size": 128 * MIB, "max_dictionary_size": 128 * MIB}
 LAYOUTS = ("views", "offsets", "dictionary")
 BATCH_SIZE = 77
+KEY = bytes(range(16))
 OPS = ("==", "<=", ">", "!=")
 
 
@@ -65,6 +67,17 @@ def select(data: bytes, index: int) -> None:
             file.offset_index(group, column.index)
             file.column_index(group, column.index)
             file.bloom_filter(group, column.index)
+
+
+def rewrite(data: bytes, index: int) -> None:
+    """Encrypt it page by page; what comes of it is read as the file itself is."""
+    out = io.BytesIO()
+    fastpq.encrypt_file(data, out, fastpq.FileEncryptionProperties(KEY), properties=fastpq.ReaderProperties(**BOUNDS))
+    keys = fastpq.FileDecryptionProperties(KEY)
+    with fastpq.ParquetFile(out.getvalue(), decryption_properties=keys, properties=fastpq.ReaderProperties(**BOUNDS)) as file:
+        for table in file.iter_batches(BATCH_SIZE, [column.name for column in file.schema.columns if column.is_flat][:3]):
+            validate(table)
+            break
 
 
 def validate(table: fastpq.Table) -> None:
@@ -141,7 +154,7 @@ SCHEMAS: list[ShreddingSchema] = [
     {"species": {"name": TEXT}, "observation": None, "c": [TEXT]},
     ColumnType(Type.INT64, logical=Decimal(18, 4)),
 ]
-FUZZED = ("read", "select", "variant", "wkb")
+FUZZED = ("read", "select", "rewrite", "variant", "wkb")
 
 
 def samples_for(target: str, folder: Path | None) -> list[Sample]:
@@ -154,5 +167,5 @@ def samples_for(target: str, folder: Path | None) -> list[Sample]:
 
 
 TARGETS: dict[str, Callable[[bytes, int], None]] = {
-    target.__name__: target for target in (read, select, variant, wkb, crash, hang, greedy, bare, refuse)
+    target.__name__: target for target in (read, select, rewrite, variant, wkb, crash, hang, greedy, bare, refuse)
 }

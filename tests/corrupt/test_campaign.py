@@ -11,7 +11,7 @@ from tests.corrupt.corpus import corpus
 from tests.corrupt.mutate import MUTATIONS, mutate, varint
 
 
-@pytest.mark.parametrize("target", ["read", "select"])
+@pytest.mark.parametrize("target", ["read", "select", "rewrite"])
 def test_mutated_files_give_a_table_or_a_typed_error(target: str) -> None:
     findings = run(Settings(count=400, seed=20_261, workers=1, target=target))
     assert not findings.failures, findings.failures[0]

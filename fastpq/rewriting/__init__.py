@@ -1,0 +1,1 @@
+"""Files made of files without decoding their values: encrypted, decrypted, under other keys, merged."""
