@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from fastpq import rows
+from fastpq.arrow.hints import ARROW_KEY, ArrowFields
 from fastpq.conversion.dataframes import PANDAS_KEY, dataframe_of, pandas_metadata
 from fastpq.conversion.outputs import Outputs
 from fastpq.encryption.cipher import ModuleCipher
@@ -51,6 +53,7 @@ class ParquetFile:
         threads: how many chunks are decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory; values that it cannot hold are refused.
+        arrow_schema: let columns be in Arrow again what the metadata's ARROW:schema says that they were (fastpq.arrow.hints).
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
 
@@ -67,6 +70,7 @@ class ParquetFile:
         threads: int | None = None,
         strings: Strings = "views",
         coerce_int96_timestamp_unit: TimeUnitName = "ns",
+        arrow_schema: bool = True,
         properties: ReaderProperties | None = None,
         decryption_properties: FileDecryptionProperties | None = None,
     ) -> None:
@@ -79,6 +83,7 @@ class ParquetFile:
         self._properties = properties or ReaderProperties()
         self._strings: Strings = strings
         self._int96_unit = coerce_int96_timestamp_unit
+        self._arrow_schema = arrow_schema
         self._source = open_source(where, memory_map=memory_map)
         self._source.coalesce_gap = self._properties.coalesce_gap
         self._source.coalesce_size = self._properties.coalesce_size
@@ -151,10 +156,11 @@ class ParquetFile:
         with self._errors():
             if filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
-                return scan.read(scan.select(self._wanted(row_groups, row_ranges)), self._threads, out)
+                return self._arrow.restored(scan.read(scan.select(self._wanted(row_groups, row_ranges)), self._threads, out))
             plan = self._plan(columns, row_groups)
             scan_all = self._scan(plan)
-            return scan_all.read(plan, self._threads, None if out is None else Outputs(out, plan, scan_all.types))
+            outputs = None if out is None else Outputs(out, plan, scan_all.types)
+            return self._arrow.restored(scan_all.read(plan, self._threads, outputs))
 
     def take(self, indices: Any, columns: Iterable[ColumnKey] | None = None) -> Table:
         """The rows of some numbers, as numpy.take has it: in the order given, a row as often as it is named.
@@ -174,7 +180,7 @@ class ParquetFile:
             groups = rows.rows_of_groups(rows.ranges_of(distinct), first, range(self.num_row_groups))
             scan = self._selective(None, columns)
             in_order = len(distinct) == len(wanted) and bool((wanted == distinct).all())
-            return scan.read(scan.select(groups), self._threads, order=None if in_order else order)
+            return self._arrow.restored(scan.read(scan.select(groups), self._threads, order=None if in_order else order))
 
     def head(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
         """The first n rows; all where there are fewer. Args, raises: as ``read``."""
@@ -224,9 +230,11 @@ class ParquetFile:
         with self._errors():
             if filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
-                return scan.batches(scan.select(self._wanted(row_groups, row_ranges)), batch_size, self._threads)
-            plan = self._plan(columns, row_groups)
-            return self._scan(plan).batches(plan, batch_size, self._threads)
+                batches = scan.batches(scan.select(self._wanted(row_groups, row_ranges)), batch_size, self._threads)
+            else:
+                plan = self._plan(columns, row_groups)
+                batches = self._scan(plan).batches(plan, batch_size, self._threads)
+            return map(self._arrow.restored, batches)
 
     def count(self, filters: Any = None) -> int:
         """How many rows there are that filters hold for; row groups that statistics or indexes decide are not read.
@@ -373,6 +381,11 @@ class ParquetFile:
         """The types in memory of columns where they differ from the schema's, by number."""
         unit = ColumnType(Type.INT96, None, Timestamp(self._int96_unit))
         return {column.index: unit for column in columns if column.element.type == Type.INT96}
+
+    @cached_property
+    def _arrow(self) -> ArrowFields:
+        stored = self._metadata.key_value_metadata.get(ARROW_KEY) if self._arrow_schema else None
+        return ArrowFields(stored, self.schema.root.children)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

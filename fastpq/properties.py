@@ -27,6 +27,7 @@ DEFAULT_DATA_PAGE_VERSION: Literal["1.0", "2.0"] = "1.0"
 DEFAULT_DICTIONARY_PAGE_SIZE = MIB
 DEFAULT_STATISTICS_TRUNCATION = 64
 DEFAULT_BLOOM_FILTER_FPP = 0.01
+DEFAULT_ARROW_SCHEMA: bool | None = None
 
 Compression = str | None | Mapping[str, str | None]
 CompressionLevel = int | None | Mapping[str, int]
@@ -119,6 +120,8 @@ class WriterProperties:
             number of distinct values to make them for; None, the default, makes them as large as the values need).
         sorting_columns: by which the rows of each row group are sorted already, which is checked and recorded.
         sort_by: by which to sort the rows of each row group; recorded likewise.
+        arrow_schema: keep in the footer (ARROW:schema) what the columns were in Arrow and Parquet does not tell: timezones,
+            dictionaries, layouts, durations, extension types; as pyarrow does. None for DataFrames of Arrow dtypes alone.
         key_value_metadata: stored in the footer.
     """
 
@@ -140,6 +143,7 @@ class WriterProperties:
     bloom_filter: Mapping[str, BloomFilterOption] = field(default_factory=dict)
     sorting_columns: Sequence[str | SortingColumn] = ()
     sort_by: Sequence[str | SortingColumn] = ()
+    arrow_schema: bool | None = DEFAULT_ARROW_SCHEMA
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from fastpq.values.layouts import (
 )
 from fastpq.values.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.values.slices import SliceReader
+
+if TYPE_CHECKING:
+    from fastpq.arrow.nodes import SchemaNode
 
 __all__ = [
     "VIEW_DTYPE",
@@ -51,6 +54,7 @@ class Column:
         validity: bitmap, uint8, LSB first, at least (n + 7) // 8 bytes, or None when no value is null.
         null_count: number of nulls.
         nullable: whether the schema allows nulls (OPTIONAL).
+        arrow: the Arrow field that it came from, or that the file says it came from; exported as that again (fastpq.arrow.hints).
 
     Raises:
         SchemaError: values of another dtype than the type's, or sizes that do not agree.
@@ -61,6 +65,7 @@ class Column:
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
+    arrow: SchemaNode | None = None
 
     def __post_init__(self) -> None:
         values, dtype = self.values, self.type.dtype

@@ -10,14 +10,16 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from fastpq import format as fmt
+from fastpq.arrow.hints import ARROW_KEY, arrow_fields, arrow_schema, needs_arrow_schema
+from fastpq.arrow.nodes import SchemaNode as ArrowField
 from fastpq.chunks import ColumnPlan, plan_columns
 from fastpq.column.writer import ChunkWriter
-from fastpq.conversion.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe
+from fastpq.conversion.dataframes import PANDAS_KEY, has_arrow_dtypes, is_dataframe, table_from_dataframe
 from fastpq.conversion.numpy_input import table_from
 from fastpq.encodings.choice import EncodingChoice
 from fastpq.encryption.file import FileEncryptor, open_file_encryptor
 from fastpq.encryption.properties import FileEncryptionProperties
-from fastpq.errors import LimitError, ParquetError, SchemaError
+from fastpq.errors import LimitError, ParquetError, SchemaError, UnsupportedError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.index.written_pages import WrittenPages
@@ -91,6 +93,7 @@ class ParquetWriter:
         self._types = _types_of(schema)
         self._shredder = Shredder(shred) if shred else None
         self._described: dict[str, str] = {}       # what the first DataFrame's metadata says
+        self._arrow_fields: ArrowField | None = None
         self._schema: ParquetSchema | None = schema if isinstance(schema, ParquetSchema) else None
         self._columns: list[ColumnPlan] = []
         self._row_order: RowOrder | None = None
@@ -173,19 +176,39 @@ class ParquetWriter:
 
     def _take(self, data: Any) -> Table:
         """The data as a Table of the file's schema, which the first one settles."""
+        with_arrow = self._properties.arrow_schema
         if is_dataframe(data):
+            with_arrow = has_arrow_dtypes(data) if with_arrow is None else with_arrow
             # categories are values, and the footer's metadata are open to whoever reads the footer
             data, described = table_from_dataframe(data, with_categories=self._encryption_properties is None)
             self._described.setdefault(PANDAS_KEY, described)
         table = table_from(data, self._types)
         if self._shredder is not None:
             table = self._shredder(table)
+        self._describe_arrow(table, bool(with_arrow))
         schema = table.schema
         if self._schema is None:
             self._begin(schema)
         assert self._schema is not None
         _check_schema(self._schema, table)
         return table
+
+    def _describe_arrow(self, table: Table, wanted: bool) -> None:
+        """Keep what the first table's columns were in Arrow."""
+        if self._arrow_fields is None and wanted:
+            self._arrow_fields = arrow_fields(table)
+        if self._arrow_fields is not None:
+            return
+        for name, column in table.items():
+            if needs_arrow_schema(column):
+                raise UnsupportedError("durations, which Parquet does not have; arrow_schema=True keeps them", column=name)
+
+    def _key_values(self) -> list[fmt.KeyValue]:
+        """The footer's metadata."""
+        found = self._described | dict(self._properties.key_value_metadata)
+        if self._arrow_fields is not None:
+            found.setdefault(ARROW_KEY, arrow_schema(self._arrow_fields, found))
+        return [fmt.KeyValue(key=key, value=value) for key, value in found.items()]
 
     def _write_all(self, data: Any) -> None:
         table = self._take(data)
@@ -332,11 +355,7 @@ class ParquetWriter:
             schema=self._schema.to_thrift(),
             num_rows=self._num_rows,
             row_groups=self._row_groups,
-            key_value_metadata=[
-                fmt.KeyValue(key=key, value=value)
-                for key, value in (self._described | dict(self._properties.key_value_metadata)).items()
-            ]
-            or None,
+            key_value_metadata=self._key_values() or None,
             created_by=f"fastpq version {VERSION}",
             column_orders=[fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder()) for _ in self._schema.columns],
             encryption_algorithm=self._encryptor.encryption_algorithm,

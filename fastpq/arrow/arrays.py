@@ -181,6 +181,18 @@ def checked_offsets(array: ForeignArray, dtype: np.dtype[Any], offset: int, leng
     return offsets
 
 
+def checked_list_views(
+    array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int, validity: NDArray[np.uint8] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The starts and sizes of ``length`` list views from ``offset`` on, within the array's child; 0 where null."""
+    starts = _zeroed_nulls(_fixed_buffer(array, dtype, offset, length), validity).astype(np.int64)
+    sizes = _zeroed_nulls(_fixed_buffer(array, dtype, offset, length, index=2), validity).astype(np.int64)
+    wrong = (starts < 0) | (sizes < 0) | (starts > array.child(0).length - sizes)
+    if wrong.any():
+        raise SchemaError(f"Arrow list view {int(np.argmax(wrong))} is outside the elements")
+    return starts, sizes
+
+
 def _read_views(
     array: ForeignArray, arrow: ArrowType, offset: int, length: int, validity: NDArray[np.uint8] | None
 ) -> BinaryViews:

@@ -1,8 +1,14 @@
-"""Columns and tables as Arrow schemas, arrays and streams for a consumer."""
+"""Columns and tables as Arrow schemas, arrays and streams for a consumer.
+
+A column is exported in the layout in which it is held, unless the consumer asks for another one, or ``column.arrow`` says what
+it was in Arrow before Parquet held it. What does not fit then, such as more distinct values than the indices of a dictionary can
+count, is exported as it is held.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +17,11 @@ from numpy.typing import NDArray
 from fastpq.arrow.capsules_in import take_schema
 from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
 from fastpq.arrow.convert import widen_decimals
-from fastpq.arrow.formats import EXTENSION_METADATA, EXTENSION_NAME, PARQUET_VARIANT, extension_metadata
-from fastpq.arrow.nodes import NULLABLE, ArrayNode, SchemaNode
+from fastpq.arrow.formats import exported_metadata, fixed_list_size, index_dtype
+from fastpq.arrow.nodes import KEYS_SORTED, NULLABLE, ORDERED, ArrayNode, SchemaNode
+from fastpq.arrow.restoring import dictionary_of_numbers, restoring
 from fastpq.errors import ParquetError, SchemaError
+from fastpq.nested.columns import take
 from fastpq.nested.types import MapType, element_of
 from fastpq.table import (
     AnyColumn,
@@ -28,7 +36,21 @@ from fastpq.table import (
 from fastpq.types import Decimal, Type, Unknown
 
 _INT32_MAX = 2**31 - 1
-_VARIANT = {EXTENSION_NAME: PARQUET_VARIANT, EXTENSION_METADATA: b""}
+_NARROW_DECIMALS = (",32", ",64")     # given when they are asked for alone: Polars reads them as if they were of 128 bits
+_LISTS = {"+l": np.int32, "+L": np.int64, "+vl": np.int32, "+vL": np.int64}
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a column is exported as.
+
+    Attributes:
+        node: its schema.
+        array: makes its array.
+    """
+
+    node: SchemaNode
+    array: Callable[[], ArrayNode]
 
 
 def export_schema(data: Table | AnyColumn) -> Any:
@@ -38,8 +60,8 @@ def export_schema(data: Table | AnyColumn) -> Any:
         A PyCapsule "arrow_schema".
     """
     if isinstance(data, Table):
-        return schema_capsule(_table_schema(_columns(data, None)))
-    return schema_capsule(_schema_node("", _chosen_layout(data, None)))
+        return schema_capsule(table_schema(data))
+    return schema_capsule(_form("", data, None).node)
 
 
 def export_array(column: AnyColumn, requested_schema: Any = None) -> tuple[Any, Any]:
@@ -48,8 +70,9 @@ def export_array(column: AnyColumn, requested_schema: Any = None) -> tuple[Any, 
     Args:
         column: values that stay shared with the consumer where the layouts agree: all but booleans, which become bits,
             and decimals of 4 or 8 bytes, which become decimal128.
-        requested_schema: a PyCapsule "arrow_schema" or None; what it says about offsets, views and dictionaries is
-            heeded, anything else is left to the consumer to cast, as the PyCapsule interface has it.
+        requested_schema: a PyCapsule "arrow_schema" or None; what it says about layouts and about types that Parquet keeps as
+            others (``fastpq.arrow.restoring``) is heeded, anything else is left to the consumer to cast, as the PyCapsule
+            interface has it.
 
     Returns:
         PyCapsules "arrow_schema" and "arrow_array".
@@ -58,8 +81,8 @@ def export_array(column: AnyColumn, requested_schema: Any = None) -> tuple[Any, 
         SchemaError: the column is not what its type says, or the capsule was consumed already.
     """
     request = None if requested_schema is None else take_schema(requested_schema)
-    chosen = _chosen_layout(column, request)
-    return schema_capsule(_schema_node("", chosen)), array_capsule(_array_node(chosen))
+    form = _form("", column, request)
+    return schema_capsule(form.node), array_capsule(form.array())
 
 
 def export_stream(table: Table, requested_schema: Any = None) -> Any:
@@ -72,16 +95,16 @@ def export_stream(table: Table, requested_schema: Any = None) -> Any:
         SchemaError: also, ``requested_schema`` is no struct of as many fields as the table has columns.
     """
     request = None if requested_schema is None else take_schema(requested_schema)
-    columns = _columns(table, request)
-    batch = ArrayNode(table.num_rows, 0, (None,), tuple(_named(_array_node, name, column) for name, column in columns))
-    for (name, _), child in zip(columns, batch.children, strict=True):
+    forms = _forms(table, request)
+    children = tuple(_named(form.array, form.node.name) for form in forms)
+    batch = ArrayNode(table.num_rows, 0, (None,), children)
+    for form, child in zip(forms, children, strict=True):
         if child.length != batch.length:
-            raise SchemaError(f"a column of {child.length} values in a table of {batch.length} rows", column=name)
-    return stream_capsule(_table_schema(columns), [batch])
+            raise SchemaError(f"a column of {child.length} values in a table of {batch.length} rows", column=form.node.name)
+    return stream_capsule(_table_schema(forms), [batch])
 
 
-def _columns(table: Table, request: SchemaNode | None) -> list[tuple[str, AnyColumn]]:
-    """Names and columns in the layouts to be exported."""
+def _forms(table: Table, request: SchemaNode | None) -> list[Form]:
     fields: list[SchemaNode | None] = [None] * len(table.names)
     if request is not None:
         if request.format != "+s" or len(request.children) != len(fields):
@@ -90,52 +113,152 @@ def _columns(table: Table, request: SchemaNode | None) -> list[tuple[str, AnyCol
                 f"is not that of a table of {len(fields)} columns"
             )
         fields = list(request.children)
-    return [(name, _chosen_layout(table[name], field)) for name, field in zip(table.names, fields, strict=True)]
+    return [_named(_form, name, name, table[name], field) for name, field in zip(table.names, fields, strict=True)]
 
 
-def _table_schema(columns: list[tuple[str, AnyColumn]]) -> SchemaNode:
-    return SchemaNode("+s", flags=0, children=tuple(_schema_node(name, column) for name, column in columns))
+def table_schema(table: Table) -> SchemaNode:
+    """The struct as which a table is exported."""
+    return _table_schema(_forms(table, None))
 
 
-def _named(export: Any, name: str, column: AnyColumn) -> Any:
+def _table_schema(forms: list[Form]) -> SchemaNode:
+    return SchemaNode("+s", flags=0, children=tuple(form.node for form in forms))
+
+
+def _named(export: Any, name: str, *arguments: Any) -> Any:
     try:
-        return export(column)
+        return export(*arguments)
     except ParquetError as error:
         raise error.at(column=name) from None
 
 
-# ---- layouts
+# ---- forms
 
 
-def _chosen_layout(column: AnyColumn, request: SchemaNode | None) -> AnyColumn:
-    """``column``, its leaves in the binary layouts that are asked for, or in their own."""
+def _form(name: str, column: AnyColumn, request: SchemaNode | None) -> Form:
+    flags = NULLABLE if column.nullable or column.null_count else 0
     if isinstance(column, StructColumn):
-        wanted = request.children if request is not None and len(request.children) == len(column.children) else ()
-        children = [
-            _chosen_layout(child, wanted[number] if wanted else None) for number, child in enumerate(column.children)
-        ]
-        return replace(column, children=tuple(children))
+        return _struct_form(name, flags, column, request)
     if isinstance(column, ListColumn):
-        inner = request.children[0] if request is not None and len(request.children) == 1 else None
-        return replace(column, elements=_chosen_layout(column.elements, inner))
-    return _chosen_leaf(column, request)
+        return _list_form(name, flags, column, request)
+    return _leaf_form(name, flags, column, request)
 
 
-def _chosen_leaf(column: Column, request: SchemaNode | None) -> Column:
-    if column.type.arrow_format in ("vu", "vz") and request is not None:
-        if request.dictionary is not None:
-            column = column if isinstance(column.values, DictionaryValues) else column.as_dictionary()
-        elif request.format in ("vu", "vz"):
-            column = column if isinstance(column.values, BinaryViews) else column.as_views()
-        elif request.format in ("u", "z", "U", "Z"):
-            column = _with_offsets(column, wide=request.format in "UZ")
+def _struct_form(name: str, flags: int, column: StructColumn, request: SchemaNode | None) -> Form:
+    wanted = request.children if request is not None and len(request.children) == len(column.children) else ()
+    fields = enumerate(zip(column.type.fields, column.children, strict=True))
+    forms = [_form(field.name, child, wanted[number] if wanted else None) for number, (field, child) in fields]
+    node = SchemaNode("+s", name, flags, exported_metadata(column, "+s"), tuple(form.node for form in forms))
+
+    def array() -> ArrayNode:
+        buffers = (_validity(column, len(column)),)
+        return ArrayNode(len(column), column.null_count, buffers, tuple(form.array() for form in forms))
+
+    return Form(node, array)
+
+
+def _list_form(name: str, flags: int, column: ListColumn, request: SchemaNode | None) -> Form:
+    wanted = request or column.arrow
+    inner = request.children[0] if request is not None and len(request.children) == 1 else None
+    element_name = element_of(column.type).name if column.elements.arrow is None else column.elements.arrow.name
+    if isinstance(column.type, MapType):
+        elements = _form(element_name, column.elements, inner)
+        flags |= 0 if column.arrow is None else column.arrow.flags & KEYS_SORTED
+        children = (_with_required_key(elements.node, column.elements),)
+        node = SchemaNode("+m", name, flags, exported_metadata(column, "+m"), children)
+        return Form(node, lambda: _list_node(column, np.int32, elements))
+    own = "+L" if column.offsets.dtype == np.int64 else "+l"
+    text = own if wanted is None else wanted.format
+    if text.startswith("+w:") and (sized := _of_one_size(column, fixed_list_size(text))) is not None:
+        elements = _form(element_name, sized, inner)
+        node = SchemaNode(text, name, flags, exported_metadata(column, text), (elements.node,))
+        return Form(node, lambda: ArrayNode(len(column), column.null_count, (_validity(column, len(column)),), (elements.array(),)))
+    if text not in _LISTS or (_LISTS[text] is np.int32 and int(column.offsets[-1]) > _INT32_MAX):
+        text = own
+    elements = _form(element_name, column.elements, inner)
+    node = SchemaNode(text, name, flags, exported_metadata(column, text), (elements.node,))
+    return Form(node, lambda: _list_node(column, _LISTS[text], elements, views=text.startswith("+v")))
+
+
+def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
+    """The elements of lists that all have as many, with as many under null lists; None where a list has another number."""
+    lengths = np.diff(column.offsets)
+    mask = column.validity_mask()
+    if bool((lengths[mask] != size).any()):
+        return None
+    if bool((lengths == size).all()):
+        return column.used_elements()
+    if not mask.any():
+        return None     # there is nothing to stand under null lists
+    starts = np.where(mask, column.offsets[:-1], column.offsets[:-1][mask][0]).astype(np.int64)
+    return take(column.elements, (starts[:, None] + np.arange(size)).reshape(-1))
+
+
+def _leaf_form(name: str, flags: int, column: Column, request: SchemaNode | None) -> Form:
+    given, column = column, _with_layout(column, request)
+    if isinstance(column.values, DictionaryValues):
+        wanted = request if request is not None and request.dictionary is not None else column.arrow
+        index = _index_format(wanted, len(column.values.dictionary))
+        entries = _leaf_form("", NULLABLE, column.values.dictionary, None)
+        if wanted is not None and isinstance(given.values, DictionaryValues):
+            flags |= wanted.flags & ORDERED     # a dictionary that is made here is in no order
+        node = SchemaNode(index, name, flags, exported_metadata(given, index), dictionary=replace(entries.node, metadata=None))
+        return Form(node, lambda: _dictionary_node(column, index, entries))
+    wanted = request or column.arrow
+    text, values = _format(column), None
+    if wanted is not None and wanted.dictionary is None and isinstance(column.values, np.ndarray):
+        narrow = request is None and wanted.format.endswith(_NARROW_DECIMALS)
+        restore = None if narrow or wanted.format == text else restoring(column, wanted.format)
+        values = None if restore is None else restore(column.values)
+        text = text if values is None else wanted.format
+    return Form(SchemaNode(text, name, flags, exported_metadata(given, text)), lambda: _leaf_node(column, values))
+
+
+def _index_format(wanted: SchemaNode | None, entries: int) -> str:
+    """The format of a dictionary's indices: the one that is wanted if it can count the entries, else int32."""
+    if wanted is None or wanted.dictionary is None or entries - 1 > np.iinfo(index_dtype(wanted)).max:
+        return "i"
+    return wanted.format
+
+
+def _with_layout(column: Column, request: SchemaNode | None) -> Column:
+    """``column`` in the layout that is asked for; views in the one that they had in Arrow."""
+    wanted = request
+    if request is None and not isinstance(column.values, BinaryOffsets | DictionaryValues):
+        wanted = column.arrow
+    if wanted is not None and wanted.dictionary is not None and not isinstance(column.values, DictionaryValues):
+        column = _as_dictionary(column, wanted)
+    elif wanted is not None and column.type.arrow_format in ("vu", "vz"):
+        column = _with_binary_layout(column, wanted.format)
     if isinstance(column.values, DictionaryValues):
         # consumers take dictionaries of offsets everywhere, those of views hardly anywhere, and a dictionary is small
         dictionary = column.values.dictionary
-        if not isinstance(dictionary.values, BinaryOffsets):
-            values = DictionaryValues(column.values.codes, dictionary.as_offsets())
-            return Column(column.type, values, column.validity, column.null_count, column.nullable)
+        if dictionary.type.is_variable:
+            stored = wanted if wanted is not None and wanted.dictionary is not None else column.arrow
+            text = "u" if stored is None or stored.dictionary is None else stored.dictionary.format
+            laid_out = _with_binary_layout(dictionary, text if text in _BINARY_LAYOUTS else "u")
+            column = replace(column, values=DictionaryValues(column.values.codes, laid_out))
     return column
+
+
+_BINARY_LAYOUTS = frozenset(("u", "z", "U", "Z", "vu", "vz"))
+
+
+def _as_dictionary(column: Column, wanted: SchemaNode) -> Column:
+    if column.type.is_variable:
+        return column.as_dictionary()
+    values = column.values
+    if not isinstance(values, np.ndarray) or values.dtype.itemsize not in (1, 2, 4, 8):
+        return column
+    encoded = dictionary_of_numbers(column, np.iinfo(index_dtype(wanted)).max)
+    return column if encoded is None else encoded
+
+
+def _with_binary_layout(column: Column, text: str) -> Column:
+    """``column`` in the layout of a format, or as it is where that is none of variable length."""
+    if text in ("vu", "vz"):
+        return column if isinstance(column.values, BinaryViews) else column.as_views()
+    return _with_offsets(column, wide=text in "UZ") if text in _BINARY_LAYOUTS else column
 
 
 def _with_offsets(column: Column, *, wide: bool) -> Column:
@@ -147,27 +270,7 @@ def _with_offsets(column: Column, *, wide: bool) -> Column:
     if not wide and int(values.offsets[-1]) > _INT32_MAX:
         return column
     offsets = values.offsets.astype(np.int64 if wide else np.int32, copy=False)
-    return Column(column.type, BinaryOffsets(offsets, values.data), column.validity, column.null_count, column.nullable)
-
-
-# ---- schema
-
-
-def _schema_node(name: str, column: AnyColumn) -> SchemaNode:
-    flags = NULLABLE if column.nullable or column.null_count else 0
-    if isinstance(column, StructColumn):
-        children = zip(column.type.fields, column.children, strict=True)
-        nodes = tuple(_schema_node(field.name, child) for field, child in children)
-        return SchemaNode("+s", name, flags, _VARIANT if column.type.annotation == "VARIANT" else None, nodes)
-    if isinstance(column, ListColumn):
-        element = _schema_node(element_of(column.type).name, column.elements)
-        if isinstance(column.type, MapType):
-            return SchemaNode("+m", name, flags, children=(_with_required_key(element, column.elements),))
-        return SchemaNode("+L" if column.offsets.dtype == np.int64 else "+l", name, flags, children=(element,))
-    text = _format(column)
-    if isinstance(column.values, DictionaryValues):
-        return SchemaNode("i", name, flags, dictionary=SchemaNode(_format(column.values.dictionary)))
-    return SchemaNode(text, name, flags, extension_metadata(column.type))
+    return replace(column, values=BinaryOffsets(offsets, values.data))
 
 
 def _with_required_key(entry: SchemaNode, entries: AnyColumn) -> SchemaNode:
@@ -189,34 +292,32 @@ def _format(column: Column) -> str:
 # ---- arrays
 
 
-def _array_node(column: AnyColumn) -> ArrayNode:
-    length = len(column)
-    if isinstance(column, StructColumn):
-        children = tuple(_array_node(child) for child in column.children)
-        return ArrayNode(length, column.null_count, (_validity(column, length),), children)
-    if isinstance(column, ListColumn):
-        return _list_node(column, length)
-    return _leaf_node(column, length)
+def _list_node(column: ListColumn, dtype: Any, elements: Form, *, views: bool = False) -> ArrayNode:
+    """Lists as offsets into their elements, or as views of them, which have offsets and sizes."""
+    if int(column.offsets[-1]) > np.iinfo(dtype).max:      # Arrow has no large maps
+        raise SchemaError(f"a map column of {column.offsets[-1]} pairs, more than Arrow's 32-bit offsets reach")
+    offsets = _buffer(column.offsets.astype(dtype, copy=False), np.dtype(dtype))
+    buffers = (_validity(column, len(column)), *((offsets[:-1], np.diff(offsets)) if views else (offsets,)))
+    return ArrayNode(len(column), column.null_count, buffers, (elements.array(),))
 
 
-def _list_node(column: ListColumn, length: int) -> ArrayNode:
-    dtype = column.offsets.dtype
-    if isinstance(column.type, MapType) and dtype == np.int64:      # Arrow has no large maps
-        if int(column.offsets[-1]) > _INT32_MAX:
-            raise SchemaError(f"a map column of {column.offsets[-1]} pairs, more than Arrow's 32-bit offsets reach")
-        dtype = np.dtype(np.int32)
-    offsets = _buffer(column.offsets.astype(dtype, copy=False), dtype)
-    return ArrayNode(length, column.null_count, (_validity(column, length), offsets), (_array_node(column.elements),))
-
-
-def _leaf_node(column: Column, length: int) -> ArrayNode:
+def _dictionary_node(column: Column, index: str, entries: Form) -> ArrayNode:
     values = column.values
+    assert isinstance(values, DictionaryValues)
+    dtype = index_dtype(SchemaNode(index))
+    codes = _buffer(values.codes, np.dtype(np.int32)).astype(dtype, copy=False)
+    buffers = (_validity(column, len(column)), codes)
+    return ArrayNode(len(column), column.null_count, buffers, dictionary=entries.array())
+
+
+def _leaf_node(column: Column, restored: NDArray[Any] | None) -> ArrayNode:
+    """Values that are no dictionary; ``restored`` ones take the place of the column's."""
+    length, values = len(column), column.values
     if isinstance(column.type.logical, Unknown):
         return ArrayNode(length, length)
     validity = _validity(column, length)
-    if isinstance(values, DictionaryValues):
-        codes = _buffer(values.codes, np.dtype(np.int32))
-        return ArrayNode(length, column.null_count, (validity, codes), dictionary=_array_node(values.dictionary))
+    if restored is not None:
+        return ArrayNode(length, column.null_count, (validity, _buffer(restored, restored.dtype, alignment=8)))
     if isinstance(values, BinaryOffsets):
         offsets = _buffer(values.offsets, np.dtype(np.int64 if values.offsets.dtype == np.int64 else np.int32))
         if int(offsets[-1]) > values.data.nbytes:
@@ -224,6 +325,7 @@ def _leaf_node(column: Column, length: int) -> ArrayNode:
         return ArrayNode(length, column.null_count, (validity, offsets, _buffer(values.data, np.dtype(np.uint8))))
     if isinstance(values, BinaryViews):
         return ArrayNode(length, column.null_count, (validity, *_view_buffers(values)))
+    assert isinstance(values, np.ndarray)
     return ArrayNode(length, column.null_count, (validity, _fixed_values(column, values)))
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.arrow.arrays import checked_offsets, empty_values, read_dictionary, read_validity, read_values
+from fastpq.arrow.arrays import checked_list_views, checked_offsets, empty_values, read_dictionary, read_validity, read_values
 from fastpq.arrow.capsules_in import ForeignArray
 from fastpq.arrow.concat import concat_columns
 from fastpq.arrow.formats import EXTENSION_NAME, PARQUET_VARIANT, Layout, arrow_type, fixed_list_size, index_dtype
 from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import LimitError, ParquetError, SchemaError
-from fastpq.nested.columns import nested_field
+from fastpq.nested.columns import nested_field, take
 from fastpq.nested.types import Annotation, ListType, MapType, StructType
 from fastpq.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
 from fastpq.values.concat import concat_offsets, concat_validity
@@ -65,7 +65,7 @@ def field_of(node: SchemaNode) -> Field:
     if node.dictionary is None:
         if node.format == "+s":
             return _StructField(node)
-        if node.format in ("+l", "+L", "+m") or node.format.startswith("+w:"):
+        if node.format in ("+l", "+L", "+m", "+vl", "+vL") or node.format.startswith("+w:"):
             return _ListField(node)
     return _LeafField(node)
 
@@ -110,7 +110,8 @@ class _ListField(Field):
         if len(node.children) != 1:
             raise SchemaError(f"an Arrow list has 1 child, not {len(node.children)}", column=node.name or None)
         self._element = field_of(node.children[0])
-        self._dtype = np.dtype(np.int64 if node.format == "+L" else np.int32)
+        self._dtype = np.dtype(np.int64 if node.format in ("+L", "+vL") else np.int32)
+        self._views = node.format.startswith("+v")
         self._size = fixed_list_size(node.format) if node.format.startswith("+w:") else None
         self._is_map = node.format == "+m"
         if self._is_map and not (isinstance(self._element, _StructField) and len(node.children[0].children) == 2):
@@ -120,7 +121,7 @@ class _ListField(Field):
         return self._column(np.zeros(1, self._dtype), self._element.empty(), None, 0)
 
     def _read(self, array: ForeignArray, start: int, length: int) -> ListColumn:
-        buffers = 2 if self._size is None else 1
+        buffers = 3 if self._views else 2 if self._size is None else 1
         if array.n_buffers != buffers or array.n_children != 1:
             raise SchemaError(
                 f"an Arrow list has {buffers} buffers and 1 child, not {array.n_buffers} and {array.n_children}"
@@ -128,6 +129,8 @@ class _ListField(Field):
         if length == 0:
             return self.empty()
         start += array.offset
+        if self._views:
+            return self._read_views(array, start, length)
         if self._size is None:
             offsets = checked_offsets(array, self._dtype, start, length)
         else:
@@ -135,6 +138,14 @@ class _ListField(Field):
         first, last = int(offsets[0]), int(offsets[-1])
         elements = self._element.read(array.child(0), first, last - first)
         return self._column(offsets - offsets[0], elements, *read_validity(array, start, length))
+
+    def _read_views(self, array: ForeignArray, start: int, length: int) -> ListColumn:
+        validity, null_count = read_validity(array, start, length)
+        starts, sizes = checked_list_views(array, self._dtype, start, length, validity)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        places = np.repeat(starts - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
+        elements = take(self._element.read(array.child(0), 0, array.child(0).length), places)
+        return self._column(offsets, elements, validity, null_count)
 
     def _joined(self, columns: list[ListColumn]) -> ListColumn:
         validity, null_count = _joined_validity(columns)

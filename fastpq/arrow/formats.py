@@ -16,12 +16,16 @@
 | tdD, tdm                 | INT32 DATE                                         | tdm: milliseconds to days     |
 | ttm, ttu, ttn, tts       | INT32 or INT64 TIME(ms, us, ns; not UTC)           | tts: seconds to milliseconds  |
 | tsm:, tsu:, tsn:, tss:   | INT64 TIMESTAMP(ms, us, ns; UTC with any timezone) | tss: seconds to milliseconds  |
+| tDs, tDm, tDu, tDn       | INT64                                              |                               |
+| tiM, tiD, tin            | FIXED_LEN_BYTE_ARRAY(12) INTERVAL                  | to months, days, milliseconds |
 | a dictionary of these    | the type of its values                             | decoded, save u to vz         |
-| +s; +l, +L, +w:n; +m     | struct; list; map of these (fields.py)             |                               |
+| +s; +m                   | struct; map of these (fields.py)                   |                               |
+| +l, +L, +w:n, +vl, +vL   | list of these (fields.py)                          |                               |
 
-The name of a timezone is not kept: a Parquet timestamp knows only whether it is an instant (UTC) or a local time, and
-Arrow counts ticks since 1970-01-01 00:00 UTC for every timezone, so that no value changes. Extension types other than
-these are read by their storage. A field that is not nullable becomes a column that is not.
+What the column type does not tell (the name of a timezone, units, widths, layouts, extension types other than these, whose
+storage is read) stays in ``Column.arrow``. A Parquet timestamp knows only whether it is an instant (UTC) or a local time, and
+Arrow counts ticks since 1970-01-01 00:00 UTC for every timezone, so that no value changes. A field that is not nullable becomes a
+column that is not.
 """
 
 from __future__ import annotations
@@ -33,10 +37,11 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from fastpq.arrow import convert
+from fastpq.arrow import convert, restoring
 from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata, geospatial_type
 from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.table import AnyColumn, Column, DictionaryValues, StructColumn
 from fastpq.types import (
     ColumnType,
     Date,
@@ -45,6 +50,7 @@ from fastpq.types import (
     Geography,
     Geometry,
     Integer,
+    Interval,
     Json,
     String,
     Time,
@@ -121,17 +127,17 @@ _PLAIN = {
     "ttm": _fixed("i4", Type.INT32, Time("ms")),
     "ttu": _fixed("i8", Type.INT64, Time("us")),
     "ttn": _fixed("i8", Type.INT64, Time("ns")),
+    **{f"tD{unit}": _fixed("i8", Type.INT64) for unit in "smun"},
+    "tiM": replace(_fixed("i4", Type.FIXED_LEN_BYTE_ARRAY, Interval(), 12), convert=restoring.months_to_interval),
+    "tiD": replace(_fixed("V8", Type.FIXED_LEN_BYTE_ARRAY, Interval(), 12), convert=restoring.day_time_to_interval),
+    "tin": replace(_fixed("V16", Type.FIXED_LEN_BYTE_ARRAY, Interval(), 12), convert=restoring.month_day_nano_to_interval),
 }
 
 _TIMESTAMPS: dict[str, TimeUnitName] = {"tss:": "ms", "tsm:": "ms", "tsu:": "us", "tsn:": "ns"}
 
 _REFUSED = {
-    "+vl": "list view",
-    "+vL": "large list view",
     "+u": "union",
     "+r": "run-end encoded",
-    "tD": "duration",
-    "ti": "interval",
 }
 
 
@@ -166,6 +172,39 @@ def extension_metadata(column_type: ColumnType) -> dict[bytes, bytes] | None:
     return None
 
 
+_STORAGE = {
+    b"arrow.uuid": ("w:16",),
+    b"arrow.json": ("u", "U", "vu"),
+    GEOARROW_WKB: ("z", "Z", "vz"),
+}
+
+
+def exported_metadata(column: AnyColumn, text: str) -> dict[bytes, bytes] | None:
+    """The metadata of the field as which a column is exported.
+
+    They are those of the field that it came from, without the marks of an extension type where the format is another one now
+    or not one that the extension type can have, and those of the extension type that the column is.
+
+    Args:
+        column: the column.
+        text: the format, that of the indices for a dictionary.
+    """
+    found: dict[bytes, bytes] = {}
+    if column.arrow is not None and column.arrow.metadata:
+        found = dict(column.arrow.metadata)
+        name = found.get(EXTENSION_NAME)
+        if name is not None:
+            stands = column.arrow.format == text and text in _STORAGE.get(name, (text,)) and name != PARQUET_VARIANT
+            if not stands:
+                found = {key: value for key, value in found.items() if key not in (EXTENSION_NAME, EXTENSION_METADATA)}
+    if isinstance(column, StructColumn):
+        if column.type.annotation == "VARIANT":
+            found |= {EXTENSION_NAME: PARQUET_VARIANT, EXTENSION_METADATA: b""}
+    elif isinstance(column, Column) and not isinstance(column.values, DictionaryValues):
+        found |= extension_metadata(column.type) or {}
+    return found or None
+
+
 def index_dtype(node: SchemaNode) -> np.dtype[Any]:
     """The dtype of the indices of a dictionary-encoded field."""
     found = _PLAIN.get(node.format)
@@ -187,7 +226,7 @@ def _parse(text: str) -> ArrowType:
         found = _fixed("i8", Type.INT64, logical)
         return replace(found, convert=convert.seconds_to_milliseconds) if text[:3] == "tss" else found
     for prefix, name in _REFUSED.items():
-        if text == prefix or (text.startswith(prefix) and prefix in ("+u", "tD", "ti")):
+        if text == prefix or (text.startswith(prefix) and prefix == "+u"):
             raise UnsupportedError(f"the Arrow type {name} (format {text!r}) is not supported")
     raise UnsupportedError(f"the Arrow format {text!r} is not known")
 

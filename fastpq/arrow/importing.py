@@ -8,6 +8,7 @@ from typing import Any
 from fastpq.arrow.arrays import read_validity
 from fastpq.arrow.capsules_in import ForeignArray, ForeignStream, take_array, take_schema
 from fastpq.arrow.fields import Field, field_of
+from fastpq.arrow.hints import with_field
 from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import SchemaError
 from fastpq.table import AnyColumn, Table
@@ -43,7 +44,10 @@ def import_table(source: Any) -> Table:
         num_rows += array.length
         for part, column in zip(parts, _take_fields(array, fields), strict=True):
             part.append(column)
-    columns = {field.name: _joined(field, part) for field, part in zip(fields, parts, strict=True)}
+    columns = {
+        node.name: with_field(_joined(field, part), node)
+        for node, field, part in zip(schema.children, fields, parts, strict=True)
+    }
     return Table(columns, num_rows=num_rows)
 
 
@@ -51,7 +55,7 @@ def import_column(source: Any) -> AnyColumn:
     """Read a column through ``__arrow_c_array__`` or ``__arrow_c_stream__``; otherwise as import_table."""
     schema, arrays = _open(source)
     field = field_of(schema)
-    return _joined(field, [field.read(array, 0, array.length) for array in arrays])
+    return with_field(_joined(field, [field.read(array, 0, array.length) for array in arrays]), schema)
 
 
 def _joined(field: Field, parts: list[AnyColumn]) -> AnyColumn:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-NULLABLE = 2  # ARROW_FLAG_NULLABLE
+# ARROW_FLAG_DICTIONARY_ORDERED, ARROW_FLAG_NULLABLE, ARROW_FLAG_MAP_KEYS_SORTED
+ORDERED, NULLABLE, KEYS_SORTED = 1, 2, 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,15 @@ def is_dataframe(obj: object) -> bool:
     return type(obj).__name__ == "DataFrame" and type(obj).__module__.split(".")[0] == "pandas"
 
 
+def has_arrow_dtypes(frame: pandas.DataFrame) -> bool:
+    """Whether a DataFrame has columns or levels of the index of pandas' Arrow dtypes."""
+    return any(str(dtype).endswith("[pyarrow]") for dtype in (*frame.dtypes, *_index_dtypes(frame.index)))
+
+
+def _index_dtypes(index: pandas.Index[Any]) -> list[Any]:
+    return [index.get_level_values(level).dtype for level in range(index.nlevels)]
+
+
 # ---- to a table
 
 
@@ -113,7 +122,7 @@ def _column(values: pandas.Series[Any], name: str) -> AnyColumn:
         type_ = ColumnType(Type.INT64, None, Timestamp(instants.type.logical.unit, utc=True))
         return Column(type_, instants.values, instants.validity, instants.null_count, instants.nullable)
     if isinstance(dtype, pd.ArrowDtype):
-        return column_from_numpy(values.array, name=name)
+        return column_from_numpy(values.array.__arrow_array__(), name=name)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return column_from_numpy(_masked(values.to_numpy(), missing), name=name)
     kind = getattr(dtype, "kind", "O")
@@ -275,12 +284,25 @@ def _is_integer(text: str) -> bool:
 def _series(name: str, column: AnyColumn, details: dict[str, Any]) -> Any:
     import pandas as pd
 
+    if str(details.get("numpy_type")).endswith("[pyarrow]"):
+        return _arrow_series(column)
     if not isinstance(column, Column):
         return pd.Series(column.to_pylist(), dtype=object)
     try:
         return _flat_series(column, str(details.get("numpy_type") or ""), details)
     except ParquetError as error:
         raise error.at(column=name) from None
+
+
+def _arrow_series(column: AnyColumn) -> Any:
+    """A series of one of pandas' Arrow dtypes: the column's type in Arrow."""
+    import pandas as pd
+
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise UnsupportedError("pandas' Arrow dtypes need the package pyarrow") from error
+    return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([pa.array(column)])))
 
 
 def _flat_series(column: Column, numpy_type: str, details: dict[str, Any]) -> Any:

@@ -17,6 +17,7 @@ from fastpq.values.layouts import Array, BinaryViews
 from fastpq.values.numpy_output import Nulls, Strings
 
 if TYPE_CHECKING:
+    from fastpq.arrow.nodes import SchemaNode as ArrowField
     from fastpq.table import AnyColumn
 
 
@@ -32,6 +33,7 @@ class ListColumn:
         validity: bitmap, uint8, LSB first, or None when no list is null.
         null_count: number of null lists.
         nullable: whether the schema allows null lists.
+        arrow: as in Column.
 
     Raises:
         SchemaError: sizes that do not agree.
@@ -43,6 +45,7 @@ class ListColumn:
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
+    arrow: ArrowField | None = None
 
     def __post_init__(self) -> None:
         offsets = self.offsets
@@ -130,6 +133,7 @@ class StructColumn:
         validity: bitmap, uint8, LSB first, or None when no struct is null.
         null_count: number of null structs.
         nullable: whether the schema allows null structs.
+        arrow: as in Column.
 
     Raises:
         SchemaError: sizes or types that do not agree.
@@ -141,6 +145,7 @@ class StructColumn:
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
+    arrow: ArrowField | None = None
 
     def __post_init__(self) -> None:
         if [child.type for child in self.children] != [field.type for field in self.type.fields]:

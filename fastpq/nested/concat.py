@@ -38,12 +38,12 @@ def concat_columns(parts: Sequence[AnyColumn], name: str) -> AnyColumn:
     if isinstance(first, StructColumn):
         fields = zip(*[part.children for part in parts if isinstance(part, StructColumn)], strict=True)
         children = tuple(concat_columns(columns, name) for columns in fields)
-        return StructColumn(first.type, children, sum(map(len, parts)), validity, null_count, nullable)
+        return StructColumn(first.type, children, sum(map(len, parts)), validity, null_count, nullable, first.arrow)
     if isinstance(first, ListColumn):
         lists = [part for part in parts if isinstance(part, ListColumn)]
         elements = concat_columns([part.used_elements() for part in lists], name)
         offsets = concat_offsets([part.offsets for part in lists])
-        return ListColumn(first.type, offsets, elements, validity, null_count, nullable)
+        return ListColumn(first.type, offsets, elements, validity, null_count, nullable, first.arrow)
     leaves = _of_one_layout([part for part in parts if not isinstance(part, NestedColumn)])
     values = concat_values([part.values for part in leaves])
     return replace(first, values=values, validity=validity, null_count=null_count, nullable=nullable)

@@ -10,7 +10,7 @@ DECIMAL_DIGITS = 76
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column without extension type, dictionary, time zone and choice of layout."""
+    """The column without extension type, dictionary, time zone and choice of layout, in the units that Parquet has."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
@@ -23,7 +23,11 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_decimal(kind):
         return column.cast(pa.decimal256(DECIMAL_DIGITS, kind.scale))
     if pa.types.is_timestamp(kind):
-        return column.cast(pa.timestamp(kind.unit))
+        return column.cast(pa.timestamp("ms" if kind.unit == "s" else kind.unit))
+    if pa.types.is_time32(kind):
+        return column.cast(pa.time32("ms"))
+    if pa.types.is_date64(kind):
+        return column.cast(pa.date32())
     if pa.types.is_duration(kind):
         return column.cast(pa.int64())
     return column

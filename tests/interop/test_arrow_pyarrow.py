@@ -187,7 +187,7 @@ def test_a_consumer_may_outlive_us_and_a_producer_may_go_first() -> None:
 def test_nothing_leaks() -> None:
     names = ("bool", "string", "string_view", "uuid", "decimal32", "dictionary of strings", "dictionary of numbers")
     source = pa.table({name: array_of(CASES[name], pattern(CASES[name].values, nulls=True)) for name in names})
-    refused = pa.table({"a": [[1]], "b": pa.array([1], pa.duration("us"))})
+    refused = pa.table({"a": [[1]], "b": pa.array([1, 1]).dictionary_encode().slice(0, 1), "c": pa.nulls(1, pa.run_end_encoded(pa.int32(), pa.int32()))})
 
     def exchange(times: int) -> int:
         for _ in range(times):
@@ -207,10 +207,10 @@ def test_nothing_leaks() -> None:
     allocated = pa.total_allocated_bytes()
     tracemalloc.start()
     try:
-        grown = -exchange(1200) + exchange(1200)  # the interpreter's own pools fill up first
+        grown = -exchange(500) + exchange(500)  # the interpreter's own pools fill up first
     finally:
         tracemalloc.stop()
-    assert grown < 1200 * 30  # less than the smallest object for each exchange
+    assert grown < 500 * 30  # less than the smallest object for each exchange
     assert pa.total_allocated_bytes() == allocated
 
 
@@ -238,11 +238,8 @@ def test_a_failing_python_producer_is_told() -> None:
 @pytest.mark.parametrize(
     "type_",
     [
-        pa.list_view(pa.int32()),
         pa.run_end_encoded(pa.int32(), pa.int32()),
         pa.dense_union([pa.field("x", pa.int32())]),
-        pa.duration("us"),
-        pa.month_day_nano_interval(),
     ],
     ids=str,
 )

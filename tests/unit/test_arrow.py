@@ -268,16 +268,9 @@ def test_broken_producers_are_refused_and_released(case: str) -> None:
 
 
 UNSUPPORTED = {
-    b"+vl": "list view",
-    b"+vL": "large list view",
     b"+ud:0,1": "union",
     b"+us:0,1": "union",
     b"+r": "run-end encoded",
-    b"tDs": "duration",
-    b"tDn": "duration",
-    b"tiM": "interval",
-    b"tiD": "interval",
-    b"tin": "interval",
     b"w:0": "0 bytes",
     b"d:5,-2": "scale",
     b"d:5,6": "scale",

@@ -1,0 +1,126 @@
+"""What a column was in Arrow: kept in ``Column.arrow`` when it comes from Arrow, restored from a file's ARROW:schema.
+
+Parquet has fewer types than Arrow. Writers keep the rest (timezones, dictionaries, layouts, durations, extension types) in the
+footer, as an Arrow schema whose fields are the columns in their order. It tells how columns are exported and changes no value: an
+entry that is broken, or a field of it that does not fit its column, is as good as none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from fastpq.arrow.exporting import table_schema
+from fastpq.arrow.ipc_schema import ARROW_KEY, IpcSchema, encode_schema
+from fastpq.arrow.nodes import SchemaNode
+from fastpq.errors import FormatError, UnsupportedError
+from fastpq.nested.types import MapType
+from fastpq.schema import GroupNode
+from fastpq.schema import SchemaNode as ParquetNode
+from fastpq.table import AnyColumn, ListColumn, StructColumn, Table
+
+__all__ = ["ARROW_KEY", "ArrowFields", "arrow_fields", "arrow_schema", "needs_arrow_schema", "with_field"]
+
+_LISTS = ("+l", "+L", "+vl", "+vL")
+
+
+def with_field(column: AnyColumn, field: SchemaNode) -> AnyColumn:
+    """A column and its inner columns with the fields that they were in Arrow.
+
+    Args:
+        column: the column.
+        field: with its children; those that do not fit the column's are left out.
+    """
+    children = field.children
+    own = replace(field, children=())
+    if isinstance(column, StructColumn):
+        if field.format != "+s":
+            return column
+        by_name = {child.name: child for child in children}
+        fields = [by_name.get(known.name) for known in column.type.fields]
+        inner = [_with(child, known) for child, known in zip(column.children, fields, strict=True)]
+        return replace(column, children=tuple(inner), arrow=own)
+    if isinstance(column, ListColumn):
+        if isinstance(column.type, MapType):
+            pairs = children[0].children if field.format == "+m" and len(children) == 1 else ()
+            if len(pairs) != 2 or not isinstance(column.elements, StructColumn):
+                return column
+            parts = tuple(with_field(child, known) for child, known in zip(column.elements.children, pairs, strict=True))
+            elements: AnyColumn = replace(column.elements, children=parts, arrow=replace(children[0], children=()))
+            return replace(column, elements=elements, arrow=own)
+        if len(children) != 1 or not (field.format in _LISTS or field.format.startswith("+w:")):
+            return column
+        return replace(column, elements=with_field(column.elements, children[0]), arrow=own)
+    return column if children else replace(column, arrow=own)
+
+
+def _with(column: AnyColumn, field: SchemaNode | None) -> AnyColumn:
+    return column if field is None else with_field(column, field)
+
+
+class ArrowFields:
+    """The Arrow fields of a file's columns.
+
+    Args:
+        text: the ARROW:schema entry of its metadata, or None.
+        nodes: of its columns.
+    """
+
+    def __init__(self, text: str | None, nodes: Sequence[ParquetNode]) -> None:
+        self._nodes = {node.element.name: (number, node) for number, node in enumerate(nodes)}
+        self._schema = None if text is None else _opened(text, len(nodes))
+
+    def restored(self, table: Table) -> Table:
+        """A table of columns of the file, as it is where the file says nothing of Arrow."""
+        if self._schema is None:
+            return table
+        return Table({name: self._column(name, column) for name, column in table.items()}, num_rows=table.num_rows)
+
+    def _column(self, name: str, column: AnyColumn) -> AnyColumn:
+        assert self._schema is not None
+        number, node = self._nodes[name]
+        try:
+            field = self._schema.field(number, 2 * _count(node))
+        except (FormatError, UnsupportedError):
+            return column
+        return with_field(column, field) if field.name == name else column
+
+
+def _opened(text: str, count: int) -> IpcSchema | None:
+    try:
+        schema = IpcSchema(text)
+        return schema if len(schema) == count else None
+    except (FormatError, UnsupportedError):
+        return None
+
+
+def _count(node: ParquetNode) -> int:
+    """How many nodes a column is; a repeated field without annotation is two fields in Arrow, any other node one at most."""
+    return 1 + (sum(map(_count, node.children)) if isinstance(node, GroupNode) else 0)
+
+
+def arrow_fields(table: Table) -> SchemaNode:
+    """The struct whose fields stand in the ARROW:schema entry for a table."""
+    return table_schema(table.slice(0, 0))     # how its rows are exported need not be tried out
+
+
+def arrow_schema(fields: SchemaNode, metadata: Mapping[str, str]) -> str:
+    """The ARROW:schema entry for a file.
+
+    Args:
+        fields: of its first table.
+        metadata: of the file, which pyarrow looks for in this entry when there is one.
+
+    Raises:
+        UnsupportedError: a type that Arrow's schemas do not have.
+    """
+    return encode_schema(replace(fields, metadata={key.encode(): value.encode() for key, value in metadata.items()}))
+
+
+def needs_arrow_schema(column: AnyColumn) -> bool:
+    """Whether a column's values mean something else without an ARROW:schema."""
+    if isinstance(column, StructColumn):
+        return any(map(needs_arrow_schema, column.children))
+    if isinstance(column, ListColumn):
+        return needs_arrow_schema(column.elements)
+    return column.arrow is not None and column.arrow.format.startswith("tD")

@@ -1,0 +1,233 @@
+"""Arrow's IPC message of a schema, which writers keep in a Parquet file's metadata under the key ARROW:schema, in base64.
+
+The message is a FlatBuffer (Schema.fbs and Message.fbs of the Arrow project), whose fields are read here as the nodes of the
+C data interface and made from them. That the entries of a dictionary are in an order is left out: columns do not keep it.
+https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+
+from fastpq.arrow.flatbuffer import Scalar, Table, TableReader, serialize
+from fastpq.arrow.nodes import KEYS_SORTED, NULLABLE, SchemaNode
+from fastpq.errors import FormatError, UnsupportedError
+
+ARROW_KEY = "ARROW:schema"
+
+_CONTINUATION = b"\xff\xff\xff\xff"
+_VERSION_5 = 4
+_SCHEMA_MESSAGE = 1
+
+# Slots of the tables, in the order of Schema.fbs and Message.fbs.
+_VERSION, _HEADER_TYPE, _HEADER, _BODY_LENGTH = range(4)                                # Message
+_FIELDS, _SCHEMA_METADATA = 1, 2                                                        # Schema
+_NAME, _NULLABLE, _TYPE_TYPE, _TYPE, _DICTIONARY, _CHILDREN, _METADATA = range(7)       # Field
+_ID, _INDEX_TYPE = range(2)                                                             # DictionaryEncoding
+_KEY, _VALUE = range(2)                                                                 # KeyValue
+
+# Members of the union Type.
+_INT, _FLOAT, _DECIMAL, _DATE, _TIME, _TIMESTAMP, _INTERVAL = 2, 3, 7, 8, 9, 10, 11
+_FIXED_SIZE_BINARY, _FIXED_SIZE_LIST, _MAP, _DURATION = 15, 16, 17, 18
+_BARE = {
+    "n": 1, "z": 4, "u": 5, "b": 6, "+l": 12, "+s": 13, "Z": 19, "U": 20, "+L": 21,
+    "vz": 23, "vu": 24, "+vl": 25, "+vL": 26,
+}  # fmt: skip
+_BARE_FORMATS = {number: text for text, number in _BARE.items()}
+_INT_FORMATS = {
+    (8, 1): "c", (16, 1): "s", (32, 1): "i", (64, 1): "l",
+    (8, 0): "C", (16, 0): "S", (32, 0): "I", (64, 0): "L",
+}  # fmt: skip
+_INTS = {text: widths for widths, text in _INT_FORMATS.items()}
+_FLOATS, _UNITS, _DATES, _INTERVALS = "efg", "smun", "Dm", "MDn"
+_SECOND, _MILLISECOND = range(2)
+# Types of one unit: the start of the format string, its last letter by the unit, and the unit by default.
+_LETTERS = {
+    _FLOAT: ("", _FLOATS, 0),
+    _DATE: ("td", _DATES, _MILLISECOND),
+    _TIME: ("tt", _UNITS, _MILLISECOND),
+    _INTERVAL: ("ti", _INTERVALS, 0),
+    _DURATION: ("tD", _UNITS, _MILLISECOND),
+}
+_TIME_WIDTHS = {"s": 32, "m": 32, "u": 64, "n": 64}
+
+
+class IpcSchema:
+    """The schema of an ARROW:schema entry, its fields decoded when they are asked for.
+
+    Args:
+        text: the entry: base64 of an encapsulated IPC message.
+
+    Raises:
+        FormatError: it is none.
+    """
+
+    def __init__(self, text: str) -> None:
+        try:
+            data = base64.b64decode(text, validate=True)
+        except (ValueError, binascii.Error) as error:
+            raise FormatError(f"{ARROW_KEY} is no base64") from error
+        start = 4 if data.startswith(_CONTINUATION) else 0      # writers before Arrow 0.15 had no continuation
+        size = int.from_bytes(data[start : start + 4], "little")
+        message = TableReader.root(data[start + 4 : start + 4 + size])
+        schema = message.table(_HEADER) if message.scalar(_HEADER_TYPE, "B") == _SCHEMA_MESSAGE else None
+        if schema is None:
+            raise FormatError(f"{ARROW_KEY} holds another message than a schema")
+        self._schema = schema
+
+    def __len__(self) -> int:
+        return self._schema.count(_FIELDS)
+
+    def field(self, index: int, most: int) -> SchemaNode:
+        """A field with its children.
+
+        Args:
+            index: below ``len(self)``.
+            most: so many nodes it may have; flatbuffers can share theirs and so be larger than their bytes.
+
+        Raises:
+            FormatError: it breaks the format, or there are more nodes.
+            UnsupportedError: a type that has no place here.
+        """
+        return _node(self._schema.item(_FIELDS, index), [most])
+
+
+def _node(field: TableReader, left: list[int]) -> SchemaNode:
+    left[0] -= 1
+    if left[0] < 0 or field.count(_CHILDREN) > left[0]:
+        raise FormatError(f"a field of {ARROW_KEY} has more children than its column")
+    children = tuple(_node(child, left) for child in field.items(_CHILDREN))
+    metadata = {pair.text(_KEY) or b"": pair.text(_VALUE) or b"" for pair in field.items(_METADATA)} or None
+    type_ = field.table(_TYPE)
+    if type_ is None:
+        raise FormatError(f"a field of {ARROW_KEY} has no type")
+    member = field.scalar(_TYPE_TYPE, "B")
+    text, name = _format(member, type_), _string(field.text(_NAME) or b"")
+    flags = NULLABLE if field.scalar(_NULLABLE, "B") else 0
+    if member == _MAP and type_.scalar(0, "B"):
+        flags |= KEYS_SORTED
+    encoding = field.table(_DICTIONARY)
+    if encoding is None:
+        return SchemaNode(text, name, flags, metadata, children)
+    index = encoding.table(_INDEX_TYPE)
+    dictionary = SchemaNode(text, children=children)
+    return SchemaNode("i" if index is None else _format(_INT, index), name, flags, metadata, dictionary=dictionary)
+
+
+def _string(text: bytes) -> str:
+    try:
+        decoded = text.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(f"a text in {ARROW_KEY} is not UTF-8") from error
+    if "\0" in decoded:
+        raise FormatError(f"a text in {ARROW_KEY} holds a zero byte")
+    return decoded
+
+
+def _letter(letters: str, number: int) -> str:
+    if not 0 <= number < len(letters):
+        raise FormatError(f"unit {number} of a type in {ARROW_KEY}")
+    return letters[number]
+
+
+def _format(member: int, type_: TableReader) -> str:
+    """The format string of a type."""
+    if member in _BARE_FORMATS:
+        return _BARE_FORMATS[member]
+    if member == _INT:
+        bits = type_.scalar(0, "i")
+        found = _INT_FORMATS.get((bits, type_.scalar(1, "B")))
+        if found is None:
+            raise FormatError(f"an integer of {bits} bits in {ARROW_KEY}")
+        return found
+    if member == _DECIMAL:
+        bits = type_.scalar(2, "i", 128)
+        return f"d:{type_.scalar(0, 'i')},{type_.scalar(1, 'i')}" + ("" if bits == 128 else f",{bits}")
+    if member == _TIMESTAMP:
+        return f"ts{_letter(_UNITS, type_.scalar(0, 'h', _SECOND))}:{_string(type_.text(1) or b'')}"
+    if member == _MAP:
+        return "+m"
+    if member in (_FIXED_SIZE_BINARY, _FIXED_SIZE_LIST):
+        return f"{'w' if member == _FIXED_SIZE_BINARY else '+w'}:{type_.scalar(0, 'i')}"
+    if member in _LETTERS:
+        prefix, letters, default = _LETTERS[member]
+        return prefix + _letter(letters, type_.scalar(0, "h", default))
+    raise UnsupportedError(f"type {member} of the union in {ARROW_KEY}")
+
+
+def encode_schema(root: SchemaNode) -> str:
+    """The ARROW:schema entry of a struct whose children are a table's columns and whose metadata are the schema's.
+
+    Raises:
+        UnsupportedError: a format that Schema.fbs has not, or that fastpq does not know.
+    """
+    ids = iter(range(1 << 62))
+
+    def field(node: SchemaNode) -> Table:
+        values = node if node.dictionary is None else node.dictionary
+        member, type_ = _type(values.format, node.flags)
+        table: Table = {
+            _NAME: node.name.encode(),
+            _NULLABLE: Scalar("B", int(node.nullable)),
+            _TYPE_TYPE: Scalar("B", member),
+            _TYPE: type_,
+            _CHILDREN: [field(child) for child in values.children],
+        }
+        if node.dictionary is not None:
+            index = _type(node.format, 0)[1]
+            table[_DICTIONARY] = {_ID: Scalar("q", next(ids)), _INDEX_TYPE: index}
+        if node.metadata:
+            table[_METADATA] = _pairs(node.metadata)
+        return table
+
+    schema: Table = {_FIELDS: [field(child) for child in root.children], _SCHEMA_METADATA: _pairs(root.metadata or {})}
+    message = serialize(
+        {
+            _VERSION: Scalar("h", _VERSION_5),
+            _HEADER_TYPE: Scalar("B", _SCHEMA_MESSAGE),
+            _HEADER: schema,
+            _BODY_LENGTH: Scalar("q", 0),
+        }
+    )
+    message += bytes(-len(message) % 8)
+    return base64.b64encode(_CONTINUATION + struct.pack("<I", len(message)) + message).decode()
+
+
+def _pairs(metadata: dict[bytes, bytes]) -> list[Table]:
+    return [{_KEY: key, _VALUE: value} for key, value in metadata.items()]
+
+
+def _type(text: str, flags: int) -> tuple[int, Table]:
+    """The member of the union Type that a format string is, and its table."""
+    if text in _BARE:
+        return _BARE[text], {}
+    if text in _INTS:
+        bits, signed = _INTS[text]
+        return _INT, {0: Scalar("i", bits), 1: Scalar("B", signed)}
+    if text in ("e", "f", "g"):
+        return _FLOAT, {0: Scalar("h", _FLOATS.index(text))}
+    if text == "+m":
+        return _MAP, {0: Scalar("B", int(bool(flags & KEYS_SORTED)))}
+    kind, _, rest = text.partition(":")
+    match kind:
+        case "d":
+            precision, scale, bits = ([*map(int, rest.split(",")), 128])[:3]
+            return _DECIMAL, {0: Scalar("i", precision), 1: Scalar("i", scale), 2: Scalar("i", bits)}
+        case "w":
+            return _FIXED_SIZE_BINARY, {0: Scalar("i", int(rest))}
+        case "+w":
+            return _FIXED_SIZE_LIST, {0: Scalar("i", int(rest))}
+        case "tdD" | "tdm":
+            return _DATE, {0: Scalar("h", _DATES.index(kind[2]))}
+        case "tts" | "ttm" | "ttu" | "ttn":
+            return _TIME, {0: Scalar("h", _UNITS.index(kind[2])), 1: Scalar("i", _TIME_WIDTHS[kind[2]])}
+        case "tss" | "tsm" | "tsu" | "tsn":
+            zone: Table = {1: rest.encode()} if rest else {}
+            return _TIMESTAMP, {0: Scalar("h", _UNITS.index(kind[2]))} | zone
+        case "tDs" | "tDm" | "tDu" | "tDn":
+            return _DURATION, {0: Scalar("h", _UNITS.index(kind[2]))}
+        case "tiM" | "tiD" | "tin":
+            return _INTERVAL, {0: Scalar("h", _INTERVALS.index(kind[2]))}
+    raise UnsupportedError(f"the Arrow format {text!r} in {ARROW_KEY}")

@@ -1,0 +1,186 @@
+"""What columns were in Arrow, kept in a file's ARROW:schema: written for strangers and read from theirs."""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import io
+import random
+from decimal import Decimal as Dec
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from arro3.io import read_parquet as arro3_read
+from pandas.testing import assert_frame_equal
+
+import fastpq
+from fastpq.arrow import export_stream
+from fastpq.arrow.hints import ARROW_KEY, ArrowFields
+from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
+from fastpq.arrow.nodes import SchemaNode
+from fastpq.errors import FormatError, UnsupportedError
+from tests.interop.arrow_cases import CASES, array_of, pattern
+
+TEXTS = [["a", None], [], None, ["more than twelve bytes"]]
+OPAQUE = pa.opaque(pa.large_string(), "kind", "vendor")
+NARROW = {"decimal32", "decimal64"}     # exported as decimal128, for Polars would misread them
+NESTED = {
+    "large_list": pa.array(TEXTS, pa.large_list(pa.large_string())),
+    "list of views": pa.array(TEXTS, pa.list_(pa.field("named", pa.string_view()))),
+    "list_view": pa.array(TEXTS, pa.list_view(pa.string())),
+    "large_list_view": pa.array(TEXTS, pa.large_list_view(pa.string())),
+    "fixed_size_list": pa.array([[1, 2], None, [3, None], [4, 5]], pa.list_(pa.duration("ms"), 2)),
+    "sorted map": pa.array([[("a", 1)], None, [], [("b", None)]], pa.map_(pa.large_string(), pa.duration("s"), keys_sorted=True)),
+    "struct": pa.array(
+        [{"zoned": dt.datetime(2024, 2, 29, tzinfo=dt.UTC), "word": "x"}, None, {"zoned": None, "word": None}, {}],
+        pa.struct([("zoned", pa.timestamp("ms", "+01:00")), ("word", pa.dictionary(pa.int16(), pa.string()))]),
+    ),
+    "bool8": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, None, 0, 1], pa.int8())),
+    "opaque": pa.ExtensionArray.from_storage(OPAQUE, pa.array(["x"] * 4, pa.large_string())),
+}
+FLAT = {name: array_of(case, pattern(case.values, nulls=True)) for name, case in CASES.items() if name not in NARROW}
+ALL = FLAT | NESTED
+# what pyarrow does not restore, in its own files either
+COARSER = {
+    *("date64", "time32[s]", "timestamp[s]", "month_day_nano_interval", "dictionary of numbers", "dictionary of large binary")
+}
+
+
+def written(data: Any, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    fastpq.write_table(data, sink, **options)
+    return sink.getvalue()
+
+
+def by_pyarrow(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options)
+    return sink.getvalue()
+
+
+def assert_same(got: pa.Table, table: pa.Table) -> None:
+    got.validate(full=True)
+    assert got.schema.equals(table.schema)
+    assert got.to_pylist() == table.to_pylist()      # equals() tells dictionaries of other orders apart
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_type_comes_back(name: str) -> None:
+    field = pa.field(name, ALL[name].type, metadata={"unit": "m"})
+    table = pa.table([ALL[name]], schema=pa.schema([field]))
+    data = written(table, arrow_schema=True)
+    assert_same(pa.table(fastpq.read_table(data)), table)
+    assert pa.table(fastpq.read_table(data)).schema.field(0).metadata[b"unit"] == b"m"
+    if name not in COARSER:
+        assert_same(pq.read_table(io.BytesIO(data)), table)
+    if name != "month_day_nano_interval":        # pyarrow writes none
+        assert_same(pa.table(fastpq.read_table(by_pyarrow(table))), table)
+    with fastpq.ParquetFile(data) as file:
+        assert_same(pa.concat_tables([pa.table(batch) for batch in file.iter_batches(7)]), table)
+        assert_same(pa.table(file.take(range(2))), table.slice(0, 2))
+
+
+def test_polars_and_arro3_read_what_we_keep() -> None:
+    table = pa.table({name: ALL[name] for name in ("duration[ns]", "timestamp[us, Europe/Berlin]", "dictionary of strings")})
+    data = written(table, arrow_schema=True)
+    assert pl.read_parquet(data).equals(pl.from_arrow(table))
+    assert pa.table(arro3_read(io.BytesIO(data)).read_all()).schema.types == table.schema.types
+    frame = pl.DataFrame({"e": pl.Series(["x", None], dtype=pl.Enum(["y", "x"])), "d": [dt.timedelta(1), None]})
+    sink = io.BytesIO()
+    frame.write_parquet(sink)
+    ours = pl.DataFrame(fastpq.read_table(sink.getvalue()))
+    assert ours["d"].equals(frame["d"])
+    assert ours["e"].dtype in (pl.Categorical, pl.Enum)
+    assert ours["e"].to_list() == ["x", None]
+
+
+def test_only_where_it_is_wanted() -> None:
+    table = pa.table({"x": pa.array(["a"], pa.large_string()), "t": pa.array([0], pa.timestamp("us", "Asia/Tokyo"))})
+    assert ARROW_KEY not in fastpq.read_metadata(written(table)).key_value_metadata
+    plain = pa.table(fastpq.read_table(by_pyarrow(table), arrow_schema=False))
+    assert plain.schema.types == [pa.string_view(), pa.timestamp("us", "UTC")]
+    coded = pa.table(fastpq.read_table(by_pyarrow(table), strings="dictionary"))
+    assert coded.schema.types == [pa.dictionary(pa.int32(), pa.string()), table.schema.types[1]]
+    with pytest.raises(UnsupportedError, match=r"durations.*arrow_schema=True.*column x"):
+        written(pa.table({"x": pa.array([[1]], pa.list_(pa.duration("s")))}))
+
+
+def test_values_that_do_not_fit_stay_what_they_are() -> None:
+    """A field may claim less than its column holds."""
+    seconds = pa.schema([("t", pa.timestamp("s")), ("w", pa.dictionary(pa.int8(), pa.string())), ("l", pa.list_(pa.int8(), 2))])
+    claimed = {ARROW_KEY: base64.b64encode(seconds.serialize().to_pybytes()).decode()}
+    table = pa.table({"t": pa.array([1500] * 200, pa.timestamp("ms")), "w": map(str, range(200)), "l": [[1]] * 200})
+    got = pa.table(fastpq.read_table(written(table, key_value_metadata=claimed)))
+    assert got.schema.types == [pa.timestamp("ms"), pa.dictionary(pa.int32(), pa.string()), pa.list_(pa.int64())]
+    assert got.to_pylist() == table.to_pylist()
+
+
+def test_an_order_of_categories_that_no_file_keeps_is_not_claimed() -> None:
+    ordered = pa.DictionaryArray.from_arrays(pa.array([1, None, 0, 1], pa.uint8()), pa.array(["x", "y"]), ordered=True)
+    table = pa.table({"c": ordered})
+    for data in (written(table, arrow_schema=True), by_pyarrow(table)):
+        got = pa.table(fastpq.read_table(data))
+        assert got.schema.types == [pa.dictionary(pa.uint8(), pa.string())]
+        assert got.to_pylist() == table.to_pylist()
+
+
+def test_broken_entries_are_as_good_as_none() -> None:
+    table = pa.table({"a": pa.array([1, 2], pa.duration("s")), "b": pa.array([[1], None], pa.large_list(pa.int8()))})
+    message = table.schema.serialize().to_pybytes()
+    rng = random.Random(7)
+    entries = [message[:size] for size in range(0, len(message), 5)]
+    for _ in range(800):
+        broken = bytearray(message)
+        for _ in range(rng.choice((1, 1, 2, 8))):
+            broken[rng.randrange(len(broken))] = rng.choice((0, 1, 4, 127, 128, 255, rng.randrange(256)))
+        entries.append(bytes(broken))
+    texts = [base64.b64encode(entry).decode() for entry in entries] + ["", "?", "=", "AAAA", "\x00", "é"]
+    with fastpq.ParquetFile(written(table, arrow_schema=True), arrow_schema=False) as file:
+        plain, nodes = file.read(), file.schema.root.children
+    seen = set()
+    for text in texts:
+        got = ArrowFields(text, nodes).restored(plain)
+        assert got.equals(plain)
+        seen.add(got["a"].arrow.format if got["a"].arrow is not None else None)
+        export_stream(got)
+    assert {None, "tDs", "tDm"} <= seen
+
+
+def test_fields_of_more_nodes_than_their_columns_are_refused() -> None:
+    """Flatbuffers may share what they refer to, and so tell of more fields than they have bytes."""
+    leaf = SchemaNode("l", "leaf")
+    wide = SchemaNode("+s", "wide", children=(leaf,) * 30)
+    deep = leaf
+    for _ in range(30):
+        deep = SchemaNode("+s", "deep", children=(deep,))
+    schema = IpcSchema(encode_schema(SchemaNode("+s", children=(wide, deep))))
+    assert (schema.field(0, 31), schema.field(1, 31)) == (wide, deep)
+    for index in (0, 1):
+        with pytest.raises(FormatError, match="more children than its column"):
+            schema.field(index, 30)
+
+
+def test_frames_of_arrow_dtypes_come_back() -> None:
+    arrow = pd.ArrowDtype
+    frame = pd.DataFrame(
+        {
+            "i": pd.array([1, None], "int64[pyarrow]"),
+            "s": pd.array(["a", None], arrow(pa.string())),
+            "l": pd.array([[1], None], arrow(pa.list_(pa.int8()))),
+            "z": pd.array([dt.datetime(2020, 1, 1), None], arrow(pa.timestamp("us", "Europe/Berlin"))),
+            "d": pd.array([dt.timedelta(1), None], arrow(pa.duration("ms"))),
+            "c": pd.array(["x", None], arrow(pa.dictionary(pa.int8(), pa.string()))),
+        },
+        index=pd.Index(np.array([3, 4]), name="id"),
+    )
+    exact = frame.assign(e=pd.array([Dec("1.5"), None], arrow(pa.decimal128(5, 1))))     # object in what pyarrow writes
+    assert_frame_equal(fastpq.read_pandas(written(exact)), exact)
+    assert_frame_equal(pd.read_parquet(io.BytesIO(written(frame[["i", "d"]]))), frame[["i", "d"]])
+    sink = io.BytesIO()
+    frame.to_parquet(sink)
+    assert_frame_equal(fastpq.read_pandas(sink.getvalue()), frame)
