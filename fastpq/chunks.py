@@ -18,6 +18,7 @@ from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.geospatial import GeospatialBounds
 from fastpq.index.statistics import Order
 from fastpq.index.written_pages import FLOAT_ORDERS, WrittenPages
+from fastpq.metadata import CHECKPOINT_KEY
 from fastpq.nested.shape import MAX_LEVEL
 from fastpq.properties import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, ColumnSwitch, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
@@ -164,6 +165,10 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     for option in ("row_group_size", "row_group_bytes", "statistics_truncation"):
         if getattr(properties, option) < 1:
             raise ValueError(f"{option} must be at least 1, not {getattr(properties, option)}")
+    if properties.checkpoint_every is not None and properties.checkpoint_every < 1:
+        raise ValueError(f"checkpoint_every must be at least 1, not {properties.checkpoint_every}")
+    if CHECKPOINT_KEY in properties.key_value_metadata:
+        raise ValueError(f"key_value_metadata cannot have {CHECKPOINT_KEY!r}, which marks unfinished files")
     if properties.encoding not in (None, "auto"):
         raise ValueError(f'encoding must be "auto" or None, not {properties.encoding!r}; column_encoding names encodings')
     for column in schema.columns:

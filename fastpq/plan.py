@@ -27,7 +27,8 @@ class PageSelection:
     Attributes:
         rows: the rows of the row group that they hold.
         ranges: (offset, length) in the file of the dictionary page, if any, and of runs of data pages, ascending.
-        directory: shape (pages, 4), int64: ordinal, stored size, values (-1 where not known) and rows of each data page.
+        directory: shape (pages, 4), int64: ordinal, stored size, values and rows of each data page (-1 where not
+            known).
         num_pages: data pages of the chunk in all.
     """
 
@@ -40,6 +41,11 @@ class PageSelection:
     def num_bytes(self) -> int:
         """Bytes of the pages in the file."""
         return sum(length for _, length in self.ranges)
+
+    @property
+    def has_dictionary(self) -> bool:
+        """Whether something stands before the data pages."""
+        return self.num_bytes > int(self.directory[:, 1].sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,8 @@ class WriterProperties:
         sorting_columns: by which the rows of each row group are sorted already, which is checked and recorded.
         sort_by: by which to sort the rows of each row group; recorded likewise.
         key_value_metadata: stored in the footer.
+        checkpoint_every: after every so many row groups, write a footer of those so far: what a killed writer leaves can be
+            read up to it (fastpq.recover_table). None for no footer but the last one.
     """
 
     compression: Compression = DEFAULT_COMPRESSION
@@ -115,3 +117,4 @@ class WriterProperties:
     sorting_columns: Sequence[str | SortingColumn] = ()
     sort_by: Sequence[str | SortingColumn] = ()
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
+    checkpoint_every: int | None = None
