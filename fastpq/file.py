@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -32,12 +32,10 @@ from fastpq.recovery.losses import ON_ERROR, Loss, OnError, RecoveryReport, merg
 from fastpq.recovery.reading import RecoveringScan, rebatched
 from fastpq.scan import Scan, Strings
 from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema, int96_types
-from fastpq.source import IOCounts, open_source
+from fastpq.siblings import open_with_siblings
+from fastpq.source import IOCounts
 from fastpq.table import Table
 from fastpq.types import ColumnType, TimeUnitName
-
-if TYPE_CHECKING:
-    pass
 
 DEFAULT_BATCH_SIZE = 65_536
 
@@ -48,7 +46,8 @@ class ParquetFile:
     """A Parquet file to read from; a context manager.
 
     Args:
-        where: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
+        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object, which is read from its first byte,
+            wherever it stands. Column chunks may be in files beside it, if it is a path or a URL.
         memory_map: map a local file instead of reading it. A mapped file must not be truncated by others while it is
             in use, and columns may keep it mapped.
         threads: how many chunks are decoded at the same time; None for one a core.
@@ -88,9 +87,7 @@ class ParquetFile:
         self._properties = properties or ReaderProperties()
         self._strings: Strings = strings
         self._int96_unit: TimeUnitName = coerce_int96_timestamp_unit
-        self._source = open_source(where, memory_map=memory_map)
-        self._source.coalesce_gap = self._properties.coalesce_gap
-        self._source.coalesce_size = self._properties.coalesce_size
+        self._source = open_with_siblings(where, memory_map, self._properties)
         self._on_error: OnError = on_error
         self._losses: list[Loss] = []
         try:

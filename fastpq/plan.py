@@ -141,7 +141,7 @@ def plan_read(
 
     Raises:
         SchemaError: a row group that the file does not have.
-        UnsupportedError: two columns of one name, or a chunk in another file.
+        UnsupportedError: two columns of one name, or an encrypted chunk in another file.
         FormatError: metadata that contradict each other or the file's size.
     """
     chosen = choose_row_groups(metadata.num_row_groups, row_groups)
@@ -302,8 +302,8 @@ def _plan_chunk(
     chunk: ColumnChunkMetaData, column: ColumnDescriptor, row_group: int, offset: int, num_rows: int, file_size: int
 ) -> ChunkPlan:
     where = {"column": column.name, "row_group": row_group}
-    if chunk.file_path:
-        raise UnsupportedError(f"a column chunk in another file ({chunk.file_path!r})", **where)
+    if chunk.file_path and chunk.is_encrypted:
+        raise UnsupportedError(f"an encrypted column chunk in another file ({chunk.file_path!r})", **where)
     if chunk.physical_type != column.physical_type:
         raise FormatError(
             f"a chunk of {chunk.physical_type!r} in a column of {column.physical_type.name}", **where
@@ -314,8 +314,9 @@ def _plan_chunk(
         start, length = chunk.byte_range
     except FormatError as error:
         raise error.at(**where) from None
-    if start < 0 or length < 0 or length > file_size or start > file_size - length:
-        raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}", **where)
-    length = min(length + HEADER_SLACK, file_size - start)
+    if not chunk.file_path:     # the size of another file is known when it is read
+        if length > file_size or start > file_size - length:
+            raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}", **where)
+        length = min(length + HEADER_SLACK, file_size - start)
     num_values = num_rows if column.max_repetition_level == 0 else chunk.num_values
     return ChunkPlan(column, row_group, offset, num_rows, num_values, start, length, chunk)

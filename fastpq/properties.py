@@ -16,6 +16,7 @@ DEFAULT_MAX_ALLOCATION = 64 << 30
 DEFAULT_COALESCE_GAP = 64 * 1024
 DEFAULT_COALESCE_SIZE = 16 * MIB
 DEFAULT_PREFETCH = True
+DEFAULT_ALLOW_OUTSIDE_FILES = False
 
 DEFAULT_COMPRESSION = "snappy"
 DEFAULT_ENCODING: Literal["auto"] | None = None
@@ -56,6 +57,8 @@ class ReaderProperties:
         coalesce_gap: ranges at most this far apart are read together.
         coalesce_size: ranges are not coalesced beyond this size, and remote files are read ahead in parts of about this size.
         prefetch: of remote files, read what comes next while what came is decoded.
+        allow_outside_files: read column chunks of files outside of the directory of the file whose metadata name them. Whoever
+            wrote these then chooses which files are read.
     """
 
     verify_checksums: bool = DEFAULT_VERIFY_CHECKSUMS
@@ -66,6 +69,7 @@ class ReaderProperties:
     coalesce_gap: int = DEFAULT_COALESCE_GAP
     coalesce_size: int = DEFAULT_COALESCE_SIZE
     prefetch: bool = DEFAULT_PREFETCH
+    allow_outside_files: bool = DEFAULT_ALLOW_OUTSIDE_FILES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

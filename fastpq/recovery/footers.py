@@ -114,6 +114,8 @@ def _fits(metadata: FileMetaData, start: int) -> bool:
         for column in range(group.num_columns):
             chunk = group.column(column)
             entry = chunk.chunk
+            if chunk.file_path:
+                continue
             for offset, length in (
                 (entry.column_index_offset, entry.column_index_length),
                 (entry.offset_index_offset, entry.offset_index_length),

@@ -10,7 +10,7 @@ from fastpq.encryption.file import FileDecryptor
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
 from fastpq.location import Remote, locate
-from fastpq.metadata import MAGIC, FileMetaData
+from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData
 from fastpq.parallel import resolve_threads
 from fastpq.properties import ReaderProperties
 from fastpq.recovery.footers import FoundFooter, find_footer, read_finished
@@ -19,6 +19,7 @@ from fastpq.recovery.reading import RecoveringScan
 from fastpq.recovery.rebuild import Rebuilt, rebuild
 from fastpq.scan import Scan, Strings
 from fastpq.schema import ColumnKey, ParquetSchema, int96_types
+from fastpq.siblings import open_with_siblings
 from fastpq.sink import temporary_files
 from fastpq.source import Source, open_source
 from fastpq.table import Table
@@ -86,7 +87,7 @@ def recover_table(
         raise ValueError(f'on_error must be "null" or "skip", not {on_error!r}')
     properties = properties or ReaderProperties()
     hints = _Hints.of(schema, sibling, row_group_rows, properties, decryption_properties)
-    with open_source(where, memory_map=memory_map) as source:
+    with open_with_siblings(where, memory_map, properties) as source:
         try:
             metadata, report = _found(source, hints, properties, decryption_properties)
             types = int96_types(metadata.schema.columns, coerce_int96_timestamp_unit)
@@ -174,8 +175,11 @@ def _found(
 
 
 def _from_pages(source: Source, hints: _Hints, properties: ReaderProperties, error: ParquetError) -> FoundFooter:
-    if bytes(source.read(0, min(source.size, len(MAGIC)))) != MAGIC:
-        raise error     # not a plaintext file of Parquet
+    magic = bytes(source.read(0, min(source.size, len(MAGIC))))
+    if magic == ENCRYPTED_MAGIC:
+        raise FormatError(f"{error.message}; without a footer nothing of an encrypted file can be opened")
+    if magic != MAGIC:
+        raise error
     if hints.schema is None:
         raise FormatError(f"{error.message}; with its schema, or with a sibling file, its pages could be looked for")
     found = rebuild(_page_scan(source, hints.schema, properties), hints.schema, len(MAGIC), 0, hints.row_group_rows, hints.codecs)
