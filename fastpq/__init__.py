@@ -13,12 +13,15 @@ from fastpq.errors import (
     TagVerificationError,
     UnsupportedError,
 )
-from fastpq.file import ParquetFile, read_metadata, read_pandas, read_schema, read_table
+from fastpq.file import ParquetFile
 from fastpq.filters.predicate import And, Or
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
 from fastpq.properties import ReaderProperties, SortingColumn, WriterProperties
+from fastpq.reading import read_metadata, read_pandas, read_schema, read_table
+from fastpq.recovery.losses import Loss, RecoveryReport
+from fastpq.recovery.table import Recovered, recover_table, unfinished_files
 from fastpq.rewriting.files import decrypt_file, encrypt_file, merge_files
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.table import Column, ListColumn, StructColumn, Table
@@ -44,6 +47,7 @@ __all__ = [
     "KeyAccessError",
     "LimitError",
     "ListColumn",
+    "Loss",
     "OffsetIndex",
     "Or",
     "PageLocation",
@@ -53,6 +57,8 @@ __all__ = [
     "ParquetSchema",
     "ParquetWriter",
     "ReaderProperties",
+    "Recovered",
+    "RecoveryReport",
     "RowGroupMetaData",
     "SchemaError",
     "SortingColumn",
@@ -72,6 +78,8 @@ __all__ = [
     "read_pandas",
     "read_schema",
     "read_table",
+    "recover_table",
+    "unfinished_files",
     "write_dataset",
     "write_table",
 ]

@@ -18,6 +18,7 @@ from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.geospatial import GeospatialBounds
 from fastpq.index.statistics import Order
 from fastpq.index.written_pages import FLOAT_ORDERS, WrittenPages
+from fastpq.metadata import CHECKPOINT_KEY
 from fastpq.nested.shape import MAX_LEVEL
 from fastpq.properties import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, ColumnSwitch, WriterProperties
 from fastpq.schema import ColumnDescriptor, ParquetSchema
@@ -160,6 +161,8 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
         LimitError: a column nested deeper than 255 levels.
         UnsupportedError: a codec or encoding that fastpq does not write.
     """
+    if CHECKPOINT_KEY in properties.key_value_metadata:
+        raise ValueError(f"key_value_metadata cannot have {CHECKPOINT_KEY!r}, which marks unfinished files")
     for column in schema.columns:
         if column.max_definition_level > MAX_LEVEL:
             raise LimitError(f"more than {MAX_LEVEL} levels", column=column.name)

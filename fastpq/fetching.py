@@ -20,7 +20,17 @@ AHEAD = 2
 
 
 def fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> dict[int, Bytes]:
-    """The stored bytes of chunks by the chunks' ids, those close together read with one request."""
+    """The stored bytes of chunks by the chunks' ids, those close together in a file read with one request."""
+    files: dict[str | None, list[ChunkPlan]] = {}
+    for chunk in chunks:
+        files.setdefault(chunk.metadata.file_path, []).append(chunk)
+    found: dict[int, Bytes] = {}
+    for file_path, of_file in files.items():
+        found |= _fetch_chunks(source.beside(file_path), of_file)
+    return found
+
+
+def _fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> dict[int, Bytes]:
     read = iter(source.read_ranges([part for chunk in chunks for part in chunk.ranges]))
     parts = [list(itertools.islice(read, len(chunk.ranges))) for chunk in chunks]
     return {

@@ -1,42 +1,43 @@
-"""ParquetFile and the functions that read with it."""
+"""ParquetFile: reading one file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from fastpq import rows
 from fastpq.arrow.hints import ARROW_KEY, ArrowFields
-from fastpq.conversion.dataframes import PANDAS_KEY, dataframe_of, pandas_metadata
 from fastpq.conversion.outputs import Outputs
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 from fastpq.filters import answers
 from fastpq.filters.explain import Explanation, explain
-from fastpq.filters.predicate import bind_filters
+from fastpq.filters.predicate import Predicate, bind_filters
 from fastpq.filters.selective import SelectiveScan
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import read_bloom_filters
 from fastpq.index.page_index import ChunkIndexes, ColumnIndex, IndexRequest, OffsetIndex, read_page_indexes
-from fastpq.metadata import ColumnChunkMetaData, FileMetaData, read_footer
+from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.parallel import resolve_threads
 from fastpq.plan import ReadPlan, choose_row_groups, plan_read
 from fastpq.properties import ReaderProperties
 from fastpq.ranges import RowRanges
+from fastpq.recovery.footers import find_footer, read_finished
+from fastpq.recovery.losses import ON_ERROR, Loss, OnError, RecoveryReport, merged
+from fastpq.recovery.reading import RecoveringScan, rebatched
 from fastpq.scan import Scan, Strings
-from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema
-from fastpq.source import IOCounts, open_source
+from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema, int96_types
+from fastpq.siblings import open_with_siblings
+from fastpq.source import IOCounts
 from fastpq.table import Table
-from fastpq.types import ColumnType, Timestamp, TimeUnitName, Type
-
-if TYPE_CHECKING:
-    import pandas
+from fastpq.types import ColumnType, TimeUnitName
 
 DEFAULT_BATCH_SIZE = 65_536
 
@@ -47,7 +48,8 @@ class ParquetFile:
     """A Parquet file to read from; a context manager.
 
     Args:
-        where: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
+        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object, which is read from its first byte,
+            wherever it stands. Column chunks may be in files beside it, if it is a path or a URL.
         memory_map: map a local file instead of reading it. A mapped file must not be truncated by others while it is
             in use, and columns may keep it mapped.
         threads: how many chunks are decoded at the same time; None for one a core.
@@ -56,9 +58,12 @@ class ParquetFile:
         arrow_schema: let columns be in Arrow again what the metadata's ARROW:schema says that they were (fastpq.arrow.hints).
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
+        on_error: what becomes of what cannot be read: ``"raise"``; ``"null"``, such values are null, in nested columns those of
+            the whole row; ``"skip"``, rows with such values among the columns that are read are left out. With either, the
+            last checkpoint stands in for a footer that is not there, and ``recovery`` tells what was lost.
 
     Raises:
-        FormatError: not a Parquet file, or a broken footer.
+        FormatError: not a Parquet file, a broken footer, or an unfinished file.
         KeyAccessError, TagVerificationError: the footer is encrypted and cannot be opened.
     """
 
@@ -73,7 +78,10 @@ class ParquetFile:
         arrow_schema: bool = True,
         properties: ReaderProperties | None = None,
         decryption_properties: FileDecryptionProperties | None = None,
+        on_error: OnError = "raise",
     ) -> None:
+        if on_error not in ON_ERROR:
+            raise ValueError(f'on_error must be "raise", "null" or "skip", not {on_error!r}')
         if strings not in ("views", "offsets", "dictionary"):
             raise ValueError(f'strings must be "views", "offsets" or "dictionary", not {strings!r}')
         if coerce_int96_timestamp_unit not in ("ms", "us", "ns"):
@@ -82,18 +90,17 @@ class ParquetFile:
         self._threads = resolve_threads(threads)
         self._properties = properties or ReaderProperties()
         self._strings: Strings = strings
-        self._int96_unit = coerce_int96_timestamp_unit
+        self._int96_unit: TimeUnitName = coerce_int96_timestamp_unit
         self._arrow_schema = arrow_schema
-        self._source = open_source(where, memory_map=memory_map)
-        self._source.coalesce_gap = self._properties.coalesce_gap
-        self._source.coalesce_size = self._properties.coalesce_size
+        self._source = open_with_siblings(where, memory_map, self._properties)
+        self._on_error: OnError = on_error
+        self._losses: list[Loss] = []
         try:
-            self._metadata = read_footer(
-                self._source.size,
-                self._source.read,
-                properties=self._properties,
-                decryption_properties=decryption_properties,
-            )
+            if on_error == "raise":
+                found = read_finished(self._source, self._properties, decryption_properties)
+            else:
+                found = find_footer(self._source, self._properties, decryption_properties)
+            self._metadata, self._found = found
         except ParquetError as error:
             self._source.close()
             error.at(path=self._source.name)
@@ -115,6 +122,11 @@ class ParquetFile:
     @property
     def num_row_groups(self) -> int:
         return self._metadata.num_row_groups
+
+    @property
+    def recovery(self) -> RecoveryReport:
+        """What reads so far could not read, where ``on_error`` lets them go on."""
+        return replace(self._found, losses=merged(self._losses))
 
     @property
     def io(self) -> IOCounts:
@@ -154,6 +166,12 @@ class ParquetFile:
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         with self._errors():
+            if self._on_error != "raise":
+                if out is not None:
+                    raise SchemaError("out with on_error: the number of rows and nulls is not known before they are read")
+                wanted = self._wanted(row_groups, row_ranges)
+                found = self._recovering().read(self._select(columns), wanted, self._bound(filters), self._threads)
+                return self._arrow.restored(found)
             if filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
                 return self._arrow.restored(scan.read(scan.select(self._wanted(row_groups, row_ranges)), self._threads, out))
@@ -178,6 +196,8 @@ class ParquetFile:
             wanted = rows.check_indices(indices, int(first[-1]))
             distinct, order = np.unique(wanted, return_inverse=True)
             groups = rows.rows_of_groups(rows.ranges_of(distinct), first, range(self.num_row_groups))
+            if self._on_error != "raise":
+                return self._arrow.restored(self._recovering().take(self._select(columns), groups, wanted, self._threads))
             scan = self._selective(None, columns)
             in_order = len(distinct) == len(wanted) and bool((wanted == distinct).all())
             return self._arrow.restored(scan.read(scan.select(groups), self._threads, order=None if in_order else order))
@@ -228,6 +248,10 @@ class ParquetFile:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         with self._errors():
+            if self._on_error != "raise":
+                wanted, chosen = self._wanted(row_groups, row_ranges), self._select(columns)
+                found = self._recovering().tables(chosen, wanted, self._bound(filters), self._threads)
+                return map(self._arrow.restored, rebatched(found, batch_size))
             if filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
                 batches = scan.batches(scan.select(self._wanted(row_groups, row_ranges)), batch_size, self._threads)
@@ -243,6 +267,8 @@ class ParquetFile:
         """
         if filters is None:
             return self._metadata.num_rows
+        if self._on_error != "raise":
+            return self.read((), filters=filters).num_rows
         with self._errors():
             scan = self._selective(filters, ())
             return scan.count(scan.select(self._wanted(None, None)), self._threads)
@@ -365,10 +391,18 @@ class ParquetFile:
     def _selective(self, filters: Any, columns: Iterable[ColumnKey] | None) -> SelectiveScan:
         chosen = self._select(columns)
         types = self._types(self.schema.columns)
-        predicate = None if filters is None else bind_filters(filters, self.schema, types)
+        predicate = self._bound(filters)
         views = Scan(self._source, self._metadata.decryptor, self._properties, "views", types)
         finished = Scan(self._source, self._metadata.decryptor, self._properties, self._strings, types)
         return SelectiveScan(views, self._metadata, predicate, chosen, finished.laid_out)
+
+    def _bound(self, filters: Any) -> Predicate | None:
+        return None if filters is None else bind_filters(filters, self.schema, self._types(self.schema.columns))
+
+    def _recovering(self) -> RecoveringScan:
+        types = self._types(self.schema.columns)
+        scan = Scan(self._source, self._metadata.decryptor, self._properties, self._strings, types)
+        return RecoveringScan(scan, self._metadata, self._on_error, self._losses.append)
 
     def _plan(self, columns: Iterable[ColumnKey] | None, row_groups: Iterable[int] | None) -> ReadPlan:
         return plan_read(self._metadata, self._select(columns), row_groups, self._source.size)
@@ -379,8 +413,7 @@ class ParquetFile:
 
     def _types(self, columns: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
         """The types in memory of columns where they differ from the schema's, by number."""
-        unit = ColumnType(Type.INT96, None, Timestamp(self._int96_unit))
-        return {column.index: unit for column in columns if column.element.type == Type.INT96}
+        return int96_types(columns, self._int96_unit)
 
     @cached_property
     def _arrow(self) -> ArrowFields:
@@ -417,57 +450,7 @@ class ParquetFile:
         return f"<ParquetFile {self._source.name}: {metadata.num_rows} rows, {metadata.num_row_groups} row groups>"
 
 
-def read_table(
-    where: Any,
-    columns: Iterable[ColumnKey] | None = None,
-    *,
-    row_groups: Iterable[int] | None = None,
-    row_ranges: RowRangesLike | None = None,
-    filters: Any = None,
-    out: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Table:
-    """Read a file into memory: ``ParquetFile(where, **options).read(columns, ...)``."""
-    with ParquetFile(where, **options) as file:
-        return file.read(columns, row_groups=row_groups, row_ranges=row_ranges, filters=filters, out=out)
-
-
-def read_pandas(where: Any, columns: Iterable[ColumnKey] | None = None, **options: Any) -> pandas.DataFrame:
-    """Read a file as a pandas DataFrame, with the index, categories and dtypes that its metadata tells of.
-
-    Of categories that pyarrow wrote, the order is that in which they appear, for it stands in pyarrow's own metadata.
-
-    Args:
-        where: as for ParquetFile.
-        columns: as for ``ParquetFile.read``; the index comes in any case.
-        **options: ``filters`` and ``row_groups`` as for ``ParquetFile.read``, others as for ParquetFile.
-
-    Raises:
-        UnsupportedError: pandas is not installed.
-        ParquetError: as ParquetFile and ``ParquetFile.read``.
-    """
-    reading = {name: options.pop(name) for name in ("filters", "row_groups") if name in options}
-    with ParquetFile(where, **options) as file:
-        described = pandas_metadata(file.metadata.key_value_metadata.get(PANDAS_KEY))
-        if columns is not None:
-            columns = list(columns)
-            columns += [name for name in described.index if name in file.schema.names and name not in columns]
-        return dataframe_of(file.read(columns, **reading), described)
-
-
 def _count(n: int) -> int:
     if n < 0:
         raise ValueError(f"the number of rows must not be negative, not {n}")
     return n
-
-
-def read_metadata(where: Any, **options: Any) -> FileMetaData:
-    """The footer of a file; options as for ParquetFile."""
-    with ParquetFile(where, **options) as file:
-        return file.metadata
-
-
-def read_schema(where: Any, **options: Any) -> ParquetSchema:
-    """The schema of a file; options as for ParquetFile."""
-    with ParquetFile(where, **options) as file:
-        return file.schema

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import posixpath
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -24,6 +25,12 @@ class Remote:
     filesystem: Any
     path: str
     name: str
+
+    def beside(self, relative: str) -> Remote:
+        """What a path relative to the directory of this one names."""
+        directory, slash, _ = self.path.rpartition("/")
+        path = posixpath.normpath(f"{directory}{slash}{relative}") if "://" not in directory else f"{directory}{slash}{relative}"
+        return Remote(self.filesystem, path, f"{self.name.rpartition('/')[0]}/{relative}")
 
 
 def locate(where: Any) -> str | Remote | None:

@@ -19,6 +19,8 @@ ENCRYPTED_MAGIC = b"PARE"
 TAIL_LENGTH = 8             # footer length and magic
 SHORTEST_FILE = 12
 DEFAULT_TAIL_READ = 64 << 10
+# In the key-value metadata of a footer that is a checkpoint: of how many row groups it tells.
+CHECKPOINT_KEY = "fastpq.checkpoint"
 
 # Field ids of the lists that are not decoded before they are touched.
 _SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
@@ -223,7 +225,13 @@ class FileMetaData:
     @property
     def key_value_metadata(self) -> dict[str, str | None]:
         """What writers added; of a key that is there twice, the last value."""
-        return {entry.key: entry.value for entry in self.metadata.key_value_metadata or []}
+        entries = self.metadata.key_value_metadata or []
+        return {entry.key: entry.value for entry in entries if entry.key != CHECKPOINT_KEY}
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether the writer meant to write more."""
+        return any(entry.key == CHECKPOINT_KEY for entry in self.metadata.key_value_metadata or [])
 
     @cached_property
     def column_orders(self) -> list[fmt.ColumnOrder]:
@@ -265,6 +273,13 @@ class FileMetaData:
         if not 0 <= index < len(self._row_groups):
             raise IndexError(f"row group {index} of {len(self._row_groups)}")
         return RowGroupMetaData(self._footer, self._row_groups[index], index, self.decryptor)
+
+    def extended(self, row_groups: list[fmt.RowGroup]) -> FileMetaData:
+        """The same of a file with more row groups behind those that it has."""
+        whole = fmt.decode(fmt.FileMetaData, self._footer)[0]
+        whole.row_groups = [*whole.row_groups, *row_groups]
+        whole.num_rows += sum(group.num_rows for group in row_groups)
+        return FileMetaData(memoryview(fmt.encode(whole)), self.decryptor)
 
     def __repr__(self) -> str:
         return f"<FileMetaData: {self.num_rows} rows, {self.num_row_groups} row groups, by {self.created_by}>"

@@ -27,7 +27,8 @@ class PageSelection:
     Attributes:
         rows: the rows of the row group that they hold.
         ranges: (offset, length) in the file of the dictionary page, if any, and of runs of data pages, ascending.
-        directory: shape (pages, 4), int64: ordinal, stored size, values (-1 where not known) and rows of each data page.
+        directory: shape (pages, 4), int64: ordinal, stored size, values and rows of each data page (-1 where not
+            known).
         num_pages: data pages of the chunk in all.
     """
 
@@ -40,6 +41,11 @@ class PageSelection:
     def num_bytes(self) -> int:
         """Bytes of the pages in the file."""
         return sum(length for _, length in self.ranges)
+
+    @property
+    def has_dictionary(self) -> bool:
+        """Whether something stands before the data pages."""
+        return self.num_bytes > int(self.directory[:, 1].sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,7 @@ def plan_read(
 
     Raises:
         SchemaError: a row group that the file does not have.
-        UnsupportedError: two columns of one name, or a chunk in another file.
+        UnsupportedError: two columns of one name, or an encrypted chunk in another file.
         FormatError: metadata that contradict each other or the file's size.
     """
     chosen = choose_row_groups(metadata.num_row_groups, row_groups)
@@ -310,8 +316,8 @@ def plan_chunk(
         FormatError: metadata that contradict the schema or the file's size.
     """
     where = {"column": column.name, "row_group": row_group}
-    if chunk.file_path:
-        raise UnsupportedError(f"a column chunk in another file ({chunk.file_path!r})", **where)
+    if chunk.file_path and chunk.is_encrypted:
+        raise UnsupportedError(f"an encrypted column chunk in another file ({chunk.file_path!r})", **where)
     if chunk.physical_type != column.physical_type:
         raise FormatError(
             f"a chunk of {chunk.physical_type!r} in a column of {column.physical_type.name}", **where
@@ -322,8 +328,9 @@ def plan_chunk(
         start, length = chunk.byte_range
     except FormatError as error:
         raise error.at(**where) from None
-    if start < 0 or length < 0 or length > file_size or start > file_size - length:
-        raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}", **where)
-    length = min(length + HEADER_SLACK, file_size - start)
+    if not chunk.file_path:     # the size of another file is known when it is read
+        if length > file_size or start > file_size - length:
+            raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}", **where)
+        length = min(length + HEADER_SLACK, file_size - start)
     num_values = num_rows if column.max_repetition_level == 0 else chunk.num_values
     return ChunkPlan(column, row_group, offset, num_rows, num_values, start, length, chunk)

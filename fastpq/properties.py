@@ -16,6 +16,7 @@ DEFAULT_MAX_ALLOCATION = 64 << 30
 DEFAULT_COALESCE_GAP = 64 * 1024
 DEFAULT_COALESCE_SIZE = 16 * MIB
 DEFAULT_PREFETCH = True
+DEFAULT_ALLOW_OUTSIDE_FILES = False
 
 DEFAULT_COMPRESSION = "snappy"
 DEFAULT_ENCODING: Literal["auto"] | None = None
@@ -50,9 +51,11 @@ def check_options(properties: Any) -> None:
         value, least = getattr(properties, option.name), int(option.name not in _MAY_BE_ZERO)
         if option.type == "bool":
             check_switch(option.name, value)
-        if option.type == "int" and (isinstance(value, bool) or not isinstance(value, SupportsIndex)):
+        if value is None and option.type == "int | None":
+            continue
+        if option.type in ("int", "int | None") and (isinstance(value, bool) or not isinstance(value, SupportsIndex)):
             raise TypeError(f"{option.name} is a whole number, not {value!r}")
-        if option.type == "int" and value < least:
+        if option.type in ("int", "int | None") and value < least:
             raise ValueError(f"{option.name} must be at least {least}, not {value}")
         if option.type == "ColumnSwitch" and isinstance(value, str):
             raise TypeError(f"{option.name} takes a list of columns, not the one text {value!r}")
@@ -80,6 +83,8 @@ class ReaderProperties:
         coalesce_gap: ranges at most this far apart are read together.
         coalesce_size: ranges are not coalesced beyond this size, and remote files are read ahead in parts of about this size.
         prefetch: of remote files, read what comes next while what came is decoded.
+        allow_outside_files: read column chunks of files outside of the directory of the file whose metadata name them. Whoever
+            wrote these then chooses which files are read.
     """
 
     verify_checksums: bool = DEFAULT_VERIFY_CHECKSUMS
@@ -90,6 +95,7 @@ class ReaderProperties:
     coalesce_gap: int = DEFAULT_COALESCE_GAP
     coalesce_size: int = DEFAULT_COALESCE_SIZE
     prefetch: bool = DEFAULT_PREFETCH
+    allow_outside_files: bool = DEFAULT_ALLOW_OUTSIDE_FILES
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -123,6 +129,8 @@ class WriterProperties:
         arrow_schema: keep in the footer (ARROW:schema) what the columns were in Arrow and Parquet does not tell: timezones,
             dictionaries, layouts, durations, extension types; as pyarrow does. None for DataFrames of Arrow dtypes alone.
         key_value_metadata: stored in the footer.
+        checkpoint_every: after every so many row groups, write a footer of those so far: what a killed writer leaves can be
+            read up to it (fastpq.recover_table). None for no footer but the last one.
     """
 
     compression: Compression = DEFAULT_COMPRESSION
@@ -145,6 +153,7 @@ class WriterProperties:
     sort_by: Sequence[str | SortingColumn] = ()
     arrow_schema: bool | None = DEFAULT_ARROW_SCHEMA
     key_value_metadata: Mapping[str, str] = field(default_factory=dict)
+    checkpoint_every: int | None = None
 
     def __post_init__(self) -> None:
         check_options(self)

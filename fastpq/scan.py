@@ -81,7 +81,7 @@ class Scan:
         self._check_bytes(sum(self._output_values(chunk) * self.layout(chunk.column).width for chunk in chunks))
         with Fetching(self.source, chunks, self.properties, streaming=False) as buffers:
             for chunk in chunks:
-                self._check_plausible(chunk, buffers)
+                self.check_plausible(chunk, buffers)
             columns = [self._reading(column, rows, buffers, out) for column, rows in wanted]
             tasks = [task for column in columns for task in column.tasks()]
             if self.source.is_remote:
@@ -120,12 +120,12 @@ class Scan:
 
     def open_flat(self, chunk: ChunkPlan, stored: Stored) -> ChunkReader:
         """A ChunkReader that stands before the first value of a flat column's chunk."""
-        return ChunkReader(self._pages(chunk, stored), self.layout(chunk.column), chunk.num_values)
+        return ChunkReader(self.pages(chunk, stored), self.layout(chunk.column), chunk.num_values)
 
     def open_nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
         """A NestedReader that stands before the first row of a nested column's chunk."""
-        count = chunk.metadata.num_values if chunk.pages is None else self._pages(chunk, stored).count_values()
-        return NestedReader(self._pages(chunk, stored), self.layout(chunk.column), count)
+        count = chunk.metadata.num_values if chunk.pages is None else self.pages(chunk, stored).count_values()
+        return NestedReader(self.pages(chunk, stored), self.layout(chunk.column), count)
 
     def locate(self, error: ParquetError, chunk: ChunkPlan) -> None:
         """Add the place of a chunk to an error."""
@@ -182,21 +182,23 @@ class Scan:
         """How many values of a chunk come into the output, at most."""
         return chunk.num_values if chunk.column.max_repetition_level else chunk.num_rows
 
-    def _pages(self, chunk: ChunkPlan, stored: Stored) -> PageReader:
+    def pages(self, chunk: ChunkPlan, stored: Stored) -> PageReader:
+        """A PageReader that stands before the first page of a chunk."""
         layout = self.layout(chunk.column)
         return PageReader(
             stored,
-            self._cipher(chunk),
+            self.cipher(chunk),
             codec_for_read(chunk.metadata.codec),
             chunk.column.max_definition_level,
             chunk.column.max_repetition_level,
             layout.stored_width == 0 and layout.width == VIEW_DTYPE.itemsize,
-            chunk.metadata.dictionary_page_offset is not None,
+            chunk.metadata.dictionary_page_offset is not None and (chunk.pages is None or chunk.pages.has_dictionary),
             self.properties,
             None if chunk.pages is None else chunk.pages.directory,
         )
 
-    def _cipher(self, chunk: ChunkPlan) -> ModuleCipher:
+    def cipher(self, chunk: ChunkPlan) -> ModuleCipher:
+        """The cipher of a chunk."""
         metadata = chunk.metadata
         return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
 
@@ -206,7 +208,7 @@ class Scan:
                 f"the values take {size} bytes, over max_allocation ({self.properties.max_allocation})", path=self.source.name
             )
 
-    def _check_plausible(self, chunk: ChunkPlan, buffers: Fetching) -> None:
+    def check_plausible(self, chunk: ChunkPlan, buffers: Fetching) -> None:
         """Run-length encoding makes any number of values from a few bytes; a number that the pages do not confirm is
         refused before memory is taken for it."""
         if chunk.pages is not None and chunk.column.max_repetition_level:
@@ -215,7 +217,7 @@ class Scan:
         if claimed <= max(ALWAYS_PLAUSIBLE, chunk.length * PLAUSIBLE_EXPANSION):
             return
         try:
-            self._pages(chunk, buffers.look(chunk)).require_values(chunk.num_values)
+            self.pages(chunk, buffers.look(chunk)).require_values(chunk.num_values)
         except ParquetError as error:
             self.locate(error, chunk)
             raise

@@ -20,6 +20,7 @@ from fastpq.schema_tree import (
     group_line,
     leaf_line,
 )
+from fastpq.types import ColumnType, Timestamp, TimeUnitName, Type
 
 __all__ = ["ColumnDescriptor", "GroupNode", "ParquetSchema", "SchemaNode"]
 
@@ -256,3 +257,9 @@ def _find_dotted(root: GroupNode, name: str) -> list[SchemaNode]:
 def _listed(names: Sequence[str], most: int = 10) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(repr(name) for name in names[:most]) + more
+
+
+def int96_types(columns: Iterable[ColumnDescriptor], unit: TimeUnitName) -> dict[int, ColumnType]:
+    """The types in memory of columns where they differ from the schema's, by number: INT96 timestamps in a unit."""
+    type_ = ColumnType(Type.INT96, None, Timestamp(unit))
+    return {column.index: type_ for column in columns if column.element.type == Type.INT96}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import io
 import os
 import secrets
@@ -23,6 +24,7 @@ BytesLike: TypeAlias = bytes | bytearray | memoryview
 # Longest file name that every common filesystem takes, and what a temporary name adds to the target's.
 NAME_MAX = 255
 TEMPORARY_SUFFIX = ".{}.tmp"
+TOKEN_BYTES = 8
 
 # Filesystems on which a file appears when its upload is complete, and on which moving means copying.
 OBJECT_STORES = frozenset(
@@ -66,6 +68,15 @@ class Sink:
     def tell(self) -> int:
         """How many bytes were written."""
         return self._written
+
+    def persist(self) -> None:
+        """Let what was written so far survive the end of this process, as far as the place can; it does not take effect.
+
+        Raises:
+            OSError: what the place itself reports.
+        """
+        if hasattr(self._file, "flush"):
+            self._file.flush()
 
     def commit(self) -> None:
         """Make what was written take effect; on failure it is aborted.
@@ -113,16 +124,13 @@ class Sink:
 class FileSink(Sink):
     """A local file, written under a temporary name beside it and renamed over it.
 
-    The temporary name is hidden and ends in ``.tmp``; only a killed process leaves one behind. Permissions are those
-    of the file replaced, or what the umask gives; a symbolic link is followed, not replaced.
+    The temporary name is hidden and ends in ``.tmp``; only a killed process leaves one behind (temporary_files finds
+    it). Permissions are those of the file replaced, or what the umask gives; a symbolic link is followed, not replaced.
     """
 
     def __init__(self, path: str) -> None:
         self._target = os.path.realpath(path)
-        directory, base = os.path.split(self._target)
-        suffix = TEMPORARY_SUFFIX.format(secrets.token_hex(8))
-        kept = os.fsencode(base)[: NAME_MAX - len(suffix) - 1]
-        self._temporary = os.path.join(directory, f".{os.fsdecode(kept)}{suffix}")
+        self._temporary = _temporary_path(self._target, secrets.token_hex(TOKEN_BYTES))
         mode = _mode_of(self._target)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
         try:
@@ -135,8 +143,11 @@ class FileSink(Sink):
         if mode is not None and hasattr(os, "fchmod"):
             os.fchmod(descriptor, mode)  # the umask took its share when the file was made
 
-    def _finish(self) -> None:
+    def persist(self) -> None:
         os.fsync(self._file.fileno())
+
+    def _finish(self) -> None:
+        self.persist()
         self._file.close()
         with _synced(os.path.dirname(self._target)):
             os.replace(self._temporary, self._target)
@@ -144,6 +155,18 @@ class FileSink(Sink):
 
     def _discard(self) -> None:
         self._cleanup()
+
+
+def _temporary_path(target: str, token: str) -> str:
+    directory, base = os.path.split(target)
+    kept = os.fsencode(base)[: NAME_MAX - len(TEMPORARY_SUFFIX.format(TOKEN_BYTES * "00")) - 1]
+    return os.path.join(directory, f".{os.fsdecode(kept)}{TEMPORARY_SUFFIX.format(token)}")
+
+
+def temporary_files(target: str) -> list[str]:
+    """The temporary files of a local path that are there, the oldest first: their writers are at work, or were killed."""
+    pattern = _temporary_path(glob.escape(os.path.realpath(target)), TOKEN_BYTES * "[0-9a-f][0-9a-f]")
+    return sorted(glob.glob(pattern, include_hidden=True), key=os.path.getmtime)
 
 
 def _mode_of(path: str) -> int | None:
@@ -207,7 +230,7 @@ class MovingSink(Sink):
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
         directory, slash, base = remote.path.rpartition("/")
-        self._temporary = f"{directory}{slash}.{base}{TEMPORARY_SUFFIX.format(secrets.token_hex(8))}"
+        self._temporary = f"{directory}{slash}.{base}{TEMPORARY_SUFFIX.format(secrets.token_hex(TOKEN_BYTES))}"
         super().__init__(remote.name, remote.filesystem.open(self._temporary, "wb"))
         self._cleanup = weakref.finalize(
             self, _remove_remote, remote.filesystem, self._file, self._temporary, os.getpid()

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,15 @@ class IOCounts(NamedTuple):
     bytes_read: int
 
 
+class Neighbours(Protocol):
+    """Opens files by their paths relative to a file (fastpq.siblings)."""
+
+    def open(self, file_path: str) -> Source: ...
+    @property
+    def counts(self) -> IOCounts: ...
+    def close(self) -> None: ...
+
+
 class Source:
     """Bytes that can be read at any offset, from several threads at once.
 
@@ -76,9 +85,11 @@ class Source:
         bytes_read: bytes that they brought.
         is_remote: whether requests take their time, so that it pays to read ahead.
         coalesce_gap, coalesce_size: the gap and limit of read_ranges where none are given.
+        siblings: who opens the files beside it; None where there are none.
     """
 
     is_remote = False
+    siblings: Neighbours | None = None
 
     def __init__(self, name: str, size: int) -> None:
         self.coalesce_gap = DEFAULT_COALESCE_GAP
@@ -139,14 +150,31 @@ class Source:
             found[place] = data[request][start : start + asked[place][1]]
         return [part for part in found if part is not None]
 
+    def beside(self, file_path: str | None) -> Source:
+        """The file of a path relative to this one; this one itself where there is no path.
+
+        Raises:
+            UnsupportedError: this is a buffer or a file object, of which nobody knows where it is.
+            FormatError: the path leads where it must not.
+            OSError: the file cannot be opened.
+        """
+        if not file_path:
+            return self
+        if self.siblings is None:
+            raise UnsupportedError(f"a column chunk in {file_path!r}, beside something that is not opened by its path")
+        return self.siblings.open(file_path)
+
     @property
     def counts(self) -> IOCounts:
-        """Requests and bytes so far."""
+        """Requests and bytes so far, those of files beside it included."""
+        others = IOCounts(0, 0) if self.siblings is None else self.siblings.counts
         with self._counting:
-            return IOCounts(self.requests, self.bytes_read)
+            return IOCounts(self.requests + others.requests, self.bytes_read + others.bytes_read)
 
     def close(self) -> None:
         """Let go of what was opened here; arrays that were read stay valid."""
+        if self.siblings is not None:
+            self.siblings.close()
 
     def __enter__(self) -> Self:
         return self
@@ -210,6 +238,7 @@ class BufferSource(Source):
         return [self.read(offset, length) for offset, length in ranges]
 
     def close(self) -> None:
+        super().close()
         # The map itself is closed by the garbage collector, after the last array that was read from it.
         self._data = self._data[:0]
         self.size = 0
@@ -234,6 +263,7 @@ class DescriptorSource(Source):
         return data[:filled]
 
     def close(self) -> None:
+        super().close()
         self._file.close()
 
 
@@ -279,6 +309,7 @@ class FileObjectSource(Source):
         return np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
 
     def close(self) -> None:
+        super().close()
         if self._owned:
             self._file.close()
 

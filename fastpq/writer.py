@@ -23,7 +23,7 @@ from fastpq.errors import LimitError, ParquetError, SchemaError, UnsupportedErro
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.index.written_pages import WrittenPages
-from fastpq.metadata import write_footer
+from fastpq.metadata import CHECKPOINT_KEY, write_footer
 from fastpq.nested.columns import used_bytes
 from fastpq.nested.shape import shape_of
 from fastpq.nested.shred import LeafToWrite, leaves_to_write
@@ -203,12 +203,12 @@ class ParquetWriter:
             if needs_arrow_schema(column):
                 raise UnsupportedError("durations, which Parquet does not have; arrow_schema=True keeps them", column=name)
 
-    def _key_values(self) -> list[fmt.KeyValue]:
+    def _key_values(self) -> dict[str, str]:
         """The footer's metadata."""
         found = self._described | dict(self._properties.key_value_metadata)
         if self._arrow_fields is not None:
             found.setdefault(ARROW_KEY, arrow_schema(self._arrow_fields, found))
-        return [fmt.KeyValue(key=key, value=value) for key, value in found.items()]
+        return found
 
     def _write_all(self, data: Any) -> None:
         table = self._take(data)
@@ -260,8 +260,11 @@ class ParquetWriter:
         ]
         # chunks are encoded ahead of the file, over the bounds of row groups
         chunks = run_ordered(encode, places, self._threads)
+        every = self._properties.checkpoint_every
         for start in starts:
             self._write_row_group(islice(chunks, len(leaves)), min(size, table.num_rows - start))
+            if every and len(self._row_groups) % every == 0:
+                self._checkpoint()
 
     def _choose_encodings(self, leaves: list[LeafToWrite], num_rows: int, size: int) -> None:
         """Settle the encodings that are to be chosen by a sample, where there are values to choose by."""
@@ -348,22 +351,33 @@ class ParquetWriter:
         self._flush()
         if self._schema is None:
             raise SchemaError("a file needs a schema: pass one, or write a table")
+        self._write_footer({})
+        self._open = False
+        self._sink.commit()
+
+    def _checkpoint(self) -> None:
+        """Write a footer of the row groups so far, by which the file can be read if no other follows."""
+        self._write_footer({CHECKPOINT_KEY: str(len(self._row_groups))})
+        self._sink.persist()
+
+    def _write_footer(self, added: dict[str, str]) -> None:
+        """Write the page indexes that are not written yet and a footer of all row groups, with key-value metadata of its own."""
+        assert self._schema is not None
         assert self._encryptor is not None
         self._page_indexes.write(self._sink)
+        described = self._key_values() | added
         metadata = fmt.FileMetaData(
             version=FORMAT_VERSION,
             schema=self._schema.to_thrift(),
             num_rows=self._num_rows,
             row_groups=self._row_groups,
-            key_value_metadata=self._key_values() or None,
+            key_value_metadata=[fmt.KeyValue(key=key, value=value) for key, value in described.items()] or None,
             created_by=f"fastpq version {VERSION}",
             column_orders=[fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder()) for _ in self._schema.columns],
             encryption_algorithm=self._encryptor.encryption_algorithm,
             footer_signing_key_metadata=self._encryptor.footer_signing_key_metadata,
         )
         self._sink.write(write_footer(metadata, self._encryptor))
-        self._open = False
-        self._sink.commit()
 
 
 def _used_bytes(table: Table) -> int:

@@ -132,8 +132,10 @@ cdef class NestedReader(ChunkReader):
         cdef int64_t rows, listed
         if self.pages.listed < 0 or count == 0:
             return 0
-        rows = count_equal(self.repetition.data, count, 0)
         listed = self.pages.directory[self.pages.next_listed - 1, 3]
+        if listed < 0:
+            return 0
+        rows = count_equal(self.repetition.data, count, 0)
         if rows != listed or self.repetition.data[0] != 0:
             with gil:
                 raise FormatError(f"a page of {rows} rows, or that begins within one, where the offset index has {listed} rows",

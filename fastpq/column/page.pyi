@@ -1,7 +1,11 @@
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fastpq.compression import Codec
 from fastpq.encryption.cipher import ModuleCipher
+from fastpq.errors import ParquetError
 from fastpq.properties import ReaderProperties
 
 class PageReader:
@@ -19,3 +23,4 @@ class PageReader:
     ) -> None: ...
     def require_values(self, count: int) -> None: ...
     def count_values(self) -> int: ...
+    def locate_pages(self, count: int) -> tuple[NDArray[np.int64], ParquetError | None]: ...

@@ -20,7 +20,7 @@ from fastpq.format.page_header cimport PAGE_HEADER_TRUNCATED, PageHeader, read_p
 
 from fastpq import memory
 from fastpq.compression import check_claimed_size, crc32
-from fastpq.errors import FormatError, LimitError, UnsupportedError
+from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 
 # parquet.thrift: PageType
 cdef enum:
@@ -46,7 +46,7 @@ cdef class PageReader:
             chunk must know before the header can be read (Encryption.md, 4.4).
         properties: ReaderProperties, for its bounds.
         directory: where chunk holds some of the data pages alone (behind its dictionary page): shape (pages, 4), int64, of
-            each its ordinal, its stored size, its number of values (-1 where it is not known) and its number of rows, all of
+            each its ordinal, its stored size, its number of values and its number of rows (-1 where one is not known), all of
             which are checked, the rows by who reads the levels.
     """
 
@@ -138,6 +138,34 @@ cdef class PageReader:
                     found += header.num_values
                     self.ordinal += 1
         return found
+
+    def locate_pages(self, int64_t count):
+        """Read the page headers alone, as far as they can be read; bodies and their checksums are not looked at.
+
+        Args:
+            count: how many values there should be; what stands behind them is no page of the chunk.
+
+        Returns:
+            The data pages, int64 of shape (n, 4): position in the chunk, stored size with header, values, and rows (-1 where a
+            header of V1 does not tell); and the ParquetError of the first broken header, behind which nothing is known, or None.
+        """
+        cdef PageHeader header
+        cdef int64_t found = 0, start = 0
+        cdef list pages = []
+        self.verify_checksums = False
+        try:
+            while self.position < self.size and found < count:
+                start = self.position
+                self._read_header(&header)
+                self.position += header.compressed_page_size
+                if header.type == TYPE_DATA_PAGE or header.type == TYPE_DATA_PAGE_V2:
+                    found += header.num_values
+                    self.ordinal += 1
+                    rows = header.num_rows if header.type == TYPE_DATA_PAGE_V2 else -1
+                    pages.append((start, self.position - start, header.num_values, rows))
+        except ParquetError as error:
+            return np.array(pages, dtype=np.int64).reshape(-1, 4), error
+        return np.array(pages, dtype=np.int64).reshape(-1, 4), None
 
     cdef int _enter_listed(self) except -1 nogil:
         """Take the ordinal of the next data page from the directory: pages before it may not be there."""

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint8_t
 
 import numpy as np
 
-from fastpq.column.convert cimport COPY
+from fastpq.column.convert cimport BOOLEAN, COPY
 from fastpq.column.page cimport DICTIONARY, NO_PAGE, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_reader cimport ValueReader
@@ -125,6 +125,12 @@ cdef class ChunkReader:
                 raise
             raise LimitError("no memory for a page") from error
         return nulls
+
+    def left_over(self):
+        """Bytes of the page read last that its values do not need, where it is PLAIN; 0 in other encodings."""
+        if self.values.encoding != PLAIN or self.page_row < self.page_rows or self.values.conversion == BOOLEAN:
+            return 0
+        return self.values.cursor_size
 
     def view(self):
         """All values of the chunk as a uint8 array over its stored bytes, where one plain, uncompressed page holds them

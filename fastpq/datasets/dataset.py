@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fastpq.conversion.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe, without_columns
+from fastpq.conversion.nulls import null_column
 from fastpq.conversion.numpy_input import column_from_numpy, table_from
 from fastpq.datasets.discovery import DataFile, RemotePath, find_files
 from fastpq.datasets.hive import format_partitions, infer_partition_type, partition_value
-from fastpq.datasets.unify import conform, null_column, schema_of, unify
+from fastpq.datasets.unify import conform, schema_of, unify
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import SchemaError
 from fastpq.file import DEFAULT_BATCH_SIZE, ParquetFile
@@ -107,7 +108,7 @@ class ParquetDataset:
         parts = [*self._parts(names, filters, progress, None)]
         if not parts:
             fields = [self._fields[name] for name in names]
-            parts = [Table({field.name: conform(null_column(field, 0), field) for field in fields})]
+            parts = [Table({field.name: conform(null_column(field.type, 0), field) for field in fields})]
         return Table.concat(parts)
 
     def iter_batches(
@@ -296,7 +297,7 @@ def _partition_types(files: Sequence[DataFile]) -> dict[str, ColumnType]:
 
 def _constant(field: Field, value: Any, count: int) -> AnyColumn:
     if value is None:
-        return null_column(field, count)
+        return null_column(field.type, count)
     assert isinstance(field.type, ColumnType)
     one = column_from_numpy(np.array([value], object), type=field.type, nullable=True, name=field.name)
     return take(one, np.zeros(count, np.int64))

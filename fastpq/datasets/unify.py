@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
-
 from fastpq.conversion.numpy_input import column_from_numpy
 from fastpq.errors import SchemaError
-from fastpq.nested.columns import ListColumn, StructColumn, take
-from fastpq.nested.types import DataType, Field, StructType, element_of
+from fastpq.nested.types import DataType, Field
 from fastpq.schema import ParquetSchema
 from fastpq.table import AnyColumn
 from fastpq.types import ColumnType, Integer, Type
-
-_ONE_NULL = np.zeros(1, np.uint8)
 
 
 def unify(schemas: Iterable[tuple[str, dict[str, Field]]]) -> dict[str, Field]:
@@ -52,24 +47,6 @@ def conform(column: AnyColumn, field: Field) -> AnyColumn:
     if column.type != field.type and isinstance(field.type, ColumnType):
         column = column_from_numpy(column, type=field.type, name=field.name)
     return replace(column, nullable=field.nullable)
-
-
-def null_column(field: Field, count: int) -> AnyColumn:
-    """``count`` nulls of any type."""
-    return take(_one_null(field.type), np.zeros(count, np.int64))
-
-
-def _one_null(type_: DataType) -> AnyColumn:
-    if isinstance(type_, ColumnType):
-        return column_from_numpy(np.array([None], object), type=type_)
-    if isinstance(type_, StructType):
-        # what a required field holds in a null struct does not count
-        children = tuple(replace(_one_null(field.type), nullable=field.nullable) for field in type_.fields)
-        children = tuple(child if child.nullable else replace(child, validity=None, null_count=0) for child in children)
-        return StructColumn(type_, children, 1, _ONE_NULL, 1)
-    element = element_of(type_)
-    elements = replace(_one_null(element.type).slice(0, 0), nullable=element.nullable)
-    return ListColumn(type_, np.zeros(2, np.int32), elements, _ONE_NULL, 1)
 
 
 def schema_of(fields: dict[str, Field]) -> ParquetSchema:

@@ -342,7 +342,7 @@ class SelectiveScan:
     def _mask(self, read: Mapping[str, AnyColumn]) -> tuple[NDArray[np.bool_], dict[int, Column]]:
         """Where the predicate holds, and the columns that it is on, by number."""
         assert self._predicate is not None
-        columns = {number: _leaf_of(read[column.top.element.name], column) for number, column in self._filtered.items()}
+        columns = {number: leaf_of(read[column.top.element.name], column) for number, column in self._filtered.items()}
         return mask_of(self._predicate, lambda leaf: columns[leaf.column.index]), columns
 
     def _stream_matching(self, selection: GroupSelection, threads: int) -> RowRanges:
@@ -418,7 +418,7 @@ def _compact(column: AnyColumn) -> AnyColumn:
     return column.as_offsets().as_views() if held > MOST_SLACK * size + ALWAYS_HELD else column
 
 
-def _leaf_of(column: AnyColumn, leaf: ColumnDescriptor) -> Column:
+def leaf_of(column: AnyColumn, leaf: ColumnDescriptor) -> Column:
     """A leaf that is not repeated, null also where a struct above it is."""
     missing: list[NDArray[np.bool_]] = []
     for name in leaf.path[1:]:

@@ -90,7 +90,7 @@ def _place(chunk: ColumnChunkMetaData, file_size: int) -> tuple[int, int] | None
     """Where a filter is in the file, or where it begins."""
     metadata = chunk.metadata
     offset, length = metadata.bloom_filter_offset, metadata.bloom_filter_length
-    if not offset:      # some writers say 0 for none
+    if not offset or chunk.file_path:   # some writers say 0 for none; nobody says in which of two files it is
         return None
     if not 0 < offset < file_size or (length is not None and not 0 < length <= file_size - offset):
         raise FormatError(f"a bloom filter of {length} bytes at {offset} in a file of {file_size}")

@@ -23,7 +23,7 @@ def write_bloom_filter(
 
 
 class PageIndexes:
-    """The page indexes of a file, sealed, until the last row group is written."""
+    """The page indexes of a file, sealed, until a footer is written."""
 
     def __init__(self) -> None:
         self._column_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
@@ -51,10 +51,11 @@ class PageIndexes:
             self._offset_indexes.append((chunk, memoryview(sealed)))
 
     def write(self, sink: Sink) -> None:
-        """Write all column indexes, then all offset indexes, and note in their chunks' entries where."""
+        """Write all column indexes that are kept, then all offset indexes, and note in their chunks' entries where."""
         for chunk, sealed in self._column_indexes:
             chunk.column_index_offset, chunk.column_index_length = sink.tell(), len(sealed)
             sink.write(sealed)
         for chunk, sealed in self._offset_indexes:
             chunk.offset_index_offset, chunk.offset_index_length = sink.tell(), len(sealed)
             sink.write(sealed)
+        self._column_indexes, self._offset_indexes = [], []

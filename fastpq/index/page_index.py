@@ -307,7 +307,9 @@ def read_page_indexes(source: Source, wanted: Sequence[IndexRequest]) -> list[Ch
 def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
     """Where the offset index is, and behind it in the list the column index."""
     chunk = request.chunk.chunk
-    places = []
+    places: list[tuple[int, int]] = []
+    if chunk.file_path:
+        return places       # nobody says in which of the two files they are
     for name, offset, length in (
         ("an offset index", chunk.offset_index_offset, chunk.offset_index_length),
         ("a column index", chunk.column_index_offset, chunk.column_index_length),
@@ -344,6 +346,8 @@ def _parse(request: IndexRequest, parts: Sequence[Bytes]) -> ChunkIndexes | Form
 
 def _decode(request: IndexRequest, parts: Sequence[Bytes]) -> StoredIndexes:
     chunk, waiting = request.chunk.chunk, iter(parts)
+    if chunk.file_path:
+        return StoredIndexes(None, None)
     offset_index: fmt.OffsetIndex | None = None
     column_index: fmt.ColumnIndex | None = None
     if chunk.offset_index_offset is not None and chunk.offset_index_length is not None:

@@ -1,0 +1,132 @@
+"""The last footer of a file that can be read, be it its own or a checkpoint of a writer that did not finish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from fastpq.encryption.properties import FileDecryptionProperties
+from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError, TagVerificationError
+from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, SHORTEST_FILE, TAIL_LENGTH, FileMetaData, read_footer
+from fastpq.properties import MIB, ReaderProperties
+from fastpq.recovery.losses import RecoveryReport
+from fastpq.source import Source
+
+SEARCHED = 4 * MIB
+LENGTH_SIZE = 4
+# All footers that are tried may have this many times the bytes of the file: what looks like one costs time.
+MOST_EFFORT = 8
+EFFORT_A_FOOTER = 4
+
+
+class FoundFooter(NamedTuple):
+    """A footer, and how it was found."""
+
+    metadata: FileMetaData
+    report: RecoveryReport
+
+
+def read_finished(
+    source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
+) -> FoundFooter:
+    """Read the footer of a finished file.
+
+    Raises:
+        FormatError: there is none, it is broken, or the file was not finished.
+        KeyAccessError, TagVerificationError, CryptoError: as ``read_footer``.
+    """
+    metadata = read_footer(
+        source.size, source.read, properties=properties, decryption_properties=decryption_properties
+    )
+    if metadata.is_checkpoint:
+        raise _unfinished(metadata)
+    return FoundFooter(metadata, RecoveryReport("footer"))
+
+
+def find_footer(
+    source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
+) -> FoundFooter:
+    """Read the footer of a file; if it has none, the last checkpoint.
+
+    Raises:
+        FormatError, TagVerificationError: there is no footer; what is wrong at the end of the file.
+        KeyAccessError, CryptoError: the footer cannot be opened, or is refused.
+    """
+    try:
+        return read_finished(source, properties, decryption_properties)
+    except (FormatError, LimitError, TagVerificationError) as error:
+        reason = error
+    read = partial(read_footer, properties=properties, decryption_properties=decryption_properties)
+    effort = MOST_EFFORT * source.size
+    missing: KeyAccessError | None = None
+    for end, length in _candidates(source):
+        effort -= length + EFFORT_A_FOOTER
+        if effort < 0:
+            raise LimitError("too much of the file looks like a footer", path=source.name)
+        try:
+            metadata = read(end, source.read)
+            fits = _fits(metadata, end - TAIL_LENGTH - length)
+        except KeyAccessError as error:
+            missing = error
+            continue
+        except ParquetError:
+            continue        # no footer, or none that is accepted
+        if fits:
+            unread = ((end, source.size - end),) if end < source.size else ()
+            return FoundFooter(metadata, RecoveryReport("checkpoint", unread=unread, reason=str(reason)))
+    raise missing or reason
+
+
+def _unfinished(metadata: FileMetaData) -> FormatError:
+    """What to say of a file that ends with a checkpoint."""
+    return FormatError(
+        f"the file was not finished: it ends with a checkpoint of {metadata.num_row_groups} row groups (recover_table and "
+        'on_error="null" read it)'
+    )
+
+
+def _candidates(source: Source) -> Iterator[tuple[int, int]]:
+    """Where footers may end, from the end of the file backwards, and their lengths."""
+    stop = source.size
+    while stop > SHORTEST_FILE:
+        start = max(0, stop - SEARCHED)
+        data = bytes(source.read(start, stop - start))
+        found = len(data)
+        while (found := max(data.rfind(magic, 0, found) for magic in (MAGIC, ENCRYPTED_MAGIC))) >= LENGTH_SIZE:
+            end = start + found + len(MAGIC)
+            length = int.from_bytes(data[found - LENGTH_SIZE : found], "little")
+            if 0 < length <= end - SHORTEST_FILE:
+                yield end, length
+            found += len(MAGIC) - 1         # the next one may overlap with it, but ends before it
+        stop = start + LENGTH_SIZE + len(MAGIC) - 1 if start else 0
+
+
+def _fits(metadata: FileMetaData, start: int) -> bool:
+    """Whether a footer is that of the bytes before it: what it tells of ends where it begins.
+
+    A footer within a value, such as one of a Parquet file in a column of another, tells of bytes that begin with that value.
+    """
+    metadata.schema  # noqa: B018 - it is parsed when it is touched
+    ends = []
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        for column in range(group.num_columns):
+            chunk = group.column(column)
+            entry = chunk.chunk
+            if chunk.file_path:
+                continue
+            for offset, length in (
+                (entry.column_index_offset, entry.column_index_length),
+                (entry.offset_index_offset, entry.offset_index_length),
+            ):
+                if offset is not None and length is not None:
+                    ends.append(offset + length)
+            try:
+                ends.append(sum(chunk.byte_range))
+                bloom = chunk.metadata.bloom_filter_offset, chunk.metadata.bloom_filter_length
+            except KeyAccessError:
+                continue
+            if bloom[0] is not None and bloom[1] is not None:
+                ends.append(bloom[0] + bloom[1])
+    return not ends or max(ends) == start

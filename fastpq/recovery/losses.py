@@ -1,0 +1,75 @@
+"""What a damaged file lost, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+OnError: TypeAlias = Literal["raise", "null", "skip"]
+ON_ERROR: tuple[OnError, ...] = ("raise", "null", "skip")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Loss:
+    """Rows of one leaf column that cannot be read.
+
+    Attributes:
+        row_group: index of their row group.
+        column: dotted path of the leaf.
+        start, stop: the first of the rows and the one behind the last, counted from 0 through all row groups.
+        reason: the error that reading them ends in.
+    """
+
+    row_group: int
+    column: str
+    start: int
+    stop: int
+    reason: str
+
+    @property
+    def num_rows(self) -> int:
+        return self.stop - self.start
+
+    def __str__(self) -> str:
+        return f"{self.column}: rows {self.start} to {self.stop - 1} of row group {self.row_group}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryReport:
+    """What was lost of a file, and by what it was read.
+
+    Attributes:
+        found_by: ``"footer"``; ``"checkpoint"``, the last footer that an unfinished file has; or ``"pages"``, found without any.
+        losses: rows of columns that could not be read, those of the columns that were asked for.
+        unread: runs of bytes that nothing accounts for, as (offset, length): behind the last checkpoint, or between and
+            behind the row groups that were put together from pages.
+        reason: why the file's own footer was not used; None where it was.
+    """
+
+    found_by: Literal["footer", "checkpoint", "pages"]
+    losses: tuple[Loss, ...] = ()
+    unread: tuple[tuple[int, int], ...] = ()
+    reason: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing."""
+        return self.found_by == "footer" and not self.losses
+
+    def __str__(self) -> str:
+        lines = [] if self.reason is None else [f"read by {self.found_by}: {self.reason}"]
+        lines += [f"{length} bytes at offset {offset} hold no row group that can be read" for offset, length in self.unread]
+        return "\n".join([*lines, *map(str, self.losses)]) or "nothing is lost"
+
+
+def merged(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+    """Losses in order, each once, those that touch or overlap joined."""
+    joined: list[Loss] = []
+    for loss in sorted(losses):
+        last = joined[-1] if joined else None
+        if last and (last.row_group, last.column) == (loss.row_group, loss.column) and loss.start <= last.stop:
+            joined[-1] = Loss(last.row_group, last.column, last.start, max(last.stop, loss.stop), last.reason)
+        else:
+            joined.append(loss)
+    return tuple(joined)

@@ -1,0 +1,230 @@
+"""Reading what is left of a damaged file: what cannot be read is null, or its rows are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fastpq.conversion.nulls import null_column
+from fastpq.errors import FormatError, KeyAccessError, ParquetError
+from fastpq.filters.filtering import mask_of
+from fastpq.filters.predicate import Predicate, leaves
+from fastpq.filters.selective import leaf_of
+from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
+from fastpq.metadata import FileMetaData
+from fastpq.nested.columns import take
+from fastpq.nested.concat import concat_columns
+from fastpq.nested.shape import Leaf, leaves_of, shape_of
+from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_read
+from fastpq.ranges import Flags, Int64s, RowRanges
+from fastpq.recovery.losses import Loss, OnError
+from fastpq.recovery.survey import ChunkSurvey, is_damage, survey_chunk
+from fastpq.rows import first_rows
+from fastpq.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
+from fastpq.schema import ColumnDescriptor
+from fastpq.table import AnyColumn, Table
+
+Wanted = Sequence[tuple[int, RowRanges | None]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """What there is of a column in a row group: the column of those rows that are wanted and intact."""
+
+    intact: RowRanges
+    column: AnyColumn
+
+
+class RecoveringScan:
+    """Reads some rows of a damaged file.
+
+    A column of a row group that can be read whole is; of others the readable pages are looked for. Of a nested column a row
+    is lost with any of its leaves that are read. Statistics and indexes are not asked, but where pages are.
+
+    Args:
+        scan: of the file.
+        metadata: of the file.
+        on_error: ``"null"``, what is lost is null; or ``"skip"``, rows that lost something are left out.
+        lost: told of each loss.
+    """
+
+    def __init__(self, scan: Scan, metadata: FileMetaData, on_error: OnError, lost: Callable[[Loss], None]) -> None:
+        self._scan = scan
+        self._metadata = metadata
+        self._on_error = on_error
+        self._lost = lost
+
+    def read(
+        self, columns: Sequence[ColumnDescriptor], wanted: Wanted, predicate: Predicate | None, threads: int
+    ) -> Table:
+        """What is left of the wanted rows for which a predicate holds; rows that lost a value which it is on are left out."""
+        tables = [table for table, _ in self.tables(columns, wanted, predicate, threads)]
+        return Table.concat(tables) if tables else self._scan.read(self._plan(columns, ()), threads)
+
+    def take(self, columns: Sequence[ColumnDescriptor], wanted: Wanted, rows: Int64s, threads: int) -> Table:
+        """Rows by their numbers in the file, in that order and as often as they are named, those that are left out not."""
+        found = [*self.tables(columns, wanted, None, threads)]
+        if not found:
+            return self._scan.read(self._plan(columns, ()), threads)
+        table, numbers = Table.concat([table for table, _ in found]), np.concatenate([kept for _, kept in found])
+        places = np.searchsorted(numbers, rows[np.isin(rows, numbers)])
+        return Table({name: take(column, places) for name, column in table.items()}, num_rows=len(places))
+
+    def tables(
+        self, columns: Sequence[ColumnDescriptor], wanted: Wanted, predicate: Predicate | None, threads: int
+    ) -> Iterator[tuple[Table, Int64s]]:
+        """The same as ``read``, a Table for each row group, and the numbers of its rows in the file.
+
+        Raises:
+            KeyAccessError: there is no key for a column.
+            FormatError: row groups of fewer than no rows, or lost rows in a number that the file's size does not bear out.
+        """
+        filtered = [] if predicate is None else [leaf.column for leaf in leaves(predicate)]
+        every = list({column.index: column for column in [*filtered, *columns]}.values())
+        starts = first_rows(self._metadata)
+        names = [output.name for output in self._plan(columns, ()).columns]
+        for group, rows in wanted:
+            num_rows = int(starts[group + 1] - starts[group])
+            asked = RowRanges.every(num_rows) if rows is None else rows
+            if not asked.count:
+                continue
+            parts = {
+                output.name: self._part(output, group, asked, int(starts[group]), threads)
+                for output in self._plan(every, ()).columns
+            }
+            kept = self._kept(parts, asked, predicate, filtered)
+            table = Table({name: self._fitted(parts[name], kept, asked) for name in names}, num_rows=kept.count)
+            yield table, kept.rows() + starts[group]
+
+    def _plan(self, columns: Sequence[ColumnDescriptor], row_groups: Sequence[int]) -> ReadPlan:
+        return plan_read(self._metadata, columns, row_groups, self._scan.source.size)
+
+    def _kept(
+        self,
+        parts: dict[str, _Part],
+        asked: RowRanges,
+        predicate: Predicate | None,
+        filtered: Sequence[ColumnDescriptor],
+    ) -> RowRanges:
+        """The rows of a row group that come into the result."""
+        kept = asked
+        needed = list(parts) if self._on_error == "skip" else [column.path[0] for column in filtered]
+        for name in needed:
+            kept &= parts[name].intact
+        if predicate is not None:
+            columns = {
+                column.index: leaf_of(self._fitted(parts[column.path[0]], kept, asked), column) for column in filtered
+            }
+            mask: Flags = mask_of(predicate, lambda leaf: columns[leaf.column.index])
+            kept = kept.select(mask)
+        return kept
+
+    def _fitted(self, part: _Part, kept: RowRanges, asked: RowRanges) -> AnyColumn:
+        """The column of some rows, null where it is not there."""
+        held = part.intact & asked
+        if held == kept:
+            return part.column
+        there = held.contain(kept.rows())
+        places = np.full(kept.count, len(part.column), np.int64)
+        places[there] = np.searchsorted(held.rows(), kept.rows()[there])
+        if there.all():
+            return take(part.column, places)
+        return replace(take(concat_columns([part.column, null_column(part.column.type, 1)], ""), places), nullable=True)
+
+    # ---- one column of one row group
+
+    def _part(self, output: ColumnPlan, group: int, asked: RowRanges, start: int, threads: int) -> _Part:
+        columns = [leaf for leaf, _ in output.leaves]
+        try:
+            whole = self._plan(columns, [group])
+            (column,) = self._scan.columns([(self._chosen(whole.columns[0], asked), asked.count)], threads)
+            return _Part(RowRanges.every(asked.num_rows), column)
+        except ParquetError as error:
+            if not is_damage(error):
+                raise
+        surveys = [self._survey(output, leaf, group, asked.num_rows) for leaf in columns]
+        intact = RowRanges.every(asked.num_rows)
+        for survey in surveys:
+            intact &= survey.intact
+        for leaf, survey in zip(columns, surveys, strict=True):
+            for first, stop in ~survey.intact & asked:
+                self._lost(Loss(group, leaf.name, start + first, start + stop, survey.reason(first, stop)))
+        rows = intact & asked
+        if not rows.count:
+            self._check_claim(output, group, asked.count)
+            return _Part(RowRanges.none(asked.num_rows), self._nothing(columns))
+        leaves_ = [(leaf, [survey.rows(rows)]) for leaf, survey in zip(columns, surveys, strict=True)]
+        try:
+            (column,) = self._scan.columns([(ColumnPlan(output.node, leaves_), rows.count)], threads)
+        except FormatError as error:        # leaves that are whole disagree about what is above them
+            for leaf in columns:
+                for first, stop in rows:
+                    self._lost(Loss(group, leaf.name, start + first, start + stop, str(error)))
+            return _Part(RowRanges.none(asked.num_rows), self._nothing(columns))
+        return _Part(intact, column)
+
+    @staticmethod
+    def _chosen(column: ColumnPlan, rows: RowRanges) -> ColumnPlan:
+        """The plan of some rows of all pages of a column."""
+        if rows.is_every:
+            return column
+        kept = np.ascontiguousarray(rows.bounds)
+        leaves_ = [
+            (leaf, [replace(chunk, num_rows=rows.count, kept=kept) for chunk in chunks]) for leaf, chunks in column.leaves
+        ]
+        return ColumnPlan(column.node, leaves_)
+
+    def _nothing(self, columns: Sequence[ColumnDescriptor]) -> AnyColumn:
+        (column,) = self._scan.columns([(self._plan(columns, ()).columns[0], 0)], 1)
+        return column
+
+    def _survey(self, output: ColumnPlan, leaf: ColumnDescriptor, group: int, num_rows: int) -> ChunkSurvey:
+        try:
+            (chunk,) = self._plan([leaf], [group]).chunks
+            in_shape = None if leaf.is_flat else self._leaf(output, leaf)
+            return survey_chunk(self._scan, chunk, in_shape, self._offset_index(chunk))
+        except KeyAccessError:
+            raise
+        except ParquetError as error:
+            return ChunkSurvey(RowRanges.none(num_rows), None, ((None, error),))
+
+    def _leaf(self, output: ColumnPlan, leaf: ColumnDescriptor) -> Leaf:
+        shape = shape_of(output.node, [column.index for column, _ in output.leaves], self._scan.types)
+        return next(each for each in leaves_of(shape) if each.column.index == leaf.index)
+
+    def _offset_index(self, chunk: ChunkPlan) -> OffsetIndex | None:
+        """The OffsetIndex of a chunk; None where it has none that is sound."""
+        request = IndexRequest(chunk.column, chunk.metadata, chunk.num_rows, self._scan.cipher(chunk), column_index=False)
+        try:
+            (found,) = read_page_indexes(self._scan.source, [request])
+        except ParquetError as error:
+            if not is_damage(error):
+                raise
+            return None
+        return found.offset_index if isinstance(found, ChunkIndexes) else None
+
+    def _check_claim(self, output: ColumnPlan, group: int, num_rows: int) -> None:
+        """Refuse to make up rows in a number that only the footer of a damaged file tells."""
+        width = sum(self._scan.layout(leaf).width for leaf, _ in output.leaves)
+        if self._on_error == "null" and num_rows * width > max(
+            ALWAYS_PLAUSIBLE, self._scan.source.size * PLAUSIBLE_EXPANSION
+        ):
+            raise FormatError(f"{num_rows} rows that are lost, or were never there", row_group=group, column=output.name)
+
+
+def rebatched(tables: Iterable[tuple[Table, Int64s]], batch_size: int) -> Iterator[Table]:
+    """The rows of what ``RecoveringScan.tables`` gives as Tables of batch_size rows; the last may be shorter."""
+    waiting: list[Table] = []
+    for table, _ in tables:
+        waiting.append(table)
+        if sum(part.num_rows for part in waiting) < batch_size:
+            continue
+        whole = Table.concat(waiting)
+        full = whole.num_rows - whole.num_rows % batch_size
+        for start in range(0, full, batch_size):
+            yield whole.slice(start, start + batch_size)
+        waiting = [whole.slice(full)]
+    if any(part.num_rows for part in waiting):
+        yield Table.concat(waiting)

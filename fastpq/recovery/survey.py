@@ -1,0 +1,296 @@
+"""Which rows of a damaged column chunk can be read.
+
+Pages are found by the OffsetIndex, where there is one, else by walking their headers up to the first broken one. Runs of them are
+decoded to see whether they can be; a page that cannot be is lost, and the next run begins behind it. Rows are given to a run only
+where their place is certain: values in a wrong row would be worse than lost ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fastpq.column.assembly import NestedOutput
+from fastpq.column.reader import ColumnOutput
+from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
+from fastpq.fetching import Fetching, fetch_chunks
+from fastpq.index.page_index import OffsetIndex
+from fastpq.nested.shape import Leaf
+from fastpq.plan import ChunkPlan, PageSelection
+from fastpq.ranges import Int64s, RowRanges
+from fastpq.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
+
+UNKNOWN = -1
+EVERY_ROW = np.iinfo(np.int64).max
+
+
+def is_damage(error: ParquetError) -> bool:
+    """Whether an error may come from damaged bytes, rather than from a missing key or a wrong request."""
+    return not isinstance(error, KeyAccessError | SchemaError)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkSurvey:
+    """What of a column chunk can be read.
+
+    Attributes:
+        intact: rows of the row group.
+        plan: of the chunk's readable pages, of which rows are still to be chosen; None where nothing can be read.
+        broken: the errors of pages that cannot be read, each with the first row of its page where that is known.
+    """
+
+    intact: RowRanges
+    plan: ChunkPlan | None
+    broken: tuple[tuple[int | None, ParquetError], ...] = ()
+
+    def rows(self, wanted: RowRanges) -> ChunkPlan:
+        """The plan of intact rows of the chunk."""
+        assert self.plan is not None
+        if self.plan.pages is None:
+            kept = None if wanted.is_every else np.ascontiguousarray(wanted.bounds)
+        else:
+            kept = wanted.within(self.plan.pages.rows)
+        return replace(self.plan, num_rows=wanted.count, kept=kept)
+
+    def reason(self, start: int, stop: int) -> str:
+        """Why rows are lost."""
+        inside = [error for row, error in self.broken if row is not None and start <= row < stop]
+        return str((inside or [error for row, error in self.broken if row is None])[0])
+
+
+def survey_chunk(scan: Scan, chunk: ChunkPlan, leaf: Leaf | None, offset_index: OffsetIndex | None) -> ChunkSurvey:
+    """Find out which rows of a chunk can be read.
+
+    Args:
+        scan: of its file.
+        chunk: the plan of all of it.
+        leaf: what it is in its column; None for a flat column.
+        offset_index: where its pages are, checked; None where that is not known.
+    """
+    probe = Probe(scan, chunk, leaf)
+    try:
+        probe.whole()
+    except ParquetError as error:
+        if not is_damage(error):
+            raise
+        return _Pages.of(probe, offset_index, error).survey()
+    return ChunkSurvey(RowRanges.every(chunk.num_rows), chunk)
+
+
+class Probe:
+    """Decodes parts of a chunk, and forgets them."""
+
+    def __init__(self, scan: Scan, chunk: ChunkPlan, leaf: Leaf | None) -> None:
+        self.scan = scan
+        self.chunk = chunk
+        self._leaf = leaf
+        self._width = scan.layout(chunk.column).width
+
+    def whole(self) -> None:
+        """Decode all of it."""
+        with Fetching(self.scan.source, [self.chunk], self.scan.properties, streaming=True) as buffers:
+            self.scan.check_plausible(self.chunk, buffers)
+        found = self.rows(self.chunk)
+        if found != self.chunk.num_rows:
+            raise FormatError(f"the chunk has {found} rows in a row group of {self.chunk.num_rows}")
+
+    def part(self, plan: ChunkPlan) -> int:
+        """Decode some pages, unless they claim more values than so many bytes can give; returns how many rows there are."""
+        self._check_claim(plan)
+        return self.rows(plan)
+
+    def _check_claim(self, plan: ChunkPlan) -> None:
+        """Refuse rows in a number for which the pages have too few bytes, before memory is taken for them.
+
+        Raises:
+            FormatError: there are that many.
+        """
+        assert plan.pages is not None
+        if self._leaf is None and plan.num_rows * self._width > max(
+            ALWAYS_PLAUSIBLE, plan.pages.num_bytes * PLAUSIBLE_EXPANSION
+        ):
+            raise FormatError(f"{plan.num_rows} rows in {plan.pages.num_bytes} bytes of a damaged chunk")
+
+    def rows(self, plan: ChunkPlan) -> int:
+        """Decode what is planned; returns how many rows there are."""
+        return self._decode(plan)[0]
+
+    def page(self, plan: ChunkPlan) -> int:
+        """Decode one page that may be another column's; returns how many rows it has.
+
+        Raises:
+            FormatError: as it does not hold values of the column, or more than these.
+        """
+        self._check_claim(plan)
+        num_rows, left_over = self._decode(plan)
+        if left_over:
+            raise FormatError(f"{left_over} bytes behind the values of a page")
+        return num_rows
+
+    def _decode(self, plan: ChunkPlan) -> tuple[int, int]:
+        """How many rows are planned, and how many bytes of the last page nothing needs."""
+        stored = fetch_chunks(self.scan.source, [plan])[id(plan)]
+        if self._leaf is None:
+            output = ColumnOutput(plan.num_rows, self._width, plan.column.nullable)
+            flat = self.scan.open_flat(plan, stored)
+            flat.read_ranges(output, 0, np.array([[0, plan.num_rows]], np.int64))
+            return plan.num_rows, flat.left_over()
+        nested = self.scan.open_nested(plan, stored)
+        num_rows = nested.read_rows(NestedOutput(self._leaf, self._width), EVERY_ROW)
+        return num_rows, nested.left_over()
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Pages first to stop - 1, which can be read one after another, and the rows that begin in them."""
+
+    first: int
+    stop: int
+    num_rows: int
+
+
+class _Pages:
+    """The data pages of a chunk.
+
+    Args:
+        probe: of the chunk.
+        located: shape (pages, 4), int64: offset in the file, stored size, values and rows (-1 where not known).
+        is_certain: whether the rows of pages behind a lost one are known from their numbers.
+        error: what reading all of them ends in.
+    """
+
+    def __init__(self, probe: Probe, located: Int64s, is_certain: bool, error: ParquetError) -> None:
+        self._probe = probe
+        self._located = located
+        self._is_certain = is_certain
+        self._error = error
+
+    @classmethod
+    def of(cls, probe: Probe, offset_index: OffsetIndex | None, error: ParquetError) -> _Pages:
+        """The pages of an OffsetIndex, or those that a walk over the headers finds."""
+        chunk = probe.chunk
+        repeated = chunk.column.max_repetition_level > 0
+        if offset_index is not None:
+            counts = offset_index.row_counts
+            values = np.full_like(counts, UNKNOWN) if repeated else counts
+            located = np.stack([offset_index.offsets, offset_index.sizes, values, counts], axis=1)
+            return cls(probe, located, True, error)
+        stored = fetch_chunks(probe.scan.source, [chunk])[id(chunk)]
+        located, stopped = probe.scan.pages(chunk, stored).locate_pages(chunk.metadata.num_values)
+        claimed, size = chunk.metadata.num_values, chunk.metadata.total_compressed_size
+        located = located[located[:, 0] < size]     # what follows is of the next chunk
+        found = int(located[:, 2].sum())
+        is_complete = stopped is None or (len(located) > 0 and int(located[-1, 0] + located[-1, 1]) >= size)
+        # numbers that do not add up may be wrong anywhere
+        is_certain = found == claimed if is_complete else found <= claimed
+        located[:, 0] += chunk.start
+        if not repeated:
+            located[:, 3] = located[:, 2]
+        return cls(probe, located, is_certain, stopped or error)
+
+    def survey(self) -> ChunkSurvey:
+        chunk = self._probe.chunk
+        first = int(self._located[0, 0]) if len(self._located) else chunk.start
+        dictionary = [(chunk.start, first - chunk.start)] if first > chunk.start else []
+        runs, broken = self._runs(dictionary)
+        if dictionary and not runs:
+            dictionary = []     # pages that do not refer to it may be whole
+            runs, _ = self._runs(dictionary)
+        placed, intact = self._placed(runs)
+        known = [*((self._first_row(page), error) for page, error in broken), (None, self._error)]
+        if not placed:
+            return ChunkSurvey(RowRanges.none(chunk.num_rows), None, tuple(known))
+        covered = RowRanges.none(chunk.num_rows)
+        pages: list[int] = []
+        for run, row in placed:
+            covered |= RowRanges(np.array([[row, row + run.num_rows]], np.int64), chunk.num_rows)
+            pages += range(run.first, run.stop)
+        plan = self._plan(np.array(pages), covered, dictionary)
+        return ChunkSurvey(intact, plan, tuple(known))
+
+    def _runs(self, dictionary: list[tuple[int, int]]) -> tuple[list[_Run], list[tuple[int, ParquetError]]]:
+        """Runs of pages that can be read, as long as can be, and the pages between them with their errors."""
+        runs: list[_Run] = []
+        broken: list[tuple[int, ParquetError]] = []
+        count, first = len(self._located), 0
+        while first < count:
+            good, bad, num_rows, reason = first, count + 1, 0, None
+            stop = count
+            while bad - good > 1:       # the whole rest first, then bisection
+                found = self._try(first, stop, dictionary)
+                if isinstance(found, int):
+                    good, num_rows = stop, found
+                else:
+                    bad, reason = stop, found
+                stop = (good + bad) // 2
+            if good > first:
+                runs.append(_Run(first, good, num_rows))
+            if reason is not None:
+                broken.append((good, reason))
+            first = good + 1
+        return runs, broken
+
+    def _try(self, first: int, stop: int, dictionary: list[tuple[int, int]]) -> int | ParquetError:
+        """How many rows pages first to stop - 1 have, or why they cannot be read together."""
+        counts = self._located[first:stop, 3]
+        num_rows = int(counts.sum()) if (counts >= 0).all() else self._probe.chunk.num_rows
+        if num_rows > self._probe.chunk.num_rows:
+            return FormatError(f"pages of {num_rows} rows in a row group of {self._probe.chunk.num_rows}")
+        try:
+            return self._probe.part(self._plan(np.arange(first, stop), RowRanges.every(num_rows), dictionary))
+        except ParquetError as error:
+            if not is_damage(error):
+                raise
+            return error
+
+    def _plan(self, pages: Int64s, rows: RowRanges, dictionary: list[tuple[int, int]]) -> ChunkPlan:
+        chunk = self._probe.chunk
+        located = self._located[pages]
+        directory = np.ascontiguousarray(np.concatenate([pages[:, None], located[:, 1:]], axis=1), np.int64)
+        ranges = dictionary + [(offset, size) for offset, size in located[:, :2].tolist()]
+        return replace(
+            chunk,
+            num_rows=rows.count,
+            num_values=chunk.num_values if chunk.column.max_repetition_level else rows.count,
+            pages=PageSelection(rows, ranges, directory, len(self._located)),
+            kept=None,
+        )
+
+    def _first_row(self, page: int) -> int | None:
+        before = self._located[:page, 3]
+        return int(before.sum()) if (before >= 0).all() else None
+
+    def _placed(self, runs: list[_Run]) -> tuple[list[tuple[_Run, int]], RowRanges]:
+        """The runs whose rows are certain, each with its first row, and those of the rows that are whole."""
+        num_rows = self._probe.chunk.num_rows
+        rows_known = bool((self._located[:, 3] >= 0).all())
+        placed: list[tuple[_Run, int]] = []
+        intact = RowRanges.none(num_rows)
+        for run in runs:
+            row = self._row_of(run, rows_known, num_rows)
+            end = placed[-1][1] + placed[-1][0].num_rows if placed else 0
+            if row is None or row < end or row + run.num_rows > num_rows:
+                continue
+            placed.append((run, row))
+            whole = run.num_rows
+            if not rows_known and row + whole < num_rows:
+                whole -= 1      # its last row may go on in the lost page
+            if whole > 0:
+                intact |= RowRanges(np.array([[row, row + whole]], np.int64), num_rows)
+        return placed, intact
+
+    def _row_of(self, run: _Run, rows_known: bool, num_rows: int) -> int | None:
+        """The row that a run begins with; None where that is not certain."""
+        if run.first == 0:
+            # all pages can be read, and their numbers do not add up: none is to be believed
+            return None if run.stop == len(self._located) and not self._is_certain else 0
+        if not self._is_certain:
+            return None
+        if rows_known:
+            return int(self._located[: run.first, 3].sum())
+        return num_rows - run.num_rows if run.stop == len(self._located) and self._ends_chunk() else None
+
+    def _ends_chunk(self) -> bool:
+        """Whether the last page that was found is the last of the chunk."""
+        return int(self._located[:, 2].sum()) == self._probe.chunk.metadata.num_values
