@@ -24,6 +24,9 @@ DEFAULT_TAIL_READ = 64 << 10
 _SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
 _COLUMNS = 1                    # of RowGroup
 
+# Row groups, and column chunks of each file, that are kept once they are decoded.
+MOST_KEPT = 4096
+
 
 class ColumnChunkMetaData:
     """One column chunk (parquet.thrift, ``ColumnChunk`` and ``ColumnMetaData``).
@@ -128,9 +131,17 @@ class ColumnChunkMetaData:
 class RowGroupMetaData:
     """One row group (parquet.thrift, ``RowGroup``); its column chunks are decoded when they are touched."""
 
-    def __init__(self, footer: memoryview, offset: int, index: int, decryptor: FileDecryptor) -> None:
+    def __init__(
+        self,
+        footer: memoryview,
+        offset: int,
+        index: int,
+        decryptor: FileDecryptor,
+        kept: dict[tuple[int, int], ColumnChunkMetaData],
+    ) -> None:
         self._footer = footer
         self._decryptor = decryptor
+        self._kept = kept
         self.index = index
         self.metadata, positions, _ = fmt.decode_partly(fmt.RowGroup, footer, offset, (_COLUMNS,))
         self._columns = scan_list(footer, positions[_COLUMNS], "RowGroup.columns")
@@ -170,10 +181,16 @@ class RowGroupMetaData:
         Raises:
             FormatError: the row group has fewer columns than the schema, or the chunk's entry is broken.
         """
+        known = self._kept.get((self.index, index))
+        if known is not None:
+            return known
         if not 0 <= index < len(self._columns):
             raise FormatError(f"no column chunk {index} in a row group of {len(self._columns)}", row_group=self.index)
         chunk, _ = fmt.decode(fmt.ColumnChunk, self._footer, int(self._columns[index]))
-        return ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor)
+        if len(self._kept) >= MOST_KEPT:
+            self._kept.clear()
+        self._kept[self.index, index] = found = ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor)
+        return found
 
     def __repr__(self) -> str:
         return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
@@ -192,6 +209,8 @@ class FileMetaData:
 
     def __init__(self, footer: memoryview, decryptor: FileDecryptor) -> None:
         self._footer = footer
+        self._kept_groups: dict[int, RowGroupMetaData] = {}
+        self._kept_chunks: dict[tuple[int, int], ColumnChunkMetaData] = {}
         self.decryptor = decryptor
         self.metadata, self._positions, _ = fmt.decode_partly(
             fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS)
@@ -260,9 +279,16 @@ class FileMetaData:
         Raises:
             IndexError: there are fewer.
         """
+        known = self._kept_groups.get(index)
+        if known is not None:
+            return known
         if not 0 <= index < len(self._row_groups):
             raise IndexError(f"row group {index} of {len(self._row_groups)}")
-        return RowGroupMetaData(self._footer, self._row_groups[index], index, self.decryptor)
+        if len(self._kept_groups) >= MOST_KEPT:
+            self._kept_groups.clear()
+        found = RowGroupMetaData(self._footer, self._row_groups[index], index, self.decryptor, self._kept_chunks)
+        self._kept_groups[index] = found
+        return found
 
     def __repr__(self) -> str:
         return f"<FileMetaData: {self.num_rows} rows, {self.num_row_groups} row groups, by {self.created_by}>"

@@ -9,6 +9,7 @@ import numpy as np
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.index.page_index import OffsetIndex
+from fastpq.index.page_locations import choose_pages
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.ranges import Int64s, RowRanges
 from fastpq.schema import ColumnDescriptor, SchemaNode
@@ -74,6 +75,11 @@ class ChunkPlan:
     def ranges(self) -> list[tuple[int, int]]:
         """What is read of the file: (offset, length) each."""
         return [(self.start, self.length)] if self.pages is None else self.pages.ranges
+
+    @property
+    def num_bytes(self) -> int:
+        """How many bytes of the file that is."""
+        return self.length if self.pages is None else self.pages.num_bytes
 
     @property
     def kept_rows(self) -> Int64s:
@@ -214,30 +220,17 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
     """
     if rows.is_every:
         return chunk
-    chosen = None if offset_index is None else rows.overlapping(offset_index.first_rows)
-    if offset_index is None or chosen is None or chosen.all():
-        return replace(chunk, num_rows=rows.count, kept=np.ascontiguousarray(rows.bounds))
-    covered = RowRanges.of_parts(offset_index.first_rows, chosen, offset_index.num_rows)
-    pages = np.flatnonzero(chosen)
-    offsets, sizes = offset_index.offsets[pages], offset_index.sizes[pages]
-    first = int(offset_index.offsets[0])
-    ranges = [(chunk.start, first - chunk.start)] if first > chunk.start else []      # the dictionary page
-    for offset, size in zip(offsets.tolist(), sizes.tolist(), strict=True):
-        if ranges and sum(ranges[-1]) == offset:
-            ranges[-1] = (ranges[-1][0], ranges[-1][1] + size)
-        else:
-            ranges.append((offset, size))
-    counts = offset_index.row_counts[pages]
     nested = chunk.column.max_repetition_level > 0
-    values = np.full_like(counts, -1) if nested else counts
-    directory = np.ascontiguousarray(np.stack([pages, sizes, values, counts], axis=1), np.int64)
-    selection = PageSelection(covered, ranges, directory, offset_index.num_pages)
+    chosen = None if offset_index is None else choose_pages(offset_index.locations, rows, chunk.start, nested)
+    if offset_index is None or chosen is None:
+        return replace(chunk, num_rows=rows.count, kept=rows.bounds)
+    covered, ranges, directory, kept = chosen
     return replace(
         chunk,
         num_rows=rows.count,
         num_values=chunk.num_values if nested else covered.count,
-        pages=selection,
-        kept=rows.within(covered),
+        pages=PageSelection(covered, ranges, directory, offset_index.num_pages),
+        kept=kept,
     )
 
 
@@ -269,8 +262,7 @@ def loosen(column: ColumnPlan) -> LoosePlan:
     kept: list[Int64s] = []
     offset = 0
     for chunk, rows, read in zip(chunks, exact, wide, strict=True):
-        bounds = np.ascontiguousarray(read.bounds)
-        loose.append(replace(chunk, row_offset=offset, num_rows=read.count, kept=None if chunk.kept is None else bounds))
+        loose.append(replace(chunk, row_offset=offset, num_rows=read.count, kept=None if chunk.kept is None else read.bounds))
         kept.append(RowRanges(rows.within(read), read.count).rows() + offset)
         offset += read.count
     return LoosePlan(ColumnPlan(column.node, [(column.leaves[0][0], loose)]), offset, np.concatenate(kept))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import lru_cache
 
 from fastpq.types import ColumnType, Decimal, Integer, Timestamp, Type
 
@@ -41,6 +42,7 @@ class Layout:
     physical: Type = Type.BYTE_ARRAY
 
 
+@lru_cache(maxsize=1024)
 def layout_of(column_type: ColumnType) -> Layout:
     """The Layout of a column type."""
     return replace(_layout_of(column_type), physical=column_type.physical)
