@@ -11,14 +11,13 @@ from fastpq.encryption.file import FileDecryptor, FileEncryptor, open_file_decry
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, LimitError
 from fastpq.format.scan import scan_list
-from fastpq.properties import ReaderProperties
+from fastpq.properties import DEFAULT_TAIL_READ, ReaderProperties
 from fastpq.schema import ParquetSchema
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 TAIL_LENGTH = 8             # footer length and magic
 SHORTEST_FILE = 12
-DEFAULT_TAIL_READ = 64 << 10
 
 # Field ids of the lists that are not decoded before they are touched.
 _SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
@@ -243,12 +242,22 @@ class FileMetaData:
         return {entry.key: entry.value for entry in self.metadata.key_value_metadata or []}
 
     @cached_property
-    def column_orders(self) -> list[fmt.ColumnOrder]:
-        """The order of each leaf column's bounds; empty where the writer says nothing."""
+    def _column_orders(self) -> list[int]:
+        """Where each column order begins in the footer."""
         if _COLUMN_ORDERS not in self._positions:
             return []
-        offsets = scan_list(self._footer, self._positions[_COLUMN_ORDERS], "FileMetaData.column_orders")
-        return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in offsets.tolist()]
+        return list(scan_list(self._footer, self._positions[_COLUMN_ORDERS], "FileMetaData.column_orders").tolist())
+
+    def column_order(self, index: int) -> fmt.ColumnOrder | None:
+        """The order of the bounds of a leaf column; None where the writer says nothing."""
+        if index >= len(self._column_orders):
+            return None
+        return fmt.decode(fmt.ColumnOrder, self._footer, self._column_orders[index])[0]
+
+    @property
+    def column_orders(self) -> list[fmt.ColumnOrder]:
+        """The order of each leaf column's bounds; empty where the writer says nothing."""
+        return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in self._column_orders]
 
     @property
     def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:

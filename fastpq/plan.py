@@ -194,8 +194,7 @@ def plan_rows(
     offsets = np.cumsum([0, *(group.rows.count for group in groups)]).tolist()
 
     def planned(chunk: ChunkPlan, group: GroupRows, offset: int) -> ChunkPlan:
-        part = plan_pages(chunk, group.offset_indexes.get(chunk.column.index), group.rows)
-        return replace(part, row_offset=offset)
+        return plan_pages(chunk, group.offset_indexes.get(chunk.column.index), group.rows, offset)
 
     outputs = [
         ColumnPlan(
@@ -207,26 +206,28 @@ def plan_rows(
     return ReadPlan(offsets[-1], outputs)
 
 
-def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRanges) -> ChunkPlan:
+def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRanges, row_offset: int) -> ChunkPlan:
     """The plan of some rows of a chunk, of which no pages are read but those that hold them.
 
     Args:
         chunk: the plan of the whole chunk.
         offset_index: where its pages are, checked; None where that is not known.
         rows: the rows of its row group that are wanted, at least one.
+        row_offset: where they begin in the output.
 
     Returns:
         A plan of those rows.
     """
     if rows.is_every:
-        return chunk
+        return replace(chunk, row_offset=row_offset)
     nested = chunk.column.max_repetition_level > 0
     chosen = None if offset_index is None else choose_pages(offset_index.locations, rows, chunk.start, nested)
     if offset_index is None or chosen is None:
-        return replace(chunk, num_rows=rows.count, kept=rows.bounds)
+        return replace(chunk, row_offset=row_offset, num_rows=rows.count, kept=rows.bounds)
     covered, ranges, directory, kept = chosen
     return replace(
         chunk,
+        row_offset=row_offset,
         num_rows=rows.count,
         num_values=chunk.num_values if nested else covered.count,
         pages=PageSelection(covered, ranges, directory, offset_index.num_pages),

@@ -113,6 +113,7 @@ cdef class Table:
             self.required |= <uint64_t>field.required << <int>id
 
 
+cdef object NEW = object.__new__
 cdef dict TABLES = {}
 
 
@@ -174,7 +175,9 @@ cdef object read_struct(Cursor* cursor, Table table, int depth, dict passed):
                 raise FormatError(f"{table.cls.__name__} has no {name}", offset=cursor.pos - cursor.start)
     if table.union and len(values) != 1:
         raise FormatError(f"{len(values)} members in a {table.cls.__name__}", offset=cursor.pos - cursor.start)
-    return table.cls.from_fields(values)
+    made = NEW(table.cls)
+    made.__dict__ = values
+    return made
 
 
 cdef object read_value(Cursor* cursor, int wire, Slot slot, int depth, bint in_list):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -55,17 +57,17 @@ class OffsetIndex:
     @property
     def offsets(self) -> Int64s:
         """Where each page begins in the file."""
-        return self.locations[0]
+        return np.asarray(self.locations[0])
 
     @property
     def sizes(self) -> Int64s:
         """Stored bytes of each page, header included."""
-        return self.locations[1]
+        return np.asarray(self.locations[1])
 
     @property
     def first_rows(self) -> Int64s:
         """First row of each page within the row group."""
-        return self.locations[2]
+        return np.asarray(self.locations[2])
 
     @property
     def num_pages(self) -> int:
@@ -173,8 +175,8 @@ def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_in
         raise FormatError(f"{len(stored.min_values)} and {len(stored.max_values)} bounds in a column index of {pages} pages")
     null_pages = np.array(stored.null_pages, np.bool_)
     shortest, longest = bound_lengths(column.type)
-    for page in np.flatnonzero(~null_pages).tolist():
-        for bound in (stored.min_values[page], stored.max_values[page]):
+    for page, is_null in enumerate(stored.null_pages):
+        for bound in () if is_null else (stored.min_values[page], stored.max_values[page]):
             if not shortest <= len(bound) <= longest:
                 raise FormatError(f"a bound of {len(bound)} bytes in the column index of a {column.type} column", page=page)
     if stored.boundary_order not in (0, 1, 2):
@@ -201,7 +203,7 @@ def _counts(values: list[int] | None, shape: tuple[int, ...], what: str) -> Int6
     """A list of counts as an array of a shape; None where there is none, as for lists that writers leave empty."""
     if not values:
         return None
-    if len(values) != int(np.prod(shape)):
+    if len(values) != math.prod(shape):
         raise FormatError(f"{len(values)} {what} in the index of {shape[0]} pages")
     counts = np.array(values, np.int64).reshape(shape)
     if (counts < 0).any():
@@ -256,22 +258,17 @@ def read_page_indexes(source: Source, wanted: Sequence[IndexRequest]) -> list[Ch
     Raises:
         TagVerificationError: an encrypted index was altered.
     """
-    places: list[tuple[int, int]] = []
-    results: list[ChunkIndexes | FormatError] = []
+    places: list[list[tuple[int, int]] | FormatError] = []
     for request in wanted:
         try:
-            found = _places(request, source.size)
+            places.append(_places(request, source.size))
         except FormatError as error:
-            results.append(error)
-            continue
-        places += found
-        results.append(ChunkIndexes(None, None))
-    data = iter(source.read_ranges(places))
-    for position, request in enumerate(wanted):
-        if isinstance(results[position], ChunkIndexes):
-            parts = [next(data) for _ in _places(request, source.size)]
-            results[position] = _parse(request, parts)
-    return results
+            places.append(error)
+    data = iter(source.read_ranges(place for found in places if isinstance(found, list) for place in found))
+    return [
+        _parse(request, list(islice(data, len(found)))) if isinstance(found, list) else found
+        for request, found in zip(wanted, places, strict=True)
+    ]
 
 
 def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
