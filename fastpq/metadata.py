@@ -10,7 +10,6 @@ from fastpq import format as fmt
 from fastpq.encryption.file import FileDecryptor, FileEncryptor, open_file_decryptor, open_signed_footer
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, LimitError
-from fastpq.format.scan import scan_list
 from fastpq.properties import DEFAULT_TAIL_READ, ReaderProperties
 from fastpq.schema import ParquetSchema
 
@@ -133,7 +132,7 @@ class RowGroupMetaData:
     def __init__(
         self,
         footer: memoryview,
-        offset: int,
+        row_groups: fmt.StructList,
         index: int,
         decryptor: FileDecryptor,
         kept: dict[tuple[int, int], ColumnChunkMetaData],
@@ -142,8 +141,14 @@ class RowGroupMetaData:
         self._decryptor = decryptor
         self._kept = kept
         self.index = index
-        self.metadata, positions, _ = fmt.decode_partly(fmt.RowGroup, footer, offset, (_COLUMNS,))
-        self._columns = scan_list(footer, positions[_COLUMNS], "RowGroup.columns")
+        columns = row_groups.inner[index]
+        if columns is None:
+            offset = int(row_groups.offsets[index])
+            self.metadata, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
+            self._columns = listed[_COLUMNS].offsets
+        else:
+            self._columns, behind = columns
+            self.metadata, _ = fmt.decode_listed(fmt.RowGroup, footer, behind, {_COLUMNS: 0}, _COLUMNS)
 
     @property
     def num_columns(self) -> int:
@@ -211,14 +216,12 @@ class FileMetaData:
         self._kept_groups: dict[int, RowGroupMetaData] = {}
         self._kept_chunks: dict[tuple[int, int], ColumnChunkMetaData] = {}
         self.decryptor = decryptor
-        self.metadata, self._positions, _ = fmt.decode_partly(
-            fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS)
+        self.metadata, listed = fmt.decode_listed(
+            fmt.FileMetaData, footer, 0, {_SCHEMA: 0, _ROW_GROUPS: _COLUMNS, _COLUMN_ORDERS: 0}
         )
-
-    @cached_property
-    def _row_groups(self) -> list[int]:
-        """Where each row group begins in the footer."""
-        return list(scan_list(self._footer, self._positions[_ROW_GROUPS], "FileMetaData.row_groups").tolist())
+        self._schema_elements = listed[_SCHEMA]
+        self._row_groups = listed[_ROW_GROUPS]
+        self._column_orders = listed.get(_COLUMN_ORDERS)
 
     @property
     def version(self) -> int:
@@ -230,7 +233,7 @@ class FileMetaData:
 
     @property
     def num_row_groups(self) -> int:
-        return len(self._row_groups)
+        return len(self._row_groups.offsets)
 
     @property
     def created_by(self) -> str | None:
@@ -241,23 +244,17 @@ class FileMetaData:
         """What writers added; of a key that is there twice, the last value."""
         return {entry.key: entry.value for entry in self.metadata.key_value_metadata or []}
 
-    @cached_property
-    def _column_orders(self) -> list[int]:
-        """Where each column order begins in the footer."""
-        if _COLUMN_ORDERS not in self._positions:
-            return []
-        return list(scan_list(self._footer, self._positions[_COLUMN_ORDERS], "FileMetaData.column_orders").tolist())
-
     def column_order(self, index: int) -> fmt.ColumnOrder | None:
         """The order of the bounds of a leaf column; None where the writer says nothing."""
-        if index >= len(self._column_orders):
+        if self._column_orders is None or index >= len(self._column_orders.offsets):
             return None
-        return fmt.decode(fmt.ColumnOrder, self._footer, self._column_orders[index])[0]
+        return fmt.decode(fmt.ColumnOrder, self._footer, int(self._column_orders.offsets[index]))[0]
 
     @property
     def column_orders(self) -> list[fmt.ColumnOrder]:
         """The order of each leaf column's bounds; empty where the writer says nothing."""
-        return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in self._column_orders]
+        offsets = [] if self._column_orders is None else self._column_orders.offsets.tolist()
+        return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in offsets]
 
     @property
     def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
@@ -267,15 +264,18 @@ class FileMetaData:
     def footer_signing_key_metadata(self) -> bytes | None:
         return self.metadata.footer_signing_key_metadata
 
-    @cached_property
+    @property
     def schema_elements(self) -> list[fmt.SchemaElement]:
         """The schema tree, flattened depth first."""
-        offsets = scan_list(self._footer, self._positions[_SCHEMA], "FileMetaData.schema")
-        return [fmt.decode(fmt.SchemaElement, self._footer, offset)[0] for offset in offsets.tolist()]
+        return [self._schema_element(offset) for offset in self._schema_elements.offsets.tolist()]
 
     @cached_property
     def schema(self) -> ParquetSchema:
-        return ParquetSchema.from_thrift(self.schema_elements)
+        offsets = self._schema_elements.offsets.tolist()
+        return ParquetSchema.from_elements(map(self._schema_element, offsets), len(offsets))
+
+    def _schema_element(self, offset: int) -> fmt.SchemaElement:
+        return fmt.decode(fmt.SchemaElement, self._footer, offset)[0]
 
     @property
     def num_columns(self) -> int:
@@ -291,11 +291,11 @@ class FileMetaData:
         known = self._kept_groups.get(index)
         if known is not None:
             return known
-        if not 0 <= index < len(self._row_groups):
-            raise IndexError(f"row group {index} of {len(self._row_groups)}")
+        if not 0 <= index < self.num_row_groups:
+            raise IndexError(f"row group {index} of {self.num_row_groups}")
         if len(self._kept_groups) >= MOST_KEPT:
             self._kept_groups.clear()
-        found = RowGroupMetaData(self._footer, self._row_groups[index], index, self.decryptor, self._kept_chunks)
+        found = RowGroupMetaData(self._footer, self._row_groups, index, self.decryptor, self._kept_chunks)
         self._kept_groups[index] = found
         return found
 

@@ -12,6 +12,8 @@ from fastpq.format.cursor cimport (
     take_bytes, take_field, take_list, take_zigzag,
 )
 
+from fastpq.format.scan cimport scan_structs
+
 from fastpq.errors import FormatError
 from fastpq.format.struct import Union
 
@@ -49,7 +51,7 @@ def decode(cls, const uint8_t[::1] data, Py_ssize_t offset=0):
         FormatError: the bytes end inside it, are no compact protocol, or lack a required field.
     """
     cdef Cursor cursor = cursor_over(data, offset)
-    made = read_struct(&cursor, table_of(cls), 0, None)
+    made = read_struct(&cursor, table_of(cls), 0, None, None, 0)
     return made, cursor.pos - cursor.start - offset
 
 
@@ -61,8 +63,28 @@ def decode_partly(cls, const uint8_t[::1] data, Py_ssize_t offset, lazy):
     """
     cdef Cursor cursor = cursor_over(data, offset)
     cdef dict passed = dict.fromkeys(lazy)
-    made = read_struct(&cursor, table_of(cls), 0, passed)
+    made = read_struct(&cursor, table_of(cls), 0, passed, None, 0)
     return made, {id: where for id, where in passed.items() if where is not None}, cursor.pos - cursor.start - offset
+
+
+def decode_listed(cls, const uint8_t[::1] data, Py_ssize_t offset, dict listed not None, int64_t behind=0):
+    """``decode``, but for some lists of structs, of which it is noted where their structs stand.
+
+    Args:
+        cls, data, offset: as for decode.
+        listed: by the ids of these fields: the id of a list in each of the structs that is noted as well; 0 for none.
+        behind: id of the struct's first field, if the struct is read on behind it, from offset.
+
+    Returns:
+        The struct, and the StructLists of those fields that are there, by their ids.
+
+    Raises:
+        FormatError: as decode.
+    """
+    cdef Cursor cursor = cursor_over(data, offset)
+    cdef dict passed = dict.fromkeys(listed)
+    made = read_struct(&cursor, table_of(cls), 0, passed, listed, behind)
+    return made, {id: where for id, where in passed.items() if where is not None}
 
 
 cdef inline int wire_of(int kind) noexcept:
@@ -129,11 +151,11 @@ cdef object broken(Cursor* cursor, str what):
     return FormatError(f"{what} {ended}", offset=cursor.pos - cursor.start)
 
 
-cdef object read_struct(Cursor* cursor, Table table, int depth, dict passed):
-    """passed: ids of fields to pass over, whose offsets it gets; or None."""
-    cdef int64_t id = 0
+cdef object read_struct(Cursor* cursor, Table table, int depth, dict passed, dict listed, int64_t behind):
+    """passed: ids of fields to pass over, whose offsets, or StructLists if they are among listed, it gets; or None."""
+    cdef int64_t id = behind
     cdef int wire
-    cdef uint64_t seen = 0
+    cdef uint64_t seen = <uint64_t>(behind > 0) << behind
     cdef dict values = {}
     cdef list unknown = None
     cdef const uint8_t* start
@@ -151,6 +173,10 @@ cdef object read_struct(Cursor* cursor, Table table, int depth, dict passed):
             slot = None             # as Thrift has it: a field of another type is a field of another version
         if slot is None or passed is not None and id in passed:
             start = cursor.pos
+            if slot is not None and listed is not None:
+                passed[id] = scan_structs(cursor, listed[id], f"{table.cls.__name__}.{slot.name}")
+                seen |= <uint64_t>1 << id
+                continue
             with nogil:
                 skip_value(cursor, wire, depth, False)
             if cursor.failed:
@@ -213,7 +239,7 @@ cdef object read_value(Cursor* cursor, int wire, Slot slot, int depth, bint in_l
     if kind == STRUCT:
         if slot.table is None:
             slot.table = table_of(slot.argument)
-        return read_struct(cursor, slot.table, depth + 1, None)
+        return read_struct(cursor, slot.table, depth + 1, None, None, 0)
     return read_list(cursor, slot.element, depth + 1)
 
 

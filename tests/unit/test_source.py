@@ -26,8 +26,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.sink import TEMPORARY_SUFFIX
 from fastpq.properties import DEFAULT_TAIL_READ
+from fastpq.sink import TEMPORARY_SUFFIX
 from fastpq.source import Source, coalesce, open_sink, open_source
 
 DATA = np.random.default_rng(3).bytes(100_000)
