@@ -58,11 +58,13 @@ class Fetching:
         self._futures: list[Future[dict[int, Bytes]]] = []
         self._pool: ThreadPoolExecutor | None = None
         self._ready: dict[int, Bytes] = {}
+        self._parts: list[list[ChunkPlan]] = []
         if source.is_remote and properties.prefetch:
             self._parts = list(_parts(chunks, 0 if streaming else properties.coalesce_size))
+        if len(self._parts) > 1:
             self._part_of = {id(chunk): number for number, part in enumerate(self._parts) for chunk in part}
             self._pool = ThreadPoolExecutor(AHEAD, thread_name_prefix="fastpq-fetch")
-        elif not streaming:
+        elif self._parts or not streaming:
             self._ready = fetch_chunks(source, chunks)
 
     def take(self, chunk: ChunkPlan) -> Bytes:

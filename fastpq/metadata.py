@@ -10,21 +10,22 @@ from fastpq import format as fmt
 from fastpq.encryption.file import FileDecryptor, FileEncryptor, column_name, open_file_decryptor, open_signed_footer
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, LimitError
-from fastpq.format.scan import scan_list
-from fastpq.properties import ReaderProperties
+from fastpq.properties import DEFAULT_TAIL_READ, ReaderProperties
 from fastpq.schema import ParquetSchema
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 TAIL_LENGTH = 8             # footer length and magic
 SHORTEST_FILE = 12
-DEFAULT_TAIL_READ = 64 << 10
 # In the key-value metadata of a footer that is a checkpoint: of how many row groups it tells.
 CHECKPOINT_KEY = "fastpq.checkpoint"
 
 # Field ids of the lists that are not decoded before they are touched.
 _SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
 _COLUMNS = 1                    # of RowGroup
+
+# Row groups, and column chunks of each file, that are kept once they are decoded.
+MOST_KEPT = 4096
 
 
 class ColumnChunkMetaData:
@@ -132,12 +133,26 @@ class ColumnChunkMetaData:
 class RowGroupMetaData:
     """One row group (parquet.thrift, ``RowGroup``); its column chunks are decoded when they are touched."""
 
-    def __init__(self, footer: memoryview, offset: int, index: int, decryptor: FileDecryptor) -> None:
+    def __init__(
+        self,
+        footer: memoryview,
+        row_groups: fmt.StructList,
+        index: int,
+        decryptor: FileDecryptor,
+        kept: dict[tuple[int, int], ColumnChunkMetaData],
+    ) -> None:
         self._footer = footer
         self._decryptor = decryptor
+        self._kept = kept
         self.index = index
-        self.metadata, positions, _ = fmt.decode_partly(fmt.RowGroup, footer, offset, (_COLUMNS,))
-        self._columns = scan_list(footer, positions[_COLUMNS], "RowGroup.columns")
+        columns = row_groups.inner[index]
+        if columns is None:
+            offset = int(row_groups.offsets[index])
+            self.metadata, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
+            self._columns = listed[_COLUMNS].offsets
+        else:
+            self._columns, behind = columns
+            self.metadata, _ = fmt.decode_listed(fmt.RowGroup, footer, behind, {_COLUMNS: 0}, _COLUMNS)
 
     @property
     def num_columns(self) -> int:
@@ -174,10 +189,16 @@ class RowGroupMetaData:
         Raises:
             FormatError: the row group has fewer columns than the schema, or the chunk's entry is broken.
         """
+        known = self._kept.get((self.index, index))
+        if known is not None:
+            return known
         if not 0 <= index < len(self._columns):
             raise FormatError(f"no column chunk {index} in a row group of {len(self._columns)}", row_group=self.index)
         chunk, _ = fmt.decode(fmt.ColumnChunk, self._footer, int(self._columns[index]))
-        return ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor)
+        if len(self._kept) >= MOST_KEPT:
+            self._kept.clear()
+        self._kept[self.index, index] = found = ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor)
+        return found
 
     def __repr__(self) -> str:
         return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
@@ -196,15 +217,15 @@ class FileMetaData:
 
     def __init__(self, footer: memoryview, decryptor: FileDecryptor) -> None:
         self._footer = footer
+        self._kept_groups: dict[int, RowGroupMetaData] = {}
+        self._kept_chunks: dict[tuple[int, int], ColumnChunkMetaData] = {}
         self.decryptor = decryptor
-        self.metadata, self._positions, _ = fmt.decode_partly(
-            fmt.FileMetaData, footer, 0, (_SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS)
+        self.metadata, listed = fmt.decode_listed(
+            fmt.FileMetaData, footer, 0, {_SCHEMA: 0, _ROW_GROUPS: _COLUMNS, _COLUMN_ORDERS: 0}
         )
-
-    @cached_property
-    def _row_groups(self) -> list[int]:
-        """Where each row group begins in the footer."""
-        return list(scan_list(self._footer, self._positions[_ROW_GROUPS], "FileMetaData.row_groups").tolist())
+        self._schema_elements = listed[_SCHEMA]
+        self._row_groups = listed[_ROW_GROUPS]
+        self._column_orders = listed.get(_COLUMN_ORDERS)
 
     @property
     def version(self) -> int:
@@ -216,7 +237,7 @@ class FileMetaData:
 
     @property
     def num_row_groups(self) -> int:
-        return len(self._row_groups)
+        return len(self._row_groups.offsets)
 
     @property
     def created_by(self) -> str | None:
@@ -233,13 +254,17 @@ class FileMetaData:
         """Whether the writer meant to write more."""
         return any(entry.key == CHECKPOINT_KEY for entry in self.metadata.key_value_metadata or [])
 
-    @cached_property
+    def column_order(self, index: int) -> fmt.ColumnOrder | None:
+        """The order of the bounds of a leaf column; None where the writer says nothing."""
+        if self._column_orders is None or index >= len(self._column_orders.offsets):
+            return None
+        return fmt.decode(fmt.ColumnOrder, self._footer, int(self._column_orders.offsets[index]))[0]
+
+    @property
     def column_orders(self) -> list[fmt.ColumnOrder]:
         """The order of each leaf column's bounds; empty where the writer says nothing."""
-        if _COLUMN_ORDERS not in self._positions:
-            return []
-        offsets = scan_list(self._footer, self._positions[_COLUMN_ORDERS], "FileMetaData.column_orders")
-        return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in offsets.tolist()]
+        offsets = [] if self._column_orders is None else self._column_orders.offsets.tolist()
+        return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in offsets]
 
     @property
     def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
@@ -249,15 +274,18 @@ class FileMetaData:
     def footer_signing_key_metadata(self) -> bytes | None:
         return self.metadata.footer_signing_key_metadata
 
-    @cached_property
+    @property
     def schema_elements(self) -> list[fmt.SchemaElement]:
         """The schema tree, flattened depth first."""
-        offsets = scan_list(self._footer, self._positions[_SCHEMA], "FileMetaData.schema")
-        return [fmt.decode(fmt.SchemaElement, self._footer, offset)[0] for offset in offsets.tolist()]
+        return [self._schema_element(offset) for offset in self._schema_elements.offsets.tolist()]
 
     @cached_property
     def schema(self) -> ParquetSchema:
-        return ParquetSchema.from_thrift(self.schema_elements)
+        offsets = self._schema_elements.offsets.tolist()
+        return ParquetSchema.from_elements(map(self._schema_element, offsets), len(offsets))
+
+    def _schema_element(self, offset: int) -> fmt.SchemaElement:
+        return fmt.decode(fmt.SchemaElement, self._footer, offset)[0]
 
     @property
     def num_columns(self) -> int:
@@ -270,9 +298,16 @@ class FileMetaData:
         Raises:
             IndexError: there are fewer.
         """
-        if not 0 <= index < len(self._row_groups):
-            raise IndexError(f"row group {index} of {len(self._row_groups)}")
-        return RowGroupMetaData(self._footer, self._row_groups[index], index, self.decryptor)
+        known = self._kept_groups.get(index)
+        if known is not None:
+            return known
+        if not 0 <= index < self.num_row_groups:
+            raise IndexError(f"row group {index} of {self.num_row_groups}")
+        if len(self._kept_groups) >= MOST_KEPT:
+            self._kept_groups.clear()
+        found = RowGroupMetaData(self._footer, self._row_groups, index, self.decryptor, self._kept_chunks)
+        self._kept_groups[index] = found
+        return found
 
     def extended(self, row_groups: list[fmt.RowGroup]) -> FileMetaData:
         """The same of a file with more row groups behind those that it has."""

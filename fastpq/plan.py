@@ -9,6 +9,7 @@ import numpy as np
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.index.page_index import OffsetIndex
+from fastpq.index.page_locations import choose_pages
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.ranges import Int64s, RowRanges
 from fastpq.schema import ColumnDescriptor, SchemaNode
@@ -80,6 +81,11 @@ class ChunkPlan:
     def ranges(self) -> list[tuple[int, int]]:
         """What is read of the file: (offset, length) each."""
         return [(self.start, self.length)] if self.pages is None else self.pages.ranges
+
+    @property
+    def num_bytes(self) -> int:
+        """How many bytes of the file that is."""
+        return self.length if self.pages is None else self.pages.num_bytes
 
     @property
     def kept_rows(self) -> Int64s:
@@ -194,8 +200,7 @@ def plan_rows(
     offsets = np.cumsum([0, *(group.rows.count for group in groups)]).tolist()
 
     def planned(chunk: ChunkPlan, group: GroupRows, offset: int) -> ChunkPlan:
-        part = plan_pages(chunk, group.offset_indexes.get(chunk.column.index), group.rows)
-        return replace(part, row_offset=offset)
+        return plan_pages(chunk, group.offset_indexes.get(chunk.column.index), group.rows, offset)
 
     outputs = [
         ColumnPlan(
@@ -207,43 +212,32 @@ def plan_rows(
     return ReadPlan(offsets[-1], outputs)
 
 
-def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRanges) -> ChunkPlan:
+def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRanges, row_offset: int) -> ChunkPlan:
     """The plan of some rows of a chunk, of which no pages are read but those that hold them.
 
     Args:
         chunk: the plan of the whole chunk.
         offset_index: where its pages are, checked; None where that is not known.
         rows: the rows of its row group that are wanted, at least one.
+        row_offset: where they begin in the output.
 
     Returns:
         A plan of those rows.
     """
     if rows.is_every:
-        return chunk
-    chosen = None if offset_index is None else rows.overlapping(offset_index.first_rows)
-    if offset_index is None or chosen is None or chosen.all():
-        return replace(chunk, num_rows=rows.count, kept=np.ascontiguousarray(rows.bounds))
-    covered = RowRanges.of_parts(offset_index.first_rows, chosen, offset_index.num_rows)
-    pages = np.flatnonzero(chosen)
-    offsets, sizes = offset_index.offsets[pages], offset_index.sizes[pages]
-    first = int(offset_index.offsets[0])
-    ranges = [(chunk.start, first - chunk.start)] if first > chunk.start else []      # the dictionary page
-    for offset, size in zip(offsets.tolist(), sizes.tolist(), strict=True):
-        if ranges and sum(ranges[-1]) == offset:
-            ranges[-1] = (ranges[-1][0], ranges[-1][1] + size)
-        else:
-            ranges.append((offset, size))
-    counts = offset_index.row_counts[pages]
+        return replace(chunk, row_offset=row_offset)
     nested = chunk.column.max_repetition_level > 0
-    values = np.full_like(counts, -1) if nested else counts
-    directory = np.ascontiguousarray(np.stack([pages, sizes, values, counts], axis=1), np.int64)
-    selection = PageSelection(covered, ranges, directory, offset_index.num_pages)
+    chosen = None if offset_index is None else choose_pages(offset_index.locations, rows, chunk.start, nested)
+    if offset_index is None or chosen is None:
+        return replace(chunk, row_offset=row_offset, num_rows=rows.count, kept=rows.bounds)
+    covered, ranges, directory, kept = chosen
     return replace(
         chunk,
+        row_offset=row_offset,
         num_rows=rows.count,
         num_values=chunk.num_values if nested else covered.count,
-        pages=selection,
-        kept=rows.within(covered),
+        pages=PageSelection(covered, ranges, directory, offset_index.num_pages),
+        kept=kept,
     )
 
 
@@ -275,8 +269,7 @@ def loosen(column: ColumnPlan) -> LoosePlan:
     kept: list[Int64s] = []
     offset = 0
     for chunk, rows, read in zip(chunks, exact, wide, strict=True):
-        bounds = np.ascontiguousarray(read.bounds)
-        loose.append(replace(chunk, row_offset=offset, num_rows=read.count, kept=None if chunk.kept is None else bounds))
+        loose.append(replace(chunk, row_offset=offset, num_rows=read.count, kept=None if chunk.kept is None else read.bounds))
         kept.append(RowRanges(rows.within(read), read.count).rows() + offset)
         offset += read.count
     return LoosePlan(ColumnPlan(column.node, [(column.leaves[0][0], loose)]), offset, np.concatenate(kept))

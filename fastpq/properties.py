@@ -17,6 +17,7 @@ DEFAULT_COALESCE_GAP = 64 * 1024
 DEFAULT_COALESCE_SIZE = 16 * MIB
 DEFAULT_PREFETCH = True
 DEFAULT_ALLOW_OUTSIDE_FILES = False
+DEFAULT_TAIL_READ = 64 * 1024         # of the end of a file, for footer and indexes
 
 DEFAULT_COMPRESSION = "snappy"
 DEFAULT_ENCODING: Literal["auto"] | None = None

@@ -35,6 +35,8 @@ Strings = Literal["views", "offsets", "dictionary"]
 # A chunk may say that it holds this many times its stored bytes before its page headers are asked whether it does.
 PLAUSIBLE_EXPANSION = 1024
 ALWAYS_PLAUSIBLE = 64 << 20
+# Fewer bytes, stored and decoded, are decoded sooner than threads start.
+WORTH_A_THREAD = 2 << 20
 
 
 class Scan:
@@ -78,12 +80,15 @@ class Scan:
     ) -> Sequence[AnyColumn]:
         """Planned columns, each of a number of rows of its own; all are fetched together."""
         chunks = [chunk for column, _ in wanted for chunk in column.chunks]
-        self._check_bytes(sum(self._output_values(chunk) * self.layout(chunk.column).width for chunk in chunks))
+        decoded = sum(self._output_values(chunk) * self.layout(chunk.column).width for chunk in chunks)
+        self._check_bytes(decoded)
         with Fetching(self.source, chunks, self.properties, streaming=False) as buffers:
             for chunk in chunks:
                 self.check_plausible(chunk, buffers)
             columns = [self._reading(column, rows, buffers, out) for column, rows in wanted]
             tasks = [task for column in columns for task in column.tasks()]
+            if decoded + sum(chunk.num_bytes for chunk in chunks) < WORTH_A_THREAD:
+                threads = 1
             if self.source.is_remote:
                 tasks.sort(key=lambda task: task[0])        # in the order in which bytes come
             run(_call, [task for _, task in tasks], threads)

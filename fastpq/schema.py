@@ -26,6 +26,8 @@ __all__ = ["ColumnDescriptor", "GroupNode", "ParquetSchema", "SchemaNode"]
 
 MAX_SCHEMA_DEPTH = 512
 
+_REPETITIONS = (REQUIRED, OPTIONAL, REPEATED)
+
 ColumnKey = str | tuple[str, ...] | int
 
 
@@ -45,38 +47,54 @@ class ParquetSchema:
     def from_thrift(cls, elements: Sequence[fmt.SchemaElement]) -> ParquetSchema:
         """The schema that a footer holds.
 
+        Args, raises: as ``from_elements``.
+        """
+        return cls.from_elements(iter(elements), len(elements))
+
+    @classmethod
+    def from_elements(cls, elements: Iterator[fmt.SchemaElement], count: int) -> ParquetSchema:
+        """The schema of elements that come one after another.
+
         Args:
             elements: the nodes, depth first, the root before all.
+            count: how many there are.
 
         Raises:
             FormatError: the elements are not one tree.
             LimitError: groups are nested deeper than 512.
         """
-        if not elements:
+        if not count:
             raise FormatError("the schema has no root")
-        root = GroupNode(elements[0], None, 0)
+        first = next(elements)
+        root = parent = GroupNode(first, None, 0)
         columns: list[ColumnDescriptor] = []
-        open_groups = [(root, _child_count(elements[0], len(elements) - 1))]
-        for position in range(1, len(elements)):
-            _close(open_groups, len(columns))
-            if not open_groups:
-                raise FormatError(f"the schema goes on after its root's last child, with {elements[position].name!r}")
-            element, (parent, missing) = elements[position], open_groups[-1]
-            open_groups[-1] = (parent, missing - 1)
+        missing = _child_count(first, count - 1)        # children of the innermost open group that are still to come
+        outer: list[tuple[GroupNode, int]] = []         # the groups around it, with theirs
+        for left, element in zip(range(count - 2, -1, -1), elements, strict=True):
+            while missing == 0:
+                parent.last = len(columns)
+                if not outer:
+                    raise FormatError(f"the schema goes on after its root's last child, with {element.name!r}")
+                parent, missing = outer.pop()
+            missing -= 1
             _check_element(element)
-            node: SchemaNode
             if element.type is not None:
-                node = ColumnDescriptor(element, parent, len(columns))
-                columns.append(node)
-            else:
-                node = GroupNode(element, parent, len(columns))
-                open_groups.append((node, _child_count(element, len(elements) - position - 1)))
-                if len(open_groups) > MAX_SCHEMA_DEPTH:
-                    raise LimitError(f"the schema is nested deeper than MAX_SCHEMA_DEPTH ({MAX_SCHEMA_DEPTH})")
-            parent.children.append(node)
-        _close(open_groups, len(columns))
-        if open_groups:
-            raise FormatError(f"the schema ends before the last child of {open_groups[-1][0].element.name!r}")
+                column = ColumnDescriptor(element, parent, len(columns))
+                columns.append(column)
+                parent.children.append(column)
+                continue
+            group = GroupNode(element, parent, len(columns))
+            parent.children.append(group)
+            outer.append((parent, missing))
+            if len(outer) >= MAX_SCHEMA_DEPTH:
+                raise LimitError(f"the schema is nested deeper than MAX_SCHEMA_DEPTH ({MAX_SCHEMA_DEPTH})")
+            parent, missing = group, _child_count(element, left)
+        while missing == 0 and outer:
+            parent.last = len(columns)
+            parent, missing = outer.pop()
+        parent.last = len(columns)
+        if missing:
+            raise FormatError(f"the schema ends before the last child of {parent.element.name!r}")
         return cls(root, columns)
 
     @classmethod
@@ -206,12 +224,6 @@ class ParquetSchema:
         return f"<ParquetSchema of {len(self.columns)} columns: {_listed(self.names)}>"
 
 
-def _close(open_groups: list[tuple[GroupNode, int]], leaves: int) -> None:
-    """Take the groups that are complete off the stack."""
-    while open_groups and open_groups[-1][1] == 0:
-        open_groups.pop()[0].last = leaves
-
-
 def _child_count(element: fmt.SchemaElement, remaining: int) -> int:
     count = element.num_children or 0
     if not 0 <= count <= remaining:
@@ -224,7 +236,7 @@ def _check_element(element: fmt.SchemaElement) -> None:
         element.repetition_type = REQUIRED      # some writers leave it out
     if not element.name.isascii() and any("\ud800" <= character <= "\udfff" for character in element.name):
         raise FormatError(f"the name {element.name!r} is not UTF-8")
-    if element.repetition_type not in (REQUIRED, OPTIONAL, REPEATED):
+    if element.repetition_type not in _REPETITIONS:
         raise FormatError(f"repetition type {element.repetition_type!r}", column=element.name)
     if element.type is not None and element.num_children:
         raise FormatError(f"a {element.type!r} with {element.num_children} children", column=element.name)

@@ -73,21 +73,24 @@ class GroupNode(SchemaNode):
         first, last: its leaves are columns ``first`` to ``last - 1``.
     """
 
-    __slots__ = ("_by_name", "children", "first", "last")
+    __slots__ = ("_by_name", "_twins", "children", "first", "last")
 
     def __init__(self, element: fmt.SchemaElement, parent: GroupNode | None, first: int) -> None:
         super().__init__(element, parent)
         self.children: list[SchemaNode] = []
         self.first = self.last = first
-        self._by_name: dict[str, list[SchemaNode]] | None = None
+        self._by_name: dict[str, SchemaNode] | None = None      # the first of each name
+        self._twins: list[SchemaNode] = []      # the others
 
     def named(self, name: str) -> list[SchemaNode]:
         """The children of a name; a file may hold several."""
         if self._by_name is None:
             self._by_name = {}
             for child in self.children:
-                self._by_name.setdefault(child.element.name, []).append(child)
-        return self._by_name.get(name, [])
+                if self._by_name.setdefault(child.element.name, child) is not child:
+                    self._twins.append(child)
+        first = self._by_name.get(name)
+        return [] if first is None else [first, *(child for child in self._twins if child.element.name == name)]
 
 
 class ColumnDescriptor(SchemaNode):
@@ -100,7 +103,7 @@ class ColumnDescriptor(SchemaNode):
     __slots__ = ("_type", "index")
 
     def __init__(self, element: fmt.SchemaElement, parent: GroupNode, index: int) -> None:
-        super().__init__(element, parent)
+        SchemaNode.__init__(self, element, parent)
         self.index = index
         self._type: ColumnType | None = None
 

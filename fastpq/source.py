@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
 import io
 import mmap
 import os
@@ -15,13 +17,16 @@ from numpy.typing import NDArray
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.location import Remote, locate
-from fastpq.properties import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE
+from fastpq.properties import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, DEFAULT_TAIL_READ
 from fastpq.sink import Sink, open_sink
 
 __all__ = ["Bytes", "IOCounts", "Place", "Sink", "Source", "coalesce", "open_sink", "open_source"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Range: TypeAlias = tuple[int, int]
+
+# Filesystems whose servers answer "the last so many bytes" (RFC 9110, 14.1.2); Azure's do not.
+GIVES_ENDS = frozenset({"http", "https", "s3", "s3a", "gs", "gcs"})
 
 
 class Place(NamedTuple):
@@ -235,7 +240,11 @@ class BufferSource(Source):
         self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
     ) -> list[Bytes]:
         """As for every source, but nothing is gained by reading what lies between."""
-        return [self.read(offset, length) for offset, length in ranges]
+        asked = list(ranges)
+        for offset, length in asked:
+            self._check(offset, length)
+        self._count(len(asked), sum(length for _, length in asked))
+        return [self._data[offset : offset + length] for offset, length in asked]
 
     def close(self) -> None:
         super().close()
@@ -317,7 +326,8 @@ class FileObjectSource(Source):
 class FsspecSource(Source):
     """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time.
 
-    The end of the file, once it was read for the footer, is kept: indexes stand there, too.
+    The end of the file is kept: the footer stands there, and indexes too. Where servers are known to give the end without being
+    told where it begins, it comes while the size is asked for.
     """
 
     is_remote = True
@@ -326,10 +336,14 @@ class FsspecSource(Source):
         self._tail = np.empty(0, np.uint8)
         self._filesystem = filesystem
         self._path = path
-        size = filesystem.size(path)
+        size, tail = _size_and_tail(filesystem, path)
         if size is None:
             raise UnsupportedError(f"reading {name}: its filesystem does not tell its size")
         super().__init__(name, int(size))
+        if len(tail):
+            self._count(1, len(tail))
+        if len(tail) in (min(self.size, DEFAULT_TAIL_READ), self.size):     # all of it from servers that know no ranges
+            self._tail = _read_only(np.frombuffer(tail, np.uint8))
 
     def _fetch(self, offset: int, length: int) -> Bytes:
         data = np.frombuffer(self._filesystem.cat_file(self._path, start=offset, end=offset + length), np.uint8)
@@ -354,6 +368,23 @@ class FsspecSource(Source):
             self._complete(np.frombuffer(next(data) if length else b"", np.uint8), offset, length)
             for offset, length in ranges
         ]
+
+
+def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
+    """The size of a file and its last DEFAULT_TAIL_READ bytes, or none of these where that would take another round trip."""
+    protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
+    if not filesystem.async_impl or filesystem.asynchronous or not protocols & GIVES_ENDS:
+        return filesystem.size(path), b""
+
+    async def ask() -> tuple[Any, Any]:
+        tail = filesystem._cat_file(path, start=-DEFAULT_TAIL_READ)
+        return await asyncio.gather(filesystem._info(path), tail, return_exceptions=True)
+
+    info, tail = importlib.import_module("fsspec.asyn").sync(filesystem.loop, ask)
+    if isinstance(info, BaseException):
+        raise info
+    # A server that does not give the end is asked for a range of it when that is needed.
+    return info["size"], b"" if isinstance(tail, BaseException) else tail
 
 
 def _read_only(data: Bytes) -> Bytes:

@@ -5,6 +5,8 @@ What is missing, contradicts itself, is in no defined order or comes from a writ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastpq import format as fmt
 from fastpq.filters.literals import NAN, Domain, FloatDomain, Key, domain_of
 from fastpq.filters.predicate import Bounds
@@ -62,19 +64,22 @@ def page_bounds(
     domain = domain_of(column.type)
     usable = _is_ordered(metadata, column) and bounds_are_trusted(metadata.created_by, column.type)
     required = column.max_definition_level == 0
+    rows = offset_index.row_counts.tolist()
+    null_counts = [0] * len(rows) if required else _listed(column_index.null_counts, len(rows))
+    nan_counts = _listed(column_index.nan_counts, len(rows))
+    # some writers leave bounds of text empty that are too long for them
+    may_lack_bounds = column.physical_type is Type.BYTE_ARRAY
     pages = []
-    for page, rows in enumerate(offset_index.row_counts.tolist()):
-        if column_index.null_pages[page]:
-            pages.append(Bounds(null_count=rows, count=rows))
+    for page, (count, is_null, low, high) in enumerate(
+        zip(rows, column_index.null_pages.tolist(), column_index.min_values, column_index.max_values, strict=True)
+    ):
+        if is_null:
+            pages.append(Bounds(null_count=count, count=count))
             continue
-        low = high = None
-        if usable:
-            low, high = column_index.min_values[page], column_index.max_values[page]
-            if column.physical_type is Type.BYTE_ARRAY and not high:
-                low = high = None       # some writers leave bounds empty that are too long for them
-        null_count = 0 if required else _count(column_index.null_counts, page)
-        bounds = Bounds(*_ordered(low, high, domain), null_count, rows)
-        pages.append(_with_nans(domain, bounds, _count(column_index.nan_counts, page)))
+        known = usable and not (may_lack_bounds and not high)
+        smallest, largest = _ordered(low, high, domain) if known else (None, None)
+        bounds = Bounds(smallest, largest, null_counts[page], count)
+        pages.append(_with_nans(domain, bounds, nan_counts[page]))
     return pages
 
 
@@ -110,10 +115,11 @@ def _stored_bounds(
 
 def _is_ordered(metadata: FileMetaData, column: ColumnDescriptor) -> bool:
     """Whether the bounds of a column are in an order that is defined and known (parquet.thrift, ColumnOrder)."""
-    orders = metadata.column_orders
-    if column.index >= len(orders) or order_of(column.type) == Order.ORDER_NONE or not _has_known_annotation(column):
+    if order_of(column.type) == Order.ORDER_NONE or not _has_known_annotation(column):
         return False
-    order = orders[column.index]
+    order = metadata.column_order(column.index)
+    if order is None:
+        return False
     if order.IEEE_754_TOTAL_ORDER is not None:
         return isinstance(domain_of(column.type), FloatDomain)
     return order.TYPE_ORDER is not None
@@ -143,5 +149,5 @@ def _with_nans(domain: Domain, bounds: Bounds, nan_count: int | None) -> Bounds:
     return Bounds(NAN if only_nans else bounds.minimum, NAN, bounds.null_count, bounds.count)
 
 
-def _count(counts: Int64s | None, page: int) -> int | None:
-    return None if counts is None else int(counts[page])
+def _listed(counts: Int64s | None, pages: int) -> Sequence[int | None]:
+    return [None] * pages if counts is None else counts.tolist()

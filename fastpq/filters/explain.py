@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from fastpq.filters.predicate import Outcome
 from fastpq.filters.pruning import Evidence
-from fastpq.filters.selective import GroupSelection, SelectiveScan
+from fastpq.filters.selection import GroupSelection
+from fastpq.filters.selective import SelectiveScan
 from fastpq.plan import ChunkPlan
 
 

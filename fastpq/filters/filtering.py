@@ -77,6 +77,8 @@ def _fixed_mask(leaf: Leaf, column: Column) -> Mask:
     match leaf:
         case Comparison(_, ordering, key):
             return np.asarray(_ORDERINGS[ordering](values, values.dtype.type(key)))
+        case Membership(_, (key,)):
+            return np.asarray(values == values.dtype.type(key))
         case Membership(_, keys):
             return np.isin(values, np.array(keys, values.dtype))
     raise TypeError(f"{leaf!r} is no condition on numbers")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.page_index import OffsetIndex
 from fastpq.ranges import RowRanges
 
+PagesOf: TypeAlias = tuple[RowRanges, RowRanges]       # rows that a condition may hold for, and rows that it does hold for
 Kind = Literal["statistics", "bloom filter", "column index"]
 
 
@@ -22,13 +23,18 @@ class Evidence:
 
     Attributes:
         kind: the source.
-        condition: the condition, spelled.
+        leaf: the condition.
         finding: what it tells, or why it tells nothing.
     """
 
     kind: Kind
-    condition: str
+    leaf: Leaf
     finding: str
+
+    @property
+    def condition(self) -> str:
+        """The condition, spelled."""
+        return str(self.leaf)
 
     def __str__(self) -> str:
         return f"{self.condition}: {self.finding} by {self.kind}"
@@ -45,6 +51,7 @@ class GroupPruning:
         asked: the rows that are asked for.
         outcomes: for how many rows each condition holds.
         rows: those of them that the predicate may hold for.
+        certain: those of them that it holds for, as far as bounds of pages tell.
         evidence: how that is known.
     """
 
@@ -54,6 +61,7 @@ class GroupPruning:
     asked: RowRanges
     outcomes: dict[Leaf, Outcome]
     rows: RowRanges
+    certain: RowRanges
     evidence: list[Evidence] = field(default_factory=list)
 
     @classmethod
@@ -63,7 +71,8 @@ class GroupPruning:
         """Nothing is known yet; all rows are asked for where it is not said which."""
         outcomes = {} if predicate is None else dict.fromkeys(leaves(predicate), Outcome.SOME)
         asked = RowRanges.every(num_rows) if asked is None else asked
-        return cls(predicate, row_group, num_rows, asked, outcomes, asked)
+        certain = asked if predicate is None else RowRanges.none(num_rows)
+        return cls(predicate, row_group, num_rows, asked, outcomes, asked, certain)
 
     @property
     def outcome(self) -> Outcome:
@@ -104,28 +113,43 @@ class GroupPruning:
 
     def by_column_indexes(self, pages: Mapping[int, tuple[OffsetIndex, Sequence[Bounds]] | str]) -> None:
         """Narrow the rows by the bounds of pages of columns (by number), or note why there are none."""
-        ranges: dict[Leaf, RowRanges] = {}
+        pages_of: dict[Leaf, PagesOf] = {}
         for leaf in self.open_leaves:
             known = pages.get(leaf.column.index)
             if isinstance(known, str):
                 self._note("column index", leaf, known)
             elif known is not None:
-                ranges[leaf] = self._pages_of(leaf, *known)
-        self._narrow(ranges)
+                pages_of[leaf] = self._pages_of(leaf, *known)
+        if self.predicate is None:
+            return
+        self._narrow({leaf: possible for leaf, (possible, _) in pages_of.items()})
+        self.certain = self.asked & self._rows_by({leaf: sure for leaf, (_, sure) in pages_of.items()}, RowRanges.none)
 
-    def _pages_of(self, leaf: Leaf, offset_index: OffsetIndex, bounds: Sequence[Bounds]) -> RowRanges:
-        kept = np.array([leaf.outcome(page) is not Outcome.NONE for page in bounds], np.bool_)
-        self._note("column index", leaf, f"{int(kept.sum())} of {len(kept)} pages")
-        return RowRanges.of_parts(offset_index.first_rows, kept, self.num_rows)
+    def _pages_of(self, leaf: Leaf, offset_index: OffsetIndex, bounds: Sequence[Bounds]) -> PagesOf:
+        outcomes = [leaf.outcome(page) for page in bounds]
+        possible = np.array([outcome is not Outcome.NONE for outcome in outcomes], np.bool_)
+        sure = np.array([outcome is Outcome.ALL for outcome in outcomes], np.bool_)
+        self._note("column index", leaf, f"{int(possible.sum())} of {len(possible)} pages")
+        first_rows = offset_index.first_rows
+        return RowRanges.of_parts(first_rows, possible, self.num_rows), RowRanges.of_parts(first_rows, sure, self.num_rows)
 
     def _narrow(self, ranges: Mapping[Leaf, RowRanges] | None = None) -> None:
-        def rows_of(leaf: Leaf) -> RowRanges:
-            if self.outcomes[leaf] is Outcome.NONE:
-                return RowRanges.none(self.num_rows)
-            return (ranges or {}).get(leaf, RowRanges.every(self.num_rows))
-
         if self.predicate is not None:
-            self.rows = self.asked & fold(self.predicate, rows_of, RowRanges.__and__, RowRanges.__or__)
+            self.rows = self.asked & self._rows_by(ranges or {}, RowRanges.every)
+
+    def _rows_by(self, known: Mapping[Leaf, RowRanges], otherwise: Callable[[int], RowRanges]) -> RowRanges:
+        """The rows of the predicate, given those of conditions that are not decided."""
+
+        def rows_of(leaf: Leaf) -> RowRanges:
+            match self.outcomes[leaf]:
+                case Outcome.NONE:
+                    return RowRanges.none(self.num_rows)
+                case Outcome.ALL:
+                    return RowRanges.every(self.num_rows)
+            return known[leaf] if leaf in known else otherwise(self.num_rows)
+
+        assert self.predicate is not None
+        return fold(self.predicate, rows_of, RowRanges.__and__, RowRanges.__or__)
 
     def _decide(self, kind: Kind, leaf: Leaf, outcome: Outcome) -> None:
         if outcome is not Outcome.SOME:
@@ -133,4 +157,4 @@ class GroupPruning:
             self._note(kind, leaf, "no row" if outcome is Outcome.NONE else "every row")
 
     def _note(self, kind: Kind, leaf: Leaf, finding: str) -> None:
-        self.evidence.append(Evidence(kind, str(leaf), finding))
+        self.evidence.append(Evidence(kind, leaf, finding))

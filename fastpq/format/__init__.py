@@ -1,6 +1,6 @@
 """The structures of parquet.thrift and the compact protocol that reads and writes them."""
 
-from fastpq.format.compact import decode, decode_partly, encode
+from fastpq.format.compact import decode, decode_listed, decode_partly, encode
 from fastpq.format.parquet import (
     AesGcmCtrV1,
     AesGcmV1,
@@ -71,6 +71,7 @@ from fastpq.format.parquet import (
     VariantType,
     XxHash,
 )
+from fastpq.format.scan import StructList
 from fastpq.format.struct import Struct, Union
 from fastpq.types import Type
 
@@ -136,6 +137,7 @@ __all__ = [
     "Statistics",
     "StringType",
     "Struct",
+    "StructList",
     "TimeType",
     "TimeUnit",
     "TimestampType",
@@ -147,6 +149,7 @@ __all__ = [
     "VariantType",
     "XxHash",
     "decode",
+    "decode_listed",
     "decode_partly",
     "encode",
 ]

@@ -12,6 +12,8 @@ from fastpq.format.cursor cimport (
     take_bytes, take_field, take_list, take_zigzag,
 )
 
+from fastpq.format.scan cimport scan_structs
+
 from fastpq.errors import FormatError
 from fastpq.format.struct import Union
 
@@ -49,7 +51,7 @@ def decode(cls, const uint8_t[::1] data, Py_ssize_t offset=0):
         FormatError: the bytes end inside it, are no compact protocol, or lack a required field.
     """
     cdef Cursor cursor = cursor_over(data, offset)
-    made = read_struct(&cursor, cls, 0, None)
+    made = read_struct(&cursor, table_of(cls), 0, None, None, 0)
     return made, cursor.pos - cursor.start - offset
 
 
@@ -61,8 +63,28 @@ def decode_partly(cls, const uint8_t[::1] data, Py_ssize_t offset, lazy):
     """
     cdef Cursor cursor = cursor_over(data, offset)
     cdef dict passed = dict.fromkeys(lazy)
-    made = read_struct(&cursor, cls, 0, passed)
+    made = read_struct(&cursor, table_of(cls), 0, passed, None, 0)
     return made, {id: where for id, where in passed.items() if where is not None}, cursor.pos - cursor.start - offset
+
+
+def decode_listed(cls, const uint8_t[::1] data, Py_ssize_t offset, dict listed not None, int64_t behind=0):
+    """``decode``, but for some lists of structs, of which it is noted where their structs stand.
+
+    Args:
+        cls, data, offset: as for decode.
+        listed: by the ids of these fields: the id of a list in each of the structs that is noted as well; 0 for none.
+        behind: id of the struct's first field, if the struct is read on behind it, from offset.
+
+    Returns:
+        The struct, and the StructLists of those fields that are there, by their ids.
+
+    Raises:
+        FormatError: as decode.
+    """
+    cdef Cursor cursor = cursor_over(data, offset)
+    cdef dict passed = dict.fromkeys(listed)
+    made = read_struct(&cursor, table_of(cls), 0, passed, listed, behind)
+    return made, {id: where for id, where in passed.items() if where is not None}
 
 
 cdef inline int wire_of(int kind) noexcept:
@@ -70,8 +92,58 @@ cdef inline int wire_of(int kind) noexcept:
     return I32 if kind == KIND_ENUM else BINARY if kind == KIND_STRING else kind
 
 
-cdef inline bint matches(int wire, int kind) noexcept:
-    return (wire == wire_of(kind) or kind == KIND_BOOL and wire == FALSE or kind == LIST and wire == SET)
+cdef class Slot:
+    """A FieldType as the reader needs it, and for a field its name."""
+
+    cdef str name
+    cdef int kind
+    cdef int wire
+    cdef object argument    # the class of a struct, or an enum's members by value
+    cdef Slot element       # of a list
+    cdef Table table        # of a struct; made when the first one is read
+
+    def __cinit__(self, str name, field_type):
+        self.name = name
+        self.kind = field_type.kind
+        self.wire = wire_of(self.kind)
+        self.argument = field_type.argument
+        if self.kind == LIST:
+            self.element = Slot("", field_type.argument)
+        elif self.kind == KIND_ENUM:
+            self.argument = field_type.argument._value2member_map_
+
+    cdef inline bint matches(self, int wire) noexcept:
+        return wire == self.wire or self.kind == KIND_BOOL and wire == FALSE or self.kind == LIST and wire == SET
+
+
+cdef class Table:
+    """A struct's fields by their ids."""
+
+    cdef object cls
+    cdef bint union
+    cdef list slots
+    cdef uint64_t required      # a bit for each id
+
+    def __cinit__(self, cls):
+        self.cls = cls
+        self.union = issubclass(cls, Union)
+        self.slots = [None] * (max(cls.FIELDS, default=0) + 1)
+        for id, (name, field) in cls.FIELDS.items():
+            if not 0 < id < 64:
+                raise ValueError(f"field id {id} of {cls.__name__}")
+            self.slots[id] = Slot(name, field.type)
+            self.required |= <uint64_t>field.required << <int>id
+
+
+cdef object NEW = object.__new__
+cdef dict TABLES = {}
+
+
+cdef Table table_of(cls):
+    found = TABLES.get(cls)
+    if found is None:
+        found = TABLES[cls] = Table(cls)
+    return found
 
 
 cdef object broken(Cursor* cursor, str what):
@@ -79,53 +151,64 @@ cdef object broken(Cursor* cursor, str what):
     return FormatError(f"{what} {ended}", offset=cursor.pos - cursor.start)
 
 
-cdef object read_struct(Cursor* cursor, cls, int depth, dict passed):
-    """passed: ids of fields to pass over, whose offsets it gets; or None."""
-    cdef int64_t id = 0
+cdef object read_struct(Cursor* cursor, Table table, int depth, dict passed, dict listed, int64_t behind):
+    """passed: ids of fields to pass over, whose offsets, or StructLists if they are among listed, it gets; or None."""
+    cdef int64_t id = behind
     cdef int wire
-    cdef dict fields = cls.FIELDS
+    cdef uint64_t seen = <uint64_t>(behind > 0) << behind
     cdef dict values = {}
-    cdef list unknown = []
+    cdef list unknown = None
     cdef const uint8_t* start
+    cdef Slot slot
     if depth > DEEPEST:
-        raise FormatError(f"{cls.__name__} is nested more than {DEEPEST} deep", offset=cursor.pos - cursor.start)
+        raise FormatError(f"{table.cls.__name__} is nested more than {DEEPEST} deep", offset=cursor.pos - cursor.start)
     while True:
         wire = take_field(cursor, &id)
         if cursor.failed:
-            raise broken(cursor, cls.__name__)
+            raise broken(cursor, table.cls.__name__)
         if wire == STOP:
             break
-        entry = fields.get(id)
-        if entry is not None and not matches(wire, entry[1].type.kind):
-            entry = None            # as Thrift has it: a field of another type is a field of another version
-        if entry is None or passed is not None and id in passed:
+        slot = <Slot>table.slots[id] if 0 < id < len(table.slots) else None
+        if slot is not None and not slot.matches(wire):
+            slot = None             # as Thrift has it: a field of another type is a field of another version
+        if slot is None or passed is not None and id in passed:
             start = cursor.pos
+            if slot is not None and listed is not None:
+                passed[id] = scan_structs(cursor, listed[id], f"{table.cls.__name__}.{slot.name}")
+                seen |= <uint64_t>1 << id
+                continue
             with nogil:
                 skip_value(cursor, wire, depth, False)
             if cursor.failed:
-                raise broken(cursor, f"field {id} of {cls.__name__}")
-            if entry is not None:
+                raise broken(cursor, f"field {id} of {table.cls.__name__}")
+            if slot is not None:
                 passed[id] = start - cursor.start
+                seen |= <uint64_t>1 << id
                 continue
+            if unknown is None:
+                unknown = []
             unknown.append((id, wire, PyBytes_FromStringAndSize(<const char*>start, cursor.pos - start)))
             continue
-        name, field = entry
-        values[name] = read_value(cursor, wire, field.type, depth, False)
+        values[slot.name] = read_value(cursor, wire, slot, depth, False)
+        seen |= <uint64_t>1 << id
         if cursor.failed:
-            raise broken(cursor, f"{cls.__name__}.{name}")
-    if unknown:
+            raise broken(cursor, f"{table.cls.__name__}.{slot.name}")
+    if unknown is not None:
         values["unknown"] = tuple(unknown)
-    for name, field in cls.ORDERED:
-        if field.required and name not in values and (passed is None or passed.get(field.id) is None):
-            raise FormatError(f"{cls.__name__} has no {name}", offset=cursor.pos - cursor.start)
-    if len(values) != 1 and issubclass(cls, Union):
-        raise FormatError(f"{len(values)} members in a {cls.__name__}", offset=cursor.pos - cursor.start)
-    return cls.from_fields(values)
+    if table.required & ~seen:
+        for name, field in table.cls.ORDERED:
+            if field.required and not seen >> <int>field.id & 1:
+                raise FormatError(f"{table.cls.__name__} has no {name}", offset=cursor.pos - cursor.start)
+    if table.union and len(values) != 1:
+        raise FormatError(f"{len(values)} members in a {table.cls.__name__}", offset=cursor.pos - cursor.start)
+    made = NEW(table.cls)
+    made.__dict__ = values
+    return made
 
 
-cdef object read_value(Cursor* cursor, int wire, field_type, int depth, bint in_list):
+cdef object read_value(Cursor* cursor, int wire, Slot slot, int depth, bint in_list):
     """One value, whose wire type is the table's. The caller looks at cursor.failed."""
-    cdef int kind = field_type.kind
+    cdef int kind = slot.kind
     cdef int64_t size = 0, value
     cdef const uint8_t* start
     cdef double real
@@ -138,7 +221,7 @@ cdef object read_value(Cursor* cursor, int wire, field_type, int depth, bint in_
         value = take_zigzag(cursor)
         if value > LARGEST[wire] or value < -LARGEST[wire] - 1:
             cursor.failed = True
-        return enum_of(field_type.argument, value) if kind == KIND_ENUM else value
+        return (<dict>slot.argument).get(value, value) if kind == KIND_ENUM else value
     if kind == DOUBLE:
         if cursor.end - cursor.pos < 8:
             cursor.failed = True
@@ -154,20 +237,17 @@ cdef object read_value(Cursor* cursor, int wire, field_type, int depth, bint in_
             return PyBytes_FromStringAndSize(<const char*>start, size)
         return PyUnicode_DecodeUTF8(<const char*>start, size, "surrogateescape")    # bytes that are no UTF-8 survive
     if kind == STRUCT:
-        return read_struct(cursor, field_type.argument, depth + 1, None)
-    return read_list(cursor, field_type.argument, depth + 1)
+        if slot.table is None:
+            slot.table = table_of(slot.argument)
+        return read_struct(cursor, slot.table, depth + 1, None, None, 0)
+    return read_list(cursor, slot.element, depth + 1)
 
 
-cdef object enum_of(cls, int64_t value):
-    known = cls._value2member_map_.get(value)
-    return value if known is None else known
-
-
-cdef list read_list(Cursor* cursor, element, int depth):
+cdef list read_list(Cursor* cursor, Slot element, int depth):
     cdef int wire = 0
     cdef int64_t count = take_list(cursor, &wire), _i
     cdef list values = []
-    if count and not matches(wire, element.kind):
+    if count and not element.matches(wire):
         raise FormatError(f"a list of wire type {wire}", offset=cursor.pos - cursor.start)
     for _i in range(count):
         values.append(read_value(cursor, wire, element, depth, True))

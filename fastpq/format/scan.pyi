@@ -1,5 +1,6 @@
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
-def scan_list(data: Any, offset: int, name: str) -> np.ndarray[Any, np.dtype[np.int64]]: ...
+class StructList:
+    offsets: NDArray[np.int64]
+    inner: list[tuple[NDArray[np.int64], int] | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 
 class Kind(IntEnum):
@@ -92,13 +92,6 @@ class Struct:
                 raise TypeError(f"{type(self).__name__} has no field {name!r}")
             if value is not None:
                 self.__dict__[name] = value
-
-    @classmethod
-    def from_fields(cls, values: dict[str, Any]) -> Self:
-        """A struct that holds these fields; they are not checked."""
-        made = cls.__new__(cls)
-        made.__dict__ = values
-        return made
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,12 +17,14 @@ from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError
 from fastpq.index import statistics
 from fastpq.index.bounds import bound_lengths
+from fastpq.index.page_locations import check_page_locations, read_page_locations
 from fastpq.index.statistics import Order
 from fastpq.metadata import ColumnChunkMetaData
 from fastpq.schema import ColumnDescriptor
 from fastpq.source import Bytes, Source
 
 NO_PAGE = -1
+_PAGE_LOCATIONS = 1         # field id in OffsetIndex
 _DATA_PAGES = (fmt.PageType.DATA_PAGE, fmt.PageType.DATA_PAGE_V2)
 
 Int64s = NDArray[np.int64]
@@ -40,22 +44,34 @@ class OffsetIndex:
     """Where the data pages of a column chunk are.
 
     Attributes:
-        offsets: shape (pages,), int64: where each page begins in the file.
-        sizes: the same: stored bytes, header included.
-        first_rows: the same: first row within the row group.
+        locations: shape (3, pages), int64: where each page begins in the file, its stored bytes, header included, and its first
+            row within the row group.
         num_rows: of the row group.
-        unencoded_byte_array_data_bytes: the same: bytes of the values of a BYTE_ARRAY column; None where not written.
+        unencoded_byte_array_data_bytes: shape (pages,): bytes of the values of a BYTE_ARRAY column; None where not written.
     """
 
-    offsets: Int64s
-    sizes: Int64s
-    first_rows: Int64s
+    locations: Int64s
     num_rows: int
     unencoded_byte_array_data_bytes: Int64s | None = None
 
     @property
+    def offsets(self) -> Int64s:
+        """Where each page begins in the file."""
+        return np.asarray(self.locations[0])
+
+    @property
+    def sizes(self) -> Int64s:
+        """Stored bytes of each page, header included."""
+        return np.asarray(self.locations[1])
+
+    @property
+    def first_rows(self) -> Int64s:
+        """First row of each page within the row group."""
+        return np.asarray(self.locations[2])
+
+    @property
     def num_pages(self) -> int:
-        return len(self.offsets)
+        return int(self.locations.shape[1])
 
     @property
     def row_counts(self) -> Int64s:
@@ -115,65 +131,29 @@ def is_monotonic(bounds: Sequence[tuple[bytes, bytes]], order: Order, boundary_o
     return all(statistics.is_monotonic(order, [each[side] for each in bounds], sign) for side in (0, 1))
 
 
-def offset_index_of(stored: fmt.OffsetIndex, num_rows: int, byte_range: tuple[int, int]) -> OffsetIndex:
-    """Check an OffsetIndex.
+def offset_index_of(stored: Any, num_rows: int, chunk: ColumnChunkMetaData) -> OffsetIndex:
+    """Decode an OffsetIndex and check it, as far as the footer tells.
 
     Args:
-        stored: the struct.
+        stored: the serialized struct.
         num_rows: of its row group.
-        byte_range: offset and length of the column chunk; its pages must lie there.
+        chunk: whose it is: its pages stand one behind the other from the chunk's first data page to its end.
 
     Raises:
-        FormatError: pages overlap, do not ascend, lie outside the chunk, or do not cover the rows.
+        FormatError: pages overlap, do not ascend, have gaps between them, do not fill the chunk or do not cover the rows, or
+            are not as many as encoding_stats count.
     """
-    locations = stored.page_locations
-    try:
-        offsets = np.array([location.offset for location in locations], np.int64)
-        sizes = np.array([location.compressed_page_size for location in locations], np.int64)
-        first_rows = np.array([location.first_row_index for location in locations], np.int64)
-    except OverflowError as error:
-        raise FormatError("an offset index with numbers beyond 64 bits") from error
-    start, length = byte_range
-    if len(locations) == 0:
-        if num_rows:
-            raise FormatError(f"an offset index without pages for {num_rows} rows")
-        return OffsetIndex(offsets, sizes, first_rows, num_rows, None)
-    if (sizes <= 0).any() or (offsets < start).any() or (offsets > start + length).any():
-        raise FormatError("an offset index with pages outside their column chunk")
-    ends = offsets + sizes      # no overflow: both are bounded by the file's size and 2^31
-    if (ends > start + length).any():
-        raise FormatError("an offset index with pages outside their column chunk")
-    if (ends[:-1] > offsets[1:]).any():
-        raise FormatError("an offset index whose pages overlap or do not ascend")
-    if first_rows[0] != 0 or (np.diff(first_rows) <= 0).any() or first_rows[-1] >= num_rows:
-        raise FormatError(f"an offset index whose first rows do not ascend from 0 within {num_rows} rows")
-    unencoded = _counts(stored.unencoded_byte_array_data_bytes, (len(locations),), "unencoded sizes")
-    return OffsetIndex(offsets, sizes, first_rows, num_rows, unencoded)
-
-
-def check_pages_of_chunk(offset_index: OffsetIndex, chunk: ColumnChunkMetaData) -> None:
-    """Check that the pages of an OffsetIndex are all pages of its chunk, as far as the footer tells.
-
-    Pages stand one behind the other from the chunk's first data page to its end, so that a page that is left out, moved or
-    listed under another's rows shows. What does not show is an index that lies consistently about pages which are not read;
-    in an encrypted file, where each page is sealed with its number, that shows as well.
-
-    Raises:
-        FormatError: there are gaps, or another number of pages than encoding_stats count.
-    """
-    if not offset_index.num_pages:
-        return
-    start, length = chunk.byte_range
-    ends = offset_index.offsets + offset_index.sizes
+    index, positions, _ = fmt.decode_partly(fmt.OffsetIndex, stored, 0, (_PAGE_LOCATIONS,))
+    locations = read_page_locations(stored, positions[_PAGE_LOCATIONS])
     # Some writers name the dictionary page as the first data page; what stands there is seen when it is read.
-    first_is_known = chunk.dictionary_page_offset is not None
-    if (first_is_known and offset_index.offsets[0] != chunk.data_page_offset) or ends[-1] != start + length:
-        raise FormatError("an offset index whose pages are not from the first data page to the end of the chunk")
-    if (ends[:-1] != offset_index.offsets[1:]).any():
-        raise FormatError("an offset index with gaps between pages")
+    first_page = -1 if chunk.dictionary_page_offset is None else chunk.data_page_offset
+    check_page_locations(locations, num_rows, *chunk.byte_range, first_page)
     counted = [stats.count for stats in chunk.encoding_stats if stats.page_type in _DATA_PAGES]
-    if counted and sum(counted) != offset_index.num_pages:
-        raise FormatError(f"an offset index of {offset_index.num_pages} pages in a chunk of {sum(counted)}")
+    pages = locations.shape[1]
+    if pages and counted and sum(counted) != pages:
+        raise FormatError(f"an offset index of {pages} pages in a chunk of {sum(counted)}")
+    unencoded = _counts(index.unencoded_byte_array_data_bytes, (pages,), "unencoded sizes") if pages else None
+    return OffsetIndex(locations, num_rows, unencoded)
 
 
 def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_index: OffsetIndex | None) -> ColumnIndex:
@@ -195,8 +175,8 @@ def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_in
         raise FormatError(f"{len(stored.min_values)} and {len(stored.max_values)} bounds in a column index of {pages} pages")
     null_pages = np.array(stored.null_pages, np.bool_)
     shortest, longest = bound_lengths(column.type)
-    for page in np.flatnonzero(~null_pages).tolist():
-        for bound in (stored.min_values[page], stored.max_values[page]):
+    for page, is_null in enumerate(stored.null_pages):
+        for bound in () if is_null else (stored.min_values[page], stored.max_values[page]):
             if not shortest <= len(bound) <= longest:
                 raise FormatError(f"a bound of {len(bound)} bytes in the column index of a {column.type} column", page=page)
     if stored.boundary_order not in (0, 1, 2):
@@ -223,7 +203,7 @@ def _counts(values: list[int] | None, shape: tuple[int, ...], what: str) -> Int6
     """A list of counts as an array of a shape; None where there is none, as for lists that writers leave empty."""
     if not values:
         return None
-    if len(values) != int(np.prod(shape)):
+    if len(values) != math.prod(shape):
         raise FormatError(f"{len(values)} {what} in the index of {shape[0]} pages")
     counts = np.array(values, np.int64).reshape(shape)
     if (counts < 0).any():
@@ -286,22 +266,17 @@ def read_page_indexes(source: Source, wanted: Sequence[IndexRequest]) -> list[Ch
     Raises:
         TagVerificationError: an encrypted index was altered.
     """
-    places: list[tuple[int, int]] = []
-    results: list[ChunkIndexes | FormatError] = []
+    places: list[list[tuple[int, int]] | FormatError] = []
     for request in wanted:
         try:
-            found = _places(request, source.size)
+            places.append(_places(request, source.size))
         except FormatError as error:
-            results.append(error)
-            continue
-        places += found
-        results.append(ChunkIndexes(None, None))
-    data = iter(source.read_ranges(places))
-    for position, request in enumerate(wanted):
-        if isinstance(results[position], ChunkIndexes):
-            parts = [next(data) for _ in _places(request, source.size)]
-            results[position] = _parse(request, parts)
-    return results
+            places.append(error)
+    data = iter(source.read_ranges(place for found in places if isinstance(found, list) for place in found))
+    return [
+        _parse(request, islice(data, len(found))) if isinstance(found, list) else found
+        for request, found in zip(wanted, places, strict=True)
+    ]
 
 
 def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
@@ -322,51 +297,54 @@ def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
     return places
 
 
-def read_stored_page_index(source: Source, request: IndexRequest) -> StoredIndexes:
-    """The page index of one chunk as it is stored, checked.
+def read_stored_page_index(source: Source, request: IndexRequest) -> tuple[StoredIndexes, ChunkIndexes]:
+    """The page index of one chunk as it is stored, and checked.
 
     Raises:
         FormatError: an index contradicts itself or the file.
         TagVerificationError: an encrypted index was altered.
     """
     try:
-        stored = _decode(request, source.read_ranges(_places(request, source.size)))
-        _check(request, stored)
+        opened = _opened(request, source.read_ranges(_places(request, source.size)))
+        checked = _checked(request, opened)
     except FormatError as error:
         raise error.at(column=request.column.name, row_group=request.chunk.row_group_ordinal) from None
-    return stored
+    offset_index, column_index = opened
+    return (
+        StoredIndexes(
+            None if column_index is None else fmt.decode(fmt.ColumnIndex, column_index)[0],
+            None if offset_index is None else fmt.decode(fmt.OffsetIndex, offset_index)[0],
+        ),
+        checked,
+    )
 
 
-def _parse(request: IndexRequest, parts: Sequence[Bytes]) -> ChunkIndexes | FormatError:
+def _parse(request: IndexRequest, parts: Iterable[Bytes]) -> ChunkIndexes | FormatError:
     try:
-        return _check(request, _decode(request, parts))
+        return _checked(request, _opened(request, parts))
     except FormatError as error:
         return error.at(column=request.column.name, row_group=request.chunk.row_group_ordinal)
 
 
-def _decode(request: IndexRequest, parts: Sequence[Bytes]) -> StoredIndexes:
+def _opened(request: IndexRequest, parts: Iterable[Bytes]) -> tuple[Any, Any]:
+    """The serialized offset index and column index, decrypted; None for one that is not there or not wanted."""
     chunk, waiting = request.chunk.chunk, iter(parts)
+    offset_index = column_index = None
     if chunk.file_path:
-        return StoredIndexes(None, None)
-    offset_index: fmt.OffsetIndex | None = None
-    column_index: fmt.ColumnIndex | None = None
+        return None, None
     if chunk.offset_index_offset is not None and chunk.offset_index_length is not None:
-        offset_index = _open(fmt.OffsetIndex, ModuleType.OFFSET_INDEX, next(waiting), request.cipher)
+        offset_index = request.cipher.open(ModuleType.OFFSET_INDEX, NO_PAGE, next(waiting).data)
     if request.column_index and chunk.column_index_offset is not None and chunk.column_index_length is not None:
-        column_index = _open(fmt.ColumnIndex, ModuleType.COLUMN_INDEX, next(waiting), request.cipher)
-    return StoredIndexes(column_index, offset_index)
+        column_index = request.cipher.open(ModuleType.COLUMN_INDEX, NO_PAGE, next(waiting).data)
+    return offset_index, column_index
 
 
-def _check(request: IndexRequest, stored: StoredIndexes) -> ChunkIndexes:
+def _checked(request: IndexRequest, opened: tuple[Any, Any]) -> ChunkIndexes:
     offset_index: OffsetIndex | None = None
     column_index: ColumnIndex | None = None
-    if stored.offset_index is not None:
-        offset_index = offset_index_of(stored.offset_index, request.num_rows, request.chunk.byte_range)
-        check_pages_of_chunk(offset_index, request.chunk)
-    if stored.column_index is not None:
-        column_index = column_index_of(stored.column_index, request.column, offset_index)
+    if opened[0] is not None:
+        offset_index = offset_index_of(opened[0], request.num_rows, request.chunk)
+    if opened[1] is not None:
+        stored, _ = fmt.decode(fmt.ColumnIndex, opened[1])
+        column_index = column_index_of(stored, request.column, offset_index)
     return ChunkIndexes(column_index, offset_index)
-
-
-def _open(cls: Any, module: ModuleType, stored: Bytes, cipher: ModuleCipher) -> Any:
-    return fmt.decode(cls, cipher.open(module, NO_PAGE, stored.data))[0]

@@ -10,7 +10,7 @@ from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import FormatError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import read_bloom_filters
-from fastpq.index.page_index import IndexRequest, StoredIndexes, offset_index_of, read_stored_page_index
+from fastpq.index.page_index import IndexRequest, OffsetIndex, StoredIndexes, read_stored_page_index
 from fastpq.plan import ChunkPlan
 from fastpq.properties import ReaderProperties
 from fastpq.rewriting.pages import CopiedPages, PageCopier
@@ -50,7 +50,7 @@ def copy_chunk(
     """
     metadata = plan.metadata.metadata
     request = IndexRequest(plan.column, plan.metadata, plan.num_rows, opener)
-    indexes = read_stored_page_index(source, request)
+    indexes, checked = read_stored_page_index(source, request)
     (bloom_filter,) = read_bloom_filters(source, [(plan.metadata, opener)])
     if isinstance(bloom_filter, Exception):
         raise bloom_filter
@@ -63,12 +63,12 @@ def copy_chunk(
         size = 0        # Arrow says so of a chunk without data pages, which needs no dictionary page either
     pages = copier.copy(size, metadata.num_values, metadata.dictionary_page_offset is not None, sink)
     moved = None
-    if indexes.offset_index is not None:
-        moved = _moved(indexes.offset_index, pages, plan, start)
+    if indexes.offset_index is not None and checked.offset_index is not None:
+        moved = _moved(indexes.offset_index, checked.offset_index, pages, plan, start)
     return CopiedChunk(_entry(plan, pages, start), StoredIndexes(indexes.column_index, moved), bloom_filter)
 
 
-def _moved(stored: fmt.OffsetIndex, pages: CopiedPages, plan: ChunkPlan, start: int) -> fmt.OffsetIndex:
+def _moved(stored: fmt.OffsetIndex, checked: OffsetIndex, pages: CopiedPages, plan: ChunkPlan, start: int) -> fmt.OffsetIndex:
     """An OffsetIndex with the new places of its pages.
 
     Raises:
@@ -77,7 +77,7 @@ def _moved(stored: fmt.OffsetIndex, pages: CopiedPages, plan: ChunkPlan, start: 
     listed = [(location.offset - plan.start, location.compressed_page_size) for location in stored.page_locations]
     if listed != pages.places:
         raise FormatError("an offset index that has other pages than the chunk")
-    rows = offset_index_of(stored, plan.num_rows, plan.metadata.byte_range).row_counts.tolist()
+    rows = checked.row_counts.tolist()
     if any(known is not None and known != claimed for known, claimed in zip(pages.rows, rows, strict=True)):
         raise FormatError("an offset index that has other rows in a page than the page itself")
     moved = copy.copy(stored)

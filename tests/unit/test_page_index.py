@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from fastpq import format as fmt
 from fastpq import types
+from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import FormatError
-from fastpq.index.page_index import column_index_of, offset_index_of
+from fastpq.index.page_index import OffsetIndex, column_index_of, offset_index_of
 from fastpq.index.statistics import Order
 from fastpq.index.written_pages import WrittenPages
+from fastpq.metadata import ColumnChunkMetaData
 from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.types import ColumnType, Type
 
@@ -42,6 +44,19 @@ def offset_index() -> fmt.OffsetIndex:
     )
 
 
+def chunk_of(start: int, length: int) -> ColumnChunkMetaData:
+    """A chunk without a dictionary page at some place of the file."""
+    stored = fmt.ColumnMetaData(
+        type=Type.INT32, encodings=[], path_in_schema=["a"], codec=0, num_values=30, total_uncompressed_size=length,
+        total_compressed_size=length, data_page_offset=start,
+    )  # fmt: skip
+    return ColumnChunkMetaData(fmt.ColumnChunk(file_offset=0, meta_data=stored), 0, 0, FileDecryptor())
+
+
+def checked(stored: fmt.OffsetIndex, num_rows: int, chunk: tuple[int, int]) -> OffsetIndex:
+    return offset_index_of(fmt.encode(stored), num_rows, chunk_of(*chunk))
+
+
 def column_index() -> fmt.ColumnIndex:
     return fmt.ColumnIndex(
         null_pages=[False, True, False],
@@ -53,7 +68,7 @@ def column_index() -> fmt.ColumnIndex:
 
 
 def test_good_indexes() -> None:
-    offsets = offset_index_of(offset_index(), 30, CHUNK)
+    offsets = checked(offset_index(), 30, CHUNK)
     assert offsets.row_counts.tolist() == [10, 10, 10]
     assert [location.first_row_index for location in offsets.page_locations] == [0, 10, 20]
     index = column_index_of(column_index(), column(INT32), offsets)
@@ -85,19 +100,19 @@ def test_offset_indexes_that_contradict(change: dict[str, int], message: str) ->
     for name, value in change.items():
         setattr(stored.page_locations[1], name, value)
     with pytest.raises(FormatError, match=message):
-        offset_index_of(stored, 30, CHUNK)
+        checked(stored, 30, CHUNK)
 
 
 @pytest.mark.parametrize(("rows", "chunk"), [(20, CHUNK), (30, (100, 59)), (30, (101, 60))])
 def test_offset_indexes_beside_their_chunk(rows: int, chunk: tuple[int, int]) -> None:
     with pytest.raises(FormatError):
-        offset_index_of(offset_index(), rows, chunk)
+        checked(offset_index(), rows, chunk)
 
 
 def test_no_pages() -> None:
-    assert offset_index_of(fmt.OffsetIndex(page_locations=[]), 0, CHUNK).num_pages == 0
+    assert checked(fmt.OffsetIndex(page_locations=[]), 0, CHUNK).num_pages == 0
     with pytest.raises(FormatError, match="without pages"):
-        offset_index_of(fmt.OffsetIndex(page_locations=[]), 1, CHUNK)
+        checked(fmt.OffsetIndex(page_locations=[]), 1, CHUNK)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +137,7 @@ def test_column_indexes_that_contradict(change: dict[str, Any], message: str) ->
     for name, value in change.items():
         setattr(stored, name, value)
     with pytest.raises(FormatError, match=message):
-        column_index_of(stored, column(INT32), offset_index_of(offset_index(), 30, CHUNK))
+        column_index_of(stored, column(INT32), checked(offset_index(), 30, CHUNK))
 
 
 def test_null_counts_that_a_writer_does_not_know() -> None:
@@ -224,7 +239,7 @@ def test_offset_index_of_pages() -> None:
     assert [location.offset for location in index.page_locations] == [1007, 1027, 1047]
     assert [location.first_row_index for location in index.page_locations] == [0, 4, 8]
     assert index.unencoded_byte_array_data_bytes == [0, 1, 2]
-    assert offset_index_of(index, 12, (1000, 67)).row_counts.tolist() == [4, 4, 4]
+    assert checked(index, 12, (1007, 60)).row_counts.tolist() == [4, 4, 4]
 
 
 @given(st.lists(st.lists(st.binary(max_size=12), max_size=5), min_size=1, max_size=6), st.integers(1, 8))
@@ -242,4 +257,4 @@ def test_bounds_hold_their_values(pages: list[list[bytes]], truncation: int) -> 
 
 
 def test_arrays_are_of_64_bits() -> None:
-    assert offset_index_of(offset_index(), 30, CHUNK).offsets.dtype == np.int64
+    assert checked(offset_index(), 30, CHUNK).offsets.dtype == np.int64

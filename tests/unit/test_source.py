@@ -26,6 +26,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.properties import DEFAULT_TAIL_READ
 from fastpq.sink import TEMPORARY_SUFFIX
 from fastpq.source import Source, coalesce, open_sink, open_source
 
@@ -232,7 +233,7 @@ def test_coalesce_by_example() -> None:
 
 
 class RangeHandler(http.server.BaseHTTPRequestHandler):
-    """Serves DATA, whole or one range of it."""
+    """Serves DATA, whole or one range of it; the end, as long as is asked for, unless the path says not."""
 
     def do_HEAD(self) -> None:
         self.answer(body=False)
@@ -241,13 +242,18 @@ class RangeHandler(http.server.BaseHTTPRequestHandler):
         self.answer(body=True)
 
     def answer(self, *, body: bool) -> None:
-        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        part = DATA[int(asked[1]) : int(asked[2]) + 1] if asked else DATA
+        asked = re.fullmatch(r"bytes=(\d*)-(\d+)", self.headers.get("Range", ""))
+        if asked and not asked[1] and "endless" in self.path:
+            self.send_error(416)
+            return
+        start, stop = (int(asked[1]), int(asked[2]) + 1) if asked and asked[1] else (-int(asked[2]), None) if asked else (0, None)
+        part = DATA[start:stop]
         self.send_response(206 if asked else 200)
         self.send_header("Content-Length", str(len(part)))
         self.send_header("Accept-Ranges", "bytes")
         if asked:
-            self.send_header("Content-Range", f"bytes {asked[1]}-{asked[2]}/{len(DATA)}")
+            first = start % len(DATA)
+            self.send_header("Content-Range", f"bytes {first}-{first + len(part) - 1}/{len(DATA)}")
         self.end_headers()
         if body:
             self.wfile.write(part)
@@ -269,13 +275,15 @@ def url() -> Iterator[str]:
         thread.join()
 
 
-def test_http(url: str) -> None:
-    with open_source(url + "?token=secret") as source:
+@pytest.mark.parametrize(("query", "tail"), [("?token=secret", DEFAULT_TAIL_READ), ("?token=secret&endless", 0)])
+def test_http(url: str, query: str, tail: int) -> None:
+    with open_source(url + query) as source:
         assert "secret" not in source.name
         assert source.size == len(DATA)
+        assert source.counts == (tail > 0, tail)
         arrays = source.read_ranges(RANGES, gap=10, limit=100)
         assert [array.tobytes() for array in arrays] == [DATA[at : at + length] for at, length in RANGES]
-        assert (source.requests, source.bytes_read) == (3, 10 + 10_000 + 1000)
+        assert source.bytes_read == tail + 10 + (0 if tail else 10_000 + 1000)     # these are in the tail
         assert source.read(7, 70).tobytes() == DATA[7:77]
 
 

@@ -1,0 +1,181 @@
+"""Which rows of a file a filtered read touches, by the evidence that the file holds: statistics, bloom filters, page indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.encryption.file import FileDecryptor
+from fastpq.errors import FormatError, KeyAccessError
+from fastpq.filters.evidence import chunk_bounds, page_bounds
+from fastpq.filters.predicate import Bounds, Leaf, Membership, Outcome, Predicate, leaves
+from fastpq.filters.pruning import GroupPruning
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.bloom_format import read_bloom_filters
+from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
+from fastpq.index.trust import bloom_filters_are_trusted
+from fastpq.metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.plan import GroupRows
+from fastpq.ranges import RowRanges
+from fastpq.schema import ColumnDescriptor
+from fastpq.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSelection:
+    """What of a row group is read.
+
+    Attributes:
+        pruning: the rows that the predicate may hold for, and by which evidence.
+        offset_indexes: where the pages of columns are, by number; columns whose pages are not known are left out.
+    """
+
+    pruning: GroupPruning
+    offset_indexes: dict[int, OffsetIndex]
+
+    def group(self, rows: RowRanges) -> GroupRows:
+        """Some of its rows, to be planned."""
+        return GroupRows(self.pruning.row_group, rows, self.offset_indexes)
+
+
+class Selector:
+    """Chooses rows of one file.
+
+    Args:
+        source: the file's bytes.
+        metadata: of the file.
+        decryptor: who opens its modules.
+        predicate: what must hold; None where nothing must.
+        columns: the columns of the result.
+
+    Attributes:
+        filtered: the columns that the predicate is on, by number, in the order of the filters.
+        every_column: these and those of the result.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        metadata: FileMetaData,
+        decryptor: FileDecryptor,
+        predicate: Predicate | None,
+        columns: Sequence[ColumnDescriptor],
+    ) -> None:
+        self._source = source
+        self._metadata = metadata
+        self._decryptor = decryptor
+        self._predicate = predicate
+        self.filtered = {leaf.column.index: leaf.column for leaf in leaves(predicate)} if predicate is not None else {}
+        self.every_column = list((self.filtered | {column.index: column for column in columns}).values())
+
+    def select(self, wanted: Iterable[tuple[int, RowRanges | None]]) -> list[GroupSelection]:
+        """Prune row groups, by statistics, then by bloom filters, then by column indexes.
+
+        Args:
+            wanted: row groups, each with the rows that are asked for; None for all.
+
+        Returns:
+            A selection for each of them, those of which nothing is left among them.
+
+        Raises:
+            TagVerificationError: an encrypted index was altered.
+        """
+        groups = [self._start(index, rows) for index, rows in wanted]
+        for group in groups:
+            group.by_statistics(self._statistics_of(group))
+        self._use_bloom_filters([group for group in groups if group.outcome is Outcome.SOME])
+        offset_indexes = self._use_page_indexes([group for group in groups if _may_leave_pages_out(group)])
+        return [GroupSelection(group, offset_indexes.get(id(group), {})) for group in groups]
+
+    def _start(self, row_group: int, rows: RowRanges | None) -> GroupPruning:
+        num_rows = self._metadata.row_group(row_group).num_rows
+        if num_rows < 0:
+            raise FormatError(f"a row group of {num_rows} rows", row_group=row_group)
+        return GroupPruning.start(self._predicate, row_group, num_rows, rows)
+
+    def _chunk(self, group: GroupPruning, column: ColumnDescriptor) -> ColumnChunkMetaData:
+        return self._metadata.row_group(group.row_group).column(column.index)
+
+    def _cipher(self, chunk: ColumnChunkMetaData, column: ColumnDescriptor) -> ModuleCipher:
+        return self._decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, column.index)
+
+    def _statistics_of(self, group: GroupPruning) -> Callable[[Leaf], Bounds | str]:
+        def bounds(leaf: Leaf) -> Bounds | str:
+            try:
+                return chunk_bounds(self._metadata, leaf.column, self._chunk(group, leaf.column), group.num_rows)
+            except KeyAccessError:
+                return "not known without its key"
+
+        return bounds
+
+    def _use_bloom_filters(self, groups: list[GroupPruning]) -> None:
+        if not bloom_filters_are_trusted(self._metadata.created_by):
+            return
+        wanted: list[tuple[GroupPruning, int, ColumnChunkMetaData, ModuleCipher]] = []
+        for group in groups:
+            probed = {leaf.column.index: leaf.column for leaf in group.open_leaves if _can_be_probed(leaf)}
+            for column in probed.values():
+                chunk = self._chunk(group, column)
+                try:
+                    if chunk.metadata.bloom_filter_offset is not None:
+                        wanted.append((group, column.index, chunk, self._cipher(chunk, column)))
+                except KeyAccessError:
+                    continue
+        found = read_bloom_filters(self._source, [(chunk, cipher) for _, _, chunk, cipher in wanted])
+        usable: dict[int, dict[int, SplitBlockBloomFilter | str]] = {}
+        for (group, index, _, _), bloom_filter in zip(wanted, found, strict=True):
+            if isinstance(bloom_filter, SplitBlockBloomFilter):
+                usable.setdefault(id(group), {})[index] = bloom_filter
+            elif bloom_filter is not None:
+                usable.setdefault(id(group), {})[index] = f"not usable ({bloom_filter.message})"
+        for group in groups:
+            group.by_bloom_filters(usable.get(id(group), {}))
+
+    def _use_page_indexes(self, groups: list[GroupPruning]) -> dict[int, dict[int, OffsetIndex]]:
+        """Narrow row groups by column indexes; returns the offset indexes of each group by its id, by column."""
+        asked: list[tuple[GroupPruning, IndexRequest]] = []
+        for group in groups:
+            undecided = {leaf.column.index for leaf in group.open_leaves}
+            for column in self.every_column:
+                chunk = self._chunk(group, column)
+                try:
+                    cipher = self._cipher(chunk, column)
+                    request = IndexRequest(column, chunk, group.num_rows, cipher, column.index in undecided)
+                except KeyAccessError:
+                    continue
+                asked.append((group, request))
+        found: dict[int, dict[int, ChunkIndexes | FormatError]] = {}
+        indexes = read_page_indexes(self._source, [request for _, request in asked])
+        for (group, request), index in zip(asked, indexes, strict=True):
+            found.setdefault(id(group), {})[request.column.index] = index
+        for group in groups:
+            group.by_column_indexes(self._page_bounds(found.get(id(group), {})))
+        return {
+            group: {
+                column: index.offset_index
+                for column, index in of_columns.items()
+                if isinstance(index, ChunkIndexes) and index.offset_index is not None
+            }
+            for group, of_columns in found.items()
+        }
+
+    def _page_bounds(
+        self, indexes: dict[int, ChunkIndexes | FormatError]
+    ) -> dict[int, tuple[OffsetIndex, list[Bounds]] | str]:
+        known: dict[int, tuple[OffsetIndex, list[Bounds]] | str] = {}
+        for number, index in indexes.items():
+            if isinstance(index, FormatError):
+                known[number] = f"not usable ({index.message})"
+            elif index.column_index is not None and index.offset_index is not None and number in self.filtered:
+                bounds = page_bounds(self._metadata, self.filtered[number], index.column_index, index.offset_index)
+                known[number] = (index.offset_index, bounds)
+        return known
+
+
+def _may_leave_pages_out(group: GroupPruning) -> bool:
+    return group.outcome is Outcome.SOME or (group.outcome is Outcome.ALL and not group.rows.is_every)
+
+
+def _can_be_probed(leaf: Leaf) -> bool:
+    return isinstance(leaf, Membership) and leaf.stored() is not None

@@ -1,0 +1,9 @@
+from typing import Any
+
+from fastpq.ranges import Int64s, RowRanges
+
+def read_page_locations(data: Any, offset: int) -> Int64s: ...
+def check_page_locations(locations: Int64s, num_rows: int, start: int, length: int, first_page: int) -> None: ...
+def choose_pages(
+    locations: Int64s, rows: RowRanges, start: int, nested: bool
+) -> tuple[RowRanges, list[tuple[int, int]], Int64s, Int64s] | None: ...

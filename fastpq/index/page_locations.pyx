@@ -1,0 +1,165 @@
+"""Where the pages of a column chunk are: the loops over pages that reading an OffsetIndex takes (PageIndex.md)."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from fastpq.format.cursor cimport I32, I64, STRUCT, Cursor, skip_value, take_field, take_list, take_zigzag
+from fastpq.ranges cimport Growing, RowRanges
+
+import numpy as np
+
+from fastpq.errors import FormatError
+
+cdef enum:              # field ids of PageLocation
+    OFFSET = 1
+    COMPRESSED_PAGE_SIZE = 2
+    FIRST_ROW_INDEX = 3
+
+cdef int64_t LARGEST_I32 = 0x7FFFFFFF
+cdef int64_t LARGEST_I64 = 0x7FFFFFFFFFFFFFFF
+
+
+def read_page_locations(const uint8_t[::1] data, int64_t offset):
+    """Decode the page locations of an OffsetIndex.
+
+    Args:
+        data: the serialized struct.
+        offset: where in it the list begins.
+
+    Returns:
+        Shape (3, pages), int64: offsets, stored sizes and first rows.
+
+    Raises:
+        FormatError: the bytes end inside it, or are no list of page locations.
+    """
+    cdef Cursor cursor
+    cdef int wire = 0
+    cdef int64_t count, page
+    cdef int64_t[:, ::1] out
+    if not 0 <= offset <= data.shape[0]:
+        raise ValueError(f"offset {offset} in {data.shape[0]} bytes")
+    cursor.start = &data[0] if data.shape[0] else NULL
+    cursor.pos = cursor.start + offset
+    cursor.end = cursor.start + data.shape[0]
+    cursor.failed = False
+    count = take_list(&cursor, &wire)
+    if not cursor.failed and count and wire != STRUCT:
+        raise FormatError("OffsetIndex.page_locations is no list of structs", offset=offset)
+    found = np.empty((3, count), np.int64)
+    out = found
+    for page in range(count):
+        if not take_location(&cursor, out, page):
+            raise FormatError(f"OffsetIndex.page_locations[{page}] is no PageLocation", offset=cursor.pos - cursor.start)
+    if cursor.failed:
+        raise FormatError("OffsetIndex.page_locations is no list", offset=offset)
+    return found
+
+
+cdef bint take_location(Cursor* cursor, int64_t[:, ::1] out, int64_t page) noexcept:
+    """One struct; whether all of its fields are there."""
+    cdef int64_t id = 0
+    cdef int wire, seen = 0
+    while True:
+        wire = take_field(cursor, &id)
+        if wire == 0:
+            return not cursor.failed and seen == 7
+        if id == OFFSET and wire == I64 or id == COMPRESSED_PAGE_SIZE and wire == I32 or id == FIRST_ROW_INDEX and wire == I64:
+            out[id - 1, page] = take_zigzag(cursor)
+            if id == COMPRESSED_PAGE_SIZE and not -LARGEST_I32 - 1 <= out[id - 1, page] <= LARGEST_I32:
+                return False
+            seen |= 1 << (id - 1)
+        else:
+            skip_value(cursor, wire, 1, False)
+        if cursor.failed:
+            return False
+
+
+def check_page_locations(const int64_t[:, ::1] locations, int64_t num_rows, int64_t start, int64_t length, int64_t first_page):
+    """Check that pages stand one behind the other up to the end of their column chunk, and begin with rows that ascend.
+
+    A page that is left out, moved or listed under another's rows shows. What does not show is an index that lies consistently
+    about pages which are not read; in an encrypted file, where each page is sealed with its number, that shows as well.
+
+    Args:
+        locations: as read_page_locations returns them.
+        num_rows: of the row group.
+        start, length: of the column chunk, which lies in the file.
+        first_page: where its first data page begins; -1 where that is not known.
+
+    Raises:
+        FormatError: they do not.
+    """
+    cdef int64_t pages = locations.shape[1], stop, end = start, row = -1, page, offset, size
+    cdef bint gaps = False
+    if start < 0 or length < 0 or start > LARGEST_I64 - length:
+        raise FormatError(f"a column chunk of {length} bytes at offset {start}")
+    stop = start + length
+    if pages == 0:
+        if num_rows:
+            raise FormatError(f"an offset index without pages for {num_rows} rows")
+        return
+    for page in range(pages):
+        offset, size = locations[0, page], locations[1, page]
+        if size <= 0 or offset < start or offset > stop or size > stop - offset:
+            raise FormatError("an offset index with pages outside their column chunk")
+        if offset < end:
+            raise FormatError("an offset index whose pages overlap or do not ascend")
+        gaps = gaps or page > 0 and offset != end
+        end = offset + size
+        if locations[2, page] <= row or page == 0 and locations[2, page] or locations[2, page] >= num_rows:
+            raise FormatError(f"an offset index whose first rows do not ascend from 0 within {num_rows} rows")
+        row = locations[2, page]
+    if end != stop or first_page >= 0 and locations[0, 0] != first_page:
+        raise FormatError("an offset index whose pages are not from the first data page to the end of the chunk")
+    if gaps:
+        raise FormatError("an offset index with gaps between pages")
+
+
+def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64_t start, bint nested):
+    """Those pages that hold some rows, and the dictionary page, if any.
+
+    Args:
+        locations: checked.
+        rows: of the row group.
+        start: where the chunk begins; what stands between it and the first data page is the dictionary page.
+        nested: whether the values of a page are not known by its rows.
+
+    Returns:
+        None where all pages do; otherwise the rows that these pages hold, where they are as (offset, length) of each run of
+        pages, the directory of the data pages (fastpq.plan.PageSelection), and the wanted rows counted among theirs.
+    """
+    cdef int64_t pages = locations.shape[1], count = rows.view.shape[0], chosen = 0, page, i = 0, first, end, offset, size
+    cdef int64_t run_start = -1, run_end = -1
+    cdef list runs = []
+    cdef Growing covered
+    found = np.empty((pages, 4), np.int64)
+    cdef int64_t[:, ::1] directory = found
+    covered = Growing(count)
+    if pages and start < locations[0, 0]:
+        run_start, run_end = start, locations[0, 0]
+    for page in range(pages):
+        first = locations[2, page]
+        end = locations[2, page + 1] if page + 1 < pages else rows.num_rows
+        while i < count and rows.view[i, 1] <= first:
+            i += 1
+        if i == count:
+            break
+        if rows.view[i, 0] >= end:
+            continue
+        covered.add(first, end)
+        offset, size = locations[0, page], locations[1, page]
+        directory[chosen, 0] = page
+        directory[chosen, 1] = size
+        directory[chosen, 2] = -1 if nested else end - first
+        directory[chosen, 3] = end - first
+        chosen += 1
+        if offset != run_end:
+            if run_start >= 0:
+                runs.append((run_start, run_end - run_start))
+            run_start = offset
+        run_end = offset + size
+    if chosen == pages:
+        return None
+    if run_start >= 0:
+        runs.append((run_start, run_end - run_start))
+    held = covered.ranges(rows.num_rows)
+    return held, runs, found[:chosen], rows.within(held)

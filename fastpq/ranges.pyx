@@ -1,0 +1,237 @@
+"""Rows of a row group, as ranges."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+cdef class RowRanges:
+    """A set of rows out of num_rows: ascending ranges that neither overlap nor touch.
+
+    Args:
+        bounds: shape (n, 2), int64: the first row of each range and the one after its last.
+        num_rows: how many rows there are to choose from.
+    """
+
+    def __init__(self, bounds, int64_t num_rows):
+        self.bounds = np.ascontiguousarray(bounds)
+        self.view = self.bounds
+        if self.view.shape[1] != 2:
+            raise ValueError(f"ranges of shape {self.bounds.shape}, not (n, 2)")
+        self.num_rows = num_rows
+
+    @classmethod
+    def every(cls, int64_t num_rows):
+        """All rows."""
+        return cls(np.array([[0, num_rows]], np.int64) if num_rows > 0 else np.empty((0, 2), np.int64), num_rows)
+
+    @classmethod
+    def none(cls, int64_t num_rows):
+        """No row."""
+        return cls(np.empty((0, 2), np.int64), num_rows)
+
+    @classmethod
+    def of_parts(cls, const int64_t[::1] first_rows, chosen, int64_t num_rows):
+        """The rows of some of the parts into which all rows are cut.
+
+        Args:
+            first_rows: ascending, the first row of each part; the first part begins with row 0.
+            chosen: which parts.
+            num_rows: rows in all.
+        """
+        cdef const uint8_t[::1] flags = chosen.view(np.uint8)
+        cdef int64_t parts = first_rows.shape[0], part
+        cdef Growing made = Growing(parts)
+        if flags.shape[0] != parts:
+            raise ValueError(f"{flags.shape[0]} choices for {parts} parts")
+        for part in range(parts):
+            if flags[part]:
+                made.add(first_rows[part], first_rows[part + 1] if part + 1 < parts else num_rows)
+        return made.ranges(num_rows)
+
+    @property
+    def count(self):
+        """How many rows there are in the ranges."""
+        return self._count()
+
+    @property
+    def is_every(self):
+        """Whether no row is left out."""
+        return self._count() == self.num_rows
+
+    def __or__(RowRanges self, RowRanges other not None):
+        cdef int64_t mine = self.view.shape[0], theirs = other.view.shape[0], i = 0, j = 0
+        cdef Growing made = Growing(mine + theirs)
+        while i < mine or j < theirs:
+            if j == theirs or i < mine and self.view[i, 0] <= other.view[j, 0]:
+                made.add(self.view[i, 0], self.view[i, 1])
+                i += 1
+            else:
+                made.add(other.view[j, 0], other.view[j, 1])
+                j += 1
+        return made.ranges(self.num_rows)
+
+    def __and__(RowRanges self, RowRanges other not None):
+        cdef int64_t mine = self.view.shape[0], theirs = other.view.shape[0], i = 0, j = 0
+        cdef Growing made = Growing(mine + theirs)
+        while i < mine and j < theirs:
+            made.add(max(self.view[i, 0], other.view[j, 0]), min(self.view[i, 1], other.view[j, 1]))
+            if self.view[i, 1] < other.view[j, 1]:
+                i += 1
+            else:
+                j += 1
+        return made.ranges(self.num_rows)
+
+    def __invert__(self):
+        cdef int64_t count = self.view.shape[0], end = 0, i
+        cdef Growing made = Growing(count + 1)
+        for i in range(count):
+            made.add(end, self.view[i, 0])
+            end = self.view[i, 1]
+        made.add(end, self.num_rows)
+        return made.ranges(self.num_rows)
+
+    def overlapping(self, const int64_t[::1] first_rows):
+        """Which of the parts into which all rows are cut hold rows of the ranges; first_rows as in of_parts."""
+        cdef int64_t parts = first_rows.shape[0], count = self.view.shape[0], part, end, i = 0
+        flags = np.zeros(parts, np.uint8)
+        cdef uint8_t[::1] hold = flags
+        for part in range(parts):
+            end = first_rows[part + 1] if part + 1 < parts else self.num_rows
+            while i < count and self.view[i, 1] <= first_rows[part]:
+                i += 1
+            hold[part] = i < count and self.view[i, 0] < end
+        return flags.view(np.bool_)
+
+    def select(self, mask):
+        """The rows of the ranges, taken one after another, for which a mask is true."""
+        cdef const uint8_t[::1] flags = np.ascontiguousarray(mask).view(np.uint8)
+        cdef int64_t place = 0, i, row, since
+        cdef Growing made = Growing(8)
+        if flags.shape[0] != self._count():
+            raise ValueError(f"a mask of {flags.shape[0]} rows for {self._count()}")
+        for i in range(self.view.shape[0]):
+            since = -1      # the first row of a run of true flags
+            for row in range(self.view[i, 0], self.view[i, 1]):
+                if flags[place] and since < 0:
+                    since = row
+                elif not flags[place] and since >= 0:
+                    made.add(since, row)
+                    since = -1
+                place += 1
+            if since >= 0:
+                made.add(since, self.view[i, 1])
+        return made.ranges(self.num_rows)
+
+    def contain(self, rows):
+        """Which of some rows are in the ranges."""
+        following = np.searchsorted(self.bounds[:, 1], rows, side="right")
+        return np.append(self.bounds[:, 0], self.num_rows)[following] <= rows
+
+    def within(self, RowRanges covered not None):
+        """The ranges counted among the rows of other ranges, taken one after another, which hold all of these."""
+        cdef int64_t count = self.view.shape[0], others = covered.view.shape[0], before = 0, i, j = 0
+        counted = np.empty((count, 2), np.int64)
+        cdef int64_t[:, ::1] out = counted
+        for i in range(count):
+            while j < others and covered.view[j, 1] <= self.view[i, 0]:
+                before += covered.view[j, 1] - covered.view[j, 0]
+                j += 1
+            if j == others or self.view[i, 0] < covered.view[j, 0] or self.view[i, 1] > covered.view[j, 1]:
+                raise ValueError(f"rows {self.view[i, 0]} to {self.view[i, 1]} are not all among the others")
+            out[i, 0] = self.view[i, 0] - covered.view[j, 0] + before
+            out[i, 1] = self.view[i, 1] - covered.view[j, 0] + before
+        return counted
+
+    def merged(self, int64_t gap):
+        """The ranges with gaps of at most so many rows filled."""
+        cdef int64_t i
+        cdef Growing made = Growing(self.view.shape[0], gap)
+        if self.view.shape[0] < 2:
+            return self
+        for i in range(self.view.shape[0]):
+            made.add(self.view[i, 0], self.view[i, 1])
+        return made.ranges(self.num_rows)
+
+    def rows(self):
+        """The row numbers, ascending."""
+        numbers = np.empty(self._count(), np.int64)
+        cdef int64_t[::1] out = numbers
+        cdef int64_t place = 0, i, row
+        for i in range(self.view.shape[0]):
+            for row in range(self.view[i, 0], self.view[i, 1]):
+                out[place] = row
+                place += 1
+        return numbers
+
+    def __iter__(self):
+        for start, stop in self.bounds.tolist():
+            yield start, stop
+
+    def __eq__(self, other):
+        return (
+            isinstance(other, RowRanges)
+            and self.num_rows == other.num_rows
+            and np.array_equal(self.bounds, other.bounds)
+        )
+
+    def __repr__(self):
+        return f"<RowRanges {self.bounds.tolist()} of {self.num_rows}>"
+
+    cdef int64_t _count(self) noexcept:
+        cdef int64_t count = 0, i
+        for i in range(self.view.shape[0]):
+            count += self.view[i, 1] - self.view[i, 0]
+        return count
+
+
+cdef class Growing:
+    """Ranges that come in ascending order, those joined that are at most a gap apart; empty ones are left out."""
+
+    def __cinit__(self, int64_t expected, int64_t gap=0):
+        self.bounds = np.empty((max(expected, 1), 2), np.int64)
+        self.view = self.bounds
+        self.size = 0
+        self.gap = gap
+
+    cdef int add(self, int64_t start, int64_t stop) except -1:
+        if start >= stop:
+            return 0
+        if self.size and start <= self.view[self.size - 1, 1] + self.gap:
+            self.view[self.size - 1, 1] = max(stop, self.view[self.size - 1, 1])
+            return 0
+        if self.size == self.view.shape[0]:
+            self.bounds = np.concatenate([self.bounds, np.empty_like(self.bounds)])
+            self.view = self.bounds
+        self.view[self.size, 0] = start
+        self.view[self.size, 1] = stop
+        self.size += 1
+        return 0
+
+    cdef RowRanges ranges(self, int64_t num_rows):
+        return RowRanges(self.bounds[:self.size], num_rows)
+
+
+def cut_ranges(const int64_t[:, ::1] bounds, int64_t start, int64_t stop):
+    """Those rows of ranges that are number start to stop - 1 among them all, as ranges.
+
+    Args:
+        bounds: shape (n, 2), int64: ascending ranges.
+        start, stop: at most as many as there are rows.
+    """
+    cdef int64_t count = bounds.shape[0], begun = 0, size = 0, i, first, last
+    cut = np.empty((count, 2), np.int64)
+    cdef int64_t[:, ::1] out = cut
+    for i in range(count):
+        first = bounds[i, 0] + max(start - begun, 0)
+        last = min(bounds[i, 1], bounds[i, 0] + stop - begun)
+        begun += bounds[i, 1] - bounds[i, 0]
+        if first < last:
+            out[size, 0] = first
+            out[size, 1] = last
+            size += 1
+    return cut[:size]
