@@ -446,7 +446,9 @@ class ParquetFile:
         return False
 
     def __repr__(self) -> str:
-        metadata = self._metadata
+        metadata = getattr(self, "_metadata", None)
+        if metadata is None:        # in the traceback of an __init__ that failed
+            return "<ParquetFile, not open>"
         return f"<ParquetFile {self._source.name}: {metadata.num_rows} rows, {metadata.num_row_groups} row groups>"
 
 

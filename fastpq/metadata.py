@@ -362,6 +362,8 @@ def read_footer(
                 raise FormatError(f"the file begins with {head!r} and ends with {magic!r}", offset=-start)
         if magic == ENCRYPTED_MAGIC:
             return _open_encrypted(footer, decryption_properties)
+        if decryption_properties is not None:
+            footer = memoryview(bytes(footer))      # not the file's own memory: what is verified is what is parsed, also later
         decryptor, size = open_signed_footer(decryption_properties, footer)
         return FileMetaData(footer[:size], decryptor)
     except FormatError as error:

@@ -103,7 +103,8 @@ class ColumnEncryptionProperties(_Secret):
         self.key_metadata = _checked_bytes("key_metadata", key_metadata)
 
     def __repr__(self) -> str:
-        return f"<ColumnEncryptionProperties with {'the footer key' if self.key is None else 'a column key'}>"
+        key = "the footer key" if getattr(self, "key", None) is None else "a column key"
+        return f"<ColumnEncryptionProperties with {key}>"
 
 
 class FileEncryptionProperties(_Secret):
@@ -182,6 +183,8 @@ class FileEncryptionProperties(_Secret):
         return found
 
     def __repr__(self) -> str:
+        if not hasattr(self, "encrypt_unlisted"):       # in the traceback of an __init__ that failed
+            return "<FileEncryptionProperties, unfinished>"
         listed = f"{len(self.column_keys)} column paths, others {self.encrypt_unlisted}"
         return f"<FileEncryptionProperties: footer key, {listed}>"
 
@@ -253,6 +256,8 @@ class FileDecryptionProperties(_Secret):
             raise ValueError(f"allowed_algorithms must be some of {', '.join(ALGORITHMS)}, not {allowed_algorithms!r}")
 
     def __repr__(self) -> str:
+        if not hasattr(self, "key_retriever"):
+            return "<FileDecryptionProperties, unfinished>"
         footer = "no footer key" if self.footer_key is None else "footer key"
         retriever = "no key retriever" if self.key_retriever is None else "key retriever"
         return f"<FileDecryptionProperties: {footer}, {len(self.column_keys)} column paths, {retriever}>"

@@ -7,6 +7,7 @@ so that one set of options serves Spark's native source and this one; the client
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -250,9 +251,12 @@ def _integer(given: Mapping[str, str], name: str, default: int, least: int = 0) 
 
 def _number(given: Mapping[str, str], name: str, default: float) -> float:
     try:
-        return float(given.get(name, default))
+        number = float(given.get(name, default))
     except ValueError:
-        raise SchemaError(f"the option {name} is a number") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise SchemaError(f"the option {name} is a number")
+    return number
 
 
 def _json_or_text(text: str) -> Any:

@@ -335,6 +335,19 @@ def test_a_footer_is_parsed_after_its_signature_is_verified(signed: bytes, monke
         fastpq.read_metadata(signed.replace(b"price", b"prize"), decryption_properties=properties)
 
 
+def test_a_footer_stays_what_was_verified(signed: bytes, tmp_path: Path) -> None:
+    """Its parts are parsed when they are touched, which may be long after the file, mapped into memory, was opened."""
+    path = tmp_path / "signed.parquet"
+    path.write_bytes(signed)
+    with fastpq.ParquetFile(path, decryption_properties=FileDecryptionProperties(FOOTER_KEY)) as file:
+        with path.open("r+b") as stored:
+            stored.write(signed.replace(b"price", b"prize"))
+        assert file.schema.columns[1].name == "price"
+        assert file.metadata.row_group(0).column(1).chunk.meta_data.path_in_schema == ["price"]
+    with pytest.raises(TagVerificationError, match="signature"):
+        fastpq.read_metadata(path, decryption_properties=FileDecryptionProperties(FOOTER_KEY))
+
+
 def with_signature(signed: bytes, signature: bytes) -> bytes:
     """The file with other bytes where the signature is."""
     footer = signed[: -8 - 28]

@@ -57,6 +57,7 @@ class Keyring:
     def __init__(self, path: str | os.PathLike[str], passphrase: str | bytes) -> None:
         self._path = os.fspath(path)
         self._using = threading.Lock()
+        self._keys: Keys = {}
         self._state = _state(self._path)
         content = _load(self._path)
         self._kdf: dict[str, Any] = content["kdf"]

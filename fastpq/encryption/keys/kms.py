@@ -37,13 +37,22 @@ class KmsClient(Protocol):
         """Decrypt what wrap_key returned; the arguments come from a file that anybody may have altered."""
 
 
+class _Hidden(str):
+    """A token, which tools that show the variables of a traceback do not show."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<access token>"
+
+
 class _AccessToken:
     """A token that its owner may refresh while clients are in use."""
 
     __slots__ = ("value",)
 
     def __init__(self, value: str) -> None:
-        self.value = value
+        self.value = _Hidden(value)
 
 
 class KmsConnectionConfig:
@@ -87,7 +96,7 @@ class KmsConnectionConfig:
         """Replace the token, also for the clients that were made with this configuration."""
         if not isinstance(value, str):
             raise TypeError("a key access token is text")
-        self._token.value = value
+        self._token.value = _Hidden(value)
 
     def resolved(self, kms_instance_id: str, kms_instance_url: str) -> KmsConnectionConfig:
         """The same for one instance at one place; both share the token."""

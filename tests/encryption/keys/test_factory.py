@@ -433,6 +433,25 @@ def test_nothing_shows_a_key_or_a_token() -> None:
                 leave(thing)
 
 
+class FailingKms(InMemoryKms):
+    def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
+        raise OSError("gone")
+
+
+def test_tracebacks_with_variables_show_no_key_or_token(tmp_path: Path) -> None:
+    """As tools show them that report errors; but for the frames of the caller, whose keys and tokens they are."""
+    config = KmsConnectionConfig(key_access_token="hvs.secret-token")
+    path, keys = tmp_path / "file.parquet", factory()
+    fastpq.write_table(TABLE, path, encryption_properties=keys.file_encryption_properties(config, UNIFORM))
+    opened = CryptoFactory(lambda config: FailingKms()).file_decryption_properties(config)
+    with pytest.raises(fastpq.KeyAccessError) as raised:
+        fastpq.read_table(path, decryption_properties=opened)
+    told = traceback.TracebackException.from_exception(raised.value, capture_locals=True)
+    library = [frame for frame in told.stack if "fastpq/encryption" in frame.filename]
+    assert any("token" in (frame.locals or {}) for frame in library)
+    assert all("secret-token" not in text for frame in library for text in (frame.locals or {}).values())
+
+
 class Leaky(KmsClient):
     """Fails with the key among its local variables."""
 
