@@ -94,6 +94,7 @@ def test_keys_in_options_are_refused(options: dict[str, str]) -> None:
         {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "price", **SERVICE},
         {"parquet.encryption.footer.key": "kf", "parquet.encryption.uniform.key": "kf", **SERVICE},
         {"parquet.encryption.footer.key": "kf", "parquet.encryption.plaintext.footer": "perhaps", **SERVICE},
+        {"parquet.encryption.cache.lifetime.seconds": "nan", **SERVICE},
     ],
 )
 def test_options_that_do_not_fit(options: dict[str, str]) -> None:
