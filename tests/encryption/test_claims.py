@@ -6,7 +6,9 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
@@ -149,6 +151,22 @@ def test_what_a_plaintext_footer_shows(column_keys: dict[str, bytes]) -> None:
     with fastpq.ParquetFile(data, decryption_properties=fastpq.FileDecryptionProperties(FOOTER_KEY, column_keys)) as file:
         statistics = file.metadata.row_group(0).column(0).statistics
         assert statistics is not None
+
+
+@pytest.mark.parametrize("column", [KEY, ColumnEncryptionProperties()], ids=["column key", "footer key"])
+def test_readers_without_keys_read_what_is_plaintext(tmp_path: Any, column: Any) -> None:
+    path = tmp_path / "signed.parquet"
+    keys = fastpq.FileEncryptionProperties(FOOTER_KEY, {"secret": column}, plaintext_footer=True)
+    options: dict[str, Any] = {"row_group_size": 300, "bloom_filter": {"id": True, "secret": True}}
+    fastpq.write_table({"id": ROWS, "secret": -ROWS}, path, encryption_properties=keys, **options)
+    few = [("id", ">=", 990)]
+    assert pq.read_table(path, columns=["id"], filters=few)["id"].to_pylist() == list(range(990, 1000))
+    assert pq.read_metadata(path).row_group(3).column(0).statistics.max == 999
+    assert pl.scan_parquet(path).select("id").filter(pl.col("id") >= 990).collect()["id"].to_list() == list(range(990, 1000))
+    assert duckdb.sql(f"SELECT count(*), sum(id) FROM '{path}' WHERE id >= 990").fetchall() == [(10, sum(range(990, 1000)))]
+    with fastpq.ParquetFile(path) as file:
+        assert file.read(["id"], filters=few)["id"].to_pylist() == list(range(990, 1000))
+        assert file.min_max("id") == (0, 999)
 
 
 # ---- keys of all sizes
