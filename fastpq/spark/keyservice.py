@@ -24,7 +24,7 @@ from fastpq.encryption.keys import (
     KmsClient,
     KmsConnectionConfig,
 )
-from fastpq.encryption.keys.kms import DEFAULT_KEY_ACCESS_TOKEN
+from fastpq.encryption.keys.kms import DEFAULT_KEY_ACCESS_TOKEN, client_options
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
 
@@ -150,10 +150,11 @@ def keyring(config: KmsConnectionConfig) -> Keyring:
 
     The passphrase is in $FASTPQ_KEYRING_PASSPHRASE, or in the file that ``kms.conf.passphraseFile`` names.
     """
-    path = config.custom_kms_conf.get("path") or os.environ.get(KEYRING_VARIABLE)
+    custom = client_options(config, "path", "passphraseFile")
+    path = custom.get("path") or os.environ.get(KEYRING_VARIABLE)
     if not path:
         raise KeyAccessError(f"where is the keyring? Give the option kms.conf.path, or set {KEYRING_VARIABLE}")
-    file = config.custom_kms_conf.get("passphraseFile")
+    file = custom.get("passphraseFile")
     passphrase = _first_line(file) if file else os.environ.get(PASSPHRASE_VARIABLE)
     if passphrase is None:
         raise KeyAccessError(f"the keyring's passphrase is not in {PASSPHRASE_VARIABLE}, nor kms.conf.passphraseFile given")

@@ -14,8 +14,9 @@ from pyspark import cloudpickle
 
 import fastpq
 import fastpq.spark
+from fastpq.encryption import KmsConnectionConfig
 from fastpq.spark.batches import open_file
-from fastpq.spark.keyservice import KeyService
+from fastpq.spark.keyservice import KeyService, keyring
 from fastpq.spark.options import read_options, write_options
 from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory
 from tests.spark.conftest import CLIENT
@@ -100,6 +101,11 @@ def test_keys_in_options_are_refused(options: dict[str, str]) -> None:
 def test_options_that_do_not_fit(options: dict[str, str]) -> None:
     with pytest.raises(fastpq.SchemaError):
         write_options({"path": "/tmp/t", **options})
+
+
+def test_options_of_a_keyring() -> None:
+    with pytest.raises(fastpq.SchemaError, match="custom_kms_conf"):
+        keyring(KmsConnectionConfig(custom_kms_conf={"passphrasefile": "/somewhere"}))
 
 
 def test_a_plaintext_file_in_the_place_of_an_encrypted_one(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import base64
 import importlib
 from typing import Any
 
-from fastpq.encryption.keys.kms import DEFAULT_KMS_INSTANCE_ID, DEFAULT_KMS_INSTANCE_URL, KmsConnectionConfig
+from fastpq.encryption.keys.kms import DEFAULT_KMS_INSTANCE_ID, DEFAULT_KMS_INSTANCE_URL, KmsConnectionConfig, client_options
 from fastpq.encryption.keys.material import decode_base64
 from fastpq.errors import KeyAccessError, UnsupportedError
 
@@ -24,6 +24,7 @@ class AwsKmsClient:
 
     Raises:
         UnsupportedError: boto3 is not installed.
+        SchemaError: another option.
     """
 
     def __init__(self, config: KmsConnectionConfig) -> None:
@@ -32,8 +33,9 @@ class AwsKmsClient:
             self._errors: Any = importlib.import_module("botocore.exceptions")
         except ImportError as error:
             raise UnsupportedError("AWS KMS needs the package boto3 (pip install fastpq[aws])") from error
+        custom = client_options(config, "profile_name")
         region, url = config.kms_instance_id, config.kms_instance_url
-        session = boto3.session.Session(profile_name=config.custom_kms_conf.get("profile_name"))
+        session = boto3.session.Session(profile_name=custom.get("profile_name"))
         self._client = session.client(
             "kms",
             region_name=None if region in ("", DEFAULT_KMS_INSTANCE_ID) else region,

@@ -32,7 +32,7 @@ class EncryptionConfiguration:
         internal_key_material: keep wrapped keys in the file; else in a file beside it, so that master keys can be
             rotated while the file stays as it is.
         data_key_length_bits: 128, 192 or 256.
-        kek_length_bits: the same, of KEKs; None for that of the data keys.
+        kek_length_bits: the same, of KEKs, if there are any; None for that of the data keys.
 
     Raises:
         ValueError: options that contradict each other.
@@ -69,6 +69,8 @@ class EncryptionConfiguration:
             raise ValueError("complete_columns completes column_keys: uniform_encryption has all columns already")
         if self.data_key_length_bits not in KEY_LENGTHS or self.kek_length_bits not in (None, *KEY_LENGTHS):
             raise ValueError("data_key_length_bits and kek_length_bits are 128, 192 or 256")
+        if self.kek_length_bits is not None and not self.double_wrapping:
+            raise ValueError("kek_length_bits is of double_wrapping: single wrapping has no KEKs")
         check_lifetime(self.cache_lifetime)
 
 

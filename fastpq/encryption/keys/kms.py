@@ -6,6 +6,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import NoReturn, Protocol, runtime_checkable
 
+from fastpq.errors import SchemaError
+
 DEFAULT_KMS_INSTANCE_ID = "DEFAULT"
 DEFAULT_KMS_INSTANCE_URL = "DEFAULT"
 DEFAULT_KEY_ACCESS_TOKEN = "DEFAULT"
@@ -114,3 +116,15 @@ class KmsConnectionConfig:
 
 
 KmsClientFactory = Callable[[KmsConnectionConfig], KmsClient]
+
+
+def client_options(config: KmsConnectionConfig, *known: str) -> Mapping[str, str]:
+    """The custom_kms_conf of a client that knows some options.
+
+    Raises:
+        SchemaError: there is another option, or one without a value.
+    """
+    for name, value in config.custom_kms_conf.items():
+        if name not in known or not value:
+            raise SchemaError(f"custom_kms_conf[{name!r}] is {'empty' if name in known else 'none of ' + ', '.join(known)}")
+    return config.custom_kms_conf

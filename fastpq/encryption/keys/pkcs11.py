@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from fastpq.encryption.keys.kms import KmsConnectionConfig
+from fastpq.encryption.keys.kms import KmsConnectionConfig, client_options
 from fastpq.encryption.keys.material import decode_base64
 from fastpq.errors import FormatError, KeyAccessError, SchemaError, UnsupportedError
 
@@ -36,7 +36,7 @@ class Pkcs11KmsClient:
 
     Raises:
         UnsupportedError: python-pkcs11 is not installed.
-        SchemaError: an option is missing.
+        SchemaError: an option is missing, or there is another.
         KeyAccessError: the library or the token is not there.
     """
 
@@ -45,7 +45,7 @@ class Pkcs11KmsClient:
             self._pkcs11: Any = importlib.import_module("pkcs11")
         except ImportError as error:
             raise UnsupportedError("PKCS#11 needs the package python-pkcs11 (pip install fastpq[pkcs11])") from error
-        custom = config.custom_kms_conf
+        custom = client_options(config, "library", "token_label")
         if "library" not in custom or "token_label" not in custom:
             raise SchemaError("custom_kms_conf needs library and token_label for PKCS#11")
         self._config = config

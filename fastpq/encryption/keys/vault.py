@@ -10,7 +10,7 @@ import base64
 import importlib
 from typing import Any
 
-from fastpq.encryption.keys.kms import DEFAULT_KEY_ACCESS_TOKEN, DEFAULT_KMS_INSTANCE_URL, KmsConnectionConfig
+from fastpq.encryption.keys.kms import DEFAULT_KEY_ACCESS_TOKEN, DEFAULT_KMS_INSTANCE_URL, KmsConnectionConfig, client_options
 from fastpq.encryption.keys.material import decode_base64
 from fastpq.errors import KeyAccessError, UnsupportedError
 
@@ -32,6 +32,7 @@ class VaultKmsClient:
 
     Raises:
         UnsupportedError: hvac is not installed.
+        SchemaError: another option, or one without a value.
     """
 
     def __init__(self, config: KmsConnectionConfig) -> None:
@@ -43,7 +44,7 @@ class VaultKmsClient:
             )
         except ImportError as error:
             raise UnsupportedError("Vault and OpenBao need the package hvac (pip install fastpq[vault])") from error
-        custom, url = config.custom_kms_conf, config.kms_instance_url
+        custom, url = client_options(config, "mount_point", "namespace", "ca_cert"), config.kms_instance_url
         self._config = config
         self._mount_point = custom.get("mount_point", DEFAULT_MOUNT_POINT)
         self._client: Any = hvac.Client(

@@ -226,6 +226,21 @@ def test_vault_refuses(vault: TransitServer) -> None:
         unreachable.wrap_key(KEY, "footer")
 
 
+@pytest.mark.parametrize(
+    ("client", "module", "options"),
+    [
+        (AwsKmsClient, "boto3", {"profile": "me"}),
+        (VaultKmsClient, "hvac", {"name_space": "tenant"}),
+        (VaultKmsClient, "hvac", {"ca_cert": ""}),      # which requests would take for no verification at all
+        (Pkcs11KmsClient, "pkcs11", {"library": "/lib.so", "token_label": "a", "pin": "0000"}),
+    ],
+)
+def test_options_of_clients_are_known_and_not_empty(client: Any, module: str, options: dict[str, str]) -> None:
+    pytest.importorskip(module)
+    with pytest.raises(fastpq.SchemaError, match="custom_kms_conf"):
+        client(KmsConnectionConfig(custom_kms_conf=options))
+
+
 # --- PKCS#11 ---
 
 
