@@ -16,7 +16,7 @@ import pytest
 
 import fastpq
 from fastpq import format as fmt
-from fastpq.encryption import ColumnEncryptionProperties
+from fastpq.encryption import AesKey, ColumnEncryptionProperties
 from fastpq.encryption.encryptor import VISIBLE_TO_ALL
 from fastpq.encryption.properties import ALGORITHMS
 from tests.encryption.module_walk import open_file
@@ -183,6 +183,26 @@ def test_columns_have_keys_of_their_own_sizes(footer_key: bytes, algorithm: Any)
     )
     table = fastpq.read_table(data, decryption_properties=keys)
     assert all((table[name].to_numpy() == ROWS * 3).all() for name in "abcde")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_a_key_at_its_end_leaves_the_old_file(tmp_path: Any, algorithm: Any, plaintext_footer: bool) -> None:
+    """The footer as well counts: with one encryption less than the file takes, nothing is written."""
+    path = tmp_path / "file.parquet"
+    options: dict[str, Any] = {"algorithm": algorithm, "plaintext_footer": plaintext_footer}
+    counting = AesKey(KEY)
+    fastpq.write_table({"a": ROWS, "b": ROWS}, path, encryption_properties=fastpq.FileEncryptionProperties(counting, **options))
+    old = path.read_bytes()
+    for left in range(counting.operations):
+        spent = fastpq.FileEncryptionProperties(AesKey(KEY, operations=2**32 - left), **options)
+        with pytest.raises(fastpq.CryptoError, match=r"2\^32"):
+            fastpq.write_table({"a": ROWS, "b": ROWS}, path, threads=2, encryption_properties=spent)
+        assert path.read_bytes() == old
+        assert list(tmp_path.iterdir()) == [path]
+    enough = fastpq.FileEncryptionProperties(AesKey(KEY, operations=2**32 - counting.operations), **options)
+    fastpq.write_table({"a": ROWS, "b": ROWS}, path, encryption_properties=enough)
+    assert enough.footer_key.operations == 2**32
 
 
 def test_a_retriever_gets_the_key_metadata_of_the_footer_and_of_columns() -> None:

@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import warnings
@@ -163,6 +164,36 @@ def test_a_key_is_refused_past_its_limit() -> None:
             other.seal(ModuleType.FOOTER, -1, bytes(LARGE))
     assert key.operations == 1 << 32
     assert one.open(ModuleType.FOOTER, -1, stored) == b"text"
+
+
+FAILING_GENERATOR = """
+#include <openssl/rand.h>
+int RAND_bytes(unsigned char* out, int size) { return RESULT; }
+int RAND_priv_bytes(unsigned char* out, int size) { return RESULT; }
+"""
+FAILING = """
+from fastpq.encryption import AesKey
+from fastpq.encryption.gcm import GcmModuleCipher
+from fastpq.encryption.keys.secret import random_key
+from fastpq.errors import CryptoError
+for draw in (lambda: GcmModuleCipher(AesKey(bytes(16)), b"").seal(0, 0, b"text"), lambda: random_key(128)):
+    try:
+        print(draw())
+    except CryptoError as error:
+        print("refused")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs LD_PRELOAD and a compiler")
+@pytest.mark.parametrize("result", [0, -1])
+def test_a_generator_that_fails(tmp_path: Path, result: int) -> None:
+    (tmp_path / "failing.c").write_text(FAILING_GENERATOR.replace("RESULT", str(result)))
+    library = tmp_path / "failing.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "failing.c"], check=True)
+    preload = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(library)]))
+    command = [sys.executable, "-c", FAILING]
+    done = subprocess.run(command, env={**os.environ, "LD_PRELOAD": preload}, capture_output=True, text=True)
+    assert done.stdout.split() == ["refused", "refused"]
 
 
 def test_no_nonce_comes_twice() -> None:
