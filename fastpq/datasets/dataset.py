@@ -46,7 +46,8 @@ class ParquetDataset:
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
-        decryption_properties: keys, or a function from a file's path to its keys.
+        decryption_properties: keys, or a function from a file's path to its keys; of a URL that is the path as its filesystem
+            takes it, so that a CryptoFactory with external key material needs its argument ``filesystem`` as well.
         **options: as for ParquetFile.
 
     Raises:
@@ -239,8 +240,8 @@ def write_dataset(
         root: a directory, made where it is missing; or an fsspec URL.
         partition_by: names of the partition columns, outermost first: integers, dates, text, or booleans, which are
             text when they are read.
-        encryption_properties: keys of every file, or a function from a file's path to its keys. Values of partition columns
-            stand in the paths, in plaintext.
+        encryption_properties: keys of every file, or a function from a file's path to its keys, as ParquetDataset takes it;
+            external key material needs the function. Values of partition columns stand in the paths, in plaintext.
         progress: called as ``progress(path, done, total)`` after each file.
         **options: as for ``write_table``.
 
