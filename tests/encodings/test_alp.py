@@ -1,7 +1,7 @@
 """ALP against its reference and the examples of AlpEncoding.md.
 
-No reader on this machine knows the encoding yet (pyarrow 26, Polars 2.1, DuckDB 2.0, parquet-java 1.17 do not), so that the
-reference, which follows the document's "Decoding" step by step, stands in for a foreign one.
+No library here reads the encoding: pyarrow 26, Polars 2.1, DuckDB 2.0, DataFusion 54 and parquet-java 1.17 refuse a file with it,
+Polars by a panic. The reference, which follows the document's "Decoding" step by step, stands in for a foreign one.
 """
 
 from __future__ import annotations
