@@ -163,7 +163,7 @@ def debug() -> None:
 
 
 def fuzz() -> None:
-    for target in ("read", "variant", "wkb"):
+    for target in ("read", "nested", "kernel", "variant", "wkb", "arrow_schema"):
         python("-m", "tests.corrupt", "--count", str(FUZZ_MUTATIONS), "--target", target)
 
 
@@ -176,7 +176,7 @@ STAGES: dict[str, tuple[Callable[[], None], str]] = {
     "types": (types, "strict mypy over the package"),
     "no-clones": (no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),
     "debug": (debug, "kernel tests with bounds checks, ASan and UBSan (FASTPQ_DEBUG=1)"),
-    "fuzz": (fuzz, f"{FUZZ_MUTATIONS:,} mutations each of real files, variants and geometries"),
+    "fuzz": (fuzz, f"{FUZZ_MUTATIONS:,} mutations each of files, streams, variants, geometries and Arrow schemas"),
     "tests": (tests, "pytest"),
 }
 

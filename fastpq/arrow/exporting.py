@@ -172,7 +172,7 @@ def _list_form(name: str, flags: int, column: ListColumn, request: SchemaNode | 
     if text.startswith("+w:") and (sized := _of_one_size(column, fixed_list_size(text))) is not None:
         elements = _form(element_name, sized, inner)
         node = SchemaNode(text, name, flags, exported_metadata(column, text), (elements.node,))
-        return Form(node, lambda: ArrayNode(len(column), column.null_count, (_validity(column, len(column)),), (elements.array(),)))
+        return Form(node, lambda: _list_node(column, None, elements))
     if text not in _LISTS or (_LISTS[text] is np.int32 and int(column.offsets[-1]) > _INT32_MAX):
         text = own
     elements = _form(element_name, column.elements, inner)
@@ -293,11 +293,14 @@ def _format(column: Column) -> str:
 
 
 def _list_node(column: ListColumn, dtype: Any, elements: Form, *, views: bool = False) -> ArrayNode:
-    """Lists as offsets into their elements, or as views of them, which have offsets and sizes."""
+    """Lists as offsets into their elements, as views of them, which have offsets and sizes, or of one size (no dtype)."""
+    validity = _validity(column, len(column))
+    if dtype is None:
+        return ArrayNode(len(column), column.null_count, (validity,), (elements.array(),))
     if int(column.offsets[-1]) > np.iinfo(dtype).max:      # Arrow has no large maps
         raise SchemaError(f"a map column of {column.offsets[-1]} pairs, more than Arrow's 32-bit offsets reach")
     offsets = _buffer(column.offsets.astype(dtype, copy=False), np.dtype(dtype))
-    buffers = (_validity(column, len(column)), *((offsets[:-1], np.diff(offsets)) if views else (offsets,)))
+    buffers = (validity, *((offsets[:-1], np.diff(offsets)) if views else (offsets,)))
     return ArrayNode(len(column), column.null_count, buffers, (elements.array(),))
 
 

@@ -1,4 +1,5 @@
-"""``tools/fuzz``: mutates real files, variants or geometries and reads them in child processes with bounded memory and time.
+"""``tools/fuzz``: mutates real files, encoded streams, variants, geometries or Arrow schemas and reads them in child processes
+with bounded memory and time.
 
 A table or a typed error is right; a crash, a hang, another exception or unbounded memory is a finding; its bytes are
 saved.

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import fastpq
 from tests.corrupt.mutate import Sample
 
 LARGEST = 64 * 1024     # bytes; large files only dilute the mutations
@@ -96,6 +97,41 @@ def written_in_encodings() -> Iterator[Sample]:
         yield sample(f"pyarrow {codec} {version} {encodings['text']}", sink.getvalue())
 
 
+def nested_table(rows: int) -> pa.Table:
+    """Lists, maps, structs and lists of them, with nulls and empties everywhere."""
+    number = list(range(rows))
+    lists = [None if i % 7 == 0 else [None if j == 2 else i + j for j in range(i % 5)] for i in number]
+    deep = [None if i % 9 == 0 else [[f"text {i % 13}" for _ in range(j)] for j in range(i % 4)] for i in number]
+    return pa.table(
+        {
+            "list": pa.array(lists, pa.list_(pa.int64())),
+            "deep": pa.array(deep, pa.list_(pa.list_(pa.string()))),
+            "map": pa.array([[(f"k{j}", j / 8) for j in range(i % 3)] for i in number], pa.map_(pa.string(), pa.float64())),
+            "struct": pa.array([None if i % 4 == 0 else {"a": i, "b": {"c": [i % 2 == 0]}} for i in number]),
+            "structs": pa.array([[{"x": j, "y": None if j else "why"} for j in range(i % 3)] for i in number]),
+        }
+    )
+
+
+def nested_corpus() -> list[Sample]:
+    """Nested files: of pyarrow and of fastpq in many encodings, and the valid small ones of the test data."""
+    samples = []
+    for codec, version, auto in itertools.product(("none", "zstd"), ("1.0", "2.0"), (None, "auto")):
+        sink = io.BytesIO()
+        fastpq.write_table(
+            nested_table(200), sink, compression=codec, data_page_version=version, encoding=auto, data_page_rows=30,
+            row_group_size=120, use_dictionary=auto is None, arrow_schema=True,
+        )  # fmt: skip
+        samples.append(sample(f"fastpq {codec} {version} {auto}", sink.getvalue()))
+        sink = io.BytesIO()
+        pages = {"data_page_size": 300, "write_batch_size": 16}
+        pq.write_table(nested_table(200), sink, compression=codec, data_page_version=version, **pages)
+        samples.append(sample(f"pyarrow {codec} {version}", sink.getvalue()))
+    if data := os.environ.get("FASTPQ_TEST_DATA"):
+        samples += wild(Path(data), nested=True)
+    return samples
+
+
 def sample(name: str, data: bytes) -> Sample:
     """A Sample, with the page headers that the footer knows of."""
     try:
@@ -110,12 +146,12 @@ def sample(name: str, data: bytes) -> Sample:
     return Sample(name, data, sorted(offset for offset in headers if offset is not None and 0 <= offset < len(data)))
 
 
-def wild(folder: Path) -> Iterator[Sample]:
-    """The valid flat files of the test data."""
+def wild(folder: Path, nested: bool = False) -> Iterator[Sample]:
+    """The valid files of the test data, flat or nested, but for the hundred levels deep ones."""
     for entry in json.loads((folder / "wild/manifest.json").read_text()):
         features = entry["features"]
         path = folder / "wild" / entry["file"]
-        if entry["class"] == "valid" and "nest:nested" not in features and path.stat().st_size <= LARGEST:
+        if entry["class"] == "valid" and ("nest:nested" in features) == nested and path.stat().st_size <= LARGEST:
             yield sample(entry["file"], path.read_bytes())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import decimal
 import io
@@ -15,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 import fastpq
+from fastpq.arrow.hints import ArrowFields
+from fastpq.arrow.ipc_schema import IpcSchema
 from fastpq.index.geospatial import GeospatialBounds
 from fastpq.table import Column
 from fastpq.types import ColumnType, Decimal, String, Type
@@ -23,9 +26,10 @@ from fastpq.values.slices import SliceReader
 from fastpq.variant import Shredded, ShreddedObject, Variant, VariantColumn
 from fastpq.variant.shredded import BINARY
 from fastpq.variant.shredding_schema import ShreddingSchema
-from tests.corrupt.corpus import corpus
+from tests.corrupt.corpus import corpus, nested_corpus
+from tests.corrupt.kernel_corpus import KERNELS, kernels, same
 from tests.corrupt.mutate import Sample
-from tests.corrupt.value_corpus import geometries, split, variants
+from tests.corrupt.value_corpus import described, geometries, schemas, split, variants
 
 MIB = 1 << 20
 BOUNDS = {"max_allocation": 512 * MIB, "max_page_size": 128 * MIB, "max_dictionary_size": 128 * MIB}
@@ -46,6 +50,55 @@ def read(data: bytes, index: int) -> None:
             validate(table)
             if count > 100:     # a number of rows that only a few bytes claim
                 break
+
+
+def nested(data: bytes, index: int) -> None:
+    """Read all columns, nested ones too, in a way that depends on the index, and let pyarrow check the result."""
+    properties = fastpq.ReaderProperties(verify_checksums=index % 2 == 0, **BOUNDS)
+    with fastpq.ParquetFile(data, strings=LAYOUTS[index % 3], threads=1, properties=properties) as file:
+        tables = file.iter_batches(BATCH_SIZE) if index % 5 == 0 else [file.read()]
+        for count, table in enumerate(tables):
+            for column in table.columns:
+                try:
+                    values = pa.array(column)
+                except fastpq.SchemaError as error:
+                    if "Arrow does not have" not in str(error) and "fields" not in str(error):
+                        raise
+                    continue
+                values.validate()
+            if index % 7 == 0:
+                table.slice(0, BATCH_SIZE).to_pylist()
+            if count > 100:
+                break
+
+
+def kernel(data: bytes, index: int) -> None:
+    """Decode a stream, encode what it holds and decode that: the values are the same."""
+    if not data:
+        raise fastpq.FormatError("no stream")
+    chosen = KERNELS[data[0] % len(KERNELS)]
+    values = chosen.decode(data[1:])
+    again = chosen.decode(chosen.encode(values))
+    if not same(values, again):
+        raise AssertionError(f"kernel {data[0] % len(KERNELS)}: other values after a round trip")
+
+
+def arrow_schema(data: bytes, index: int) -> None:
+    """Let columns be what an ARROW:schema says of them, and let pyarrow check what is exported."""
+    table, nodes = described()
+    entry = base64.b64encode(data).decode()
+    IpcSchema(entry)        # a typed error, or a schema
+    found = ArrowFields(entry, nodes).restored(table)
+    if not found.equals(table):
+        raise AssertionError("an ARROW:schema changed values")
+    for column in found.columns:
+        try:
+            values = pa.array(column)
+        except (pa.ArrowException, ValueError, TypeError):      # an extension type or a name that pyarrow refuses
+            continue
+        values.validate(full=True)
+        if values.null_count != column.null_count or len(values) != len(column):
+            raise AssertionError(f"{values.null_count} nulls of {len(values)}")
 
 
 def select(data: bytes, index: int) -> None:
@@ -154,18 +207,18 @@ SCHEMAS: list[ShreddingSchema] = [
     {"species": {"name": TEXT}, "observation": None, "c": [TEXT]},
     ColumnType(Type.INT64, logical=Decimal(18, 4)),
 ]
-FUZZED = ("read", "select", "rewrite", "variant", "wkb")
+FUZZED = ("read", "nested", "select", "rewrite", "kernel", "variant", "wkb", "arrow_schema")
 
 
 def samples_for(target: str, folder: Path | None) -> list[Sample]:
     """What the mutations of a target begin with."""
-    if folder is None and target == "variant":
-        return variants()
-    if folder is None and target == "wkb":
-        return geometries()
-    return corpus(folder)
+    makers = {"variant": variants, "wkb": geometries, "kernel": kernels, "arrow_schema": schemas}
+    if folder is None and target in makers:
+        return makers[target]()
+    return nested_corpus() if folder is None and target == "nested" else corpus(folder)
 
 
 TARGETS: dict[str, Callable[[bytes, int], None]] = {
-    target.__name__: target for target in (read, select, rewrite, variant, wkb, crash, hang, greedy, bare, refuse)
+    target.__name__: target
+    for target in (read, nested, select, rewrite, kernel, variant, wkb, arrow_schema, crash, hang, greedy, bare, refuse)
 }

@@ -19,6 +19,21 @@ def test_mutated_files_give_a_table_or_a_typed_error(target: str) -> None:
     assert findings.outcomes["ok"] > 20
 
 
+def test_mutated_nested_files() -> None:
+    findings = run(Settings(count=400, seed=20_261, workers=1, target="nested"))
+    assert not findings.failures, findings.failures[0]
+    assert findings.outcomes["FormatError"] > 50
+    assert findings.outcomes["ok"] > 20
+
+
+@pytest.mark.parametrize("target", ["kernel", "arrow_schema"])
+def test_mutated_streams_and_schemas(target: str) -> None:
+    findings = run(Settings(count=3000, seed=20_261, workers=1, target=target))
+    assert not findings.failures, findings.failures[0]
+    assert findings.outcomes["FormatError"] > 100
+    assert findings.outcomes["ok"] > 100
+
+
 @pytest.mark.parametrize("target", ["variant", "wkb"])
 def test_mutated_values_give_a_value_or_a_typed_error(target: str) -> None:
     findings = run(Settings(count=3000, seed=20_261, workers=1, target=target))

@@ -1,13 +1,20 @@
-"""Values that are mutated by themselves: variants, and geometries in WKB."""
+"""Values that are mutated by themselves: variants, geometries in WKB, and the messages of Arrow schemas."""
 
 from __future__ import annotations
 
+import base64
 import datetime
 import decimal
+import functools
+import io
 import struct
 import uuid
 from typing import Any
 
+import pyarrow as pa
+
+import fastpq
+from fastpq.arrow.hints import ARROW_KEY
 from fastpq.variant import Kind, Primitive, Variant
 from tests.corrupt.mutate import Sample
 from tests.variant.reference import Shape, variant
@@ -67,3 +74,37 @@ def geometries() -> list[Sample]:
             made = [point, line, polygon, *several, nested]
             samples += [Sample(f"geometry {order}{code} {i}", data, ()) for i, data in enumerate(made)]
     return samples
+
+
+@functools.cache
+def described() -> tuple[fastpq.Table, Any]:
+    """A table whose columns Arrow has several types for, and their nodes in a file."""
+    sink = io.BytesIO()
+    fastpq.write_table(arrow_table(), sink, arrow_schema=True)
+    with fastpq.ParquetFile(sink.getvalue(), arrow_schema=False) as file:
+        return file.read(), file.schema.root.children
+
+
+def arrow_table() -> pa.Table:
+    day, kept = datetime.date(2020, 1, 1), pa.struct([("d", pa.date64()), ("t", pa.time32("s"))])
+    return pa.table(
+        {
+            "duration": pa.array([1, None, 3], pa.duration("ms")),
+            "zoned": pa.array([0, 1000, None], pa.timestamp("ms", "Europe/Berlin")),
+            "text": pa.array(["a", "a", None]).dictionary_encode(),
+            "codes": pa.array([5, 5, 6]).dictionary_encode(),
+            "lists": pa.array([["x", None], None, ["more than twelve bytes", "y"]], pa.list_(pa.large_string(), 2)),
+            "map": pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int8())),
+            "struct": pa.array([{"d": day, "t": None}, None, {"d": day, "t": 3}], kept),
+            "decimal": pa.array([1, None, 2]).cast(pa.decimal256(20, 0)),
+            "uuid": pa.array([bytes(16), None, bytes(16)], pa.uuid()),
+        }
+    )
+
+
+def schemas() -> list[Sample]:
+    """The messages of pyarrow and of fastpq."""
+    sink = io.BytesIO()
+    fastpq.write_table(arrow_table(), sink, arrow_schema=True)
+    ours = base64.b64decode(fastpq.read_metadata(sink.getvalue()).key_value_metadata[ARROW_KEY] or "")
+    return [Sample("pyarrow's schema", arrow_table().schema.serialize().to_pybytes(), ()), Sample("our schema", ours, ())]

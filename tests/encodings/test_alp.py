@@ -1,14 +1,19 @@
 """ALP against its reference and the examples of AlpEncoding.md.
 
-No reader on this machine knows the encoding yet (pyarrow 26, Polars 2.1, DuckDB 2.0, parquet-java 1.17 do not), so that the
-reference, which follows the document's "Decoding" step by step, stands in for a foreign one.
+No library here reads the encoding: pyarrow 26, Polars 2.1, DuckDB 2.0, DataFusion 55 and parquet-java 1.17 refuse a file with it,
+Polars by a panic. The reference, which follows the document's "Decoding" step by step, stands in for a foreign one, beside the
+files that snapshots of Arrow C++ 23 and parquet-java 1.18 wrote (apache/parquet-testing, pull request 100), where the test data
+have them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
+import os
 import struct
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +26,7 @@ from fastpq.encodings import alp
 from fastpq.errors import FormatError, SchemaError
 from tests.encodings import reference
 
+FILES = sorted((Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere")) / "parquet-testing/data").glob("alp_*.parquet"))
 FLOATS = (np.float32, np.float64)
 
 
@@ -191,3 +197,17 @@ def test_only_where_it_is_asked_for() -> None:
         assert writer.encodings()["x"].encoding != "ALP"
     with pytest.raises(SchemaError, match="ALP does not fit INT64"):
         fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), column_encoding={"x": "ALP"}, use_dictionary=False)
+
+
+@pytest.mark.skipif(not FILES, reason="the test data have no files alp_*.parquet")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_files_of_others(path: Path) -> None:
+    """Bit for bit what stands beside them; the files of Java hold the values of those of C++."""
+    table = fastpq.read_table(path)
+    with path.with_name(path.stem.replace("_java", "") + "_expect.csv").open() as file:
+        names, *rows = csv.reader(file)
+    assert len(rows) == table.num_rows
+    for number, name in enumerate(names):
+        found = np.asarray(table[name])
+        expected = np.array([row[number] for row in rows], found.dtype)
+        assert found.tobytes() == expected.tobytes(), name

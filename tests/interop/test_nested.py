@@ -15,75 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fastpq
+from fastpq.conversion.numpy_input import table_from
 from fastpq.table import ListColumn, StructColumn
+from fastpq.types import Type
 from tests.interop.comparison import assert_same
+from tests.interop.random_tables import ENCODINGS, encodings, options, tables
 
-LEAVES: dict[pa.DataType, st.SearchStrategy[Any]] = {
-    pa.int64(): st.integers(-(2**63), 2**63 - 1),
-    pa.int32(): st.integers(-5, 5),
-    pa.string(): st.text(max_size=20),
-    pa.binary(): st.binary(max_size=20),
-    pa.bool_(): st.booleans(),
-    pa.float64(): st.floats(),
-    pa.decimal128(12, 3): st.decimals(-(10**8), 10**8, places=3),
-}
-
-
-@st.composite
-def types(draw: Any, depth: int = 5) -> pa.DataType:
-    """An Arrow type, nested as deep as that."""
-    kind = draw(st.sampled_from(["leaf", "list", "large list", "struct", "map"])) if depth else "leaf"
-    if kind == "leaf":
-        return draw(st.sampled_from(list(LEAVES)))
-    if kind == "struct":
-        children = draw(st.lists(st.tuples(types(depth=depth - 1), st.booleans()), min_size=1, max_size=3))
-        return pa.struct([pa.field(f"f{i}", type_, nullable) for i, (type_, nullable) in enumerate(children)])
-    if kind == "map":
-        return pa.map_(draw(st.sampled_from([pa.int32(), pa.string()])), draw(types(depth=depth - 1)))
-    element = pa.field("element", draw(types(depth=depth - 1)), draw(st.booleans()))
-    return pa.list_(element) if kind == "list" else pa.large_list(element)
-
-
-def values(type_: pa.DataType, nullable: bool) -> st.SearchStrategy[Any]:
-    """Python values of an Arrow type."""
-    if pa.types.is_struct(type_):
-        found: st.SearchStrategy[Any] = st.fixed_dictionaries(
-            {field.name: values(field.type, field.nullable) for field in type_}
-        )
-    elif pa.types.is_map(type_):
-        pairs = st.tuples(values(type_.key_type, False), values(type_.item_type, True))
-        found = st.lists(pairs, max_size=3, unique_by=lambda pair: pair[0])
-    elif pa.types.is_nested(type_):
-        found = st.lists(values(type_.value_type, type_.value_field.nullable), max_size=3)
-    else:
-        found = LEAVES[type_]
-    return st.none() | found if nullable else found
-
-
-@st.composite
-def tables(draw: Any) -> pa.Table:
-    """One or two columns of nested types."""
-    rows = draw(st.integers(0, 12))
-    fields, arrays = [], []
-    for number in range(draw(st.integers(1, 2))):
-        type_, nullable = draw(types()), draw(st.booleans())
-        fields.append(pa.field(f"c{number}", type_, nullable))
-        arrays.append(pa.array(draw(st.lists(values(type_, nullable), min_size=rows, max_size=rows)), type_))
-    return pa.table(arrays, schema=pa.schema(fields))
-
-
-OPTIONS = st.fixed_dictionaries(
-    {
-        "data_page_version": st.sampled_from(["1.0", "2.0"]),
-        "use_dictionary": st.booleans(),
-        "compression": st.sampled_from(["none", "snappy", "zstd"]),
-        "data_page_rows": st.sampled_from([1, 3, 1000]),
-        "row_group_size": st.sampled_from([1, 5, 1000]),
-        "threads": st.sampled_from([1, 2]),
-    }
-)
 PATIENT = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
@@ -93,17 +32,36 @@ def has_maps(type_: pa.DataType) -> bool:
     return pa.types.is_nested(type_) and any(has_maps(type_.field(i).type) for i in range(type_.num_fields))
 
 
-@given(tables(), OPTIONS)
+# what they refuse of fixed-length values, such as decimals
+REFUSED_OF_FIXED = {"BYTE_STREAM_SPLIT", "DELTA_BYTE_ARRAY"}
+
+
+@given(tables(), options(), st.data())
 @PATIENT
-def test_written_files_are_read_by_others(table: pa.Table, options: dict[str, Any]) -> None:
+def test_written_files_are_read_by_others(table: pa.Table, options: dict[str, Any], data: st.DataObject) -> None:
+    chosen = data.draw(encodings(table))
     sink = io.BytesIO()
-    fastpq.write_table(table, sink, **options)
+    fastpq.write_table(table, sink, column_encoding=chosen, **options)
     read = pq.read_table(sink)
     read.validate(full=True)
     assert_same(read, table)
     assert_same(pa.table(fastpq.read_table(sink.getvalue())), table)
+    leaves = fastpq.read_schema(sink.getvalue()).columns
+    if any(leaf.physical_type is Type.FIXED_LEN_BYTE_ARRAY and chosen[leaf.name] in REFUSED_OF_FIXED for leaf in leaves):
+        return
     if not any(has_maps(field.type) for field in table.schema):     # Polars reads maps as lists of structs
         assert_same(pl.read_parquet(sink.getvalue()).to_arrow(), table)
+
+
+@given(tables(), options())
+@settings(PATIENT, max_examples=15)
+def test_alp_in_nested_columns(table: pa.Table, options: dict[str, Any]) -> None:
+    """Which no other library reads."""
+    leaves = table_from(table).schema.columns
+    floats = {leaf.name: "ALP" for leaf in leaves if leaf.physical_type in (Type.FLOAT, Type.DOUBLE)}
+    sink = io.BytesIO()
+    fastpq.write_table(table, sink, column_encoding=floats, **options)
+    assert_same(pa.table(fastpq.read_table(sink.getvalue())), table)
 
 
 @given(tables(), st.sampled_from(["1.0", "2.0"]), st.sampled_from([1, 4, 1000]))
@@ -122,16 +80,30 @@ def test_files_of_pyarrow(table: pa.Table, version: str, row_group_size: int) ->
     assert repr(batches) == repr(read.to_pylist())
 
 
-@given(tables())
-@settings(PATIENT, max_examples=40)
-def test_files_of_duckdb_and_for_duckdb(tmp_path_factory: pytest.TempPathFactory, table: pa.Table) -> None:
+@given(tables(), options(), st.data())
+@settings(PATIENT, max_examples=30)
+def test_files_of_duckdb_and_for_duckdb(
+    tmp_path_factory: pytest.TempPathFactory, table: pa.Table, options: dict[str, Any], data: st.DataObject
+) -> None:
     folder = tmp_path_factory.mktemp("duckdb")
-    fastpq.write_table(table, folder / "ours.parquet")
+    chosen = data.draw(encodings(table, ENCODINGS | {Type.FIXED_LEN_BYTE_ARRAY: ("PLAIN", "RLE_DICTIONARY")}))
+    fastpq.write_table(table, folder / "ours.parquet", column_encoding=chosen, **options)
     with duckdb.connect() as connection:
         rows = connection.sql(f"SELECT count(*), count(c0) FROM '{folder}/ours.parquet'").fetchall()
         assert rows == [(table.num_rows, table.num_rows - table["c0"].null_count)]
         connection.sql(f"COPY (SELECT * FROM '{folder}/ours.parquet') TO '{folder}/theirs.parquet' (FORMAT parquet)")
     assert_same(pa.table(fastpq.read_table(folder / "theirs.parquet")), table)
+
+
+@given(tables(), st.sampled_from(["uncompressed", "snappy", "zstd", "lz4"]), st.sampled_from([1, 5, 1000]))
+@settings(PATIENT, max_examples=30)
+def test_files_of_polars(table: pa.Table, codec: Any, row_group_size: int) -> None:
+    if any(has_maps(field.type) for field in table.schema):
+        return
+    frame, sink = pl.from_arrow(table), io.BytesIO()
+    assert isinstance(frame, pl.DataFrame)
+    frame.write_parquet(sink, compression=codec, row_group_size=row_group_size)
+    assert_same(pa.table(fastpq.read_table(sink.getvalue())), table)
 
 
 def test_projections_of_leaves() -> None:

@@ -1,0 +1,153 @@
+"""Streams of each encoding, to be mutated by themselves: decoded, encoded again and decoded again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fastpq.encodings import alp, byte_stream_split, delta, delta_strings, dictionary, levels, plain, rle
+from tests.corrupt.mutate import Sample
+
+COUNT = 300
+Values = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An encoding of values of one type.
+
+    Attributes:
+        values: some to begin with.
+        decode: a stream of COUNT values to these, as tuples of arrays and numbers.
+        encode: these to a stream.
+    """
+
+    values: Values
+    decode: Callable[[bytes], Values]
+    encode: Callable[[Values], bytes]
+
+
+def numbers(dtype: str, bits: int) -> Any:
+    return np.random.default_rng(bits).integers(0, 1 << bits, COUNT).astype(dtype)
+
+
+def deltas(dtype: str, bits: int) -> Kernel:
+    width = np.dtype(dtype).itemsize
+    return Kernel(
+        (np.cumsum(numbers(dtype, bits), dtype=dtype),),
+        lambda data: (delta.decode(data, COUNT, width),),
+        lambda values: delta.encode(values[0].view(dtype)),
+    )
+
+
+def split(dtype: str) -> Kernel:
+    values = np.frombuffer(np.random.default_rng(1).bytes(COUNT * np.dtype(dtype).itemsize), dtype)
+    return Kernel(
+        (values,),
+        lambda data: (byte_stream_split.decode(data, dtype, 0, COUNT),),
+        lambda found: byte_stream_split.encode(found[0]),
+    )
+
+
+def floats(dtype: str) -> Kernel:
+    values = (numbers("<i4", 20) / 100).astype(dtype)
+    values[::37] = np.nan
+    values[5::41] = -0.0
+    return Kernel((values,), lambda data: (alp.decode(data, dtype, 0, COUNT),), lambda found: alp.encode(found[0]))
+
+
+def hybrid(width: int) -> Kernel:
+    values = numbers("<u4", width)
+    values[50:200] = values[50]
+    return Kernel(
+        (values,), lambda data: (rle.decode(data, width, COUNT),), lambda found: rle.encode(found[0].astype(np.uint32), width)
+    )
+
+
+def lookups(width: int) -> Kernel:
+    entries = np.arange(1 << width, dtype=np.int64) * 3
+
+    def decode(data: bytes) -> Values:
+        return (dictionary.decode(data, width, entries, COUNT),)
+
+    return Kernel((entries[numbers("<u4", width)],), decode, lambda found: rle.encode((found[0] // 3).astype(np.uint32), width))
+
+
+def definition_levels() -> Kernel:
+    bits = (np.random.default_rng(2).random(COUNT) < 0.7).astype(np.uint8)
+
+    def decode(data: bytes) -> Values:
+        bitmap, present = levels.decode(data, COUNT)
+        found = np.unpackbits(bitmap, count=COUNT, bitorder="little")
+        if present != int(found.sum()):
+            raise AssertionError(f"{present} values where {int(found.sum())} levels are 1")
+        return (found,)
+
+    return Kernel((bits,), decode, lambda values: levels.encode(np.packbits(values[0], bitorder="little"), 0, COUNT))
+
+
+def strings(prefixes: bool) -> Kernel:
+    words = [b"prefix %d " % (i // 7) * (i % 5) for i in range(COUNT)]
+
+    def decode(data: bytes) -> Values:
+        if prefixes:
+            views, made = delta_strings.decode_strings(data, COUNT)
+            return tuple(texts(views, made))
+        return tuple(texts(delta_strings.decode_lengths(data, COUNT), np.frombuffer(data, np.uint8)))
+
+    def encode(values: Values) -> bytes:
+        ends = np.cumsum([0, *map(len, values)]).astype(np.int64)
+        return delta_strings.encode(np.frombuffer(b"".join(values), np.uint8), ends, prefixes)
+
+    return Kernel(tuple(words), decode, encode)
+
+
+def plain_strings() -> Kernel:
+    words = tuple(b"word" * (i % 6) for i in range(COUNT))
+    return Kernel(
+        words,
+        lambda data: tuple(texts(plain.decode_views(data, COUNT)[0], np.frombuffer(data, np.uint8))),
+        lambda values: b"".join(len(word).to_bytes(4, "little") + word for word in values),
+    )
+
+
+def texts(views: Any, data: Any) -> list[bytes]:
+    """The strings of views, checked against the buffer that they point into."""
+    out = []
+    for view in views.view(np.uint8).reshape(-1, 16):
+        length, offset = int(view[:4].view(np.uint32)[0]), int(view[12:].view(np.uint32)[0])
+        if length > 12 and offset + length > len(data):
+            raise AssertionError(f"a view of {length} bytes at {offset} in {len(data)}")
+        out.append(view[4 : 4 + length].tobytes() if length <= 12 else data[offset : offset + length].tobytes())
+    return out
+
+
+KERNELS: tuple[Kernel, ...] = (
+    *(deltas(dtype, bits) for dtype in ("<i4", "<i8") for bits in (0, 3, 20)),
+    *(split(dtype) for dtype in ("<f2", "<f4", "<f8", "V5", "V16")),
+    floats("<f4"),
+    floats("<f8"),
+    *(hybrid(width) for width in (1, 3, 8, 17, 32)),
+    lookups(3),
+    lookups(9),
+    definition_levels(),
+    strings(prefixes=False),
+    strings(prefixes=True),
+    plain_strings(),
+)
+
+
+def kernels() -> list[Sample]:
+    """A stream of each kernel, after a byte that says which."""
+    return [Sample(f"kernel {i}", bytes([i]) + kernel.encode(kernel.values), ()) for i, kernel in enumerate(KERNELS)]
+
+
+def same(left: Values, right: Values) -> bool:
+    """Equality bit by bit."""
+    if len(left) != len(right):
+        return False
+    pairs = zip(left, right, strict=True)
+    return all(a.tobytes() == b.tobytes() if isinstance(a, np.ndarray) else a == b for a, b in pairs)
