@@ -20,12 +20,12 @@ from fastpq.filters.pruning import GroupPruning
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import read_bloom_filters
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
-from fastpq.index.trust import bloom_filters_are_trusted
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.nested.columns import take
 from fastpq.nested.concat import concat_columns
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages, plan_read, plan_rows
+from fastpq.quirks import bloom_filters_are_trusted
 from fastpq.ranges import RowRanges
 from fastpq.scan import Scan
 from fastpq.schema import ColumnDescriptor
