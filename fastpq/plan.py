@@ -11,12 +11,10 @@ from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.page_locations import choose_pages
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.quirks import chunk_slack, v2_is_always_compressed
 from fastpq.ranges import Int64s, RowRanges
 from fastpq.schema import ColumnDescriptor, SchemaNode
 
-# Old parquet-mr leaves the dictionary page's header out of total_compressed_size (PARQUET-816). Pages are read until the
-# values are complete, so that bytes behind a chunk do no harm.
-HEADER_SLACK = 100
 # Rows that are decoded and dropped between two wanted ones rather than passed over.
 MOST_IDLE_ROWS = 32
 
@@ -62,6 +60,7 @@ class ChunkPlan:
             pages of a nested column are left out.
         start, length: its bytes in the file.
         metadata: its metadata.
+        v2_is_compressed: whether its data pages V2 are compressed, whatever their headers say.
         pages: which of its pages are read; None for all.
         kept: shape (n, 2), int64: which rows of those pages are kept, as ascending ranges; None for all.
     """
@@ -74,6 +73,7 @@ class ChunkPlan:
     start: int
     length: int
     metadata: ColumnChunkMetaData
+    v2_is_compressed: bool = False
     pages: PageSelection | None = None
     kept: Int64s | None = None
 
@@ -160,7 +160,7 @@ def plan_read(
     planned: dict[int, ColumnPlan] = {}
     for column in columns:
         chunks = [
-            plan_chunk(group.column(column.index), column, index, offset, group.num_rows, file_size)
+            plan_chunk(group.column(column.index), column, index, offset, group.num_rows, file_size, metadata.created_by)
             for index, group, offset in zip(chosen, groups, offsets, strict=False)
             if group.num_rows
         ]
@@ -292,7 +292,13 @@ def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
 
 
 def plan_chunk(
-    chunk: ColumnChunkMetaData, column: ColumnDescriptor, row_group: int, offset: int, num_rows: int, file_size: int
+    chunk: ColumnChunkMetaData,
+    column: ColumnDescriptor,
+    row_group: int,
+    offset: int,
+    num_rows: int,
+    file_size: int,
+    created_by: str | None,
 ) -> ChunkPlan:
     """The plan of all rows of a chunk.
 
@@ -303,6 +309,7 @@ def plan_chunk(
         offset: where its rows begin in the output.
         num_rows: of its row group.
         file_size: in bytes.
+        created_by: of the file.
 
     Raises:
         UnsupportedError: a chunk in another file.
@@ -324,6 +331,7 @@ def plan_chunk(
     if not chunk.file_path:     # the size of another file is known when it is read
         if length > file_size or start > file_size - length:
             raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}", **where)
-        length = min(length + HEADER_SLACK, file_size - start)
+        length = min(length + chunk_slack(created_by), file_size - start)
     num_values = num_rows if column.max_repetition_level == 0 else chunk.num_values
-    return ChunkPlan(column, row_group, offset, num_rows, num_values, start, length, chunk)
+    compressed = v2_is_always_compressed(created_by)
+    return ChunkPlan(column, row_group, offset, num_rows, num_values, start, length, chunk, compressed)

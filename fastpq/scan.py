@@ -200,6 +200,7 @@ class Scan:
             chunk.metadata.dictionary_page_offset is not None and (chunk.pages is None or chunk.pages.has_dictionary),
             self.properties,
             None if chunk.pages is None else chunk.pages.directory,
+            chunk.v2_is_compressed,
         )
 
     def cipher(self, chunk: ChunkPlan) -> ModuleCipher:

@@ -56,6 +56,7 @@ cdef class PageReader:
     cdef int64_t produced           # Codec.most_expansion
     cdef int64_t consumed
     cdef bint compressed
+    cdef bint v2_is_compressed
     cdef Scratch body
     cdef readonly object retained   # array that the last retained page's values lie in
     cdef const uint8_t* retained_data   # its first byte

@@ -48,11 +48,12 @@ cdef class PageReader:
         directory: where chunk holds some of the data pages alone (behind its dictionary page): shape (pages, 4), int64, of
             each its ordinal, its stored size, its number of values and its number of rows (-1 where one is not known), all of
             which are checked, the rows by who reads the levels.
+        v2_is_compressed: whether the values of V2 pages are compressed, whatever their headers say.
     """
 
     def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
                   int max_repetition_level, bint retain_values, bint expect_dictionary, object properties,
-                  object directory=None):
+                  object directory=None, bint v2_is_compressed=False):
         self.owner = np.asarray(chunk)
         self.size = chunk.shape[0]
         self.data = &chunk[0] if self.size else NULL
@@ -66,6 +67,7 @@ cdef class PageReader:
         self.retain_values = retain_values
         self.expect_dictionary = expect_dictionary
         self.verify_checksums = properties.verify_checksums
+        self.v2_is_compressed = v2_is_compressed
         self.listed = -1
         if directory is not None:
             self.directory = directory
@@ -295,7 +297,7 @@ cdef class PageReader:
 
     cdef int _split_v2(self, const PageHeader* header, const uint8_t* stored, Page* page) except -1 nogil:
         """A V2 data page: levels first and never compressed, then the values."""
-        cdef bint retain = self.retain_values and holds_values_whole(header.encoding)
+        cdef bint retain = self.retain_values and holds_values_whole(header.encoding), compressed
         cdef int64_t values_size = 0
         cdef int64_t levels_size = <int64_t>header.repetition_levels_byte_length + header.definition_levels_byte_length
         cdef const uint8_t* levels = NULL
@@ -316,8 +318,9 @@ cdef class PageReader:
         page.repetition.bit_packed = page.definition.bit_packed = False
         page.values_size = header.uncompressed_page_size - levels_size
         page.retained = retain
-        page.values = self._inflate(header, values, values_size, page.values_size,
-                                    self.compressed and header.is_compressed, retain, values == stored + levels_size)
+        compressed = self.compressed and (header.is_compressed or self.v2_is_compressed)
+        page.values = self._inflate(header, values, values_size, page.values_size, compressed, retain,
+                                    values == stored + levels_size)
         return 0
 
     cdef const uint8_t* _inflate(self, const PageHeader* header, const uint8_t* plain, int64_t plain_size, int64_t size,

@@ -13,8 +13,8 @@ from fastpq.filters.predicate import Bounds
 from fastpq.index.bounds import order_of
 from fastpq.index.page_index import ColumnIndex, OffsetIndex
 from fastpq.index.statistics import Order
-from fastpq.index.trust import bounds_are_trusted, deprecated_bounds_are_trusted
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.quirks import bounds_are_trusted, deprecated_bounds_are_trusted, null_counts_are_trusted
 from fastpq.ranges import Int64s
 from fastpq.schema import ColumnDescriptor
 from fastpq.types import Type
@@ -41,6 +41,8 @@ def chunk_bounds(
     if statistics is None:
         return Bounds(null_count=0 if required else None, count=count)
     null_count = 0 if required else statistics.null_count
+    if not required and not null_counts_are_trusted(metadata.created_by, column.type):
+        null_count = None
     if null_count is not None and not 0 <= null_count <= count:
         null_count = None
     domain = domain_of(column.type)

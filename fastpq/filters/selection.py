@@ -14,9 +14,9 @@ from fastpq.filters.pruning import GroupPruning
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import read_bloom_filters
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
-from fastpq.index.trust import bloom_filters_are_trusted
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.plan import GroupRows
+from fastpq.quirks import bloom_filters_are_trusted
 from fastpq.ranges import RowRanges
 from fastpq.schema import ColumnDescriptor
 from fastpq.source import Source

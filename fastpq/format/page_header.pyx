@@ -95,7 +95,7 @@ cdef bint is_complete(const PageHeader* header, uint32_t seen, uint32_t inner) n
     if header.type == TYPE_DICTIONARY_PAGE:
         return has_all(seen, 1 << DICTIONARY_PAGE_HEADER) and has_all(inner, 1 << 1 | 1 << 2)
     if header.type == TYPE_DATA_PAGE_V2:
-        return (has_all(seen, 1 << DATA_PAGE_HEADER_V2) and has_all(inner, 0x7E) and header.num_nulls >= 0
+        return (has_all(seen, 1 << DATA_PAGE_HEADER_V2) and has_all(inner, 0x7E)
                 and header.num_rows >= 0 and header.definition_levels_byte_length >= 0
                 and header.repetition_levels_byte_length >= 0)
     return True

@@ -250,7 +250,8 @@ class _Search:
         rows = RowRanges.every(values)
         plan = ChunkPlan(
             leaf, 0, 0, values, values, ranges[0][0], sum(length for _, length in ranges),
-            ColumnChunkMetaData(entry, 0, leaf.index, FileDecryptor()), PageSelection(rows, ranges, directory, 1), None,
+            ColumnChunkMetaData(entry, 0, leaf.index, FileDecryptor()), False,
+            PageSelection(rows, ranges, directory, 1), None,
         )  # fmt: skip
         in_shape = None if leaf.is_flat else self._leaves[leaf.index]
         try:

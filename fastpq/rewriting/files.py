@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from fastpq import format as fmt
 from fastpq.encryption.file import FileEncryptor, open_file_encryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
-from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError
+from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
 from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.metadata import FileMetaData, RowGroupMetaData, read_footer, write_footer
 from fastpq.plan import plan_chunk
@@ -193,7 +193,9 @@ class _MergedFile:
         column = metadata.schema.columns[index]
         chunk = group.column(index)
         try:
-            plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size)
+            if chunk.file_path:
+                raise UnsupportedError(f"a column chunk in another file ({chunk.file_path!r}) is not copied")
+            plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size, metadata.created_by)
             opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
             sealer = self._encryptor.chunk_cipher(column.path, len(self._row_groups), index)
             return copy_chunk(source, plan, opener, sealer, self._sink, self._properties)

@@ -36,7 +36,6 @@ from fastpq.filters.predicate import (
     bind_filters,
     outcome,
 )
-from fastpq.index.trust import bloom_filters_are_trusted, bounds_are_trusted, deprecated_bounds_are_trusted
 from fastpq.metadata import FileMetaData
 from fastpq.schema import ParquetSchema
 from fastpq.table import Column, Table
@@ -408,23 +407,6 @@ def test_bounds_of_statistics() -> None:
         assert bounds_in(double, floats, order=order) == Bounds((0, 1.0), (0, 2.0), 0, 10)
         floats = fmt.Statistics(min_value=nan, max_value=nan, null_count=4, nan_count=6)
         assert bounds_in(double, floats, order=order) == Bounds(NAN, NAN, 4, 10)
-
-
-def test_writers_that_got_it_wrong() -> None:
-    wide = ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, types.Decimal(30, 2))
-    assert not bounds_are_trusted("parquet-mr version 1.8.0 (build abc)", SCHEMA["text"].type)
-    assert bounds_are_trusted("parquet-mr version 1.8.0 (build abc)", SCHEMA["int64"].type)
-    assert bounds_are_trusted("parquet-mr version 1.10.0 (build abc)", SCHEMA["text"].type)
-    assert not bounds_are_trusted("parquet-cpp version 1.2.1-SNAPSHOT", SCHEMA["uint32"].type)
-    assert bounds_are_trusted("parquet-cpp-arrow version 0.9.0", SCHEMA["uint32"].type)
-    assert not bounds_are_trusted("Polars", wide)
-    assert bounds_are_trusted("Polars", SCHEMA["decimal"].type)
-    assert not bounds_are_trusted("ClickHouse v25.3.2.39", wide)
-    assert bounds_are_trusted("ClickHouse v25.8.1", wide)
-    assert bounds_are_trusted(None, SCHEMA["text"].type)
-    assert not deprecated_bounds_are_trusted(SCHEMA["text"].type)
-    assert not bloom_filters_are_trusted("parquet-go version 18.4.0")
-    assert bloom_filters_are_trusted("parquet-mr version 1.15.0")
 
 
 def test_an_all_null_column_is_not_compared() -> None:

@@ -1,0 +1,115 @@
+"""Mistakes of known writers: files as they made them are read rightly, and those of others by the book."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpq
+from fastpq import types
+from fastpq.quirks import (
+    MISTAKES,
+    bloom_filters_are_trusted,
+    bounds_are_trusted,
+    chunk_slack,
+    deprecated_bounds_are_trusted,
+    null_counts_are_trusted,
+)
+from fastpq.types import ColumnType, Type
+from tests.encodings.test_delta_strings import made_by
+
+TEXT = ColumnType(Type.BYTE_ARRAY, None, types.String())
+WIDE = ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, types.Decimal(30, 2))
+NARROW = ColumnType(Type.INT32, None, types.Decimal(9, 2))
+UINT32 = ColumnType(Type.INT32, None, types.Integer(32, False))
+INT64 = ColumnType(Type.INT64)
+
+
+@pytest.mark.parametrize(
+    ("created_by", "column", "trusted"),
+    [
+        ("parquet-mr version 1.8.0 (build abc)", TEXT, False),
+        ("parquet-mr version 1.8.0 (build abc)", INT64, True),
+        ("parquet-mr (build abc)", TEXT, False),
+        ("parquet-mr version 1.10.0 (build abc)", TEXT, True),
+        ("parquet-cpp version 1.2.1-SNAPSHOT", UINT32, False),
+        ("parquet-cpp-arrow version 0.9.0", UINT32, True),
+        ("parquet-cpp-arrow version 11.0.0", TEXT, False),
+        ("parquet-cpp-arrow version 12.0.0", TEXT, True),
+        ("Polars", WIDE, False),
+        ("Polars", NARROW, True),
+        ("ClickHouse v25.3.2.39", WIDE, False),
+        ("ClickHouse v25.8.1", WIDE, True),
+        (None, TEXT, True),
+        ("parquet7mr ver don 1./.2+(build c6522788629e5", TEXT, True),
+    ],
+)
+def test_bounds(created_by: str | None, column: ColumnType, trusted: bool) -> None:
+    assert bounds_are_trusted(created_by, column) is trusted
+
+
+def test_other_mistakes() -> None:
+    assert not deprecated_bounds_are_trusted(TEXT)
+    assert not null_counts_are_trusted("parquet-cpp version 1.5.1-SNAPSHOT", TEXT)
+    assert null_counts_are_trusted("parquet-cpp version 1.5.1-SNAPSHOT", INT64)
+    assert not bloom_filters_are_trusted("parquet-go version 18.4.0")
+    assert bloom_filters_are_trusted("parquet-mr version 1.15.0")
+    assert (chunk_slack("parquet-mr version 1.2.8"), chunk_slack("parquet-mr version 1.2.9")) == (100, 0)
+    assert all(mistake.reference for mistake in MISTAKES)
+
+
+def written(**options: Any) -> bytes:
+    sink = io.BytesIO()
+    values = {"a": np.ma.MaskedArray(np.arange(1000) % 10, np.arange(1000) % 3 == 0)}
+    fastpq.write_table(values, sink, use_dictionary=False, write_page_checksum=False, write_page_index=False, **options)
+    return sink.getvalue()
+
+
+EXPECTED = [None if row % 3 == 0 else row % 10 for row in range(1000)]
+
+
+def test_pages_v2_that_deny_their_compression() -> None:
+    """ARROW-10353: is_compressed is False, and the values are compressed."""
+    data = written(data_page_version="2.0", compression="zstd")
+    header_end = data.index(b"\x11\x00\x00")       # DataPageHeaderV2.is_compressed = true, the last field of the header
+    denied = data[:header_end] + b"\x12" + data[header_end + 1 :]
+    assert fastpq.read_table(made_by("parquet-cpp version 1.5.1-SNAPSHOT", denied))["a"].to_pylist() == EXPECTED
+    with pytest.raises(fastpq.FormatError):
+        fastpq.read_table(denied)
+
+
+def test_pages_v2_with_an_unknown_number_of_nulls() -> None:
+    """apache/parquet-java#3585: without statistics, num_nulls is -1."""
+    data = written(data_page_version="2.0")
+    nulls = data.index(b"\x15\x9c\x05", 4)         # DataPageHeaderV2.num_nulls = 334
+    unknown = bytearray(data)
+    unknown[nulls + 1 : nulls + 3] = b"\x81\x00"    # -1, in as many bytes
+    assert fastpq.read_table(bytes(unknown))["a"].to_pylist() == EXPECTED
+
+
+def test_sizes_without_the_header_of_the_dictionary_page() -> None:
+    """PARQUET-816: bytes behind a chunk's end are read for the writer that counted wrongly, and for no other."""
+    sink = io.BytesIO()
+    fastpq.write_table({"a": np.arange(1000) % 10}, sink, write_page_index=False)
+    data = sink.getvalue()
+    (chunk,) = (fastpq.read_metadata(data).row_group(0).column(index) for index in range(1))
+    size = chunk.total_compressed_size
+    stored = zigzag(size)
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    place = data.index(b"\x16" + stored + b"\x26", footer)      # ColumnMetaData.total_compressed_size, data_page_offset
+    short = data[: place + 1] + zigzag(size - 14) + data[place + 1 + len(stored) :]
+    assert len(short) == len(data)
+    with pytest.raises(fastpq.FormatError):
+        fastpq.read_table(short)
+    assert fastpq.read_table(made_by("parquet-mr version 1.2.8", short))["a"].to_pylist() == (np.arange(1000) % 10).tolist()
+
+
+def zigzag(value: int) -> bytes:
+    value, parts = value << 1, []
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*parts, value])
