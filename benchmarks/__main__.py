@@ -83,6 +83,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     scratch = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(__file__).parent
     parser.add_argument("--scratch", type=Path, default=scratch, help="where writers write (default: %(default)s)")
     parser.add_argument("--readme", action="store_true", help="only rewrite the README's table from the saved results")
+    parser.add_argument("--spark", action="store_true", help="only fastpq.spark beside Spark's native source (needs a JDK 17)")
     options = parser.parse_args(arguments)
     options.jobs = options.jobs.split(",")
     options.peers = options.peers.split(",")
@@ -95,6 +96,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
+    if options.spark:
+        from benchmarks.spark import main as measure_spark
+
+        return measure_spark(options.scale, options.runs, options.scratch, Console(width=None if sys.stdout.isatty() else 130))
     results = Results.load(options.scale)
     console = Console(width=None if sys.stdout.isatty() else 130)
     if options.readme:

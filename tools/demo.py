@@ -191,9 +191,17 @@ def file_size(path: Path) -> int:
 
 
 def main() -> int:
-    argparse.ArgumentParser(prog="tools/demo", description=__doc__).parse_args()
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    parser = argparse.ArgumentParser(prog="tools/demo", description=__doc__)
+    parser.add_argument("--spark", action="store_true", help="the pipeline on Spark instead (needs a JDK 17)")
+    parser.add_argument("--scale", type=float, default=SCALE, help="TPC-H scale factor, with --spark (default: %(default)s)")
+    options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 110)
+    if options.spark:
+        from tools.spark_demo import SparkDemo
+
+        console.print(SparkDemo(console, options.scale).run())
+        return 0
+    FOLDER.mkdir(parents=True, exist_ok=True)
     demo = Demo(console)
     demo.run()
     console.print(demo.grid)

@@ -13,9 +13,24 @@ try:
 except ImportError as error:
     raise UnsupportedError(f"fastpq.spark needs the package {error.name} (pip install fastpq[spark])") from error
 
+from fastpq.spark.compaction import compact_dataset
 from fastpq.spark.jobs import rotate_keys, verify_dataset
+from fastpq.spark.rewriting import decrypt_dataset, encrypt_dataset
+from fastpq.spark.running import JobError
 from fastpq.spark.scanning import scan
 from fastpq.spark.session import clean, read, register
 from fastpq.spark.source import FastpqDataSource
 
-__all__ = ["FastpqDataSource", "clean", "read", "register", "rotate_keys", "scan", "verify_dataset"]
+__all__ = [
+    "FastpqDataSource",
+    "JobError",
+    "clean",
+    "compact_dataset",
+    "decrypt_dataset",
+    "encrypt_dataset",
+    "read",
+    "register",
+    "rotate_keys",
+    "scan",
+    "verify_dataset",
+]

@@ -21,7 +21,11 @@ from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import partition_value
 from fastpq.spark.planning import Split
 from fastpq.spark.types import arrow_schema, conform, nulls_of
+from fastpq.table import StructColumn, Table
 from fastpq.types import Type
+from fastpq.variant.column import VariantColumn
+
+VARIANT = ("metadata", "value")
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ class _FileScan:
                 columns.update(dict.fromkeys(leaves(self.nodes[part.name], part.dataType)))
         tables = self.file.iter_batches(self.plan.batch_rows, list(columns), row_groups=self.split.row_groups, filters=filters)
         for table in tables:
-            yield self._batch(pa.table(table) if columns else None, table.num_rows)
+            yield self._batch(pa.table(_unshredded(table)) if columns else None, table.num_rows)
 
     def _wanted(self) -> Any:
         """The filters for this file; None for all rows, False for none."""
@@ -184,6 +188,16 @@ class _FileScan:
         if not arrays:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
         return pa.RecordBatch.from_arrays(arrays, schema=self.plan.arrow)
+
+
+def _unshredded(table: Table) -> Table:
+    """A table with the variants that are columns as Spark takes them: metadata and value."""
+    shredded = {
+        name: VariantColumn.of(column).to_struct()
+        for name, column in table.items()
+        if isinstance(column, StructColumn) and column.type.annotation == "VARIANT" and len(column.children) != len(VARIANT)
+    }
+    return Table({**table, **shredded}, num_rows=table.num_rows) if shredded else table
 
 
 def leaves(node: SchemaNode, wanted: st.DataType) -> list[ColumnKey]:

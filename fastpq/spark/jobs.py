@@ -1,97 +1,75 @@
-"""Jobs over all files of a dataset, a task for each file; a job that stopped is run again, and ends with a report."""
+"""Jobs over all files of a dataset that leave the files as they are: verify_dataset, and rotate_keys of material beside them."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import types as st
 
-from fastpq.errors import ParquetError, SchemaError
+from fastpq.errors import SchemaError
 from fastpq.file import ParquetFile
 from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import KeyService
-from fastpq.spark.listing import list_files
-from fastpq.spark.options import service_of
-from fastpq.spark.types import arrow_schema
+from fastpq.spark.listing import DataFile, list_files
+from fastpq.spark.options import encryption_of, options_as_text, service_of
+from fastpq.spark.rewriting import reencrypt_dataset
+from fastpq.spark.running import Outcome, Progress, Work, report_of, run
 
-REPORT = st.StructType(
-    [
-        st.StructField("path", st.StringType()),
-        st.StructField("status", st.StringType()),
-        st.StructField("rows", st.LongType()),
-        st.StructField("bytes", st.LongType()),
-        st.StructField("seconds", st.DoubleType()),
-        st.StructField("error", st.StringType()),
-    ]
-)
 _ROWS_AT_A_TIME = 100_000
 
 
-def verify_dataset(spark: SparkSession, path: str, **options: Any) -> DataFrame:
+def verify_dataset(spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Any) -> DataFrame:
     """Read everything in each file of a dataset: checksums, tags, page indexes, bloom filters, and counts of rows.
 
     Args:
         spark: the session.
         path: a file, a folder or a glob.
+        progress: called on the driver with the number of files that are done, and of all; None logs it.
         **options: of the key service, as the data source has them.
 
     Returns:
         A row for each file: path, status (``ok`` or ``error``), rows, bytes, seconds, error.
     """
-    service = service_of({name: str(value) for name, value in options.items()})
-    return _run(spark, path, lambda file: _verify(file, service))
+    service = service_of(options_as_text(options))
+    return _over_files(spark, path, "verify", lambda file: Outcome(rows=_verify(file, service)), progress)
 
 
-def rotate_keys(spark: SparkSession, path: str, **options: Any) -> DataFrame:
-    """Wrap the data keys of each file anew with the newest versions of its master keys; files stay as they are.
+def rotate_keys(spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Any) -> DataFrame:
+    """Put a dataset under the newest versions of its master keys.
 
-    Args, returns: as verify_dataset. Files whose key material is in the file itself report an error: such a file cannot
-        be rotated without being rewritten.
+    Without options of encryption, the data keys of each file are wrapped anew in its key material file, and the files stay as
+    they are; files whose key material is in the file itself report an error. With them (``parquet.encryption.footer.key`` ...),
+    each file is encrypted page by page under new data keys, as encrypt_dataset does it.
+
+    Args, returns: as verify_dataset; path is a folder where files are encrypted anew.
 
     Raises:
         SchemaError: no key service.
+        JobError: a file could not be encrypted anew; the dataset stays as it was.
     """
-    service = service_of({name: str(value) for name, value in options.items()})
+    given = options_as_text(options)
+    service = service_of(given)
     if service is None:
         raise SchemaError("rotating keys needs the option kms.client")
-    return _run(spark, path, lambda file: _rotate(file, service))
+    encryption = encryption_of(given)
+    if encryption is not None:
+        return reencrypt_dataset(spark, path, encryption, service, progress)
+    return _over_files(spark, path, "rotate keys", lambda file: _rotate(file, service), progress)
 
 
-def _run(spark: SparkSession, path: str, action: Callable[[str], int | None]) -> DataFrame:
-    """Do something with each file, a task each; its report is made now."""
-    files = [file.path for file in list_files([path])]
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist([_reported(files[number], action)], schema=arrow_schema(REPORT))
-
-    rows = spark.range(0, len(files), 1, max(len(files), 1)).mapInArrow(work, REPORT).collect()
-    return spark.createDataFrame(rows, REPORT)
+def _over_files(
+    spark: SparkSession, path: str, description: str, action: Callable[[str], Outcome], progress: Progress | None
+) -> DataFrame:
+    work: Work[DataFile] = Work(description, lambda file: (file.path, file.size), lambda file: action(file.path))
+    return report_of(spark, run(spark, list_files([path]), work, progress))
 
 
-def _reported(path: str, action: Callable[[str], int | None]) -> dict[str, Any]:
-    started = time.perf_counter()
-    rows = error = size = None
-    try:
-        size = os.path.getsize(path)
-        rows = action(path)
-    except (ParquetError, OSError) as found:
-        error = f"{type(found).__name__}: {found}"
-    seconds = time.perf_counter() - started
-    status = "ok" if error is None else "error"
-    return {"path": path, "status": status, "rows": rows, "bytes": size, "seconds": seconds, "error": error}
-
-
-def _rotate(path: str, service: KeyService) -> None:
+def _rotate(path: str, service: KeyService) -> Outcome:
     service.factory().rotate_master_keys(
         service.connection(), path, cache_lifetime_seconds=service.cache_lifetime_seconds
     )
+    return Outcome()
 
 
 def _verify(path: str, service: KeyService | None) -> int:

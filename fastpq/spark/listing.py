@@ -9,19 +9,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import urlsplit
 
 from pyspark.sql import types as st
 
+from fastpq.datasets.hive import STRING_TYPE, format_partitions, infer_partition_type, parse_partitions
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.location import Remote, locate
 from fastpq.spark.journal import pending
+from fastpq.spark.types import spark_type
 
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _GLOB = re.compile(r"[*?\[]")
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MAX_INT32 = 1 << 31
+_FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -43,20 +42,41 @@ def list_files(paths: Iterable[str], base_path: str | None = None) -> list[DataF
     """The files of a dataset, by path; names that begin with ``_`` or ``.`` are left out.
 
     Args:
-        paths: local files, folders and globs.
+        paths: files, folders and globs, local or URLs that fsspec knows.
         base_path: the folder from which on partitions are taken from paths; None for each path's own folder.
 
     Raises:
         FileNotFoundError: a path without a file or folder.
-        UnsupportedError: a path that is not on a (mounted) filesystem.
+        SchemaError: a URL with a password in it.
     """
     files: dict[str, DataFile] = {}
     for path in paths:
-        where = local_path(path)
-        base = local_path(base_path) if base_path is not None else _base_of(where)
-        for file in _under(where, base):
+        found = located(path)
+        if isinstance(found, Remote):
+            listed = _remote(found, None if base_path is None else located(base_path))
+        else:
+            listed = _under(found, _base_of(found) if base_path is None else local_path(base_path))
+        for file in listed:
             files.setdefault(file.path, file)
     return [files[path] for path in sorted(files)]
+
+
+def located(where: str) -> str | Remote:
+    """The absolute path of a local file or folder, or where a URL leads.
+
+    Raises:
+        SchemaError: the URL holds a password, which Spark would write into plans and logs; it does not show it.
+        UnsupportedError: fsspec, or what it needs for the URL, is not installed.
+    """
+    if where.startswith("file:") and not where.startswith("file://"):
+        where = where.removeprefix("file:")
+    if "://" in where and "@" in urlsplit(where).netloc:
+        raise SchemaError(
+            f"a {where.split('://')[0]} URL with a user or password in it, which Spark would write into plans and logs: "
+            "credentials belong in the executors' environment"
+        )
+    found = locate(where)
+    return found if isinstance(found, Remote) else os.path.abspath(str(found))
 
 
 def local_path(where: str) -> str:
@@ -65,12 +85,29 @@ def local_path(where: str) -> str:
     Raises:
         UnsupportedError: it is elsewhere.
     """
-    if where.startswith("file:") and not where.startswith("file://"):
-        where = where.removeprefix("file:")
-    located = locate(where)
-    if isinstance(located, Remote) or located is None:
-        raise UnsupportedError(f"a dataset at {where.split('://')[0]}://: paths on executors' filesystems only (mount it)")
-    return os.path.abspath(located)
+    found = located(where)
+    if isinstance(found, Remote):
+        scheme = where.split("://")[0]
+        raise UnsupportedError(f"writing to {scheme}:// from Spark: paths on executors' filesystems only (mount it)")
+    return found
+
+
+def _remote(place: Remote, base: str | Remote | None) -> Iterator[DataFile]:
+    """The files below a folder, of a glob, or one alone, on an fsspec filesystem."""
+    filesystem, path = place.filesystem, place.path
+    if filesystem.isdir(path):
+        found, root = filesystem.find(path, detail=True), path
+    elif _GLOB.search(path):
+        found, root = filesystem.glob(path, detail=True), _base_of(path)
+    else:
+        found, root = {path: filesystem.info(path)}, os.path.dirname(path)
+    top = base.path if isinstance(base, Remote) else root
+    for name, about in sorted(found.items()):
+        relative = os.path.relpath(name, root)
+        parts = relative.split("/")
+        if about["type"] == "file" and not any(_hidden(part) and "=" not in part for part in parts):
+            partitions = parse_partitions(os.path.relpath(name, top))
+            yield DataFile(filesystem.unstrip_protocol(name), int(about["size"]), tuple(partitions.items()))
 
 
 def _base_of(path: str) -> str:
@@ -108,10 +145,8 @@ def _walk(root: str) -> Iterator[str]:
 
 
 def _data_file(path: str, named: str, base: str) -> DataFile:
-    relative = os.path.relpath(os.path.dirname(named), base)
-    parts = [part.partition("=") for part in relative.split(os.sep) if "=" in part]
-    values = tuple((unquote(name), None if text == HIVE_NULL else unquote(text)) for name, _, text in parts)
-    return DataFile(path, os.path.getsize(path), values)
+    relative = os.path.relpath(named, base).replace(os.sep, "/")
+    return DataFile(path, os.path.getsize(path), tuple(parse_partitions(relative).items()))
 
 
 def _hidden(name: str) -> bool:
@@ -119,16 +154,14 @@ def _hidden(name: str) -> bool:
 
 
 def partition_folder(values: Mapping[str, Any]) -> str:
-    """The folder of a partition, relative to the dataset: ``name=value/...``, escaped as Hive does."""
-    return os.path.join(*(f"{quote(name, safe=' ')}={_partition_text(value)}" for name, value in values.items()))
+    """The folder of a partition, relative to the dataset: ``name=value/...``; an empty text is null, as it is to Spark."""
+    return format_partitions({name: _partition_value(value) for name, value in values.items()}).replace("/", os.sep)
 
 
-def _partition_text(value: Any) -> str:
-    if value is None or value == "":
-        return HIVE_NULL
-    if isinstance(value, bool):
-        return str(value).lower()
-    return quote(str(value), safe=" +-.,@$&()!~;")
+def _partition_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return value or None
+    return value if value is None or isinstance(value, int) or type(value) is datetime.date else str(value)
 
 
 def partition_fields(files: Iterable[DataFile]) -> list[st.StructField]:
@@ -152,29 +185,11 @@ def partition_fields(files: Iterable[DataFile]) -> list[st.StructField]:
 
 
 def _type_of(texts: list[str]) -> st.DataType:
-    if texts and all(_INTEGER.fullmatch(text) for text in texts):
-        largest = max(abs(int(text)) for text in texts)
-        if largest < 1 << 63:
-            return st.IntegerType() if largest < _MAX_INT32 else st.LongType()
-    if texts and all(map(_is_float, texts)):
+    """As fastpq.datasets has them, and double, which Spark takes numbers with a point for."""
+    inferred = infer_partition_type(texts)
+    if inferred == STRING_TYPE and texts and all(map(_FLOAT.fullmatch, texts)):
         return st.DoubleType()
-    if texts and all(map(_is_date, texts)):
-        return st.DateType()
-    return st.StringType()
-
-
-def _is_float(text: str) -> bool:
-    return bool(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", text))
-
-
-def _is_date(text: str) -> bool:
-    if not _DATE.fullmatch(text):
-        return False
-    try:
-        datetime.date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
+    return spark_type(inferred)
 
 
 def partition_value(text: str | None, type_: st.DataType, name: str) -> Any:

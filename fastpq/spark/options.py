@@ -161,6 +161,11 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     )
 
 
+def options_as_text(options: Mapping[str, Any]) -> dict[str, str]:
+    """Options of Python as Spark has them."""
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+
+
 def service_of(options: Mapping[str, str]) -> KeyService | None:
     """The key service that options name, of jobs; raises as read_options does."""
     return _service(_checked(options, set()))

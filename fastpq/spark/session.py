@@ -13,7 +13,7 @@ from fastpq.errors import SchemaError
 from fastpq.spark import journal
 from fastpq.spark.filters import encode_filters
 from fastpq.spark.listing import local_path
-from fastpq.spark.options import read_options
+from fastpq.spark.options import options_as_text, read_options
 from fastpq.spark.reader import infer_schema
 from fastpq.spark.source import FastpqDataSource, PushdownDataSource
 
@@ -75,7 +75,7 @@ def clean(path: str, older_than: float = 0.0) -> list[str]:
 
 def options_of(path: str | Sequence[str], filters: Any, options: dict[str, Any]) -> dict[str, str]:
     """Options as text."""
-    given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
+    given = options_as_text(options)
     given["paths"] = json.dumps([path] if isinstance(path, str) else list(path))
     if filters is not None:
         given["filters"] = encode_filters(filters)

@@ -34,9 +34,14 @@ class StreamReader(ds.DataSourceStreamReader):
     Args:
         schema: of the batches.
         options: of the read.
+
+    Raises:
+        UnsupportedError: a folder that is not on a (mounted) filesystem.
     """
 
     def __init__(self, schema: st.StructType, options: ReadOptions) -> None:
+        for path in options.paths:
+            local_path(path)
         self.schema, self.options = schema, options
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's names, here and below

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as st
+from pyspark.sql.pandas.types import is_variant as is_variant_struct
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from fastpq import types as pt
@@ -18,6 +19,7 @@ from fastpq.nested.types import DataType, ListType, MapType, StructType
 from fastpq.schema import ParquetSchema
 
 MAX_SPARK_PRECISION = 38
+_VARIANT = {"ARROW:extension:name": "arrow.parquet.variant", "ARROW:extension:metadata": ""}
 _PHYSICAL = {
     pt.Type.BOOLEAN: st.BooleanType(),
     pt.Type.INT32: st.IntegerType(),
@@ -57,6 +59,8 @@ def spark_type(type_: DataType) -> st.DataType:
     if isinstance(type_, MapType):
         return st.MapType(spark_type(type_.key.type), spark_type(type_.value.type), True)
     if isinstance(type_, StructType):
+        if type_.annotation == "VARIANT":
+            return st.VariantType()
         return st.StructType([st.StructField(part.name, spark_type(part.type), True) for part in type_.fields])
     match type_.logical:
         case pt.Integer(width, signed):
@@ -118,6 +122,38 @@ def arrow_schema(schema: st.StructType) -> pa.Schema:
     return to_arrow_schema(schema, timezone="UTC")
 
 
+def is_variant(type_: pa.DataType) -> bool:
+    """Whether a type of Spark's Arrow is that of variants."""
+    return bool(pa.types.is_struct(type_) and is_variant_struct(type_))
+
+
+def stored_schema(schema: pa.Schema) -> pa.Schema:
+    """An Arrow schema of Spark's with the types in files where Spark's own writer has others than Arrow: TIME in microseconds,
+    intervals as INT64, and what Arrow calls variants."""
+    return pa.schema([_stored_field(part) for part in schema])
+
+
+def _stored_field(part: pa.Field) -> pa.Field:
+    if is_variant(part.type):
+        binary = [pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")]
+        return pa.field(part.name, pa.struct(binary), part.nullable, metadata=_VARIANT)
+    return part.with_type(_stored_type(part.type)).remove_metadata()
+
+
+def _stored_type(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_time64(type_):
+        return pa.time64("us")
+    if pa.types.is_duration(type_):
+        return pa.int64()
+    if pa.types.is_map(type_):
+        return pa.map_(_stored_field(type_.key_field), _stored_field(type_.item_field))
+    if pa.types.is_list(type_):
+        return pa.list_(_stored_field(type_.value_field))
+    if pa.types.is_struct(type_):
+        return pa.struct([_stored_field(type_.field(number)) for number in range(type_.num_fields)])
+    return type_
+
+
 def nulls_of(field: pa.Field, length: int) -> pa.Array:
     """A column that a file has not.
 
@@ -139,6 +175,7 @@ def conform(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = False) -> 
 
     Raises:
         SchemaError: its values do not all fit, or there are nulls where the field has none.
+        UnsupportedError: shredded variants within other columns.
     """
     if not field.nullable and array.null_count:
         raise SchemaError("nulls in a column that the schema which was asked for says is NOT NULL", column=field.name)
@@ -160,6 +197,8 @@ def conform(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = False) -> 
 
 def _conform_struct(array: pa.Array, field: pa.Field, naive_is_utc: bool) -> pa.Array:
     names = {array.type.field(number).name: number for number in range(array.type.num_fields)}
+    if is_variant(field.type) and "typed_value" in names:
+        raise UnsupportedError("shredded variants within other columns, for Spark", column=field.name)
     nulls = array.is_null() if array.null_count else None
     children = []
     for part in field.type:
@@ -225,4 +264,4 @@ def _is_bytes(type_: pa.DataType) -> bool:
     )
 
 
-__all__ = ["arrow_schema", "conform", "merged", "nulls_of", "spark_schema", "spark_type"]
+__all__ = ["arrow_schema", "conform", "merged", "nulls_of", "spark_schema", "spark_type", "stored_schema"]

@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
 from fastpq.encryption.keys.store import PREFIX as MATERIAL_PREFIX
 from fastpq.encryption.keys.store import SUFFIX as MATERIAL_SUFFIX
-from fastpq.errors import ParquetError, SchemaError, UnsupportedError
+from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path, partition_folder
 from fastpq.spark.options import WriteOptions
-from fastpq.spark.types import arrow_schema
+from fastpq.spark.types import arrow_schema, stored_schema
 from fastpq.writer import ParquetWriter
 
 SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
@@ -70,11 +69,11 @@ class Writer(ds.DataSourceArrowWriter):
 
 
 def files_of(root: str, folders: set[str] | None = None) -> list[str]:
-    """The files of a dataset and their key material, relative to its folder; of some of its folders alone, if given."""
+    """The files of a dataset and their companions, relative to its folder; of some of its folders alone, if given."""
     files = [os.path.relpath(file.path, root) for file in list_files([root])]
     if folders is not None:
         files = [file for file in files if os.path.dirname(file) in folders]
-    return files + [material for file in files if os.path.exists(os.path.join(root, material := material_of(file)))]
+    return [name for file in files for name in (file, *companions_of(root, file))]
 
 
 def moves_of(messages: Sequence[ds.WriterCommitMessage | None]) -> dict[str, str]:
@@ -90,6 +89,13 @@ def material_of(path: str) -> str:
     """The path of the key material file beside a file."""
     folder, name = os.path.split(path)
     return os.path.join(folder, f"{MATERIAL_PREFIX}{name}{MATERIAL_SUFFIX}")
+
+
+def companions_of(root: str, path: str) -> list[str]:
+    """What there is beside a file, for it alone: its key material, and Hadoop's checksum of it; relative to root, as path is."""
+    folder, name = os.path.split(path)
+    names = (material_of(path), os.path.join(folder, f".{name}.crc"))
+    return [name for name in names if os.path.exists(os.path.join(root, name))]
 
 
 def check_schema(schema: st.StructType, options: WriteOptions) -> None:
@@ -110,7 +116,7 @@ def check_schema(schema: st.StructType, options: WriteOptions) -> None:
 
 
 def _unwritable(type_: st.DataType) -> st.DataType | None:
-    refused = (st.VariantType, st.NullType, st.GeometryType, st.GeographyType, st.CalendarIntervalType, st.YearMonthIntervalType)
+    refused = (st.NullType, st.GeometryType, st.GeographyType, st.CalendarIntervalType, st.YearMonthIntervalType)
     inner: list[st.DataType] = []
     if isinstance(type_, refused):
         return type_
@@ -147,7 +153,7 @@ class _Task:
         self.number, self.attempt = number, attempt
         self.folder = os.path.join(journal.TEMPORARY, job, f"task-{number}-{attempt}")
         rest = [part for part in schema.fields if part.name not in options.partition_by]
-        self.arrow = _stored_schema(arrow_schema(st.StructType(rest)))
+        self.arrow = stored_schema(arrow_schema(st.StructType(rest)))
         self.row_metadata = st.StructType(rest).json()
         self.open: dict[str, _OpenFile] = {}
         self.moves: dict[str, str] = {}
@@ -232,32 +238,11 @@ class _OpenFile:
         self.writer.write_table(table)
 
 
-def _stored_schema(schema: pa.Schema) -> pa.Schema:
-    """The types in files where Spark's own writer has others than Arrow: TIME in microseconds, intervals as INT64."""
-    return pa.schema([part.with_type(_stored_type(part.type)).remove_metadata() for part in schema])
-
-
-def _stored_type(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_time64(type_):
-        return pa.time64("us")
-    if pa.types.is_duration(type_):
-        return pa.int64()
-    return type_
-
-
 def _stored(table: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = []
     for part, column in zip(schema, table.columns, strict=True):
         try:
-            columns.append(_stored_column(column, part.type))
-        except (pa.ArrowInvalid, ParquetError) as error:
+            columns.append(column if column.type == part.type else column.cast(part.type))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaError(f"values do not fit {part.type}: {error}", column=part.name) from None
     return pa.table(columns, schema=schema)
-
-
-def _stored_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    if column.type == type_:
-        return column
-    if pa.types.is_time64(type_):       # Spark's nanoseconds, of which microseconds are what it stores
-        return pc.divide(column.cast(pa.int64()), 1000).cast(type_)
-    return column.cast(type_)

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,7 @@ import fastpq
 import fastpq.spark
 from fastpq.spark.listing import DataFile, list_files
 from fastpq.spark.planning import plan_partitions
+from tests.remote.range_server import serving
 
 EVERY_TYPE = """
     id % 2 = 0 as flag, cast(id as byte) as tiny, cast(id as short) as small, cast(id as int) as number, id as big,
@@ -189,6 +191,31 @@ def test_types_of_others(source: Any, tmp_path: Path) -> None:
     assert (first.u8, first.u64, first.f16, first.ms, first.time, bytes(first.fixed)) == (
         255, decimal.Decimal(2**64 - 1), 0.5, moment, datetime.time(1, 2, 3, 4), b"abcd",
     )  # fmt: skip
+
+
+def test_remote_files(source: Any, tmp_path: Path) -> None:
+    for name in "ab":
+        fastpq.write_table({"x": np.arange(4), "name": [name] * 4}, tmp_path / f"{name}.parquet")
+    with serving(tmp_path) as server:
+        urls = [f"{server.url}/{name}.parquet" for name in "ab"]
+        rows = fastpq.spark.read(source, urls, ["name", "x"], [("x", ">=", 3)]).collect()
+        assert sorted((row.name, row.x) for row in rows) == [("a", 3), ("b", 3)]
+        assert {row.status for row in fastpq.spark.verify_dataset(source, urls[0]).collect()} == {"ok"}
+        with pytest.raises(FileNotFoundError):
+            fastpq.spark.read(source, f"{server.url}/none.parquet")
+    for path, error in (("memory://nothing", fastpq.UnsupportedError), ("s3://me:secret@bucket/x", fastpq.SchemaError)):
+        with pytest.raises(error) as caught:
+            fastpq.spark.encrypt_dataset(source, path, **{"parquet.encryption.uniform.key": "k", "kms.client": "no:no"})
+        assert "secret" not in str(caught.value)
+
+
+def test_remote_folders() -> None:
+    memory = fsspec.filesystem("memory")
+    for name in ("k=1/a.parquet", "k=1/_hidden.parquet", "k=2/b.parquet"):
+        memory.pipe(f"/folder/{name}", b"1234")
+    found = {file.path: (file.size, file.partition) for file in list_files(["memory://folder"])}
+    assert found == {f"memory:///folder/k={k}/{name}.parquet": (4, (("k", str(k)),)) for k, name in ((1, "a"), (2, "b"))}
+    assert [file.path for file in list_files(["memory://folder/k=*/b*"], "memory://folder")] == ["memory:///folder/k=2/b.parquet"]
 
 
 def test_hidden_names(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Streams that read and write each file and batch once, and jobs over all files."""
+"""Streams that read and write each file and batch once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from fastpq.spark import journal
 from fastpq.spark.options import WriteOptions
 from fastpq.spark.stream import StreamWriter
 from fastpq.spark.writer import Written
-from tests.spark.conftest import CLIENT
-
-SERVICE = {"kms.client": CLIENT}
 
 
 def test_stream(source: Any, tmp_path: Path) -> None:
@@ -45,28 +42,3 @@ def test_a_batch_that_is_tried_again(source: Any, tmp_path: Path) -> None:
         assert len(list(tmp_path.rglob("*.parquet"))) == expected
     with pytest.raises(fastpq.SchemaError, match="checkpointLocation"):
         StreamWriter(schema, WriteOptions(str(tmp_path)), False)
-
-
-def test_jobs(source: Any, tmp_path: Path) -> None:
-    options = {
-        "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price",
-        "parquet.encryption.key.material.store.internally": "false",
-    }  # fmt: skip
-    frame = source.range(1000, numPartitions=2).selectExpr("id", "id / 4 as price")
-    frame.write.format("fastpq").mode("append").options(**options, **SERVICE).save(str(tmp_path))
-    before = {path: path.read_bytes() for path in tmp_path.glob("_KEY_MATERIAL_FOR_*")}
-    assert len(before) == 2
-    rotated = fastpq.spark.rotate_keys(source, str(tmp_path), **SERVICE)
-    assert [row.status for row in rotated.collect()] == ["ok", "ok"]
-    assert all(path.read_bytes() != content for path, content in before.items())
-    damaged = min(tmp_path.glob("part-*"))
-    with fastpq.spark.batches.open_file(str(damaged), fastpq.spark.options.service_of(SERVICE)) as file:
-        start, size = file.metadata.row_group(0).column(1).byte_range
-    data = bytearray(damaged.read_bytes())
-    data[start + size - 1] ^= 1
-    damaged.write_bytes(data)
-    report = sorted(fastpq.spark.verify_dataset(source, str(tmp_path), **SERVICE).collect(), key=lambda row: row.path)
-    assert [(row.status, row.rows) for row in report] == [("error", None), ("ok", 500)]
-    assert "column price" in report[0].error
-    with pytest.raises(fastpq.SchemaError, match=r"kms\.client"):
-        fastpq.spark.rotate_keys(source, str(tmp_path))

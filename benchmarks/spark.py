@@ -1,0 +1,171 @@
+"""``tools/bench --spark``: fastpq's data source beside Spark's native reader and writer, on one session, with one key service.
+
+Both read the same files of lineitem, which the native source wrote. Every result is compared before it is timed; the two take
+turns, and of each the shortest run counts. Where time goes is told by taking parts away: fastpq alone in this process, without
+Spark, on one core; and a source that hands batches over that it has already, so that the way to the JVM is left.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table as Grid
+
+from benchmarks.data import FOLDER, path_of
+from benchmarks.spark_session import CLIENT, session
+
+SERVICE = {"kms.client": CLIENT}
+UNIFORM = {"parquet.encryption.uniform.key": "lineitem"}
+KINDS: dict[str, dict[str, str]] = {"plaintext": {}, "encrypted": UNIFORM}
+TWO_COLUMNS = ["l_extendedprice", "l_discount"]
+AGGREGATE = "sum(l_extendedprice * l_discount)"
+POINT = "l_orderkey"
+OURS, NATIVE = "fastpq", "native"
+
+Action = Callable[[], Any]
+
+
+class SparkBench:
+    """The measurements on one session."""
+
+    def __init__(self, spark: Any, scale: float, runs: int, scratch: Path, console: Console) -> None:
+        self.spark, self.scale, self.runs, self.scratch, self.console = spark, scale, runs, scratch, console
+        self.grid = Grid("job", OURS, NATIVE, "ratio", title=f"seconds on Spark, lineitem at scale factor {scale:g}")
+        self.profile = Grid("job", "part", "seconds", title="where the time goes")
+        for column in (*self.grid.columns[1:], *self.profile.columns[2:]):
+            column.justify = "right"
+
+    def run(self) -> None:
+        raw = str(path_of("lineitem", self.scale))
+        for kind, options in KINDS.items():
+            where = self.scratch / kind
+            shutil.rmtree(where, ignore_errors=True)
+            self.spark.read.parquet(raw).write.options(**options).parquet(str(where))
+            service = SERVICE if options else {}
+            self.scan(kind, where, service)
+            self.point(kind, where, service)
+            self.full(kind, where, service)
+            self.write(kind, raw, options, service)
+
+    def ours(self, where: Path, service: dict[str, str], columns: list[str] | None = None, filters: Any = None) -> Any:
+        import fastpq.spark
+
+        return fastpq.spark.read(self.spark, str(where), columns, filters, **service)
+
+    def native(self, where: Path) -> Any:
+        return self.spark.read.parquet(str(where))
+
+    def scan(self, kind: str, where: Path, service: dict[str, str]) -> None:
+        self.compare(
+            f"{kind}: 2 columns, aggregate",
+            lambda: self.ours(where, service, TWO_COLUMNS).selectExpr(AGGREGATE).first()[0],
+            lambda: self.native(where).selectExpr(AGGREGATE).first()[0],
+        )
+        self.parts(f"{kind}: 2 columns, aggregate", where, service, TWO_COLUMNS)
+
+    def point(self, kind: str, where: Path, service: dict[str, str]) -> None:
+        key = self.native(where).agg({POINT: "max"}).first()[0] // 2 // 32 * 32 + 1
+        self.compare(
+            f"{kind}: point lookup",
+            lambda: sorted(map(str, self.ours(where, service, filters=[(POINT, "==", key)]).collect())),
+            lambda: sorted(map(str, self.native(where).where(f"{POINT} = {key}").collect())),
+        )
+
+    def full(self, kind: str, where: Path, service: dict[str, str]) -> None:
+        name = f"{kind}: all columns, to noop"
+        self.compare(name, lambda: discard(self.ours(where, service)), lambda: discard(self.native(where)))
+        self.parts(name, where, service, None)
+
+    def write(self, kind: str, raw: str, options: dict[str, str], service: dict[str, str]) -> None:
+        """From the raw file, which the native source reads for both."""
+        target = self.scratch / "written"
+
+        def ours() -> None:
+            shutil.rmtree(target, ignore_errors=True)
+            self.native(Path(raw)).write.format("fastpq").mode("append").options(**options, **service).save(str(target))
+
+        def native() -> None:
+            shutil.rmtree(target, ignore_errors=True)
+            self.native(Path(raw)).write.options(**options).parquet(str(target))
+
+        self.compare(f"{kind}: write", ours, native)
+        shutil.rmtree(target, ignore_errors=True)
+        alone = shortest(lambda: discard(self.native(Path(raw))), self.runs)
+        self.profile.add_row(f"{kind}: write", "native read of the source alone", f"{alone:.2f}")
+
+    def compare(self, name: str, ours: Action, native: Action) -> None:
+        """Check that both give the same, and time them in turns."""
+        first = ours(), native()
+        if first[0] != first[1]:
+            raise SystemExit(f"bench: {name}: {first[0]!r} by fastpq, {first[1]!r} by Spark")
+        best = [float("inf"), float("inf")]
+        for _ in range(self.runs):
+            for place, action in enumerate((ours, native)):
+                best[place] = min(best[place], timed(action))
+        self.grid.add_row(name, f"{best[0]:.2f}", f"{best[1]:.2f}", f"{best[0] / best[1]:.2f}")
+        self.console.print(f"{name}: fastpq {best[0]:.2f} s, native {best[1]:.2f} s")
+
+    def parts(self, name: str, where: Path, service: dict[str, str], columns: list[str] | None) -> None:
+        """What reading takes on one core without Spark, and what the batches take to the JVM without reading."""
+        from fastpq.spark.listing import list_files
+        from fastpq.spark.options import read_options
+        from fastpq.spark.reader import infer_schema, plan_scan
+        from fastpq.spark.session import project
+
+        options = read_options({"path": str(where), **service})
+        schema = project(infer_schema(options), columns)
+        partitions = plan_scan(list_files([str(where)]), schema, options)
+
+        def read() -> int:
+            return sum(batch.num_rows for partition in partitions for batch in partition.batches())
+
+        rows = read()
+        alone = shortest(read, self.runs, time.process_time)
+        self.profile.add_row(name, "decrypt and decode, one core, no Spark (CPU)", f"{alone:.2f}")
+        batch = next(partitions[0].batches())
+        cores = self.spark.sparkContext.defaultParallelism
+        count = rows // batch.num_rows // cores
+
+        def hand_over(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for _ in batches:
+                for _ in range(count):
+                    yield batch
+
+        hop = self.spark.range(0, cores, 1, cores).mapInArrow(hand_over, schema)
+        part = f"hand {count * cores * batch.num_rows:,} rows over, {cores} tasks, no reading"
+        self.profile.add_row(name, part, f"{shortest(lambda: discard(hop), self.runs):.2f}")
+
+
+def discard(frame: Any) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def timed(action: Action, clock: Callable[[], float] = time.perf_counter) -> float:
+    started = clock()
+    action()
+    return clock() - started
+
+
+def shortest(action: Action, runs: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    return min(timed(action, clock) for _ in range(runs))
+
+
+def main(scale: float, runs: int, scratch: Path, console: Console) -> int:
+    """Measure, and print the tables."""
+    folder = scratch / "fastpq-spark"
+    with session(FOLDER.parent.parent / "build" / "spark-bench", ("lineitem",)) as spark:
+        bench = SparkBench(spark, scale, runs, folder, console)
+        try:
+            bench.run()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    console.print(bench.grid)
+    console.print(bench.profile)
+    console.print("ratio: fastpq's time over that of Spark's native source; smaller is faster")
+    return 0

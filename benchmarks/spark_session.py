@@ -1,0 +1,77 @@
+"""A local Spark session in which fastpq and Spark's native source reach the same key service."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks import file_kms
+
+ROOT = Path(__file__).resolve().parent.parent
+JAVA_SOURCE = Path(__file__).parent / "java" / "FileKms.java"
+CLIENT = "benchmarks.file_kms:FileKms"
+CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
+NEEDED = "Debian and Ubuntu: apt-get install openjdk-17-jdk-headless"
+
+
+@contextmanager
+def session(folder: Path, master_keys: Iterable[str], cores: int | None = None, memory: str = "2g") -> Iterator[Any]:
+    """A session with fastpq registered, whose key service has new master keys.
+
+    Args:
+        folder: for the keys, the service's Java class and what Spark keeps on disk.
+        master_keys: their names.
+        cores: tasks at the same time; None for as many as there are cores.
+        memory: of the JVM.
+
+    Raises:
+        SystemExit: Java or PySpark are missing; it says how to get them.
+    """
+    for command, what in (("java", "Spark needs Java 17"), ("javac", "the key service of Spark's native source is compiled")):
+        if shutil.which(command) is None:
+            raise SystemExit(f"{what}, and there is no {command} ({NEEDED})")
+    try:
+        import pyspark
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise SystemExit("PySpark is missing: pip install 'fastpq[spark]'") from None
+    import fastpq.spark
+
+    folder.mkdir(parents=True, exist_ok=True)
+    jars = Path(pyspark.__file__).parent / "jars"
+    subprocess.run(["javac", "-cp", f"{jars}/*", "-d", folder, JAVA_SOURCE], check=True)
+    keys = folder / "master-keys"
+    file_kms.create(keys, master_keys)
+    os.environ |= {
+        "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", file_kms.VARIABLE: str(keys),
+    }  # fmt: skip
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": memory,
+        "spark.driver.extraClassPath": str(folder),
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.hadoop.parquet.crypto.factory.class": CRYPTO_FACTORY,
+        "spark.hadoop.parquet.encryption.kms.client.class": "FileKms",
+    }
+    builder = SparkSession.builder.master(f"local[{cores or '*'}]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        spark = builder.getOrCreate()
+    fastpq.spark.register(spark)
+    try:
+        yield spark
+    finally:
+        spark.stop()

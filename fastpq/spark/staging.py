@@ -1,0 +1,190 @@
+"""Files of a dataset replaced all at once by others that tasks made of them, whoever dies meanwhile.
+
+Tasks put whole files below the folder of a job whose name follows from what it does, under names that follow from the files
+that they are made of. A job that is run again finds those and makes the others; then a journal puts them in the place of the
+old ones (fastpq.spark.journal).
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import re
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from fastpq.errors import SchemaError
+from fastpq.spark import journal
+from fastpq.spark.listing import list_files, local_path
+from fastpq.spark.running import ERROR, JobError, Outcome, Progress, Work, report_of, run
+from fastpq.spark.writer import companions_of, material_of
+
+_OWN_SUFFIX = re.compile(r"-r[0-9a-f]{12}$")
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """Files of one folder and what becomes of them: one file.
+
+    Attributes:
+        sources: paths relative to the dataset's folder.
+        sizes: bytes of each.
+        times: when each changed last, in nanoseconds.
+    """
+
+    sources: tuple[str, ...]
+    sizes: tuple[int, ...]
+    times: tuple[int, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells these files from others, and from themselves before they changed."""
+        return hashlib.sha256(repr((self.sources, self.sizes, self.times)).encode()).hexdigest()[:12]
+
+    @property
+    def target(self) -> str:
+        """Where the new file goes, relative to the dataset's folder: beside the old ones, under a name of its own."""
+        folder, name = os.path.split(self.sources[0])
+        stem, extension = os.path.splitext(name)
+        return os.path.join(folder, f"{_OWN_SUFFIX.sub('', stem)}-r{self.fingerprint}{extension}")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where the tasks of a job put their files.
+
+    Attributes:
+        root: the dataset's folder.
+        job: the job's name.
+    """
+
+    root: str
+    job: str
+
+    def make(self, replacement: Replacement, write: Callable[[list[str], str], int | None]) -> Outcome:
+        """Make the file of a replacement, if no earlier attempt did.
+
+        Args:
+            replacement: which files it is made of.
+            write: makes of the files' paths a file at a path, whole or not at all; returns its rows, None to leave all as it is.
+        """
+        folder = os.path.join(journal.job_folder(self.root, self.job), os.path.dirname(replacement.target))
+        journal.make_folders(self.root, self.job, os.path.relpath(folder, self.root))
+        stem, extension = os.path.splitext(os.path.basename(replacement.target))
+        for earlier in sorted(glob.glob(f"{glob.escape(os.path.join(folder, stem))}-*-rows*{extension}")):
+            return Outcome(rows=int(earlier.removesuffix(extension).rpartition("-rows")[2]), made=self._relative(earlier))
+        # attempts must not share a name: the key material of one would not open the file of another
+        place = os.path.join(folder, f"{stem}-{uuid.uuid4().hex}{extension}")
+        rows = write([os.path.join(self.root, source) for source in replacement.sources], place)
+        if rows is None:
+            return Outcome("skipped")
+        whole = f"{place.removesuffix(extension)}-rows{rows}{extension}"
+        if os.path.exists(material_of(place)):
+            os.replace(material_of(place), material_of(whole))
+        os.replace(place, whole)
+        return Outcome(rows=rows, made=self._relative(whole))
+
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(path, self.root)
+
+
+def stage_of(path: str, operation: str, *settings: object) -> Stage:
+    """The stage of a job on the driver, begun or found; commits that a driver left unfinished are finished first.
+
+    Args:
+        path: the dataset's folder.
+        operation: what is done, for the job's name.
+        *settings: what else the job's files depend on.
+
+    Raises:
+        SchemaError: the path is no folder.
+    """
+    root = local_path(path)
+    if not os.path.isdir(root):
+        raise SchemaError("a job that replaces files needs the folder of a dataset", path=path)
+    journal.recover(root)
+    stage = Stage(root, f"{operation}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:16]}")
+    os.makedirs(journal.job_folder(root, stage.job), exist_ok=True)
+    return stage
+
+
+def replacements_of(root: str, groups: Iterable[Sequence[str]]) -> list[Replacement]:
+    """Groups of files, by their paths, as they are now."""
+    found = []
+    for paths in groups:
+        states = [os.stat(path) for path in paths]
+        relative = tuple(os.path.relpath(path, root) for path in paths)
+        found.append(
+            Replacement(relative, tuple(state.st_size for state in states), tuple(state.st_mtime_ns for state in states))
+        )
+    return found
+
+
+def each_file(root: str) -> list[Replacement]:
+    """A replacement for each file of a dataset."""
+    return replacements_of(root, ([file.path] for file in list_files([root])))
+
+
+def replace(
+    spark: SparkSession,
+    stage: Stage,
+    replacements: list[Replacement],
+    write: Callable[[list[str], str], int | None],
+    progress: Progress | None,
+) -> DataFrame:
+    """Make all replacements in executors, and put them in the place of the files that they are made of.
+
+    Returns:
+        The report: a row for each replacement.
+
+    Raises:
+        JobError: one could not be made; the dataset is as it was, and the job can be run again.
+        SchemaError: files changed meanwhile; likewise.
+    """
+    work: Work[Replacement] = Work(
+        stage.job,
+        lambda one: (os.path.join(stage.root, one.sources[0]), sum(one.sizes)),
+        lambda one: stage.make(one, write),
+    )
+    rows = run(spark, replacements, work, progress)
+    report = report_of(spark, rows)
+    if failed := [row for row in rows if row.status == ERROR]:
+        error = JobError(
+            f"{len(failed)} of {len(rows)} files failed, and the dataset stays as it was; a job that is run again goes on from "
+            f"here. The first error: {failed[0].error}"
+        )
+        error.report = report
+        raise error
+    _commit(stage, replacements, rows)
+    return report
+
+
+def _commit(stage: Stage, replacements: list[Replacement], rows: list[Row]) -> None:
+    moves: dict[str, str] = {}
+    removed: list[str] = []
+    made = {row.path: row.made for row in rows if row.made is not None}
+    for one in replacements:
+        place = made.get(os.path.join(stage.root, one.sources[0]))
+        if place is None:
+            continue
+        _check_unchanged(stage.root, one)
+        pairs = ((place, one.target), (material_of(place), material_of(one.target)))
+        moves.update(pair for pair in pairs if os.path.exists(os.path.join(stage.root, pair[0])))
+        removed += [name for path in one.sources for name in (path, *companions_of(stage.root, path))]
+    if moves:
+        journal.commit(stage.root, stage.job, moves, removed)
+    else:
+        journal.abandon(stage.root, stage.job)
+
+
+def _check_unchanged(root: str, replacement: Replacement) -> None:
+    for source, size, time in zip(replacement.sources, replacement.sizes, replacement.times, strict=True):
+        path = os.path.join(root, source)
+        state = os.stat(path) if os.path.exists(path) else None
+        if state is None or (state.st_size, state.st_mtime_ns) != (size, time):
+            raise SchemaError("the file changed while a job was at work on it; nothing was replaced: run it again", path=path)
+

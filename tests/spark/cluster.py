@@ -1,0 +1,92 @@
+"""A standalone Spark cluster of real processes on loopback: one master, two workers of a core each."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKERS = 2
+SECONDS_TO_START = 120
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster.
+
+    Attributes:
+        master: its URL.
+        folder: logs of master and workers, and below ``work`` those of executors.
+        environment: of driver programs, and of executors.
+    """
+
+    master: str
+    folder: Path
+    environment: Mapping[str, str]
+
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        """Start tests.spark.cluster_driver, which leads its own process group."""
+        command = [sys.executable, "-m", "tests.spark.cluster_driver", self.master, *map(str, arguments)]
+        return subprocess.Popen(
+            command, env=dict(self.environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+
+@contextmanager
+def cluster(folder: Path, keys: Mapping[str, str]) -> Iterator[Cluster]:
+    """Start a cluster, whose processes have the keys in their environment and nowhere else, and stop it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    master = f"spark://127.0.0.1:{port}"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_WORKER_DIR": str(folder / "work"),
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "PYTHONWARNINGS": "ignore",
+        **keys,
+    }
+    options = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+    running = [_daemon("master.Master", environment, folder / "master.log", *options)]
+    try:
+        for number in range(WORKERS):
+            options = ("--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", master)
+            running.append(_daemon("worker.Worker", environment, folder / f"worker-{number}.log", *options))
+        _wait_for(folder / "master.log", "Registering worker", WORKERS, running)
+        yield Cluster(master, folder, environment)
+    finally:
+        for process in reversed(running):
+            process.terminate()
+        for process in running:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            process.kill()
+            process.wait()
+
+
+def _daemon(name: str, environment: Mapping[str, str], log: Path, *arguments: str) -> subprocess.Popen[bytes]:
+    spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    with log.open("wb") as out:
+        command = [str(spark_class), f"org.apache.spark.deploy.{name}", *arguments]
+        return subprocess.Popen(command, env=dict(environment), stdout=out, stderr=subprocess.STDOUT)
+
+
+def _wait_for(log: Path, line: str, count: int, running: list[subprocess.Popen[bytes]]) -> None:
+    deadline = time.monotonic() + SECONDS_TO_START
+    while log.read_text().count(line) < count:
+        if time.monotonic() > deadline or any(process.poll() is not None for process in running):
+            raise RuntimeError(f"the cluster did not start: {log.read_text()[-2000:]}")
+        time.sleep(0.2)

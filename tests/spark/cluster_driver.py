@@ -1,0 +1,237 @@
+"""A driver on a cluster that has bad luck: ``python -m tests.spark.cluster_driver MASTER FOLDER SCENARIO ...``.
+
+Prints a line of JSON for each scenario that it survives. Each begins with a table of the rows BEFORE and appends the rows that
+make it AFTER.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+import fastpq.spark
+from fastpq.spark import journal
+from fastpq.spark.source import FastpqDataSource
+from fastpq.spark.writer import Writer, Written
+
+BEFORE, AFTER = 50, 100
+CLIENT = "tests.spark.kms:client"
+KEYS = {"kms.client": CLIENT, "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:id"}
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "512m",
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": "1",
+    "spark.ui.enabled": "false",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.5",
+    "spark.speculation.quantile": "0.3",
+    "spark.speculation.minTaskRuntime": "1s",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def session(master: str, events: Path) -> SparkSession:
+    events.mkdir(parents=True, exist_ok=True)
+    builder = SparkSession.builder.master(master).config("spark.eventLog.dir", events.as_uri())
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    fastpq.spark.register(spark)
+    return spark
+
+
+def first_time(marker: Path) -> bool:
+    """Whether nobody came here before."""
+    try:
+        marker.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def new_rows(spark: SparkSession, trouble: Any = None) -> Any:
+    """The rows that are appended, in four tasks; trouble happens in that of partition 1, after its first rows."""
+
+    def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch.slice(0, 2)
+            if trouble is not None and TaskContext.get().partitionId() == 1:
+                trouble()
+            yield batch.slice(2)
+
+    return spark.range(BEFORE, AFTER, 1, 4).mapInArrow(pass_on, "id long")
+
+
+def append(frame: Any, table: Path, source: str = "fastpq") -> None:
+    frame.write.format(source).mode("append").options(**KEYS).save(str(table))
+
+
+def killed_executor(spark: SparkSession, table: Path) -> None:
+    """Kill -9 of the executor's JVM, the grandparent of its Python worker, in the middle of a write."""
+    marker = table.with_suffix(".killed")
+
+    def kill() -> None:
+        if first_time(marker):
+            daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+            os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
+            time.sleep(60)
+
+    append(new_rows(spark, kill), table)
+
+
+def failing_task(spark: SparkSession, table: Path) -> None:
+    def fail() -> None:
+        if TaskContext.get().attemptNumber() < 2:
+            raise OSError(errno.EIO, "bad luck")
+
+    append(new_rows(spark, fail), table)
+
+
+def speculation(spark: SparkSession, table: Path) -> None:
+    """The first attempt of a task takes so long that Spark starts a second one, which commits."""
+    marker = table.with_suffix(".slow")
+
+    def wait() -> None:
+        if first_time(marker):
+            time.sleep(20)
+
+    append(new_rows(spark, wait), table)
+
+
+class FullDisk(Writer):
+    """Every file on a disk without room for it; where no file system can be made so small."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        import fastpq.sink
+
+        def refuse(sink: Any, buffer: Any) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), sink.name)
+
+        fastpq.sink.FileSink.write = refuse  # type: ignore[method-assign]
+        try:
+            return super().write(iterator)
+        finally:
+            del fastpq.sink.FileSink.write
+
+
+class DyingDriver(Writer):
+    """Kills the driver's JVM when its commit comes to the renaming of a number, or before all."""
+
+    jvm = 0
+    step = 0
+
+    def commit(self, messages: Any) -> None:
+        replace, calls = os.replace, 0
+
+        def dying(one: Any, other: Any) -> None:
+            nonlocal calls
+            if calls == self.step:
+                os.kill(self.jvm, signal.SIGKILL)
+                os.kill(os.getpid(), signal.SIGKILL)
+            calls += 1
+            replace(one, other)
+
+        journal.os.replace = dying
+        super().commit(messages)
+
+
+def source_with(kind: type[Writer], called: str) -> type[FastpqDataSource]:
+    """A data source whose writer is another."""
+
+    class Source(FastpqDataSource):
+        @classmethod
+        def name(cls) -> str:
+            return called
+
+        def writer(self, schema: Any, overwrite: bool) -> Any:
+            usual = super().writer(schema, overwrite)
+            usual.__class__ = kind
+            return usual
+
+    return Source
+
+
+def disk_full(spark: SparkSession, table: Path) -> None:
+    """On a file system of 64 KiB where there is one, mounted by the test; else with a sink that finds no room."""
+    name = "fastpq"
+    if not os.path.ismount(table):
+        name = "full"
+        spark.dataSource.register(source_with(FullDisk, name))
+    wide = new_rows(spark).selectExpr("id", "array_join(transform(sequence(1, 20000), x -> uuid()), '') as text")
+    frame = wide if os.path.ismount(table) else new_rows(spark)
+    try:
+        append(frame, table, name)
+    except Exception as error:
+        if "No space left" not in str(error):
+            raise
+        return
+    raise SystemExit("there was room enough")
+
+
+def _dies(spark: SparkSession, table: Path, step: int) -> None:
+    DyingDriver.jvm, DyingDriver.step = spark._jvm.ProcessHandle.current().pid(), step
+    spark.dataSource.register(source_with(DyingDriver, "dying"))
+    append(new_rows(spark), table, "dying")
+    raise SystemExit("the driver should be dead")
+
+
+def driver_killed_before_commit(spark: SparkSession, table: Path) -> None:
+    _dies(spark, table, 0)
+
+
+def driver_killed_in_commit(spark: SparkSession, table: Path) -> None:
+    _dies(spark, table, 2)
+
+
+def jobs(spark: SparkSession, table: Path) -> None:
+    """Everything that can be done, with its plans on standard output: to look for keys in what it leaves behind."""
+    append(new_rows(spark), table)
+    frame = fastpq.spark.read(spark, str(table), filters=[("id", ">=", 0)], **{"kms.client": CLIENT})
+    frame.explain(True)
+    print(frame._jdf.queryExecution().toString())
+    for job in (fastpq.spark.verify_dataset, fastpq.spark.rotate_keys, fastpq.spark.compact_dataset):
+        report = job(spark, str(table), **(KEYS if job is not fastpq.spark.verify_dataset else {"kms.client": CLIENT}))
+        assert {row.status for row in report.collect()} == {"ok"}, report.collect()
+    frame = fastpq.spark.scan(spark, str(table), ["id"], **{"kms.client": CLIENT})
+    frame.explain(True)
+    assert frame.count() == AFTER
+
+
+SCENARIOS = {
+    scenario.__name__: scenario
+    for scenario in (killed_executor, failing_task, speculation, disk_full, driver_killed_before_commit, driver_killed_in_commit,
+                     jobs)
+}  # fmt: skip
+
+
+def main() -> int:
+    master, folder, *names = sys.argv[1:]
+    spark = session(master, Path(folder) / "events")
+    for name in names:
+        table = Path(folder) / name
+        append(spark.range(BEFORE, numPartitions=2), table)
+        SCENARIOS[name](spark, table)
+        rows = sorted(row.id for row in spark.read.format("fastpq").option("kms.client", CLIENT).load(str(table)).collect())
+        print(json.dumps({"scenario": name, "rows": rows}), flush=True)
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""A standalone cluster on which executors, tasks, disks and drivers fail: the table is as before or as after, and nothing of the
+keys is left anywhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+import fastpq.spark
+from fastpq.spark import journal
+from fastpq.spark.batches import open_file
+from fastpq.spark.keyservice import KeyService
+from fastpq.spark.listing import list_files
+from tests.encryption.keys.peers import MASTER_KEYS, key_list, unwrap
+from tests.spark.cluster import Cluster, cluster
+from tests.spark.cluster_driver import AFTER, BEFORE, CLIENT
+from tests.spark.conftest import KEYS_VARIABLE
+
+SURVIVED = ("killed_executor", "failing_task", "speculation", "disk_full", "jobs")
+TIMEOUT = 400
+
+
+@pytest.fixture(scope="module")
+def on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java 17 (Debian: apt-get install openjdk-17-jre-headless)")
+    folder = tmp_path_factory.mktemp("cluster")
+    small = folder / "disk_full"
+    small.mkdir()
+    os.environ[KEYS_VARIABLE] = key_list(MASTER_KEYS)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], capture_output=True, check=False)
+    try:
+        with cluster(folder, {KEYS_VARIABLE: key_list(MASTER_KEYS)}) as running:
+            yield running
+    finally:
+        if mounted.returncode == 0:
+            subprocess.run(["umount", small], check=True)
+
+
+@pytest.fixture(scope="module")
+def told(on_cluster: Cluster) -> dict[str, Any]:
+    """What two drivers told before they were killed, and all that they printed."""
+    found: dict[str, Any] = {"printed": ""}
+    for scenarios in ((*SURVIVED, "driver_killed_before_commit"), ("driver_killed_in_commit",)):
+        process = on_cluster.start(on_cluster.folder, *scenarios)
+        out, errors = process.communicate(timeout=TIMEOUT)
+        assert process.returncode, "the driver should have been killed"
+        for line in out.splitlines():
+            if line.startswith('{"scenario"'):
+                answer = json.loads(line)
+                found[answer["scenario"]] = answer["rows"]
+        assert set(scenarios[:-1]) <= found.keys(), errors[-4000:]
+        found["printed"] += out + errors
+    return found
+
+
+def rows_in(table: Path) -> list[int]:
+    """Read without Spark, as its tasks read."""
+    rows = []
+    for found in list_files([str(table)]):
+        with open_file(found.path, KeyService(CLIENT)) as file:
+            rows += file.read(["id"])["id"].to_pylist()
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("scenario", SURVIVED)
+def test_what_the_driver_survives(on_cluster: Cluster, told: dict[str, Any], scenario: str) -> None:
+    table = on_cluster.folder / scenario
+    expected = list(range(BEFORE if scenario == "disk_full" else AFTER))
+    assert told[scenario] == rows_in(table) == expected
+    fastpq.spark.clean(str(table))
+    assert rows_in(table) == expected
+    assert not (table / journal.TEMPORARY).exists()
+
+
+@pytest.mark.parametrize("scenario", ["driver_killed_before_commit", "driver_killed_in_commit"])
+def test_a_driver_that_is_killed(on_cluster: Cluster, told: dict[str, Any], scenario: str) -> None:
+    """In its commit it renamed one of several files."""
+    table = on_cluster.folder / scenario
+    assert scenario not in told
+    assert (table / journal.TEMPORARY).exists()
+    expected = list(range(AFTER if scenario == "driver_killed_in_commit" else BEFORE))
+    moved = len(list(table.glob("*.parquet"))) - 2
+    assert moved == (1 if scenario == "driver_killed_in_commit" else 0)
+    assert rows_in(table) == expected
+    fastpq.spark.clean(str(table))
+    assert rows_in(table) == expected
+    assert not (table / journal.TEMPORARY).exists()
+    assert len(list(table.glob("*"))) == (6 if scenario == "driver_killed_in_commit" else 2)
+
+
+def test_no_key_is_left_anywhere(on_cluster: Cluster, told: dict[str, Any]) -> None:
+    """Event logs, with plans and SQL metadata; what is printed of plans; logs of master, workers and executors."""
+    places = [told["printed"].encode()]
+    logs = [path for part in ("events", "work") for path in (on_cluster.folder / part).rglob("*") if path.is_file()]
+    places += [path.read_bytes() for path in (*logs, *on_cluster.folder.glob("*.log"))]
+    everything = b"\n".join(places)
+    for expected in (b"SparkListenerSQLExecutionStart", b"tests.spark.kms:client", b"Physical Plan", b"Registering worker"):
+        assert expected in everything
+    keys = [*MASTER_KEYS.values(), *keys_of(next((on_cluster.folder / "jobs").glob("*.parquet")))]
+    assert len(keys) == len(MASTER_KEYS) + 4
+    for key in keys:
+        for form in (key, key.hex().encode(), key.hex().upper().encode(), base64.b64encode(key), base64.urlsafe_b64encode(key)):
+            assert form not in everything
+
+
+def keys_of(path: Path) -> list[bytes]:
+    """The keys that a file is encrypted with, footer and column, and those that these are wrapped by."""
+    data, found = path.read_bytes(), []
+    start = data.index(b'{"keyMaterialType"')      # before an encrypted footer
+    materials = [json.JSONDecoder().raw_decode(data[start : start + 2000].decode("latin-1"))[0]]
+    with open_file(str(path), KeyService(CLIENT)) as file:
+        crypto = file.metadata.row_group(0).column(0).chunk.crypto_metadata
+        materials.append(json.loads(crypto.ENCRYPTION_WITH_COLUMN_KEY.key_metadata))
+    for material in materials:
+        kek = unwrap(MASTER_KEYS, material["wrappedKEK"], material["masterKeyID"])
+        sealed = base64.b64decode(material["wrappedDEK"])
+        found += [kek, AESGCM(kek).decrypt(sealed[:12], sealed[12:], base64.b64decode(material["keyEncryptionKeyID"]))]
+    return found

@@ -1,0 +1,192 @@
+"""Jobs over the files of a dataset: verified, encrypted, decrypted, put under other keys, compacted; again and again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+import fastpq.spark
+from fastpq.spark import compaction, journal, staging
+from tests.spark.conftest import CLIENT
+
+SERVICE = {"kms.client": CLIENT}
+KEYS = {
+    "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price;kc2:tags.list.element", **SERVICE,
+}  # fmt: skip
+EXTERNAL = {**KEYS, "parquet.encryption.key.material.store.internally": "false"}
+ROWS = 1000
+
+
+def statuses(report: Any) -> list[str]:
+    return sorted(row.status for row in report.collect())
+
+
+def content(files: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in files.rglob("*") if path.is_file() and "_SUCCESS" not in path.name}
+
+
+@pytest.fixture
+def table(source: Any, tmp_path: Path) -> Path:
+    """Six plaintext files in two partitions, by Spark: dictionaries, nested columns, pages V1, bloom filters."""
+    path = tmp_path / "t"
+    frame = source.range(ROWS, numPartitions=3).selectExpr(
+        "id", "id / 4 as price", "concat('name ', id % 7) as name", "array(cast(id as string), null) as tags", "id % 2 as part"
+    )
+    bloom = {"parquet.bloom.filter.enabled#name": "true", "parquet.bloom.filter.expected.ndv#name": "7",
+             "parquet.enable.dictionary#name": "false"}  # fmt: skip
+    frame.write.partitionBy("part").options(**bloom).parquet(str(path))
+    return path
+
+
+def rows_of(frame: Any) -> list[Any]:
+    return sorted(frame.select("id", "price", "name", "tags", "part").collect(), key=lambda row: row.id)
+
+
+def ours(spark: Any, path: Path, **options: Any) -> list[Any]:
+    return rows_of(spark.read.format("fastpq").options(**(options or SERVICE)).load(str(path)))
+
+
+@pytest.mark.parametrize("keys", [KEYS, EXTERNAL], ids=["internal", "external"])
+def test_encrypt_rotate_decrypt(source: Any, java_kms: str, table: Path, keys: dict[str, str]) -> None:
+    truth = rows_of(source.read.parquet(str(table)))
+    files = sorted(path.parent.name for path in table.rglob("*.parquet"))
+    seen: list[tuple[int, int]] = []
+    report = fastpq.spark.encrypt_dataset(source, str(table), progress=lambda *told: seen.append(told), **keys)
+    assert statuses(report) == ["ok"] * 6
+    assert (report.agg({"rows": "sum"}).first()[0], seen[-1]) == (ROWS, (6, 6))
+    assert sorted(path.parent.name for path in table.rglob("*.parquet")) == files
+    assert not (table / journal.TEMPORARY).exists()
+    with pytest.raises(fastpq.KeyAccessError):
+        fastpq.spark.read(source, str(table))
+    assert ours(source, table) == truth
+    if java_kms:
+        assert rows_of(source.read.parquet(str(table))) == truth
+    before = content(table)
+    assert statuses(fastpq.spark.encrypt_dataset(source, str(table), **keys)) == ["skipped"] * 6
+    assert content(table) == before
+    other = {**keys, "parquet.encryption.column.keys": "kc2:price", "parquet.encryption.plaintext.footer": "true"}
+    assert statuses(fastpq.spark.rotate_keys(source, str(table), **other)) == ["ok"] * 6
+    assert not set(before) & set(content(table))
+    assert ours(source, table) == truth
+    if java_kms:
+        assert rows_of(source.read.parquet(str(table))) == truth
+    assert statuses(fastpq.spark.verify_dataset(source, str(table), **SERVICE)) == ["ok"] * 6
+    assert statuses(fastpq.spark.decrypt_dataset(source, str(table), **SERVICE)) == ["ok"] * 6
+    assert rows_of(source.read.parquet(str(table))) == truth
+    assert statuses(fastpq.spark.decrypt_dataset(source, str(table), **SERVICE)) == ["skipped"] * 6
+    path = next(table.rglob("*.parquet"))
+    with fastpq.ParquetFile(path) as file:
+        assert file.bloom_filter(0, "name") is not None
+    assert len(content(table)) == 6     # no key material, and no checksum of Hadoop's, is left behind
+
+
+def test_a_job_that_is_run_again_goes_on(source: Any, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file is broken: nothing changes. The others are not made again when it is mended; a driver that dies in its commit
+    leaves a table that fastpq reads as after it."""
+    truth, before = rows_of(source.read.parquet(str(table))), content(table)
+    broken = min(table.rglob("*.parquet"))
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[:-9])
+    with pytest.raises(fastpq.spark.JobError, match="1 of 6 files failed") as caught:
+        fastpq.spark.encrypt_dataset(source, str(table), **KEYS)
+    assert sorted(row.status for row in caught.value.report.collect()) == ["error", *["ok"] * 5]
+    broken.write_bytes(whole)
+    assert {path: data for path, data in content(table).items() if path in before} == before
+    made = {path: path.stat().st_ino for path in (table / journal.TEMPORARY).rglob("*.parquet")}
+    assert len(made) == 5
+
+    def die(root: str, job: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(journal, "_finish", die)
+        fastpq.spark.encrypt_dataset(source, str(table), **KEYS)
+    assert ours(source, table) == truth
+    assert statuses(fastpq.spark.encrypt_dataset(source, str(table), **KEYS)) == ["skipped"] * 6
+    assert set(made.values()) <= {path.stat().st_ino for path in table.rglob("*.parquet")}
+    assert len(list(table.rglob("*.parquet"))) == 6
+    assert not (table / journal.TEMPORARY).exists()
+
+
+def test_files_that_change_meanwhile(source: Any, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = staging.each_file(str(table))
+    first = table / before[0].sources[0]
+    first.write_bytes(first.read_bytes())
+    monkeypatch.setattr("fastpq.spark.rewriting.each_file", lambda root: before)
+    with pytest.raises(fastpq.SchemaError, match="changed while a job"):
+        fastpq.spark.encrypt_dataset(source, str(table), **KEYS)
+    assert all((table / one.sources[0]).exists() for one in before)
+    assert len(fastpq.spark.clean(str(table))) == 1
+    assert not (table / journal.TEMPORARY).exists()
+
+
+def test_compact(source: Any, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, before = rows_of(source.read.parquet(str(table))), sorted(map(str, table.rglob("part=1/*.parquet")))
+    monkeypatch.setattr(compaction, "LEAST_ROW_GROUP_BYTES", 1)
+    by_pages = tmp_path / "by-pages.parquet"
+    assert compaction.write_together(before, str(by_pages), None, None, {}) == ROWS // 2
+    assert pq.ParquetFile(by_pages).num_row_groups == 3
+    assert statuses(fastpq.spark.compact_dataset(source, str(table))) == ["ok"] * 2
+    assert rows_of(source.read.parquet(str(table))) == truth
+    files = list(table.rglob("*.parquet"))
+    assert [pq.ParquetFile(path).num_row_groups for path in files] == [1, 1]        # executors decode small row groups
+    assert {pq.ParquetFile(path).metadata.row_group(0).column(0).compression for path in files} == {"SNAPPY"}
+    for path in (*files, by_pages):
+        with fastpq.ParquetFile(path) as file:
+            assert file.bloom_filter(0, "name") is not None
+    assert statuses(fastpq.spark.compact_dataset(source, str(table))) == []
+    fastpq.spark.encrypt_dataset(source, str(table), **KEYS)
+    source.range(5).selectExpr("id", "0.0d as price", "'' as name", "array('') as tags", "id % 2 as part").write.format(
+        "fastpq").mode("append").options(**KEYS, partitionBy="part").save(str(table))  # fmt: skip
+    truth = ours(source, table)
+    with pytest.raises(fastpq.spark.JobError, match=r"kms\.client"):
+        fastpq.spark.compact_dataset(source, str(table))
+    with pytest.raises(fastpq.SchemaError, match="how the new ones shall be"):
+        fastpq.spark.compact_dataset(source, str(table), **SERVICE)
+    assert "ok" in statuses(fastpq.spark.compact_dataset(source, str(table), **KEYS))
+    assert ours(source, table) == truth
+
+
+def test_jobs_without_what_they_need(source: Any, tmp_path: Path) -> None:
+    for call, options in (
+        (fastpq.spark.encrypt_dataset, SERVICE),
+        (fastpq.spark.encrypt_dataset, {"parquet.encryption.footer.key": "kf"}),
+        (fastpq.spark.decrypt_dataset, {}),
+        (fastpq.spark.rotate_keys, {}),
+        (fastpq.spark.compact_dataset, {"partitionBy": "a"}),
+        (fastpq.spark.encrypt_dataset, {**KEYS, "footer_key": "x"}),
+    ):
+        with pytest.raises(fastpq.SchemaError):
+            call(source, str(tmp_path), **options)
+    (tmp_path / "a").write_bytes(b"")
+    with pytest.raises(fastpq.SchemaError, match="folder"):
+        fastpq.spark.encrypt_dataset(source, str(tmp_path / "a"), **KEYS)
+
+
+def test_verify_and_rotate_material(source: Any, tmp_path: Path) -> None:
+    options = {
+        "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price",
+        "parquet.encryption.key.material.store.internally": "false",
+    }  # fmt: skip
+    frame = source.range(1000, numPartitions=2).selectExpr("id", "id / 4 as price")
+    frame.write.format("fastpq").mode("append").options(**options, **SERVICE).save(str(tmp_path))
+    before = {path: path.read_bytes() for path in tmp_path.glob("_KEY_MATERIAL_FOR_*")}
+    assert len(before) == 2
+    rotated = fastpq.spark.rotate_keys(source, str(tmp_path), **SERVICE)
+    assert [row.status for row in rotated.collect()] == ["ok", "ok"]
+    assert all(path.read_bytes() != content for path, content in before.items())
+    damaged = min(tmp_path.glob("part-*"))
+    with fastpq.spark.batches.open_file(str(damaged), fastpq.spark.options.service_of(SERVICE)) as file:
+        start, size = file.metadata.row_group(0).column(1).byte_range
+    data = bytearray(damaged.read_bytes())
+    data[start + size - 1] ^= 1
+    damaged.write_bytes(data)
+    report = sorted(fastpq.spark.verify_dataset(source, str(tmp_path), **SERVICE).collect(), key=lambda row: row.path)
+    assert [(row.status, row.rows) for row in report] == [("error", None), ("ok", 500)]
+    assert "column price" in report[0].error
+    with pytest.raises(fastpq.SchemaError, match=r"kms\.client"):
+        fastpq.spark.rotate_keys(source, str(tmp_path))
