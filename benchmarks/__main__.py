@@ -19,7 +19,7 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.data import path_of
-from benchmarks.jobs import BY_NAME, JOBS, KERNELS, Job
+from benchmarks.jobs import BY_NAME, JOBS, KERNELS, SELECTIVE, Job
 from benchmarks.peers import PEERS, environment
 from benchmarks.results import Record, Results
 
@@ -75,7 +75,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="tools/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = [job.name for job in JOBS]
-    parser.add_argument("--jobs", default=",".join([*names, KERNELS]), help=f"any of {', '.join(names)}, {KERNELS}")
+    own = [SELECTIVE, KERNELS]
+    parser.add_argument("--jobs", default=",".join([*names, *own]), help=f"any of {', '.join([*names, *own])}")
     parser.add_argument("--peers", default=",".join(PEERS), help=f"any of {', '.join(PEERS)}")
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads (default: %(default)s)")
     parser.add_argument("--runs", type=int, default=DEFAULT_RUNS, help="the shortest counts (default: %(default)s)")
@@ -88,7 +89,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.jobs = options.jobs.split(",")
     options.peers = options.peers.split(",")
     options.threads = sorted({int(count) for count in options.threads.split(",")})
-    for kind, chosen, known in (("job", options.jobs, {*names, KERNELS}), ("peer", options.peers, set(PEERS))):
+    for kind, chosen, known in (("job", options.jobs, {*names, *own}), ("peer", options.peers, set(PEERS))):
         if unknown := set(chosen) - known:
             parser.error(f"no {kind} {unknown.pop()!r}")
     return options
@@ -111,6 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.jobs:
         if name == KERNELS:
             results.kernels = in_child({"task": "kernels"}, 1)["gigabytes_per_second"]
+        elif name == SELECTIVE:
+            results.selective = in_child({"task": "selective"}, max(options.threads))["lookups"]
         else:
             run_job(BY_NAME[name], peers, options.threads, options, results)
         saved = results.save()

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +95,16 @@ def kernel_grid() -> dict[str, Any]:
     return {"gigabytes_per_second": rates | openssl_speed()}
 
 
+def lookups() -> list[dict[str, Any]]:
+    """What benchmarks.selective finds; what goes wrong is said on standard error."""
+    from benchmarks import selective
+
+    found = selective.measure(
+        selective.DEFAULT_RUNS, selective.DEFAULT_LATENCY, list(selective.PEERS), lambda line: print(line, file=sys.stderr)
+    )
+    return [asdict(lookup) for lookup in found]
+
+
 def openssl_speed() -> dict[str, float]:
     """What the command ``openssl speed`` says of AES-128, where there is one; GB/s of processor time, by module size."""
     rates: dict[str, float] = {}
@@ -122,6 +132,8 @@ def main() -> int:
     request = json.loads(sys.argv[1])
     if request["task"] == "kernels":
         result = kernel_grid()
+    elif request["task"] == "selective":
+        result = {"lookups": lookups()}
     else:
         pa.set_cpu_count(request["threads"])
         job = BY_NAME[request["job"]]

@@ -27,7 +27,7 @@ def path_of(data: str, scale: float) -> Path:
     """The path of a file by its name in a Job, which is made if it is not there."""
     if data == "lineitem":
         return lineitem(scale, FOLDER)
-    target = FOLDER / ("wide.parquet" if data == "wide" else f"{data}-{scale:g}.parquet")
+    target = FOLDER / (f"{data}.parquet" if data.startswith("wide") else f"{data}-{scale:g}.parquet")
     if not target.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         being_made = target.with_suffix(".part")
@@ -101,7 +101,16 @@ def make_encrypted_one_page(path: Path, scale: float) -> None:
 
 def make_wide(path: Path, scale: float) -> None:
     """Many columns and row groups with next to nothing in them, so that the footer is all."""
-    values = pa.array(np.arange(WIDE_ROW_GROUPS, dtype=np.int32))
+    write_wide(path, WIDE_ROW_GROUPS)
+
+
+def make_wide_100000(path: Path, scale: float) -> None:
+    """The same with 100,000 column chunks."""
+    write_wide(path, 100_000 // WIDE_COLUMNS)
+
+
+def write_wide(path: Path, row_groups: int) -> None:
+    values = pa.array(np.arange(row_groups, dtype=np.int32))
     pq.write_table(pa.table({f"column_{i:05}": values for i in range(WIDE_COLUMNS)}), path, row_group_size=1)
 
 
@@ -115,6 +124,7 @@ MAKERS: dict[str, Callable[[Path, float], None]] = {
     "encrypted-columns": make_encrypted_columns,
     "encrypted-one-page": make_encrypted_one_page,
     "wide": make_wide,
+    "wide-100000": make_wide_100000,
     "encodings": make_encodings,
     "nested": make_nested,
 }

@@ -62,8 +62,11 @@ JOBS = (
     Job("write-encrypted-ctr", "write", encrypted="uniform", algorithm="AES_GCM_CTR_V1"),
     Job("write-encrypted-columns", "write", encrypted="columns"),
     Job("footer-10000-columns", "footer", data="wide"),
+    Job("footer-100000-chunks", "footer", data="wide-100000"),
+    Job("read-2-of-100000-chunks", "read", data="wide-100000", columns=("column_00017", "column_09321")),
     *(Job(f"read-{name}", "read", data="encodings", columns=(name,)) for name in ENCODED),
     *(Job(f"read-{name}", "read", data="nested", columns=(name,)) for name in NESTED),
 )
 BY_NAME = {job.name: job for job in JOBS}
 KERNELS = "kernels"     # the kernel grid: no peers but memcpy
+SELECTIVE = "selective"     # a few rows of a file, local and over HTTP: peers and measures of its own

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
@@ -56,6 +57,8 @@ def print_tables(results: Results, console: Console) -> None:
             grid.add_row(job, str(threads), *cells, f"{ratio:.2f}" if ratio else "")
         console.print(grid)
         console.print("ratio: fastpq's time over the best peer's; smaller is faster")
+    if results.selective:
+        console.print(selective_grid(results.selective))
     if results.kernels:
         kernels = Grid("kernel", "GB/s", "of memcpy", title="kernels, one thread")
         for name, rate in results.kernels.items():
@@ -63,6 +66,32 @@ def print_tables(results: Results, console: Console) -> None:
         console.print(kernels)
     for what, reason in results.refused.items():
         console.print(f"[red]not timed[/red]: {what}: {reason}", highlight=False)
+
+
+def lookups(found: list[dict[str, Any]]) -> tuple[list[str], dict[tuple[str, str], dict[str, str]]]:
+    """The peers, and by job and place what each of them took: milliseconds and kilobytes."""
+    peers = list(dict.fromkeys(lookup["peer"] for lookup in found))
+    cells: dict[tuple[str, str], dict[str, str]] = {}
+    for lookup in found:
+        text = f"{lookup['seconds'] * 1000:.1f} ms, {lookup['bytes_read'] / 1000:.0f} kB"
+        cells.setdefault((lookup["job"], lookup["place"]), {})[lookup["peer"]] = text
+    return peers, cells
+
+
+def selective_grid(found: list[dict[str, Any]]) -> Grid:
+    peers, cells = lookups(found)
+    grid = Grid("lookup", "place", *peers, title="a few rows of a file")
+    for (job, place), by_peer in cells.items():
+        grid.add_row(job, place, *(by_peer.get(peer, "") for peer in peers))
+    return grid
+
+
+def selective_markdown(found: list[dict[str, Any]]) -> list[str]:
+    peers, cells = lookups(found)
+    lines = ["", f"| lookup | place | {' | '.join(peers)} |", "| --- | --- |" + " ---: |" * len(peers)]
+    for (job, place), by_peer in cells.items():
+        lines.append(f"| {job} | {place} | {' | '.join(by_peer.get(peer, '') for peer in peers)} |")
+    return lines
 
 
 def markdown(results: Results) -> str:
@@ -80,7 +109,7 @@ def markdown(results: Results) -> str:
     for job, threads, seconds, ratio in rows(results):
         cells = [f"{seconds[peer]:.3f}" if peer in seconds else "" for peer in peers]
         lines.append(f"| {job} | {threads} | {' | '.join(cells)} | {f'{ratio:.2f}' if ratio else ''} |")
-    return "\n".join(lines)
+    return "\n".join(lines + (selective_markdown(results.selective) if results.selective else []))
 
 
 def rewrite_readme(results: Results) -> None:

@@ -49,6 +49,7 @@ class Results:
         records: by (job, peer, threads).
         refused: peers whose result differed or that failed, by "job peer", with the reason.
         kernels: GB/s by kernel, memcpy among them.
+        selective: the fields of each Lookup (benchmarks.selective).
     """
 
     scale: float
@@ -57,6 +58,7 @@ class Results:
     records: dict[tuple[str, str, int], Record] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     kernels: dict[str, float] = field(default_factory=dict)
+    selective: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
         self.records[record.job, record.peer, record.threads] = record

@@ -1,31 +1,57 @@
 """``python -m benchmarks.selective``: a few rows of a file with page indexes and bloom filters, beside peers.
 
-From a local file and from an HTTP server with latency, whose own counters tell requests and bytes. Each result is compared with
-NumPy's before it is timed; a peer that fails or differs is named.
+From a local file, and from an HTTP server with latency before each answer. Each result is compared with NumPy's before it is
+timed; a peer that fails or differs is named and not timed. The peers take turns. Bytes are those that the server sent; of a local
+file those that system calls read, and for fastpq, which maps the file, those that it looked at.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 import time
 from collections.abc import Callable
-from functools import partial
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rich.console import Console
 
 import fastpq
 from benchmarks.data import FOLDER
-from tests.remote.range_server import serving
+from benchmarks.latency import Served, served
 
 ROWS, GROUP, PAGE = 400_000, 100_000, 5_000
 OTHERS = 14
 SEED = 1
+DEFAULT_LATENCY = 0.02
+DEFAULT_RUNS = 20
+PLACES = ("local", "http")
 Condition = list[tuple[str, str, Any]]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """One measurement.
+
+    Attributes:
+        job, place, peer: names.
+        seconds: the shortest run.
+        bytes_read: of one run.
+        requests: of one run, for data; 0 for a local file.
+    """
+
+    job: str
+    place: str
+    peer: str
+    seconds: float
+    bytes_read: int
+    requests: int
 
 
 def table() -> pa.Table:
@@ -75,11 +101,9 @@ def by_fastpq(place: str, where: Condition, columns: list[str]) -> pa.Table:
 
 
 def by_pyarrow(place: str, where: Condition, columns: list[str]) -> pa.Table:
-    filesystem = None
-    if place.startswith("http"):
-        import fsspec
+    import fsspec
 
-        filesystem = fsspec.filesystem("http")
+    filesystem = fsspec.filesystem("http") if place.startswith("http") else None
     return pq.read_table(place, columns=columns, filters=where, filesystem=filesystem)
 
 
@@ -89,23 +113,40 @@ def by_polars(place: str, where: Condition, columns: list[str]) -> pa.Table:
     return pl.scan_parquet(place).filter(pl.sql_expr(sql(where))).select(columns).collect().to_arrow()
 
 
+@cache
+def dated_http() -> Any:
+    """HTTP for DuckDB, whose own has to be downloaded: it asks when a file was changed, which fsspec does not tell."""
+    from fsspec.implementations.http import HTTPFileSystem
+
+    class Dated(HTTPFileSystem):
+        def modified(self, path: str) -> datetime:
+            return datetime.fromtimestamp(0, UTC)
+
+    return Dated(skip_instance_cache=True)
+
+
 def by_duckdb(place: str, where: Condition, columns: list[str]) -> pa.Table:
     import duckdb
 
     with duckdb.connect() as connection:
+        if place.startswith("http"):
+            connection.register_filesystem(dated_http())
         query = f"SELECT {', '.join(columns)} FROM read_parquet('{place}') WHERE {sql(where)}"
         return connection.sql(query).to_arrow_table()
 
 
 def by_datafusion(place: str, where: Condition, columns: list[str]) -> pa.Table:
+    """Over HTTP as an object of S3, as DataFusion's HTTP takes nothing but TLS."""
     import datafusion
-    from datafusion.object_store import Http
+    from datafusion.object_store import AmazonS3
 
     options = {"datafusion.execution.parquet.pushdown_filters": "true"}
     context = datafusion.SessionContext(datafusion.SessionConfig(options))
     if place.startswith("http"):
-        root = place.rpartition("/")[0]
-        context.register_object_store("http://", Http(root), root.removeprefix("http://"))
+        server, bucket, name = place.rsplit("/", 2)
+        keys = {"region": "us-east-1", "access_key_id": "none", "secret_access_key": "none"}
+        context.register_object_store("s3://", AmazonS3(bucket_name=bucket, endpoint=server, allow_http=True, **keys), bucket)
+        place = f"s3://{bucket}/{name}"
     context.register_parquet("data", place)
     return context.sql(f"SELECT {', '.join(columns)} FROM data WHERE {sql(where)}").to_arrow_table()
 
@@ -119,44 +160,77 @@ PEERS = {
 }
 
 
-def shortest(action: Callable[[], Any], runs: int) -> float:
-    seconds = []
-    for _ in range(runs):
-        started = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
+def read_by_calls() -> int:
+    """Bytes that system calls of this process have read."""
+    fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(fields["rchar"])
+
+
+def cost(peer: str, place: str, where: Condition, columns: list[str], server: Served) -> tuple[int, int]:
+    """Bytes and requests of one run."""
+    if place.startswith("http"):
+        server.traffic()
+        PEERS[peer](place, where, columns)
+        traffic = server.traffic()
+        return traffic.bytes_sent, traffic.requests
+    if peer == "fastpq":
+        with fastpq.ParquetFile(place) as file:
+            file.read(columns, filters=where)
+            return file.io.bytes_read, 0
+    before = read_by_calls()
+    PEERS[peer](place, where, columns)
+    return read_by_calls() - before, 0
+
+
+def measure(runs: int, latency: float, peers: list[str], say: Callable[[str], None]) -> list[Lookup]:
+    """Every job from every place, by every peer whose rows are the right ones."""
+    data = table()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    path = FOLDER / "indexed.parquet"
+    write_with_pyarrow(data, path)
+    found: list[Lookup] = []
+    with served(FOLDER.parent, latency) as server:
+        for job, (where, columns) in jobs(data).items():
+            truth = truth_of(data, where, columns).combine_chunks()
+            for where_from, place in zip(PLACES, (str(path), f"{server.url}/{FOLDER.name}/{path.name}"), strict=True):
+                right = [name for name in peers if is_right(name, place, where, columns, truth, say)]
+                costs = {name: cost(name, place, where, columns, server) for name in right}
+                seconds = dict.fromkeys(right, float("inf"))
+                for _ in range(runs):
+                    for name in right:
+                        started = time.perf_counter()
+                        PEERS[name](place, where, columns)
+                        seconds[name] = min(seconds[name], time.perf_counter() - started)
+                found += [Lookup(job, where_from, name, seconds[name], *costs[name]) for name in right]
+                say(f"{job}, {where_from}: " + ", ".join(f"{name} {seconds[name] * 1000:.1f} ms" for name in right))
+    return found
+
+
+def is_right(
+    peer: str, place: str, where: Condition, columns: list[str], truth: pa.Table, say: Callable[[str], None]
+) -> bool:
+    """Whether a peer finds the rows; it says why not."""
+    try:
+        got = PEERS[peer](place, where, columns)
+    except Exception as error:
+        say(f"{peer}, {place}: {str(error).splitlines()[0][:90]}")
+        return False
+    same = bool(got.cast(truth.schema).sort_by("key").combine_chunks().equals(truth))
+    if not same:
+        say(f"{peer}, {place}: differs")
+    return same
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=3, help="the shortest counts (default: %(default)s)")
-    parser.add_argument("--latency", type=float, default=0.02, help="seconds before each answer (default: %(default)s)")
+    parser.add_argument("--runs", type=int, default=DEFAULT_RUNS, help="the shortest counts (default: %(default)s)")
+    parser.add_argument(
+        "--latency", type=float, default=DEFAULT_LATENCY, help="seconds before each answer (default: %(default)s)"
+    )
     parser.add_argument("--peers", default=",".join(PEERS), help="(default: %(default)s)")
     options = parser.parse_args()
-    console, data = Console(width=130), table()
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    path = FOLDER / "indexed.parquet"
-    write_with_pyarrow(data, path)
-    with serving(FOLDER, options.latency) as server:
-        for job, (where, columns) in jobs(data).items():
-            truth = truth_of(data, where, columns)
-            for name in options.peers.split(","):
-                for place in (str(path), f"{server.url}/{path.name}"):
-                    where_from = "http" if place.startswith("http") else "local"
-                    read, line = PEERS[name], f"{job:18}{name:12}{where_from:6}"
-                    server.reset()
-                    try:
-                        got = read(place, where, columns)
-                    except Exception as error:
-                        console.print(f"{line} failed: {str(error).splitlines()[0][:90]}", markup=False, highlight=False)
-                        continue
-                    counts = f"{server.requests:4} requests {server.bytes_sent:10} bytes" if where_from == "http" else ""
-                    if not got.cast(truth.schema).sort_by("key").equals(truth.combine_chunks()):
-                        console.print(f"{line} differs", highlight=False)
-                        continue
-                    seconds = shortest(partial(read, place, where, columns), options.runs)
-                    console.print(f"{line} {seconds:7.4f} s {counts}", highlight=False)
+    found = measure(options.runs, options.latency, options.peers.split(","), lambda line: print(line, file=sys.stderr))
+    print(json.dumps([asdict(lookup) for lookup in found]))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from fastpq.filters.predicate import Bounds, Leaf, Membership, Outcome, Predicate, fold, leaves
-from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.bloom_format import StoredFilter
 from fastpq.index.page_index import OffsetIndex
 from fastpq.ranges import RowRanges
 
@@ -98,7 +98,7 @@ class GroupPruning:
                 self._decide("statistics", leaf, leaf.outcome(known))
         self._narrow()
 
-    def by_bloom_filters(self, filters: Mapping[int, SplitBlockBloomFilter | str]) -> None:
+    def by_bloom_filters(self, filters: Mapping[int, StoredFilter | str]) -> None:
         """Decide equalities by the bloom filters of their columns (by number), or note why they are of no use."""
         for leaf in self.open_leaves:
             known = filters.get(leaf.column.index)

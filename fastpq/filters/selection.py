@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.file import FileDecryptor
-from fastpq.errors import FormatError, KeyAccessError
+from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
 from fastpq.filters.evidence import chunk_bounds, page_bounds
 from fastpq.filters.predicate import Bounds, Leaf, Membership, Outcome, Predicate, leaves
 from fastpq.filters.pruning import GroupPruning
-from fastpq.index.bloom_filter import SplitBlockBloomFilter
-from fastpq.index.bloom_format import read_bloom_filters
+from fastpq.index.bloom_format import StoredFilter, probe_bloom_filters
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.plan import GroupRows
@@ -112,23 +111,29 @@ class Selector:
     def _use_bloom_filters(self, groups: list[GroupPruning]) -> None:
         if not bloom_filters_are_trusted(self._metadata.created_by):
             return
-        wanted: list[tuple[GroupPruning, int, ColumnChunkMetaData, ModuleCipher]] = []
+        wanted: list[tuple[GroupPruning, int]] = []
+        probes: list[tuple[ColumnChunkMetaData, ModuleCipher, set[bytes]]] = []
         for group in groups:
-            probed = {leaf.column.index: leaf.column for leaf in group.open_leaves if _can_be_probed(leaf)}
-            for column in probed.values():
+            values: dict[int, set[bytes]] = {}
+            for leaf in group.open_leaves:
+                stored = leaf.stored() if isinstance(leaf, Membership) else None
+                if stored is not None:
+                    values.setdefault(leaf.column.index, set()).update(stored)
+            for index, probed in values.items():
+                column = self.filtered[index]
                 chunk = self._chunk(group, column)
                 try:
                     if chunk.metadata.bloom_filter_offset is not None:
-                        wanted.append((group, column.index, chunk, self._cipher(chunk, column)))
+                        probes.append((chunk, self._cipher(chunk, column), probed))
+                        wanted.append((group, index))
                 except KeyAccessError:
                     continue
-        found = read_bloom_filters(self._source, [(chunk, cipher) for _, _, chunk, cipher in wanted])
-        usable: dict[int, dict[int, SplitBlockBloomFilter | str]] = {}
-        for (group, index, _, _), bloom_filter in zip(wanted, found, strict=True):
-            if isinstance(bloom_filter, SplitBlockBloomFilter):
-                usable.setdefault(id(group), {})[index] = bloom_filter
-            elif bloom_filter is not None:
-                usable.setdefault(id(group), {})[index] = f"not usable ({bloom_filter.message})"
+        usable: dict[int, dict[int, StoredFilter | str]] = {}
+        for (group, index), found in zip(wanted, probe_bloom_filters(self._source, probes), strict=True):
+            if isinstance(found, FormatError | UnsupportedError):
+                usable.setdefault(id(group), {})[index] = f"not usable ({found.message})"
+            elif found is not None:
+                usable.setdefault(id(group), {})[index] = found
         for group in groups:
             group.by_bloom_filters(usable.get(id(group), {}))
 
@@ -175,7 +180,3 @@ class Selector:
 
 def _may_leave_pages_out(group: GroupPruning) -> bool:
     return group.outcome is Outcome.SOME or (group.outcome is Outcome.ALL and not group.rows.is_every)
-
-
-def _can_be_probed(leaf: Leaf) -> bool:
-    return isinstance(leaf, Membership) and leaf.stored() is not None

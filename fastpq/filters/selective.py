@@ -31,8 +31,8 @@ from fastpq.values.slices import SliceReader
 # Views keep the pages that they point into: as long as these are not much larger than the values, nothing is copied.
 MOST_SLACK = 2
 ALWAYS_HELD = 1 << 16
-# Columns are read together with those of the predicate where that is so many values at most, so many pages of a chunk hold rows
-# that may not match, and so many bytes (a round trip takes longer).
+# Columns are read together with those of the predicate where that is so many values at most, and of what may turn out not to
+# match so many bytes (of a remote file a round trip takes longer), and of a local file so many pages of a chunk.
 MOST_TOGETHER = 1 << 20
 MOST_DOUBTFUL_PAGES = 4
 MOST_WASTED = 1 << 20
@@ -140,7 +140,7 @@ class SelectiveScan:
                     continue
                 pages = doubtful.overlapping(index.first_rows)
                 wasted += int(index.sizes[pages].sum())
-                if np.count_nonzero(pages) > MOST_DOUBTFUL_PAGES:
+                if np.count_nonzero(pages) > MOST_DOUBTFUL_PAGES and not self._scan.source.is_remote:
                     return False
         return wasted <= MOST_WASTED
 

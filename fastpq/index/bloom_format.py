@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError, UnsupportedError
-from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.bloom_filter import SplitBlockBloomFilter, hash_bytes
 from fastpq.index.bloom_size import BLOCK_BYTES
 from fastpq.metadata import ColumnChunkMetaData
 from fastpq.source import Bytes, Source
@@ -17,6 +17,31 @@ from fastpq.source import Bytes, Source
 NO_PAGE = -1
 # Writers of before format 2.10 do not say how long a filter is: its header is looked for in so many bytes.
 HEADER_READ = 256
+# The header of a filter that is read in blocks; what is left of its length is a multiple of a block.
+SHORT_HEADER = BLOCK_BYTES
+# Blocks and headers closer than this are read together.
+BLOCK_GAP = 1024
+# Blocks are read alone where they are at most such a share of their filter.
+WORTH_BLOCKS = 16
+
+
+class ProbedBlocks:
+    """Those blocks of a stored filter that some values belong to.
+
+    Args:
+        blocks: by value, a filter of its block alone.
+    """
+
+    def __init__(self, blocks: Mapping[bytes, SplitBlockBloomFilter]) -> None:
+        self._blocks = blocks
+
+    def might_contain(self, value: bytes) -> bool:
+        """Whether one of these values may have been inserted."""
+        return self._blocks[value].might_contain(value)
+
+
+StoredFilter = SplitBlockBloomFilter | ProbedBlocks
+Found = StoredFilter | FormatError | UnsupportedError | None
 
 
 def serialize(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher) -> list[Any]:
@@ -43,7 +68,7 @@ def serialize(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher) -> list
 def read_bloom_filters(
     source: Source, wanted: Sequence[tuple[ColumnChunkMetaData, ModuleCipher]]
 ) -> list[SplitBlockBloomFilter | FormatError | UnsupportedError | None]:
-    """The bloom filters of column chunks.
+    """The bloom filters of column chunks, all of them.
 
     Those whose length is known are read with one round of requests, and the bitsets of the others with a second one.
 
@@ -84,6 +109,70 @@ def read_bloom_filters(
     for index, data in zip(missing, source.read_ranges(missing.values()), strict=True):
         found[index] = _open(data, wanted[index][1])
     return found
+
+
+def probe_bloom_filters(
+    source: Source, wanted: Sequence[tuple[ColumnChunkMetaData, ModuleCipher, Collection[bytes]]]
+) -> list[Found]:
+    """The bloom filters of column chunks, to be asked for some values: of large ones their blocks alone are read.
+
+    Args:
+        source: the file.
+        wanted: metadata and cipher of each chunk, and the values.
+
+    Returns, raises: as read_bloom_filters.
+    """
+    found: list[Found] = [None] * len(wanted)
+    places: dict[int, list[tuple[int, int]]] = {}
+    for index, (chunk, cipher, values) in enumerate(wanted):
+        if (place := _block_places(chunk, cipher, values, source.size)) is not None:
+            places[index] = place
+    data = iter(source.read_ranges((place for each in places.values() for place in each), gap=BLOCK_GAP))
+    for index, each in places.items():
+        header, *blocks = [next(data) for _ in each]
+        chunk, cipher, values = wanted[index]
+        found[index] = _probed(header, blocks, chunk, cipher, values)
+    whole = [index for index, known in enumerate(found) if known is None]
+    for index, read in zip(whole, read_bloom_filters(source, [wanted[index][:2] for index in whole]), strict=True):
+        found[index] = read
+    return found
+
+
+def _block_places(
+    chunk: ColumnChunkMetaData, cipher: ModuleCipher, values: Collection[bytes], file_size: int
+) -> list[tuple[int, int]] | None:
+    """Where the header of a filter is and the blocks that values belong to, if its header is shorter than a block; None where
+    all of it had better be read, as an encrypted bitset must be."""
+    offset, length = chunk.metadata.bloom_filter_offset, chunk.metadata.bloom_filter_length
+    if not offset or length is None or cipher.overhead or not 0 < length <= file_size - offset or offset < 0:
+        return None
+    header = length % BLOCK_BYTES or SHORT_HEADER
+    blocks = (length - header) // BLOCK_BYTES
+    if len(values) * WORTH_BLOCKS > blocks:
+        return None
+    start = offset + header
+    return [(offset, header), *((start + _block_of(value, blocks) * BLOCK_BYTES, BLOCK_BYTES) for value in values)]
+
+
+def _block_of(value: bytes, blocks: int) -> int:
+    return (hash_bytes(value) >> 32) * blocks >> 32
+
+
+def _probed(
+    header: Bytes, blocks: Sequence[Bytes], chunk: ColumnChunkMetaData, cipher: ModuleCipher, values: Collection[bytes]
+) -> ProbedBlocks | UnsupportedError | None:
+    """The blocks of values; None where they are not where _block_places took them to be."""
+    try:
+        sizes = _parse_header(header, cipher)
+    except UnsupportedError as error:
+        return error
+    except FormatError:     # reading all of it tells
+        return None
+    if sizes != (len(header), (chunk.metadata.bloom_filter_length or 0) - len(header)):
+        return None
+    return ProbedBlocks(
+        {value: SplitBlockBloomFilter.of_bitset(block) for value, block in zip(values, blocks, strict=True)}
+    )
 
 
 def _place(chunk: ColumnChunkMetaData, file_size: int) -> tuple[int, int] | None:

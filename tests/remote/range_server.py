@@ -63,6 +63,8 @@ class RangeServer:
             return
         if with_body:
             self._wait(start, stop - start)
+        else:
+            time.sleep(self.latency)
         handler.send_response(200 if match is None else 206)
         handler.send_header("Accept-Ranges", "bytes")
         handler.send_header("Last-Modified", formatdate(path.stat().st_mtime, usegmt=True))
