@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from fastpq.compression import codec_for_read
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
-from fastpq.file import ParquetFile, read_metadata
+from fastpq.file import ParquetFile
 from fastpq.metadata import FileMetaData
+from fastpq.reading import read_metadata
 from fastpq.rewriting.files import merge_files
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import list_files

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
-from fastpq.file import read_metadata
+from fastpq.reading import read_metadata
 from fastpq.rewriting.files import decrypt_file, encrypt_file
 from fastpq.spark.keyservice import Encryption, KeyService
 from fastpq.spark.options import encryption_of, options_as_text, service_of
