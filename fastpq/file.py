@@ -243,7 +243,7 @@ class ParquetFile:
         not mapped, the stored bytes of what is read of a row group are in memory as well, and of remote ones the next
         ones'.
 
-        Args, raises: as ``read``; the last batch may be shorter.
+        Args, raises: as ``read``; the last batch may be shorter. A ValueError ends it when the file is closed meanwhile.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
@@ -251,14 +251,14 @@ class ParquetFile:
             if self._on_error != "raise":
                 wanted, chosen = self._wanted(row_groups, row_ranges), self._select(columns)
                 found = self._recovering().tables(chosen, wanted, self._bound(filters), self._threads)
-                return map(self._arrow.restored, rebatched(found, batch_size))
-            if filters is not None or row_ranges is not None:
+                batches = rebatched(found, batch_size)
+            elif filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
                 batches = scan.batches(scan.select(self._wanted(row_groups, row_ranges)), batch_size, self._threads)
             else:
                 plan = self._plan(columns, row_groups)
                 batches = self._scan(plan).batches(plan, batch_size, self._threads)
-            return map(self._arrow.restored, batches)
+            return self._while_open(map(self._arrow.restored, batches))
 
     def count(self, filters: Any = None) -> int:
         """How many rows there are that filters hold for; row groups that statistics or indexes decide are not read.
@@ -430,6 +430,15 @@ class ParquetFile:
         except ParquetError as error:
             error.at(path=self._source.name)
             raise
+
+    def _while_open(self, tables: Iterator[Table]) -> Iterator[Table]:
+        """The same Tables; an error says of which file they are, and is raised when the file is closed meanwhile."""
+        while True:
+            with self._errors():
+                table = next(tables, None)
+            if table is None:
+                return
+            yield table
 
     def close(self) -> None:
         """Let go of the source; columns that were read stay valid."""

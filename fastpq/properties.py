@@ -9,6 +9,7 @@ from typing import Any, Literal, SupportsIndex
 MIB = 1 << 20
 
 DEFAULT_VERIFY_CHECKSUMS = True
+DEFAULT_VERIFY_DECIMALS = True
 DEFAULT_MAX_FOOTER_SIZE = 256 * MIB
 DEFAULT_MAX_PAGE_SIZE = 1 << 30
 DEFAULT_MAX_DICTIONARY_SIZE = 256 * MIB
@@ -77,6 +78,7 @@ class ReaderProperties:
 
     Attributes:
         verify_checksums: check the CRC-32 of every page that has one.
+        verify_decimals: refuse decimals of more digits than the precision of their column.
         max_footer_size: largest serialized footer that is parsed.
         max_page_size: largest page, compressed or not.
         max_dictionary_size: largest uncompressed dictionary page.
@@ -89,6 +91,7 @@ class ReaderProperties:
     """
 
     verify_checksums: bool = DEFAULT_VERIFY_CHECKSUMS
+    verify_decimals: bool = DEFAULT_VERIFY_DECIMALS
     max_footer_size: int = DEFAULT_MAX_FOOTER_SIZE
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE
     max_dictionary_size: int = DEFAULT_MAX_DICTIONARY_SIZE

@@ -31,7 +31,8 @@ class Conversion(IntEnum):
 class Layout:
     """Widths in bytes of one value in a PLAIN page (0 where it varies) and in memory, and the way between them.
 
-    ``units`` is the number of ticks in a second of an INT96 column's values in memory, else 0.
+    ``units`` is the number of ticks in a second of an INT96 column's values in memory, else 0; ``digits`` is how many a decimal
+    may have, 0 of what is no decimal.
     """
 
     conversion: Conversion
@@ -40,12 +41,14 @@ class Layout:
     units: int = 0
     text: bool = False
     physical: Type = Type.BYTE_ARRAY
+    digits: int = 0
 
 
 @lru_cache(maxsize=4096)        # asked for every chunk of a column
 def layout_of(column_type: ColumnType) -> Layout:
     """The Layout of a column type."""
-    return replace(_layout_of(column_type), physical=column_type.physical)
+    digits = column_type.logical.precision if isinstance(column_type.logical, Decimal) else 0
+    return replace(_layout_of(column_type), physical=column_type.physical, digits=digits)
 
 
 def _layout_of(column_type: ColumnType) -> Layout:

@@ -46,6 +46,7 @@ cdef class PageReader:
     cdef int64_t next_listed
     cdef int64_t listed_start       # where the first of them begins, behind the dictionary page
     cdef bint verify_checksums
+    cdef bint verify_decimals       # for who reads the values
     cdef int64_t max_page_size
     cdef int64_t max_dictionary_size
     cdef int64_t max_allocation

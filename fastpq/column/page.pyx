@@ -67,6 +67,7 @@ cdef class PageReader:
         self.retain_values = retain_values
         self.expect_dictionary = expect_dictionary
         self.verify_checksums = properties.verify_checksums
+        self.verify_decimals = properties.verify_decimals
         self.v2_is_compressed = v2_is_compressed
         self.listed = -1
         if directory is not None:

@@ -1,6 +1,6 @@
 """The values of pages, in whatever encoding, as they are in memory."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from fastpq.column.page cimport Page, PageReader
 from fastpq.column.scratch cimport Scratch
 from fastpq.encodings.delta cimport DeltaDecoder
@@ -19,6 +19,8 @@ cdef class ValueReader:
     cdef size_t width
     cdef int64_t units
     cdef bint text
+    cdef int digits                     # that decimals may have; 0 where that is not checked
+    cdef uint64_t[4] largest            # decimal of so many digits
     cdef int checked                    # an encoding that fits the type, or -1
     cdef int encoding                   # of the page
     cdef int64_t count                  # values of the page, nulls not among them
@@ -48,6 +50,9 @@ cdef class ValueReader:
     cdef int load_dictionary(self, const Page* page) except -1
     # The next count values, without nulls between them, to out.
     cdef int read(self, uint8_t* out, int64_t count) except -1 nogil
+
+    # Whether count values as they are in memory have no more digits than the column's type allows.
+    cdef int check_decimals(self, const uint8_t* values, int64_t count) except -1 nogil
 
     cdef int64_t _start(self) except? -100 nogil
     cdef int64_t _start_indices(self) noexcept nogil

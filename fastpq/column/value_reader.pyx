@@ -29,6 +29,10 @@ from fastpq.encodings.rle cimport hybrid_next_bytes, hybrid_start
 from fastpq.encodings.status cimport BAD_LENGTH, OUT_OF_RANGE, TRUNCATED
 from fastpq.encodings.views cimport Slice, View
 
+cdef extern from "c/decimals.h" nogil:
+    void largest_decimal(int digits, uint64_t* limit) noexcept
+    bint decimals_fit(const uint8_t* values, size_t width, int64_t count, const uint64_t* limit) noexcept
+
 from fastpq import memory
 from fastpq.encodings.registry import check_readable
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
@@ -53,6 +57,8 @@ cdef class ValueReader:
         self.width = layout.width
         self.units = layout.units
         self.text = layout.text
+        self.digits = layout.digits if pages.verify_decimals else 0
+        largest_decimal(self.digits, self.largest)
         self.checked = -1
         self.dictionary_size = -1
         self.allowance = pages.max_allocation
@@ -162,6 +168,7 @@ cdef class ValueReader:
         status = self._decode(self.dictionary.data, self.count)
         if status < 0:
             self._fail(status, b"dictionary page")
+        self.check_decimals(self.dictionary.data, self.count)
         self.dictionary_size = self.done = self.count
         return 0
 
@@ -173,9 +180,18 @@ cdef class ValueReader:
             status = dictionary_decode(&self.hybrid, self.dictionary.data, self.dictionary_size, self.width, out, count)
         else:
             status = self._decode(out, count)
+            if status >= 0:
+                self.check_decimals(out, count)
         if status < 0:
             self._fail(status, VALUES)
         self.done += count
+        return 0
+
+    cdef int check_decimals(self, const uint8_t* values, int64_t count) except -1 nogil:
+        if self.digits and count and not decimals_fit(values, self.width, count, self.largest):
+            with gil:
+                raise FormatError(f"a decimal of more than {self.digits} digits (verify_decimals=False reads it)",
+                                  page=self.pages.ordinal)
         return 0
 
     cdef int64_t _decode(self, uint8_t* out, int64_t count) except? -100 nogil:

@@ -179,3 +179,22 @@ def test_projection_and_row_groups() -> None:
         fastpq.read_table(stored, ["txt"])
     with pytest.raises(fastpq.SchemaError, match="row group 4"):
         fastpq.read_table(stored, row_groups=[4])
+
+
+def test_batches_of_a_closed_file() -> None:
+    sink = io.BytesIO()
+    fastpq.write_table({"a": np.arange(10)}, sink)
+    for options in ({}, {"filters": [("a", ">", 1)]}, {"row_ranges": [(1, 9)]}):
+        with fastpq.ParquetFile(sink.getvalue()) as file:
+            batches = file.iter_batches(2, **options)
+            assert next(batches).num_rows == 2
+        with pytest.raises(ValueError, match="closed"):
+            next(batches)
+
+
+def test_a_file_object_is_read_from_its_first_byte() -> None:
+    sink = io.BytesIO(b"")
+    fastpq.write_table({"a": np.arange(10)}, sink)
+    for position in (0, 4, sink.tell()):
+        sink.seek(position)
+        assert fastpq.read_table(sink)["a"].to_pylist() == list(range(10))

@@ -1,0 +1,91 @@
+"""Values that their columns cannot have: no table with them is returned."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq import format as fmt
+
+
+def with_schema(data: bytes, element: int, **changes: Any) -> bytes:
+    """The file with other fields of a SchemaElement."""
+    length = int.from_bytes(data[-8:-4], "little")
+    footer = fmt.decode(fmt.FileMetaData, data[-8 - length : -8])[0]
+    for name, value in changes.items():
+        setattr(footer.schema[element], name, value)
+    stored = fmt.encode(footer)
+    return data[: -8 - length] + stored + len(stored).to_bytes(4, "little") + b"PAR1"
+
+
+def decimals(digits: int) -> dict[str, Any]:
+    return {"logicalType": fmt.LogicalType(DECIMAL=fmt.DecimalType(scale=0, precision=digits)), "precision": digits, "scale": 0}
+
+
+DECIMAL_TYPES = {
+    "INT32": (pa.decimal128(9), {"store_decimal_as_integer": True}),
+    "INT64": (pa.decimal128(18), {"store_decimal_as_integer": True}),
+    "FIXED-16": (pa.decimal128(38), {}),
+    "FIXED-32": (pa.decimal256(76), {}),
+}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("dictionary", [False, True])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("kind", DECIMAL_TYPES)
+def test_decimals_over_their_precision(kind: str, sign: int, dictionary: bool, nested: bool) -> None:
+    type_, options = DECIMAL_TYPES[kind]
+    for digits in (1, 5, type_.precision - 1):
+        fits, too_large = sign * (10**digits - 1), sign * 10**digits
+        for value, valid in ((fits, True), (too_large, False)):
+            values = pa.array([0, None, value, -1], type_)
+            if nested:
+                values = pa.ListArray.from_arrays(pa.array([0, 4], pa.int32()), values)
+            sink = io.BytesIO()
+            pq.write_table(pa.table({"d": values}), sink, use_dictionary=dictionary, **options)
+            data = with_schema(sink.getvalue(), 3 if nested else 1, **decimals(digits))
+            if valid:
+                table = fastpq.read_table(data)
+                pa.table(table).validate(full=True)
+            else:
+                with pytest.raises(fastpq.FormatError, match=f"more than {digits} digits"):
+                    fastpq.read_table(data)
+                as_stored = fastpq.read_table(data, properties=fastpq.ReaderProperties(verify_decimals=False))
+                stored = as_stored["d"].to_pylist()
+                assert (stored[0] if nested else stored)[2] == too_large
+
+
+@pytest.mark.parametrize("layout", ["plain", "view"])
+def test_decimals_of_bytes_and_in_the_file(layout: str) -> None:
+    sink = io.BytesIO()
+    if layout == "view":        # a required column that is a view of the file
+        column = pa.field("d", pa.decimal128(9), nullable=False)
+        table = pa.table({"d": pa.array([1, 12345], pa.decimal128(9))}, schema=pa.schema([column]))
+        pq.write_table(table, sink, use_dictionary=False, compression="none", store_decimal_as_integer=True)
+        data = sink.getvalue()
+    else:
+        fastpq.write_table({"d": np.array([b"\x01", b"\x30\x39"], object)}, sink)
+        data = sink.getvalue()
+    assert fastpq.read_table(with_schema(data, 1, **decimals(5)))["d"].to_pylist()[1] == 12345
+    with pytest.raises(fastpq.FormatError, match="more than 4 digits"):
+        fastpq.read_table(with_schema(data, 1, **decimals(4)))
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "RLE_DICTIONARY", "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"])
+@pytest.mark.parametrize("bad", [b"\xff", b"short\xc3", b"longer than twelve bytes \xed\xa0\x80", b"\xc0\x80"])
+@pytest.mark.parametrize("annotation", ["STRING", "JSON", "ENUM"])
+def test_text_that_is_not_utf8(encoding: str, bad: bytes, annotation: str) -> None:
+    sink = io.BytesIO()
+    fastpq.write_table({"t": np.array([b"good", bad, "gr\u00fc\u00df".encode()], object)}, sink, column_encoding={"t": encoding})
+    kinds = {"STRING": fmt.StringType(), "JSON": fmt.JsonType(), "ENUM": fmt.EnumType()}
+    data = with_schema(sink.getvalue(), 1, logicalType=fmt.LogicalType(**{annotation: kinds[annotation]}))
+    with pytest.raises(fastpq.FormatError, match="UTF-8"):
+        fastpq.read_table(data)
+    assert fastpq.read_table(sink.getvalue())["t"].to_pylist()[1] == bad
