@@ -43,6 +43,13 @@ class ColumnPlan:
     has_page_index: bool
     choice: EncodingChoice | None
 
+    @property
+    def column_order(self) -> fmt.ColumnOrder:
+        """The order of its bounds, as the footer says it."""
+        if self.settings.total_order:
+            return fmt.ColumnOrder(IEEE_754_TOTAL_ORDER=fmt.IEEE754TotalOrder())
+        return fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder())
+
     def with_choice(self, choice: EncodingChoice) -> ColumnPlan:
         """The plan with the encoding that was chosen."""
         encoding = fmt.Encoding[choice.encoding]
@@ -64,6 +71,7 @@ class ColumnPlan:
             num_rows=rows.tolist(),
             num_values=entries.tolist(),
             null_counts=(entries - present).tolist(),
+            total_order=self.settings.total_order,
             minima=chunk.pages.minima,
             maxima=chunk.pages.maxima,
             nan_counts=nans.tolist(),
@@ -161,6 +169,8 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
         LimitError: a column nested deeper than 255 levels.
         UnsupportedError: a codec or encoding that fastpq does not write.
     """
+    if properties.float_order not in ("type", "total"):
+        raise ValueError(f'float_order must be "type" or "total", not {properties.float_order!r}')
     if CHECKPOINT_KEY in properties.key_value_metadata:
         raise ValueError(f"key_value_metadata cannot have {CHECKPOINT_KEY!r}, which marks unfinished files")
     for column in schema.columns:
@@ -177,6 +187,7 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
     dictionary = _is_on(properties.use_dictionary, column.name) if asked is None else asked in _DICTIONARY_ENCODINGS
     statistics = _is_on(properties.write_statistics, column.name)
     fpp, ndv = _bloom_filter(column, properties.bloom_filter.get(column.name, False))
+    order = order_of(column.type) if statistics or isinstance(column.logical_type, Decimal) else Order.ORDER_NONE
     settings = ChunkSettings(
         max_definition_level=column.max_definition_level,
         max_repetition_level=column.max_repetition_level,
@@ -184,7 +195,8 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
         keep_dictionary=asked is not None,
         value_encoding=fmt.Encoding.PLAIN if asked is None or asked in _DICTIONARY_ENCODINGS else asked,
         index_encoding=asked if asked == fmt.Encoding.PLAIN_DICTIONARY else fmt.Encoding.RLE_DICTIONARY,
-        order=order_of(column.type) if statistics or isinstance(column.logical_type, Decimal) else Order.ORDER_NONE,
+        order=order,
+        total_order=properties.float_order == "total" and order in FLOAT_ORDERS,
         statistics=statistics,
         data_page_size=_positive("data_page_size", properties.data_page_size),
         data_page_rows=_positive("data_page_rows", properties.data_page_rows),

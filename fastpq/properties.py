@@ -29,6 +29,7 @@ DEFAULT_DATA_PAGE_ROWS = 20_000
 DEFAULT_DATA_PAGE_VERSION: Literal["1.0", "2.0"] = "1.0"
 DEFAULT_DICTIONARY_PAGE_SIZE = MIB
 DEFAULT_STATISTICS_TRUNCATION = 64
+DEFAULT_FLOAT_ORDER: Literal["type", "total"] = "type"
 DEFAULT_BLOOM_FILTER_FPP = 0.01
 DEFAULT_ARROW_SCHEMA: bool | None = None
 
@@ -126,6 +127,8 @@ class WriterProperties:
         statistics_truncation: longest bound of a BYTE_ARRAY column that is written.
         write_page_checksum: write the CRC-32 of every page.
         write_page_index: write OffsetIndex and, of columns with statistics and an order, ColumnIndex.
+        float_order: order of the bounds of floats: ``"type"``, which every reader knows, or ``"total"``, IEEE 754 total order,
+            which tells zeros of either sign apart and has bounds for NaNs; readers that do not know it do not use these bounds.
         bloom_filter: columns that get bloom filters: True, or ``fpp`` (false positive rate, 0.01 by default) and ``ndv`` (the
             number of distinct values to make them for; None, the default, makes them as large as the values need).
         sorting_columns: by which the rows of each row group are sorted already, which is checked and recorded.
@@ -152,6 +155,7 @@ class WriterProperties:
     statistics_truncation: int = DEFAULT_STATISTICS_TRUNCATION
     write_page_checksum: bool = True
     write_page_index: bool = True
+    float_order: Literal["type", "total"] = DEFAULT_FLOAT_ORDER
     bloom_filter: Mapping[str, BloomFilterOption] = field(default_factory=dict)
     sorting_columns: Sequence[str | SortingColumn] = ()
     sort_by: Sequence[str | SortingColumn] = ()

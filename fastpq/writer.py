@@ -373,7 +373,7 @@ class ParquetWriter:
             row_groups=self._row_groups,
             key_value_metadata=[fmt.KeyValue(key=key, value=value) for key, value in described.items()] or None,
             created_by=f"fastpq version {VERSION}",
-            column_orders=[fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder()) for _ in self._schema.columns],
+            column_orders=[plan.column_order for plan in self._columns],
             encryption_algorithm=self._encryptor.encryption_algorithm,
             footer_signing_key_metadata=self._encryptor.footer_signing_key_metadata,
         )

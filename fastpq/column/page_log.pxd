@@ -20,6 +20,7 @@ cdef struct PageRecord:
 
 cdef class PageLog:
     cdef int order
+    cdef bint total_order           # of floats: IEEE 754 total order
     cdef size_t width               # of fixed-width values; 0 for slices
     cdef readonly list minima       # for each page its smallest value as bytes, or None
     cdef readonly list maxima

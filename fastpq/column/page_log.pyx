@@ -1,8 +1,8 @@
 """What a writer notes of each data page: the statistics of its chunk, and the page index."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uint8_t, uint32_t
-from libc.string cimport memset
+from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from fastpq.index.statistics cimport ORDER_BYTES, ORDER_NONE, ORDER_SIGNED_BYTES
 from fastpq.memory cimport GrowingBuffer
 
 from fastpq.index.statistics import extreme
+from fastpq.index.total_order import total_extreme
 
 cdef enum:
     FIELDS = 6          # of a PageRecord
@@ -24,9 +25,12 @@ cdef class PageLog:
     Args:
         order: a value of ``Order`` in fastpq.index.statistics.
         width: bytes of a stored value, or 0 where values are of variable length.
+        total_order: whether floats are in IEEE 754 total order: bounds are exact in the sign of zero, and are of NaNs where
+            there is nothing else.
     """
 
-    def __cinit__(self, int order, size_t width):
+    def __cinit__(self, int order, size_t width, bint total_order=False):
+        self.total_order = total_order
         self.order = order if width <= WIDEST_BOUND else ORDER_NONE
         self.width = width
         self.minima = []
@@ -40,11 +44,11 @@ cdef class PageLog:
 
     def minimum(self):
         """The smallest value of the chunk as PLAIN stores it (BYTE_ARRAY without its length), or None."""
-        return extreme(self.order, self.minima, -1)
+        return total_extreme(self.minima, -1) if self.total_order else extreme(self.order, self.minima, -1)
 
     def maximum(self):
         """The largest value, likewise."""
-        return extreme(self.order, self.maxima, 1)
+        return total_extreme(self.maxima, 1) if self.total_order else extreme(self.order, self.maxima, 1)
 
     def counts(self):
         """Shape (pages, 6), int64: stored size, rows, entries, values that are not null, NaNs, bytes of BYTE_ARRAY values."""
@@ -78,6 +82,9 @@ cdef class PageLog:
             if self.order != ORDER_NONE and count:
                 found = min_max_fixed(self.order, values, count, self.width, smallest, largest)
                 page.nans = count - found
+                if self.total_order and (found == 0 or is_zero(smallest, self.width) or is_zero(largest, self.width)):
+                    total_bounds(values, count, self.width, found > 0, smallest, largest)
+                    found = count
         self.minima.append(PyBytes_FromStringAndSize(<char*>smallest, <Py_ssize_t>self.width) if found > 0 else None)
         self.maxima.append(PyBytes_FromStringAndSize(<char*>largest, <Py_ssize_t>self.width) if found > 0 else None)
         return 0
@@ -125,3 +132,44 @@ cdef class PageLog:
             counts[i] = seen[i]
         self.histograms.size += size
         return 0
+
+
+cdef inline int64_t total_key(const uint8_t* value, size_t width) noexcept nogil:
+    """A number for a float, in IEEE 754 total order: that of its bits without the sign, which inverts it."""
+    cdef int16_t half
+    cdef int32_t single
+    cdef int64_t bits
+    if width == 2:
+        memcpy(&half, value, 2)
+        return half if half >= 0 else ~<int64_t>(half & 0x7FFF)
+    if width == 4:
+        memcpy(&single, value, 4)
+        return single if single >= 0 else ~<int64_t>(single & 0x7FFFFFFF)
+    memcpy(&bits, value, 8)
+    return bits if bits >= 0 else ~(bits & INT64_MAX)
+
+
+cdef inline bint is_zero(const uint8_t* value, size_t width) noexcept nogil:
+    cdef int64_t key = total_key(value, width)
+    return key == 0 or key == -1
+
+
+cdef inline int64_t infinity_key(size_t width) noexcept nogil:
+    return 0x7C00 if width == 2 else 0x7F800000 if width == 4 else 0x7FF0000000000000
+
+
+cdef void total_bounds(const uint8_t* values, int64_t count, size_t width, bint numbers, uint8_t* minimum,
+                       uint8_t* maximum) noexcept nogil:
+    """The bounds of floats in total order, of the numbers among them, or of the NaNs; there is at least one."""
+    cdef int64_t low = INT64_MAX, high = INT64_MIN, infinity = infinity_key(width), key, _
+    cdef const uint8_t* value = values
+    for _ in range(count):
+        key = total_key(value, width)
+        if ((key if key >= 0 else ~key) <= infinity) == numbers:
+            if key < low:
+                low = key
+                memcpy(minimum, value, width)
+            if key > high:
+                high = key
+                memcpy(maximum, value, width)
+        value += width

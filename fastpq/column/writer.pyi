@@ -17,6 +17,7 @@ class ChunkSettings:
     value_encoding: int
     index_encoding: int
     order: int
+    total_order: bool
     statistics: bool
     data_page_size: int
     data_page_rows: int

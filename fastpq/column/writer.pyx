@@ -52,6 +52,7 @@ class ChunkSettings:
         value_encoding: number of the encoding of pages without one.
         index_encoding: PLAIN_DICTIONARY or RLE_DICTIONARY.
         order: a value of ``Order`` in fastpq.index.statistics.
+        total_order: whether its floats are in IEEE 754 total order.
         statistics: whether the footer gets any for the column.
         data_page_size, data_page_rows, dictionary_page_size: bounds of a page; the sizes in uncompressed bytes.
         version_2: data pages V2.
@@ -67,6 +68,7 @@ class ChunkSettings:
     value_encoding: int
     index_encoding: int
     order: int
+    total_order: bool
     statistics: bool
     data_page_size: int
     data_page_rows: int
@@ -100,7 +102,7 @@ cdef class ChunkWriter:
         self.values = ValueWriter(settings.value_encoding, input.variable, input.conversion == BOOLEAN, input.stored_width)
         self.index_encoding = settings.index_encoding
         self.dictionary = DictionaryEncoder(width) if settings.dictionary else None
-        self.pages = PageLog(settings.order, width)
+        self.pages = PageLog(settings.order, width, settings.total_order)
         self.distinct_count = -1
         self.pieces = []
         self.page_counts = {}

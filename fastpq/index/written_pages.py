@@ -9,6 +9,7 @@ from itertools import accumulate
 import numpy as np
 
 from fastpq import format as fmt
+from fastpq.index import total_order
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.statistics import Order, is_monotonic
 from fastpq.properties import DEFAULT_STATISTICS_TRUNCATION
@@ -33,6 +34,7 @@ class WrittenPages:
         unencoded_byte_array_data_bytes: bytes of the values, of a BYTE_ARRAY column.
         repetition_level_histograms, definition_level_histograms: how often each level occurs, one page after another; empty
             where they would tell nothing that the other counts do not.
+        total_order: whether floats are in IEEE 754 total order, and pages of NaNs alone have bounds.
     """
 
     column: ColumnDescriptor
@@ -46,6 +48,7 @@ class WrittenPages:
     unencoded_byte_array_data_bytes: Sequence[int]
     repetition_level_histograms: Sequence[int] = ()
     definition_level_histograms: Sequence[int] = ()
+    total_order: bool = False
 
     def offset_index(self, start: int) -> fmt.OffsetIndex:
         """The OffsetIndex of pages of which the first begins at file offset start."""
@@ -80,7 +83,7 @@ class WrittenPages:
             null_pages=null_pages,
             min_values=[bound or b"" for bound in minima],
             max_values=[bound or b"" for bound in maxima],
-            boundary_order=_boundary_order(minima, maxima, order),
+            boundary_order=self._boundary_order(minima, maxima, order),
             null_counts=list(self.null_counts),
             repetition_level_histograms=list(self.repetition_level_histograms) or None,
             definition_level_histograms=list(self.definition_level_histograms) or None,
@@ -103,6 +106,17 @@ class WrittenPages:
         total: list[int] = np.array(histograms).reshape(len(self.sizes), -1).sum(axis=0).tolist()
         return total
 
+    def _boundary_order(
+        self, minima: list[bytes | None], maxima: list[bytes | None], order: Order
+    ) -> fmt.BoundaryOrder:
+        known = [[bound for bound in bounds if bound is not None] for bounds in (minima, maxima)]
+        for sign, boundary_order in ((1, fmt.BoundaryOrder.ASCENDING), (-1, fmt.BoundaryOrder.DESCENDING)):
+            if self.total_order and all(total_order.is_monotonic(bounds, sign) for bounds in known):
+                return boundary_order
+            if not self.total_order and all(is_monotonic(order, bounds, sign) for bounds in known):
+                return boundary_order
+        return fmt.BoundaryOrder.UNORDERED
+
     def _bounds(self, truncation: int) -> tuple[list[bytes | None], list[bytes | None]]:
         column = self.column.type
         minima, maxima = list(self.minima), list(self.maxima)
@@ -115,11 +129,3 @@ class WrittenPages:
             if bound is not None and len(bound) > truncation:
                 maxima[page] = truncate_max(bound, truncation, column.is_text)[0] or bound
         return minima, maxima
-
-
-def _boundary_order(minima: list[bytes | None], maxima: list[bytes | None], order: Order) -> fmt.BoundaryOrder:
-    known = [[bound for bound in bounds if bound is not None] for bounds in (minima, maxima)]
-    for sign, boundary_order in ((1, fmt.BoundaryOrder.ASCENDING), (-1, fmt.BoundaryOrder.DESCENDING)):
-        if all(is_monotonic(order, bounds, sign) for bounds in known):
-            return boundary_order
-    return fmt.BoundaryOrder.UNORDERED
