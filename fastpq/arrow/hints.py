@@ -19,7 +19,7 @@ from fastpq.schema import GroupNode
 from fastpq.schema import SchemaNode as ParquetNode
 from fastpq.table import AnyColumn, ListColumn, StructColumn, Table
 
-__all__ = ["ARROW_KEY", "ArrowFields", "arrow_fields", "arrow_schema", "needs_arrow_schema", "with_field"]
+__all__ = ["ARROW_KEY", "ArrowFields", "arrow_fields", "arrow_schema", "needs_arrow_schema", "with_field", "with_metadata"]
 
 _LISTS = ("+l", "+L", "+vl", "+vL")
 
@@ -115,6 +115,27 @@ def arrow_schema(fields: SchemaNode, metadata: Mapping[str, str]) -> str:
         UnsupportedError: a type that Arrow's schemas do not have.
     """
     return encode_schema(replace(fields, metadata={key.encode(): value.encode() for key, value in metadata.items()}))
+
+
+def with_metadata(text: str, nodes: Sequence[ParquetNode], metadata: Mapping[str, str]) -> str | None:
+    """An ARROW:schema entry with other metadata, which are a copy of the file's.
+
+    Args:
+        text: the entry.
+        nodes: of the file's columns.
+        metadata: of the file, without the entry.
+
+    Returns:
+        The entry; None where it is none that could be made anew.
+    """
+    schema = _opened(text, len(nodes))
+    if schema is None:
+        return None
+    try:
+        fields = tuple(schema.field(number, 2 * _count(node)) for number, node in enumerate(nodes))
+        return arrow_schema(SchemaNode("+s", flags=0, children=fields), metadata)
+    except (FormatError, UnsupportedError):
+        return None
 
 
 def needs_arrow_schema(column: AnyColumn) -> bool:

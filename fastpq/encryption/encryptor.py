@@ -132,6 +132,7 @@ class KeyedFileEncryptor(FileEncryptor):
         if stored.meta_data is not metadata:
             cipher = self._cipher(column, path, row_group_ordinal, column_ordinal)
             stored.encrypted_column_metadata = cipher.seal(ModuleType.COLUMN_METADATA, NO_PAGE, fmt.encode(metadata))
+            stored.unknown = ()     # of a copied chunk: nobody knows what such fields tell
         return stored
 
     def _visible_metadata(

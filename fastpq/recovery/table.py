@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from fastpq import format as fmt
 from fastpq.encryption.file import FileDecryptor
 from fastpq.encryption.properties import FileDecryptionProperties
-from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
+from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
 from fastpq.location import Remote, locate
 from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData
 from fastpq.parallel import resolve_threads
@@ -81,6 +81,7 @@ def recover_table(
     Raises:
         FormatError: there is no footer and no schema, or the pages can be put together in more than one way from the first on.
         KeyAccessError: there is no key for what is to be read.
+        CryptoError: a policy of the decryption properties refuses the file, or plaintext pages in the place of one.
         SchemaError, UnsupportedError, LimitError: as for ``ParquetFile.read``.
     """
     if on_error not in ON_ERROR or on_error == "raise":
@@ -161,7 +162,7 @@ def _found(
     try:
         found = find_footer(source, properties, decryption_properties)
     except (FormatError, LimitError, TagVerificationError) as error:
-        return _from_pages(source, hints, properties, error)
+        return _from_pages(source, hints, properties, decryption_properties, error)
     metadata, report = found
     if not report.unread or metadata.encryption_algorithm is not None or type(metadata.decryptor) is not FileDecryptor:
         return found
@@ -174,7 +175,13 @@ def _found(
     return FoundFooter(metadata.extended(more.row_groups), RecoveryReport("checkpoint", unread=more.unread, reason=report.reason))
 
 
-def _from_pages(source: Source, hints: _Hints, properties: ReaderProperties, error: ParquetError) -> FoundFooter:
+def _from_pages(
+    source: Source,
+    hints: _Hints,
+    properties: ReaderProperties,
+    decryption_properties: FileDecryptionProperties | None,
+    error: ParquetError,
+) -> FoundFooter:
     magic = bytes(source.read(0, min(source.size, len(MAGIC))))
     if magic == ENCRYPTED_MAGIC:
         raise FormatError(f"{error.message}; without a footer nothing of an encrypted file can be opened")
@@ -182,6 +189,11 @@ def _from_pages(source: Source, hints: _Hints, properties: ReaderProperties, err
         raise error
     if hints.schema is None:
         raise FormatError(f"{error.message}; with its schema, or with a sibling file, its pages could be looked for")
+    if decryption_properties is not None and not decryption_properties.allow_plaintext_files:
+        raise CryptoError(
+            f"{error.message}; its pages are not looked for, since there are decryption_properties and plaintext ones may have "
+            "been put in their place (allow_plaintext_files=True looks for them)"
+        )
     found = rebuild(_page_scan(source, hints.schema, properties), hints.schema, len(MAGIC), 0, hints.row_group_rows, hints.codecs)
     if not found.row_groups and found.ambiguous:
         raise FormatError(

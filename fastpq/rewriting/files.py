@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from fastpq import format as fmt
+from fastpq.arrow.hints import ARROW_KEY, with_metadata
+from fastpq.conversion.dataframes import PANDAS_KEY, without_categories
 from fastpq.encryption.file import FileEncryptor, open_file_encryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
 from fastpq.index.output import PageIndexes, write_bloom_filter
-from fastpq.metadata import FileMetaData, RowGroupMetaData, read_footer, write_footer
+from fastpq.metadata import FileMetaData, RowGroupMetaData, write_footer
 from fastpq.plan import plan_chunk
 from fastpq.properties import ReaderProperties
+from fastpq.recovery.footers import read_finished
 from fastpq.rewriting.chunks import CopiedChunk, copy_chunk
 from fastpq.schema import ParquetSchema
 from fastpq.sink import Sink, open_sink
@@ -35,8 +38,9 @@ def encrypt_file(
     """Encrypt a file, or encrypt it with other keys; its pages are neither decompressed nor decoded.
 
     Everything else stays as it is: schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns
-    and key-value metadata. Of plaintext that lies, about bounds for example, the encrypted file says the same. Memory is
-    bounded by a page, of a source that is not a local file by a column chunk, beside indexes and footer.
+    and key-value metadata, but for the categories that fastpq keeps there of a DataFrame, which are values. Of plaintext that
+    lies, about bounds for example, the encrypted file says the same. Memory is bounded by a page, of a source that is not a
+    local file by a column chunk, beside indexes and footer.
 
     Args:
         source: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
@@ -138,7 +142,7 @@ class _MergedFile:
 
     def add(self, source: Source, keys: FileDecryptionProperties | None) -> None:
         """Copy the row groups of a file."""
-        metadata = read_footer(source.size, source.read, properties=self._properties, decryption_properties=keys)
+        metadata, _ = read_finished(source, self._properties, keys)
         if self._first is None:
             self._begin(metadata)
         else:
@@ -159,6 +163,8 @@ class _MergedFile:
         footer.schema = self._first.schema_elements
         footer.num_rows = sum(group.num_rows for group in self._row_groups)
         footer.row_groups = self._row_groups
+        if self._encryption_properties is not None:
+            footer.key_value_metadata = _without_values(self._first)
         footer.column_orders = self._first.column_orders or None
         footer.encryption_algorithm = self._encryptor.encryption_algorithm
         footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
@@ -211,6 +217,27 @@ class _MergedFile:
         stored = self._encryptor.column_chunk(chunk.entry, ordinal, index)
         self._page_indexes.add(stored, chunk.indexes.column_index, chunk.indexes.offset_index, cipher)
         return stored
+
+
+def _without_values(metadata: FileMetaData) -> list[fmt.KeyValue] | None:
+    """Key-value metadata for an encrypted file, whose footer more may read than its columns: pandas' categories are left out,
+    also of the copy in an ARROW:schema."""
+    entries = metadata.metadata.key_value_metadata or []
+    kept = [
+        fmt.KeyValue(key=entry.key, value=without_categories(entry.value))
+        if entry.key == PANDAS_KEY and entry.value is not None
+        else entry
+        for entry in entries
+    ]
+    if kept != entries:
+        told = {entry.key: entry.value for entry in kept if entry.value is not None and entry.key != ARROW_KEY}
+        kept = [entry if entry.key != ARROW_KEY else _with_metadata(entry, metadata, told) for entry in kept]
+    return [entry for entry in kept if entry.key != ARROW_KEY or entry.value is not None] or None
+
+
+def _with_metadata(entry: fmt.KeyValue, metadata: FileMetaData, told: dict[str, str]) -> fmt.KeyValue:
+    value = None if entry.value is None else with_metadata(entry.value, metadata.schema.root.children, told)
+    return fmt.KeyValue(key=entry.key, value=value)
 
 
 def _check_alike(first: FileMetaData, other: FileMetaData) -> None:

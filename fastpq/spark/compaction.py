@@ -51,14 +51,15 @@ def compact_dataset(
         target_bytes: most bytes of the files that one file is made of; larger files stay as they are.
         progress: called on the driver with the number of files that are done, and of all; None logs it.
         **options: of writing, of encryption and of the key service, as the data source has them. Codec and bloom filters
-            are those of the old files, unless options say otherwise.
+            are those of the old files, unless options say otherwise. With a key service, plaintext files need
+            ``allowPlaintextFiles``.
 
     Returns:
         A row for each file that was made: path of the first that it is made of, status, rows, bytes before, seconds, error.
 
     Raises:
         SchemaError: options that do not fit; encrypted files without options of encryption; files that changed meanwhile.
-        JobError: a file could not be made; the dataset stays as it was.
+        JobError: a file could not be read or made; the dataset stays as it was.
     """
     given = options_as_text(options)
     if "partitionby" in {name.lower() for name in given}:
@@ -156,9 +157,10 @@ def _like(footer: FileMetaData) -> dict[str, Any]:
 
 
 def _keys_of(path: str, service: KeyService | None) -> FileDecryptionProperties | None:
-    """What opens a file; nothing is needed for a plaintext one, of which there may be some beside others."""
-    if not is_encrypted_file(path):
-        return None
-    if service is None:
+    """What opens a file. With a key service a plaintext one is refused unless it is allowed: its rows would come into a file
+    that authenticates them."""
+    if service is not None:
+        return service.decryption(path)
+    if is_encrypted_file(path):
         raise KeyAccessError("the file is encrypted: reading it needs the option kms.client", path=path)
-    return service.decryption(path)
+    return None

@@ -36,7 +36,8 @@ def encrypt_dataset(spark: SparkSession, path: str, *, progress: Progress | None
 
     Raises:
         SchemaError: options that do not fit, or files that changed meanwhile.
-        JobError: a file could not be encrypted; the dataset stays as it was.
+        JobError: a file could not be encrypted, or some are encrypted already and others not, without ``allowPlaintextFiles``:
+            a forged one would be made genuine. The dataset stays as it was.
     """
     encryption, service = encryption_options(options)
 
@@ -47,7 +48,7 @@ def encrypt_dataset(spark: SparkSession, path: str, *, progress: Progress | None
         encrypt_file(source, target, service.encryption(encryption, target))
         return read_metadata(source).num_rows
 
-    return _over_files(spark, path, ("encrypt", encryption, service), write, progress)
+    return _over_files(spark, path, ("encrypt", encryption, service), service, write, progress)
 
 
 def decrypt_dataset(spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Any) -> DataFrame:
@@ -67,7 +68,7 @@ def decrypt_dataset(spark: SparkSession, path: str, *, progress: Progress | None
         decrypt_file(source, target, keys)
         return rows_of(source, keys)
 
-    return _over_files(spark, path, ("decrypt", service), write, progress)
+    return _over_files(spark, path, ("decrypt", service), service, write, progress)
 
 
 def reencrypt_dataset(
@@ -83,7 +84,7 @@ def reencrypt_dataset(
         encrypt_file(source, target, service.encryption(encryption, target), decryption_properties=keys)
         return rows_of(source, keys)
 
-    return _over_files(spark, path, ("rotate", encryption, service), write, progress)
+    return _over_files(spark, path, ("rotate", encryption, service), service, write, progress)
 
 
 def encryption_options(options: dict[str, Any]) -> tuple[Encryption, KeyService]:
@@ -115,8 +116,9 @@ def _over_files(
     spark: SparkSession,
     path: str,
     settings: tuple[Any, ...],
+    service: KeyService,
     write: Callable[[list[str], str], int | None],
     progress: Progress | None,
 ) -> DataFrame:
     stage = stage_of(path, settings[0], *settings[1:])
-    return replace(spark, stage, each_file(stage.root), write, progress)
+    return replace(spark, stage, each_file(stage.root), write, progress, mixed=service.allow_plaintext_files)

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from fastpq.errors import SchemaError
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path
-from fastpq.spark.running import ERROR, JobError, Outcome, Progress, Work, report_of, run
+from fastpq.spark.running import ERROR, OK, SKIPPED, JobError, Outcome, Progress, Work, report_of, run
 from fastpq.spark.writer import companions_of, material_of
 
 _OWN_SUFFIX = re.compile(r"-r[0-9a-f]{12}$")
@@ -81,7 +81,7 @@ class Stage:
         place = os.path.join(folder, f"{stem}-{uuid.uuid4().hex}{extension}")
         rows = write([os.path.join(self.root, source) for source in replacement.sources], place)
         if rows is None:
-            return Outcome("skipped")
+            return Outcome(SKIPPED)
         whole = f"{place.removesuffix(extension)}-rows{rows}{extension}"
         if os.path.exists(material_of(place)):
             os.replace(material_of(place), material_of(whole))
@@ -135,14 +135,20 @@ def replace(
     replacements: list[Replacement],
     write: Callable[[list[str], str], int | None],
     progress: Progress | None,
+    *,
+    mixed: bool = True,
 ) -> DataFrame:
     """Make all replacements in executors, and put them in the place of the files that they are made of.
+
+    Args:
+        spark, stage, replacements, write, progress: of the job.
+        mixed: whether some files may be skipped where others are not: plaintext ones beside encrypted ones.
 
     Returns:
         The report: a row for each replacement.
 
     Raises:
-        JobError: one could not be made; the dataset is as it was, and the job can be run again.
+        JobError: one could not be made, or files are mixed; the dataset is as it was, and the job can be run again.
         SchemaError: files changed meanwhile; likewise.
     """
     work: Work[Replacement] = Work(
@@ -156,6 +162,13 @@ def replace(
         error = JobError(
             f"{len(failed)} of {len(rows)} files failed, and the dataset stays as it was; a job that is run again goes on from "
             f"here. The first error: {failed[0].error}"
+        )
+        error.report = report
+        raise error
+    if not mixed and {OK, SKIPPED} <= {row.status for row in rows}:
+        error = JobError(
+            "plaintext and encrypted files stand side by side, and one may have been put in the place of another; the dataset "
+            "stays as it was (allowPlaintextFiles=true goes on)"
         )
         error.report = report
         raise error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import itertools
 import warnings
@@ -235,6 +236,51 @@ def test_merging(tmp_path: Path) -> None:
     pq.write_table(pq.read_table(io.BytesIO(copy)), theirs)
     with pytest.raises(fastpq.SchemaError, match="different"):
         merged(one, theirs)
+
+
+@pytest.mark.parametrize("keys", [None, fastpq.FileEncryptionProperties(FOOTER_KEY, plaintext_footer=True)])
+def test_a_file_that_is_cut_off_is_not_made_whole(keys: fastpq.FileEncryptionProperties | None) -> None:
+    """Behind a checkpoint, whose footer is genuine: as the first source or behind others."""
+    out = io.BytesIO()
+    options: dict[str, Any] = {"row_group_size": 10, "checkpoint_every": 2, "encryption_properties": keys}
+    with fastpq.ParquetWriter(out, **options) as writer:
+        writer.write_table({"id": range(60)})
+    whole = out.getvalue()
+    cut = whole[: whole.index(b"PAR1", 4) + 4]
+    opened = {} if keys is None else {"decryption_properties": fastpq.FileDecryptionProperties(FOOTER_KEY)}
+    assert fastpq.read_table(merged(whole, whole, **opened)).num_rows == 120
+    for sources in ((cut,), (whole, cut)):
+        with pytest.raises(fastpq.FormatError, match="not finished"):
+            merged(*sources, **opened)
+    with pytest.raises(fastpq.FormatError, match="not finished"):
+        encrypted(cut, fastpq.FileEncryptionProperties(OTHER), **opened)
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_categories_do_not_come_into_an_encrypted_file_s_footer(plaintext_footer: bool) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"kind": pd.Categorical(["hidden b", "hidden a"] * 5), "id": range(10)})
+    out = io.BytesIO()
+    fastpq.write_table(frame, out, arrow_schema=True, compression="none")
+    data = encrypted(out.getvalue(), fastpq.FileEncryptionProperties(OTHER, plaintext_footer=plaintext_footer))
+    keys = fastpq.FileDecryptionProperties(OTHER)
+    told = fastpq.read_metadata(data, decryption_properties=keys).key_value_metadata
+    assert sorted(told) == ["ARROW:schema", "pandas"]
+    assert "hidden" not in told["pandas"]
+    assert b"hidden" not in base64.b64decode(told["ARROW:schema"])
+    read = fastpq.read_pandas(data, decryption_properties=keys)
+    assert read["kind"].astype(str).tolist() == ["hidden b", "hidden a"] * 5
+    assert pa.types.is_dictionary(pa.table(fastpq.read_table(data, decryption_properties=keys)).schema.field("kind").type)
+
+
+def test_chunks_in_other_files_are_not_copied(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "part.parquet")
+    metadata = pq.read_metadata(tmp_path / "part.parquet")
+    metadata.set_file_path("part.parquet")
+    metadata.write_metadata_file(tmp_path / "_metadata")
+    assert fastpq.read_table(tmp_path / "_metadata")["id"].to_pylist() == [1, 2]
+    with pytest.raises(fastpq.UnsupportedError, match="another file"):
+        fastpq.merge_files([tmp_path / "_metadata"], tmp_path / "copy.parquet")
 
 
 def test_altered_bytes_get_no_new_tag(tmp_path: Path) -> None:

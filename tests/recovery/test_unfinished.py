@@ -177,3 +177,17 @@ def test_a_wrong_schema_gives_no_wrong_values() -> None:
     table, report = fastpq.recover_table(data.getvalue()[:-3], schema=fastpq.read_schema(other.getvalue()))
     assert table.num_rows == 0
     assert not report.is_whole
+
+
+def test_plaintext_pages_in_the_place_of_an_encrypted_file() -> None:
+    """Whoever can replace a file can leave out its footer: that is no way around the policy."""
+    out = io.BytesIO()
+    fastpq.write_table({"id": np.arange(10)}, out)
+    schema, pages = fastpq.read_schema(out.getvalue()), out.getvalue()[:-8]
+    assert fastpq.recover_table(pages, schema=schema).table.num_rows == 10
+    strict = fastpq.FileDecryptionProperties(bytes(16))
+    with pytest.raises(fastpq.CryptoError, match="allow_plaintext_files"):
+        fastpq.recover_table(pages, schema=schema, decryption_properties=strict)
+    for options in ({"allow_plaintext_files": True}, {"allow_plaintext_files": True, "verify_footer_signature": False}):
+        lax = fastpq.FileDecryptionProperties(bytes(16), **options)
+        assert fastpq.recover_table(pages, schema=schema, decryption_properties=lax).table.num_rows == 10

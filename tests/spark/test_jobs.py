@@ -151,6 +151,24 @@ def test_compact(source: Any, table: Path, tmp_path: Path, monkeypatch: pytest.M
     assert ours(source, table) == truth
 
 
+def test_a_forged_plaintext_file_is_not_made_genuine(source: Any, table: Path) -> None:
+    """Put among encrypted files: jobs that write what they read refuse it, as readers do."""
+    forged = table / "part=1" / "forged.parquet"
+    plaintext = next(table.rglob("part=1/*.parquet")).read_bytes()
+    fastpq.spark.encrypt_dataset(source, str(table), **KEYS)
+    forged.write_bytes(plaintext)
+    before = content(table)
+    jobs = fastpq.spark.compact_dataset, fastpq.spark.encrypt_dataset, fastpq.spark.decrypt_dataset, fastpq.spark.rotate_keys
+    for job in jobs:
+        options = SERVICE if job is fastpq.spark.decrypt_dataset else KEYS
+        with pytest.raises(fastpq.spark.JobError, match=r"(?i)allow_?plaintext_?files"):
+            job(source, str(table), **options)
+        assert {path: data for path, data in content(table).items() if path in before} == before
+    allowed = {"allowPlaintextFiles": True}
+    assert statuses(fastpq.spark.encrypt_dataset(source, str(table), **KEYS, **allowed)) == ["ok", *["skipped"] * 6]
+    assert fastpq.spark.read(source, str(table), ["id"], **SERVICE).count() > ROWS
+
+
 def test_jobs_without_what_they_need(source: Any, tmp_path: Path) -> None:
     for call, options in (
         (fastpq.spark.encrypt_dataset, SERVICE),

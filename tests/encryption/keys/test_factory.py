@@ -290,7 +290,7 @@ def test_paths_with_dots_commas_and_groups() -> None:
         ({"column_keys": {"": ["a"]}}, "cannot be empty"),
         ({"uniform_encryption": True, "encryption_algorithm": "AES_CBC"}, "encryption_algorithm must be"),
         ({"uniform_encryption": True, "data_key_length_bits": 64}, "128, 192 or 256"),
-        ({"uniform_encryption": True, "kek_length_bits": 0}, "128, 192 or 256"),
+        ({"uniform_encryption": True, "kek_length_bits": 64}, "128, 192 or 256"),
         ({"uniform_encryption": True, "kek_length_bits": 256, "double_wrapping": False}, "double_wrapping"),
         ({"uniform_encryption": True, "cache_lifetime": timedelta(-1)}, "negative"),
     ],
