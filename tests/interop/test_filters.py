@@ -42,6 +42,7 @@ COLUMNS: dict[str, tuple[pa.DataType, Callable[[random.Random, int], Any]]] = {
     "int8": (pa.int8(), lambda r, i: i * 250 // ROWS - 125),
     "uint8": (pa.uint8(), lambda r, i: r.randrange(256)),
     "int16": (pa.int16(), lambda r, i: i + r.randrange(20)),
+    "uint16": (pa.uint16(), lambda r, i: i * 65_000 // ROWS),
     "int32": (pa.int32(), lambda r, i: (i - ROWS // 2) << 16),
     "uint32": (pa.uint32(), lambda r, i: i << 20),
     "int64": (pa.int64(), lambda r, i: r.randrange(-500, 500)),
@@ -57,7 +58,11 @@ COLUMNS: dict[str, tuple[pa.DataType, Callable[[random.Random, int], Any]]] = {
     "timestamp_ms": (pa.timestamp("ms"), lambda r, i: NOON + dt.timedelta(milliseconds=i * 7)),
     "timestamp_us": (pa.timestamp("us"), lambda r, i: NOON + dt.timedelta(microseconds=i // 2)),
     "timestamp_ns": (pa.timestamp("ns"), lambda r, i: NOON + dt.timedelta(microseconds=i // 2)),
+    "timestamp_utc": (pa.timestamp("us", "UTC"), lambda r, i: (NOON + dt.timedelta(seconds=i // 7)).replace(tzinfo=dt.UTC)),
+    "time_ms": (pa.time32("ms"), lambda r, i: (NOON + dt.timedelta(milliseconds=i * 11)).time()),
     "time": (pa.time64("us"), lambda r, i: (NOON + dt.timedelta(seconds=i)).time()),
+    "fixed": (pa.binary(5), lambda r, i: (i << 20).to_bytes(5, "big")),
+    "decimal4": (pa.decimal128(4, 1), lambda r, i: decimal.Decimal(r.randrange(-9999, 9999)).scaleb(-1)),
     "decimal9": (pa.decimal128(9, 2), lambda r, i: decimal.Decimal(i - 1500).scaleb(-2)),
     "decimal30": (pa.decimal128(30, 3), lambda r, i: decimal.Decimal((i - 1500) * 10**15).scaleb(-3)),
     "uuid": (pa.uuid(), lambda r, i: uuid.UUID(int=i << 100).bytes),
@@ -134,6 +139,7 @@ def write_fastpq(
 ) -> None:
     names = [name for name, (kind, _) in COLUMNS.items() if kind != pa.bool_()]
     blooms = {name: chance.choice([True, {"fpp": 0.2}, {"ndv": 100}]) for name in names}
+    sortable = [name for name in COLUMNS if name in data.column_names]
     fastpq.write_table(
         data,
         path,
@@ -146,7 +152,7 @@ def write_fastpq(
         compression=chance.choice([None, "zstd"]),
         statistics_truncation=chance.choice([2, 64]),
         bloom_filter={name: option for name, option in blooms.items() if name in data.column_names},
-        sort_by=[chance.choice([name for name in COLUMNS if name in data.column_names])] if chance.random() < 0.3 else [],
+        sort_by=[chance.choice(sortable)] if sortable and chance.random() < 0.3 else [],
         encryption_properties=encryption,
     )
 
@@ -177,7 +183,7 @@ def sql(value: Any) -> str:
         case bytes():
             return "'" + "".join(f"\\x{byte:02X}" for byte in value) + "'::BLOB"
         case dt.datetime():
-            return f"TIMESTAMP '{value}'"
+            return f"{'TIMESTAMPTZ' if value.tzinfo else 'TIMESTAMP'} '{value}'"
         case dt.date():
             return f"DATE '{value}'"
         case dt.time():
