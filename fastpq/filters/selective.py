@@ -74,7 +74,7 @@ class SelectiveScan:
         self._metadata = metadata
         self._predicate = predicate
         self._columns = list(columns)
-        selector = Selector(scan.source, metadata, scan.decryptor, predicate, columns)
+        selector = Selector(scan, metadata, predicate, columns)
         self.select = selector.select
         self.every_column = selector.every_column
         self._filtered = selector.filtered

@@ -318,3 +318,39 @@ def test_batches_and_layouts(tmp_path: Path) -> None:
                 assert_same(pa.table(file.read(filters=filters)), pa.table(truth))
                 if batches:
                     assert_same(pa.concat_tables([pa.table(batch) for batch in batches]), pa.table(truth))
+
+
+# ---- dictionary pages
+
+
+def test_dictionary_pages_are_evidence(tmp_path: Path) -> None:
+    """Values between the bounds that are not in the dictionary: no data page is read, whoever wrote the file."""
+    rows = np.arange(20_000)
+    half = pa.array(rows % 8 / 2, mask=rows % 3 == 0)
+    data = pa.table({"id": rows % 50 * 2, "name": np.char.mod("name %d", rows % 17), "half": half})
+    duckdb.sql("SELECT * FROM data").write_parquet(str(tmp_path / "duckdb.parquet"))
+    pq.write_table(data, tmp_path / "pyarrow.parquet", row_group_size=7000)
+    fastpq.write_table(data, tmp_path / "fastpq.parquet", row_group_size=7000)
+    secret = {"encryption_properties": fastpq.FileEncryptionProperties(FOOTER_KEY, column_keys={"id": FOOTER_KEY})}
+    fastpq.write_table(data, tmp_path / "secret.parquet", row_group_size=7000, **secret)
+    keys = fastpq.FileDecryptionProperties(FOOTER_KEY, column_keys={"id": FOOTER_KEY}, allow_plaintext_files=True)
+    for path in tmp_path.glob("*.parquet"):
+        with fastpq.ParquetFile(path, decryption_properties=keys) as file:
+            for filters in ([("id", "==", 77)], [("name", "starts with", "name 5x")], [("half", "in", [0.25, 1.75])]):
+                explanation = file.explain(filters)
+                assert explanation.bytes_read == 0, (path, explanation)
+                assert "by dictionary" in str(explanation) or "by bloom filter" in str(explanation)
+                assert file.count(filters) == 0
+            found = file.read(filters=[("id", "==", 76), ("half", "is not null")])
+            assert found["name"].to_pylist() == [f"name {row % 17}" for row in rows if row % 50 == 38 and row % 3]
+
+
+def test_a_dictionary_of_some_pages_is_no_evidence(tmp_path: Path) -> None:
+    """Where the dictionary grew too large, later pages hold other values."""
+    rows = np.arange(20_000)
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"id": rows * 7 % 20_011}), path, dictionary_pagesize_limit=1000, data_page_size=1000)
+    with fastpq.ParquetFile(path) as file:
+        assert file.metadata.row_group(0).column(0).dictionary_page_offset is not None
+        for row in (3, 10_000, 19_999):
+            assert file.read(filters=[("id", "==", row * 7 % 20_011)]).num_rows == 1
