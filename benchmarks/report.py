@@ -16,6 +16,7 @@ from benchmarks.results import Results
 README = Path(__file__).resolve().parent.parent / "README.md"
 BEGIN, END = "<!-- benchmarks: written by tools/bench --readme -->", "<!-- end of benchmarks -->"
 OURS = "fastpq"
+VALUE_WIDTH = re.compile(r"(\d+)-byte values")
 
 
 def thread_counts(results: Results) -> list[int]:
@@ -60,9 +61,11 @@ def print_tables(results: Results, console: Console) -> None:
     if results.selective:
         console.print(selective_grid(results.selective))
     if results.kernels:
-        kernels = Grid("kernel", "GB/s", "of memcpy", title="kernels, one thread")
+        kernels = Grid("kernel", "GB/s", "of memcpy", "million values/s", title="kernels, one thread")
         for name, rate in results.kernels.items():
-            kernels.add_row(name, f"{rate:.2f}", f"{rate / results.kernels['memcpy']:.2f}")
+            width = VALUE_WIDTH.search(name)
+            values = f"{rate * 1000 / int(width[1]):.0f}" if width else ""
+            kernels.add_row(name, f"{rate:.2f}", f"{rate / results.kernels['memcpy']:.2f}", values)
         console.print(kernels)
     for what, reason in results.refused.items():
         console.print(f"[red]not timed[/red]: {what}: {reason}", highlight=False)

@@ -281,7 +281,7 @@ class ParquetFile:
         row_groups: Iterable[int] | None = None,
         row_ranges: RowRangesLike | None = None,
     ) -> Explanation:
-        """What ``read`` would touch, and by which evidence; indexes are read, pages are not.
+        """What ``read`` would touch, and by which evidence; indexes and dictionary pages are read, data pages are not.
 
         Args, raises: as ``read``.
         """

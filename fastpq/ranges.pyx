@@ -95,18 +95,6 @@ cdef class RowRanges:
         made.add(end, self.num_rows)
         return made.ranges(self.num_rows)
 
-    def overlapping(self, const int64_t[::1] first_rows):
-        """Which of the parts into which all rows are cut hold rows of the ranges; first_rows as in of_parts."""
-        cdef int64_t parts = first_rows.shape[0], count = self.view.shape[0], part, end, i = 0
-        flags = np.zeros(parts, np.uint8)
-        cdef uint8_t[::1] hold = flags
-        for part in range(parts):
-            end = first_rows[part + 1] if part + 1 < parts else self.num_rows
-            while i < count and self.view[i, 1] <= first_rows[part]:
-                i += 1
-            hold[part] = i < count and self.view[i, 0] < end
-        return flags.view(np.bool_)
-
     def select(self, mask):
         """The rows of the ranges, taken one after another, for which a mask is true."""
         cdef const uint8_t[::1] flags = np.ascontiguousarray(mask).view(np.uint8)

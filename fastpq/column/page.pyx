@@ -51,12 +51,14 @@ cdef class PageReader:
         v2_is_compressed: whether the values of V2 pages are compressed, whatever their headers say.
     """
 
-    def __cinit__(self, const uint8_t[::1] chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
+    def __cinit__(self, chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
                   int max_repetition_level, bint retain_values, bint expect_dictionary, object properties,
                   object directory=None, bint v2_is_compressed=False):
+        cdef const uint8_t[::1] view = chunk
+        cdef int64_t page
         self.owner = np.asarray(chunk)
-        self.size = chunk.shape[0]
-        self.data = &chunk[0] if self.size else NULL
+        self.size = view.shape[0]
+        self.data = &view[0] if self.size else NULL
         self.cipher = cipher
         self.codec = codec
         self.compressed = codec.number != 0
@@ -73,7 +75,9 @@ cdef class PageReader:
         if directory is not None:
             self.directory = directory
             self.listed = self.directory.shape[0]
-            self.listed_start = self.size - <int64_t>np.sum(directory[:, 1])
+            self.listed_start = self.size
+            for page in range(self.listed):
+                self.listed_start -= self.directory[page, 1]
         self.max_page_size = properties.max_page_size
         self.max_dictionary_size = properties.max_dictionary_size
         self.max_allocation = properties.max_allocation

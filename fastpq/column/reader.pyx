@@ -5,6 +5,7 @@ ColumnOutput at their own offsets, from different threads at the same time.
 """
 
 from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -131,6 +132,26 @@ cdef class ChunkReader:
         if self.values.encoding != PLAIN or self.page_row < self.page_rows or self.values.conversion == BOOLEAN:
             return 0
         return self.values.cursor_size
+
+    def dictionary(self):
+        """The values of the dictionary page that the chunk begins with, as a ColumnOutput; nothing was read before.
+
+        Raises:
+            FormatError: there is none, or its bytes break the specification.
+            UnsupportedError: an encoding that fastpq does not read.
+        """
+        cdef ColumnOutput output, none = ColumnOutput(0, self.width, False)
+        self._attach(none)
+        with nogil:
+            self.pages.next(&self.page)
+        if self.page.kind != DICTIONARY:
+            raise FormatError("no dictionary page where the metadata say that there is one")
+        self.values.load_dictionary(&self.page)
+        output = ColumnOutput(self.values.dictionary_size, self.width, False)
+        if output.data != NULL:
+            memcpy(output.data, self.values.dictionary.data, <size_t>output.rows * self.width)
+        output.buffers = none.buffers
+        return output
 
     def view(self):
         """All values of the chunk as a uint8 array over its stored bytes, where one plain, uncompressed page holds them

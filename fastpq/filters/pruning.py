@@ -8,13 +8,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from fastpq.filters.predicate import Bounds, Leaf, Membership, Outcome, Predicate, fold, leaves
+from fastpq.filters.dictionaries import outcome_in
+from fastpq.filters.predicate import Bounds, Leaf, Membership, NullTest, Outcome, Predicate, fold, leaves
 from fastpq.index.bloom_format import StoredFilter
 from fastpq.index.page_index import OffsetIndex
 from fastpq.ranges import RowRanges
+from fastpq.table import Column
 
 PagesOf: TypeAlias = tuple[RowRanges, RowRanges]       # rows that a condition may hold for, and rows that it does hold for
-Kind = Literal["statistics", "bloom filter", "column index"]
+Kind = Literal["statistics", "bloom filter", "column index", "dictionary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,17 @@ class GroupPruning:
             return
         self._narrow({leaf: possible for leaf, (possible, _) in pages_of.items()})
         self.certain = self.asked & self._rows_by({leaf: sure for leaf, (_, sure) in pages_of.items()}, RowRanges.none)
+
+    def by_dictionaries(self, dictionaries: Mapping[int, Column | str]) -> None:
+        """Decide conditions by the values of dictionary pages of columns (by number), or note why they are of no use."""
+        for leaf in self.open_leaves:
+            known = dictionaries.get(leaf.column.index)
+            if isinstance(known, str):
+                self._note("dictionary", leaf, known)
+            elif known is not None and not isinstance(leaf, NullTest):
+                self._decide("dictionary", leaf, outcome_in(leaf, known))
+        if self.predicate is not None:
+            self.rows &= self._rows_by({}, RowRanges.every)
 
     def _pages_of(self, leaf: Leaf, offset_index: OffsetIndex, bounds: Sequence[Bounds]) -> PagesOf:
         outcomes = [leaf.outcome(page) for page in bounds]

@@ -6,19 +6,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.encryption.file import FileDecryptor
 from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
+from fastpq.filters.dictionaries import dictionary_size, read_dictionaries, useful_dictionaries
 from fastpq.filters.evidence import chunk_bounds, page_bounds
 from fastpq.filters.predicate import Bounds, Leaf, Membership, Outcome, Predicate, leaves
 from fastpq.filters.pruning import GroupPruning
 from fastpq.index.bloom_format import StoredFilter, probe_bloom_filters
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
-from fastpq.plan import GroupRows
+from fastpq.plan import ChunkPlan, GroupRows, plan_read
 from fastpq.quirks import bloom_filters_are_trusted
 from fastpq.ranges import RowRanges
+from fastpq.scan import Scan
 from fastpq.schema import ColumnDescriptor
-from fastpq.source import Source
+from fastpq.table import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +43,8 @@ class Selector:
     """Chooses rows of one file.
 
     Args:
-        source: the file's bytes.
+        scan: of the file.
         metadata: of the file.
-        decryptor: who opens its modules.
         predicate: what must hold; None where nothing must.
         columns: the columns of the result.
 
@@ -55,21 +55,19 @@ class Selector:
 
     def __init__(
         self,
-        source: Source,
+        scan: Scan,
         metadata: FileMetaData,
-        decryptor: FileDecryptor,
         predicate: Predicate | None,
         columns: Sequence[ColumnDescriptor],
     ) -> None:
-        self._source = source
+        self._scan = scan
         self._metadata = metadata
-        self._decryptor = decryptor
         self._predicate = predicate
         self.filtered = {leaf.column.index: leaf.column for leaf in leaves(predicate)} if predicate is not None else {}
         self.every_column = list((self.filtered | {column.index: column for column in columns}).values())
 
     def select(self, wanted: Iterable[tuple[int, RowRanges | None]]) -> list[GroupSelection]:
-        """Prune row groups, by statistics, then by bloom filters, then by column indexes.
+        """Prune row groups, by statistics, then by bloom filters, then by column indexes, then by dictionary pages.
 
         Args:
             wanted: row groups, each with the rows that are asked for; None for all.
@@ -85,7 +83,9 @@ class Selector:
             group.by_statistics(self._statistics_of(group))
         self._use_bloom_filters([group for group in groups if group.outcome is Outcome.SOME])
         offset_indexes = self._use_page_indexes([group for group in groups if _may_leave_pages_out(group)])
-        return [GroupSelection(group, offset_indexes.get(id(group), {})) for group in groups]
+        selections = [GroupSelection(group, offset_indexes.get(id(group), {})) for group in groups]
+        self._use_dictionaries([selection for selection in selections if selection.pruning.outcome is Outcome.SOME])
+        return selections
 
     def _start(self, row_group: int, rows: RowRanges | None) -> GroupPruning:
         num_rows = self._metadata.row_group(row_group).num_rows
@@ -97,7 +97,7 @@ class Selector:
         return self._metadata.row_group(group.row_group).column(column.index)
 
     def _cipher(self, chunk: ColumnChunkMetaData, column: ColumnDescriptor) -> ModuleCipher:
-        return self._decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, column.index)
+        return self._scan.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, column.index)
 
     def _statistics_of(self, group: GroupPruning) -> Callable[[Leaf], Bounds | str]:
         def bounds(leaf: Leaf) -> Bounds | str:
@@ -129,7 +129,7 @@ class Selector:
                 except KeyAccessError:
                     continue
         usable: dict[int, dict[int, StoredFilter | str]] = {}
-        for (group, index), found in zip(wanted, probe_bloom_filters(self._source, probes), strict=True):
+        for (group, index), found in zip(wanted, probe_bloom_filters(self._scan.source, probes), strict=True):
             if isinstance(found, FormatError | UnsupportedError):
                 usable.setdefault(id(group), {})[index] = f"not usable ({found.message})"
             elif found is not None:
@@ -151,7 +151,7 @@ class Selector:
                     continue
                 asked.append((group, request))
         found: dict[int, dict[int, ChunkIndexes | FormatError]] = {}
-        indexes = read_page_indexes(self._source, [request for _, request in asked])
+        indexes = read_page_indexes(self._scan.source, [request for _, request in asked])
         for (group, request), index in zip(asked, indexes, strict=True):
             found.setdefault(id(group), {})[request.column.index] = index
         for group in groups:
@@ -164,6 +164,29 @@ class Selector:
             }
             for group, of_columns in found.items()
         }
+
+    def _use_dictionaries(self, selections: list[GroupSelection]) -> None:
+        """Leave out row groups whose dictionary pages hold no value that matches."""
+        wanted: list[tuple[GroupPruning, int, ChunkPlan]] = []
+        for selection in selections:
+            group = selection.pruning
+            if not any(self._has_dictionary(group, leaf) for leaf in group.open_leaves):
+                continue
+            chunks = plan_read(self._metadata, self.every_column, [group.row_group], self._scan.source.size).chunks
+            useful = useful_dictionaries(self._scan, chunks, group.open_leaves, group.rows, selection.offset_indexes)
+            wanted += [(group, index, chunk) for index, chunk in useful.items()]
+        read = read_dictionaries(self._scan, [chunk for _, _, chunk in wanted])
+        found: dict[int, dict[int, Column | str]] = {}
+        for (group, index, _), dictionary in zip(wanted, read, strict=True):
+            found.setdefault(id(group), {})[index] = dictionary
+        for selection in selections:
+            selection.pruning.by_dictionaries(found.get(id(selection.pruning), {}))
+
+    def _has_dictionary(self, group: GroupPruning, leaf: Leaf) -> bool:
+        try:
+            return dictionary_size(self._chunk(group, leaf.column)) > 0
+        except KeyAccessError:
+            return False
 
     def _page_bounds(
         self, indexes: dict[int, ChunkIndexes | FormatError]

@@ -15,6 +15,7 @@ from fastpq.errors import SchemaError
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.predicate import Outcome, Predicate
 from fastpq.filters.selection import GroupSelection, Selector
+from fastpq.index.page_locations import pages_of
 from fastpq.metadata import FileMetaData
 from fastpq.nested.columns import take
 from fastpq.nested.concat import concat_columns
@@ -74,7 +75,7 @@ class SelectiveScan:
         self._metadata = metadata
         self._predicate = predicate
         self._columns = list(columns)
-        selector = Selector(scan.source, metadata, scan.decryptor, predicate, columns)
+        selector = Selector(scan, metadata, predicate, columns)
         self.select = selector.select
         self.every_column = selector.every_column
         self._filtered = selector.filtered
@@ -138,9 +139,9 @@ class SelectiveScan:
                 if index is None:
                     wasted += self._metadata.row_group(pruning.row_group).column(column).total_compressed_size
                     continue
-                pages = doubtful.overlapping(index.first_rows)
-                wasted += int(index.sizes[pages].sum())
-                if np.count_nonzero(pages) > MOST_DOUBTFUL_PAGES and not self._scan.source.is_remote:
+                pages, size = pages_of(index.locations, doubtful)
+                wasted += size
+                if pages > MOST_DOUBTFUL_PAGES and not self._scan.source.is_remote:
                     return False
         return wasted <= MOST_WASTED
 

@@ -163,3 +163,18 @@ def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64
         runs.append((run_start, run_end - run_start))
     held = covered.ranges(rows.num_rows)
     return held, runs, found[:chosen], rows.within(held)
+
+
+def pages_of(const int64_t[:, ::1] locations, RowRanges rows not None):
+    """How many pages hold some rows, and their stored bytes; locations as in choose_pages."""
+    cdef int64_t pages = locations.shape[1], count = rows.view.shape[0], page, i = 0, end, chosen = 0, size = 0
+    for page in range(pages):
+        end = locations[2, page + 1] if page + 1 < pages else rows.num_rows
+        while i < count and rows.view[i, 1] <= locations[2, page]:
+            i += 1
+        if i == count:
+            break
+        if rows.view[i, 0] < end:
+            chosen += 1
+            size += locations[1, page]
+    return chosen, size

@@ -42,6 +42,7 @@ COLUMNS: dict[str, tuple[pa.DataType, Callable[[random.Random, int], Any]]] = {
     "int8": (pa.int8(), lambda r, i: i * 250 // ROWS - 125),
     "uint8": (pa.uint8(), lambda r, i: r.randrange(256)),
     "int16": (pa.int16(), lambda r, i: i + r.randrange(20)),
+    "uint16": (pa.uint16(), lambda r, i: i * 65_000 // ROWS),
     "int32": (pa.int32(), lambda r, i: (i - ROWS // 2) << 16),
     "uint32": (pa.uint32(), lambda r, i: i << 20),
     "int64": (pa.int64(), lambda r, i: r.randrange(-500, 500)),
@@ -57,7 +58,11 @@ COLUMNS: dict[str, tuple[pa.DataType, Callable[[random.Random, int], Any]]] = {
     "timestamp_ms": (pa.timestamp("ms"), lambda r, i: NOON + dt.timedelta(milliseconds=i * 7)),
     "timestamp_us": (pa.timestamp("us"), lambda r, i: NOON + dt.timedelta(microseconds=i // 2)),
     "timestamp_ns": (pa.timestamp("ns"), lambda r, i: NOON + dt.timedelta(microseconds=i // 2)),
+    "timestamp_utc": (pa.timestamp("us", "UTC"), lambda r, i: (NOON + dt.timedelta(seconds=i // 7)).replace(tzinfo=dt.UTC)),
+    "time_ms": (pa.time32("ms"), lambda r, i: (NOON + dt.timedelta(milliseconds=i * 11)).time()),
     "time": (pa.time64("us"), lambda r, i: (NOON + dt.timedelta(seconds=i)).time()),
+    "fixed": (pa.binary(5), lambda r, i: (i << 20).to_bytes(5, "big")),
+    "decimal4": (pa.decimal128(4, 1), lambda r, i: decimal.Decimal(r.randrange(-9999, 9999)).scaleb(-1)),
     "decimal9": (pa.decimal128(9, 2), lambda r, i: decimal.Decimal(i - 1500).scaleb(-2)),
     "decimal30": (pa.decimal128(30, 3), lambda r, i: decimal.Decimal((i - 1500) * 10**15).scaleb(-3)),
     "uuid": (pa.uuid(), lambda r, i: uuid.UUID(int=i << 100).bytes),
@@ -134,6 +139,7 @@ def write_fastpq(
 ) -> None:
     names = [name for name, (kind, _) in COLUMNS.items() if kind != pa.bool_()]
     blooms = {name: chance.choice([True, {"fpp": 0.2}, {"ndv": 100}]) for name in names}
+    sortable = [name for name in COLUMNS if name in data.column_names]
     fastpq.write_table(
         data,
         path,
@@ -146,7 +152,7 @@ def write_fastpq(
         compression=chance.choice([None, "zstd"]),
         statistics_truncation=chance.choice([2, 64]),
         bloom_filter={name: option for name, option in blooms.items() if name in data.column_names},
-        sort_by=[chance.choice([name for name in COLUMNS if name in data.column_names])] if chance.random() < 0.3 else [],
+        sort_by=[chance.choice(sortable)] if sortable and chance.random() < 0.3 else [],
         encryption_properties=encryption,
     )
 
@@ -177,7 +183,7 @@ def sql(value: Any) -> str:
         case bytes():
             return "'" + "".join(f"\\x{byte:02X}" for byte in value) + "'::BLOB"
         case dt.datetime():
-            return f"TIMESTAMP '{value}'"
+            return f"{'TIMESTAMPTZ' if value.tzinfo else 'TIMESTAMP'} '{value}'"
         case dt.date():
             return f"DATE '{value}'"
         case dt.time():
@@ -312,3 +318,39 @@ def test_batches_and_layouts(tmp_path: Path) -> None:
                 assert_same(pa.table(file.read(filters=filters)), pa.table(truth))
                 if batches:
                     assert_same(pa.concat_tables([pa.table(batch) for batch in batches]), pa.table(truth))
+
+
+# ---- dictionary pages
+
+
+def test_dictionary_pages_are_evidence(tmp_path: Path) -> None:
+    """Values between the bounds that are not in the dictionary: no data page is read, whoever wrote the file."""
+    rows = np.arange(20_000)
+    half = pa.array(rows % 8 / 2, mask=rows % 3 == 0)
+    data = pa.table({"id": rows % 50 * 2, "name": np.char.mod("name %d", rows % 17), "half": half})
+    duckdb.sql("SELECT * FROM data").write_parquet(str(tmp_path / "duckdb.parquet"))
+    pq.write_table(data, tmp_path / "pyarrow.parquet", row_group_size=7000)
+    fastpq.write_table(data, tmp_path / "fastpq.parquet", row_group_size=7000)
+    secret = {"encryption_properties": fastpq.FileEncryptionProperties(FOOTER_KEY, column_keys={"id": FOOTER_KEY})}
+    fastpq.write_table(data, tmp_path / "secret.parquet", row_group_size=7000, **secret)
+    keys = fastpq.FileDecryptionProperties(FOOTER_KEY, column_keys={"id": FOOTER_KEY}, allow_plaintext_files=True)
+    for path in tmp_path.glob("*.parquet"):
+        with fastpq.ParquetFile(path, decryption_properties=keys) as file:
+            for filters in ([("id", "==", 77)], [("name", "starts with", "name 5x")], [("half", "in", [0.25, 1.75])]):
+                explanation = file.explain(filters)
+                assert explanation.bytes_read == 0, (path, explanation)
+                assert "by dictionary" in str(explanation) or "by bloom filter" in str(explanation)
+                assert file.count(filters) == 0
+            found = file.read(filters=[("id", "==", 76), ("half", "is not null")])
+            assert found["name"].to_pylist() == [f"name {row % 17}" for row in rows if row % 50 == 38 and row % 3]
+
+
+def test_a_dictionary_of_some_pages_is_no_evidence(tmp_path: Path) -> None:
+    """Where the dictionary grew too large, later pages hold other values."""
+    rows = np.arange(20_000)
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"id": rows * 7 % 20_011}), path, dictionary_pagesize_limit=1000, data_page_size=1000)
+    with fastpq.ParquetFile(path) as file:
+        assert file.metadata.row_group(0).column(0).dictionary_page_offset is not None
+        for row in (3, 10_000, 19_999):
+            assert file.read(filters=[("id", "==", row * 7 % 20_011)]).num_rows == 1

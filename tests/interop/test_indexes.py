@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq.encryption.cipher import ModuleCipher
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.bloom_format import ProbedBlocks, probe_bloom_filters
 from tests.interop.comparison import assert_same
 from tests.interop.parquet_java import run_program
 
@@ -222,6 +224,27 @@ def test_nested_pages_are_those_of_pyarrow(tmp_path: Path) -> None:
                     assert sizes.unencoded_byte_array_data_bytes == their_sizes.unencoded_byte_array_data_bytes
                     for name in ("repetition_level_histogram", "definition_level_histogram"):
                         assert getattr(sizes, name) in (None, getattr(their_sizes, name))
+
+
+@pytest.mark.parametrize(("more", "usable"), [(0, True), (32, True), (5, True), (-32, False), (1 << 40, False)])
+def test_blocks_of_bloom_filters_are_enough(more: int, usable: bool, indexed: Path) -> None:
+    """Of a filter the blocks that values belong to are read alone; all of it, where its length is not what its header says."""
+    values = [value.to_bytes(8, "little") for value in range(3 * GROUP_ROWS, 3 * GROUP_ROWS + 300)]
+    with fastpq.ParquetFile(indexed, memory_map=False) as file:
+        whole = file.bloom_filter(1, "id")
+        assert whole is not None
+        chunk = file.metadata.row_group(1).column(0)
+        assert chunk.metadata.bloom_filter_length is not None
+        chunk.metadata.bloom_filter_length += more
+        before = file.io.bytes_read
+        found = [probe_bloom_filters(file._source, [(chunk, ModuleCipher(), [value])])[0] for value in values]
+        if not usable:
+            assert {type(error) for error in found} == {fastpq.FormatError}
+            return
+        for value, blocks in zip(values, found, strict=True):
+            assert isinstance(blocks, ProbedBlocks if more == 0 else SplitBlockBloomFilter)
+            assert blocks.might_contain(value) == whole.might_contain(value)
+        assert more or file.io.bytes_read - before < len(values) * whole.num_bytes / 8
 
 
 def probe(found: SplitBlockBloomFilter | None, values: np.ndarray[Any, Any]) -> float:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import shutil
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,6 +129,52 @@ def test_no_false_negatives(request: pytest.FixtureRequest) -> None:
         made = SplitBlockBloomFilter(bytes_for(BATCH, 0.2))
         made.insert(values, 8)
         assert made.probe(values, 8).all()
+
+
+HEADERS = Path(fastpq.__file__).parent / "index/c"
+EXPORTED = """
+#include "split_block.h"
+void insert(uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count) {
+    split_block_insert(bits, blocks, hashes, count);
+}
+void probe(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count, uint8_t *found) {
+    split_block_probe(bits, blocks, hashes, count, found);
+}
+"""
+
+
+def compiled(folder: Path, name: str, *options: str) -> Any:
+    """The loops of split_block.h."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None or not HEADERS.is_dir():
+        pytest.skip("needs a C compiler and the source tree")
+    library = folder / f"{name}.so"
+    arguments = ["-shared", "-fPIC", "-O2", "-std=c11", f"-I{HEADERS}", *options, "-x", "c", "-", "-o", str(library)]
+    subprocess.run([compiler, *arguments], input=EXPORTED, text=True, check=True)
+    return ctypes.CDLL(str(library))
+
+
+def at(array: np.ndarray[Any, Any]) -> ctypes.c_void_p:
+    return array.ctypes.data_as(ctypes.c_void_p)
+
+
+@pytest.mark.parametrize("blocks", [1, 7, 1 << 10, 1 << 14])
+def test_instruction_sets_agree(blocks: int, tmp_path: Path) -> None:
+    """The loops that the processor has instructions for, and those for any processor (FASTPQ_NO_CLONES)."""
+    random = np.random.default_rng(blocks)
+    inserted = random.integers(0, 1 << 64, 3 * blocks, dtype=np.uint64)
+    probed = np.concatenate([inserted, random.integers(0, 1 << 64, 20_000, dtype=np.uint64)])
+    made = []
+    for library in (compiled(tmp_path, "chosen"), compiled(tmp_path, "any", "-DFASTPQ_NO_CLONES")):
+        bits, found = np.zeros(32 * blocks, np.uint8), np.zeros(len(probed), np.uint8)
+        library.insert(at(bits), ctypes.c_uint64(blocks), at(inserted), ctypes.c_int64(len(inserted)))
+        library.probe(at(bits), ctypes.c_uint64(blocks), at(probed), ctypes.c_int64(len(probed)), at(found))
+        made.append((bits, found))
+    (bits, found), (same_bits, same_found) = made
+    assert np.array_equal(bits, same_bits)
+    assert np.array_equal(found, same_found)
+    assert found[: len(inserted)].all()
+    assert blocks == 1 or not found.all()
 
 
 # ---- size

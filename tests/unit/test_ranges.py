@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastpq.index.page_locations import choose_pages, pages_of
 from fastpq.ranges import RowRanges, cut_ranges
 from fastpq.rows import ranges_of
 
@@ -33,12 +36,26 @@ def test_sets(one: set[int], other: set[int]) -> None:
 @given(row_sets, st.sets(st.integers(1, ROWS - 1)))
 def test_parts(rows: set[int], cuts: set[int]) -> None:
     first_rows = np.array([0, *sorted(cuts)])
-    chosen = ranges(rows).overlapping(first_rows)
     ends = [*first_rows[1:].tolist(), ROWS]
     parts = [set(range(start, stop)) for start, stop in zip(first_rows.tolist(), ends, strict=True)]
-    assert chosen.tolist() == [bool(part & rows) for part in parts]
+    chosen = np.array([bool(part & rows) for part in parts])
     covered = set().union(*(part for part, kept in zip(parts, chosen, strict=True) if kept))
     assert RowRanges.of_parts(first_rows, chosen, ROWS) == ranges(covered)
+    # pages of 1, 2, 3... bytes behind a dictionary page of 10
+    sizes = np.arange(1, len(parts) + 1)
+    locations = np.stack([np.cumsum(sizes) - sizes + 10, sizes, first_rows])
+    assert pages_of(locations, ranges(rows)) == (int(chosen.sum()), int(sizes[chosen].sum()))
+    found = choose_pages(locations, ranges(rows), 0, False)
+    if found is None:
+        assert chosen.all()
+        return
+    held, runs, directory, wanted = found
+    assert held == ranges(covered)
+    assert directory[:, 0].tolist() == np.flatnonzero(chosen).tolist()
+    assert directory[:, 2].tolist() == [len(part) for part, kept in zip(parts, chosen, strict=True) if kept]
+    assert sum(length for _, length in runs) == 10 + int(sizes[chosen].sum())
+    assert all(start + length < later for (start, length), (later, _) in itertools.pairwise(runs))
+    assert [sorted(covered)[row] for start, stop in wanted.tolist() for row in range(start, stop)] == sorted(rows)
 
 
 @given(row_sets, st.data())
