@@ -18,6 +18,9 @@ cdef extern from "c/delta.h" nogil:
                              uint8_t* out) noexcept
     uint64_t decode_deltas64(const uint8_t* data, int64_t available, int64_t groups, int width, uint64_t least, uint64_t last,
                              uint8_t* out) noexcept
+    int WIDE_FROM "FASTPQ_WIDE_FROM"
+    uint64_t decode_wide_deltas64(const uint8_t* data, int64_t groups, int width, uint64_t least, uint64_t last,
+                                  uint8_t* out) noexcept
     ctypedef struct delta_block:
         const uint8_t* widths
         int64_t miniblocks, size
@@ -203,7 +206,13 @@ cdef inline int64_t sum_packed(DeltaDecoder* decoder, uint8_t* out, int64_t coun
     """At most count values of the miniblock: whole groups, or some of one group; returns how many."""
     cdef int64_t groups = count // GROUP
     cdef const uint8_t* packed = decoder.packed + decoder.next // 8 * decoder.width
-    if decoder.next % GROUP or groups == 0 or decoder.width > 32 or decoder.pos - packed < groups * 4 * decoder.width:
+    cdef int64_t size = groups * 4 * decoder.width
+    if decoder.next % GROUP or groups == 0 or decoder.pos - packed < size:
+        return sum_some(decoder, out, count, width)
+    if width == 8 and decoder.width >= WIDE_FROM and decoder.end - packed >= size + SLACK:
+        decoder.last = decode_wide_deltas64(packed, groups, decoder.width, decoder.least, decoder.last, out)
+        return groups * GROUP
+    if decoder.width > 32:
         return sum_some(decoder, out, count, width)
     if width == 8:
         decoder.last = decode_deltas64(packed, decoder.end - packed, groups, decoder.width, decoder.least, decoder.last, out)

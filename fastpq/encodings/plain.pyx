@@ -9,10 +9,12 @@ from fastpq.encodings.levels cimport bitmap_to_bytes, bytes_to_bitmap
 from fastpq.encodings.status cimport BAD_UTF8, TRUNCATED, raise_status
 from fastpq.encodings.views cimport Slice, View
 
+cdef extern from "c/utf8.h" nogil:
+    bint utf8_is_valid(const uint8_t* data, size_t size) noexcept
+
 cdef extern from "c/strings.h" nogil:
     int64_t read_views(const uint8_t* data, uint64_t size, int64_t count, void* out, int32_t buffer, int64_t base) noexcept
     bint is_ascii(const uint8_t* data, uint64_t size) noexcept
-    bint is_utf8(const uint8_t* data, uint64_t size) noexcept
 
 cdef int64_t plain_decode_booleans(const uint8_t* data, size_t size, int64_t bit_offset, int64_t count,
                                    uint8_t* out) noexcept nogil:
@@ -51,7 +53,7 @@ cdef bint all_ascii(const uint8_t* data, size_t size) noexcept nogil:
 cdef int slices_check_utf8(const Slice* values, int64_t count, int64_t* where) noexcept nogil:
     cdef int64_t i
     for i in range(count):
-        if not is_utf8(values[i].data, values[i].size):
+        if not utf8_is_valid(values[i].data, values[i].size):
             where[0] = i
             return BAD_UTF8
     return 0
@@ -72,4 +74,4 @@ def decode_views(const uint8_t[::1] data, Py_ssize_t count, int buffer=0):
 
 def check_utf8(const uint8_t[::1] data):
     """Whether data are well-formed UTF-8."""
-    return is_utf8(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0])
+    return utf8_is_valid(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0])

@@ -18,9 +18,11 @@ from fastpq.values.layouts import BinaryOffsets
 
 cnp.import_array()
 
+cdef extern from "c/utf8.h" nogil:
+    int utf8_is_valid(const uint8_t* data, size_t size)
+
 cdef extern from "c/text.h" nogil:
     uint64_t slice_hash(const uint8_t* data, size_t size, uint64_t seed)
-    int utf8_is_valid(const uint8_t* data, size_t size)
 
 cdef int64_t MAX_INT32 = 0x7FFFFFFF
 # A seed of each process keeps chosen strings from meeting in one place of the hash table.

@@ -41,8 +41,10 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     object PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
 
-cdef extern from "c/text.h" nogil:
+cdef extern from "c/utf8.h" nogil:
     int utf8_is_valid(const uint8_t* data, size_t size)
+
+cdef extern from "c/text.h" nogil:
     int64_t ucs4_utf8_size(const uint32_t* text, size_t size)
     size_t ucs4_to_utf8(const uint32_t* text, size_t size, uint8_t* out)
 

@@ -25,7 +25,7 @@ cdef extern from "c/variant.h" nogil:
     int64_t variant_signed(const uint8_t* p, int width)
     uint64_t variant_spread(uint64_t position)
 
-cdef extern from "c/text.h" nogil:
+cdef extern from "c/utf8.h" nogil:
     int utf8_is_valid(const uint8_t* data, size_t size)
 
 cdef int64_t MICROSECONDS_A_DAY = 86_400_000_000

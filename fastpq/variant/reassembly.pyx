@@ -76,7 +76,7 @@ from fastpq.errors import SchemaError
 
 cnp.import_array()
 
-cdef extern from "c/text.h" nogil:
+cdef extern from "c/utf8.h" nogil:
     int utf8_is_valid(const uint8_t* data, size_t size)
 
 cdef extern from "c/variant.h" nogil:

@@ -10,7 +10,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FASTPQ_SPLIT_BLOCK 16 /* values that are turned together */
+#include "clones.h"
+
+#define FASTPQ_SPLIT_BLOCK 16   /* values that are turned together */
+#define FASTPQ_SPLIT_STEP 512   /* values of other widths than 2, 4 and 8, which take several passes: they stay in the cache */
 
 typedef uint8_t split_vector __attribute__((vector_size(FASTPQ_SPLIT_BLOCK)));
 
@@ -32,10 +35,91 @@ static inline __attribute__((always_inline)) void interleave(split_vector *vecto
     }
 }
 
+#ifdef FASTPQ_X86_CLONES
+#include <immintrin.h>
+
+/* The same rounds for two blocks at once, one in each half of the registers; returns how many values are done. */
+__attribute__((target("avx2"), always_inline)) static inline void interleave_two(__m256i *vectors, const int count,
+                                                                                 const int rounds) {
+    __m256i before[8];
+    for (int round = 0; round < rounds; round++) {
+        for (int j = 0; j < count; j++) before[j] = vectors[j];
+        for (int j = 0; j < count / 2; j++) {
+            vectors[2 * j] = _mm256_unpacklo_epi8(before[j], before[j + count / 2]);
+            vectors[2 * j + 1] = _mm256_unpackhi_epi8(before[j], before[j + count / 2]);
+        }
+    }
+}
+
+#define FASTPQ_TWO_BLOCKS (2 * FASTPQ_SPLIT_BLOCK)
+#define FASTPQ_JOIN_TWO(K, ROUNDS)                                                                                      \
+    __attribute__((target("avx2"))) static int64_t join_two_##K(const uint8_t *streams, int64_t stride, int64_t count,  \
+                                                                uint8_t *out) {                                        \
+        int64_t i = 0;                                                                                                 \
+        for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {                                               \
+            __m256i vectors[8];                                                                                        \
+            for (int k = 0; k < K; k++) vectors[k] = _mm256_loadu_si256((const __m256i *)(streams + k * stride + i));  \
+            interleave_two(vectors, K, ROUNDS);                                                                        \
+            for (int j = 0; j < K; j += 2) {                                                                           \
+                uint8_t *const first = out + i * K + FASTPQ_SPLIT_BLOCK * j;                                           \
+                const __m256i a = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x20);                         \
+                const __m256i b = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x31);                         \
+                _mm256_storeu_si256((__m256i *)first, a);                                                              \
+                _mm256_storeu_si256((__m256i *)(first + FASTPQ_SPLIT_BLOCK * K), b);                                   \
+            }                                                                                                          \
+        }                                                                                                              \
+        return i;                                                                                                      \
+    }                                                                                                                  \
+    __attribute__((target("avx2"))) static int64_t split_two_##K(const uint8_t *values, int64_t count,                  \
+                                                                 uint8_t *streams, int64_t stride) {                   \
+        int64_t i = 0;                                                                                                 \
+        for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {                                               \
+            __m256i vectors[8];                                                                                        \
+            for (int j = 0; j < K; j += 2) {                                                                           \
+                const uint8_t *const first = values + i * K + FASTPQ_SPLIT_BLOCK * j;                                  \
+                const __m256i a = _mm256_loadu_si256((const __m256i *)first);                                          \
+                const __m256i b = _mm256_loadu_si256((const __m256i *)(first + FASTPQ_SPLIT_BLOCK * K));               \
+                vectors[j] = _mm256_permute2x128_si256(a, b, 0x20);                                                    \
+                vectors[j + 1] = _mm256_permute2x128_si256(a, b, 0x31);                                                \
+            }                                                                                                          \
+            interleave_two(vectors, K, 4);                                                                             \
+            for (int k = 0; k < K; k++) _mm256_storeu_si256((__m256i *)(streams + k * stride + i), vectors[k]);        \
+        }                                                                                                              \
+        return i;                                                                                                      \
+    }
+FASTPQ_JOIN_TWO(2, 1)
+FASTPQ_JOIN_TWO(4, 2)
+FASTPQ_JOIN_TWO(8, 3)
+#undef FASTPQ_JOIN_TWO
+#endif
+
+/* Values of 2, 4 and 8 bytes, two blocks at a time where the processor can; returns how many are done. */
+static inline int64_t join_pairs(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out, int64_t width) {
+#ifdef FASTPQ_X86_CLONES
+    if (__builtin_cpu_supports("avx2")) {
+        if (width == 2) return join_two_2(streams, stride, count, out);
+        if (width == 4) return join_two_4(streams, stride, count, out);
+        if (width == 8) return join_two_8(streams, stride, count, out);
+    }
+#endif
+    return 0;
+}
+
+static inline int64_t split_pairs(const uint8_t *values, int64_t count, uint8_t *streams, int64_t stride, int64_t width) {
+#ifdef FASTPQ_X86_CLONES
+    if (__builtin_cpu_supports("avx2")) {
+        if (width == 2) return split_two_2(values, count, streams, stride);
+        if (width == 4) return split_two_4(values, count, streams, stride);
+        if (width == 8) return split_two_8(values, count, streams, stride);
+    }
+#endif
+    return 0;
+}
+
 /* K of the streams (each `stride` bytes behind the one before) -> K neighbouring bytes of count values of `width` bytes. */
 static inline __attribute__((always_inline)) void join_some(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out,
                                                             const int64_t width, const int K, const int rounds) {
-    int64_t i = 0;
+    int64_t i = width == K ? join_pairs(streams, stride, count, out, width) : 0;
     for (; K > 1 && i + FASTPQ_SPLIT_BLOCK <= count; i += FASTPQ_SPLIT_BLOCK) {
         split_vector vectors[8];
         for (int k = 0; k < K; k++) memcpy(vectors + k, streams + k * stride + i, FASTPQ_SPLIT_BLOCK);
@@ -52,7 +136,7 @@ static inline __attribute__((always_inline)) void join_some(const uint8_t *strea
 /* The reverse. */
 static inline __attribute__((always_inline)) void split_some(const uint8_t *values, int64_t count, uint8_t *streams,
                                                              int64_t stride, const int64_t width, const int K) {
-    int64_t i = 0;
+    int64_t i = width == K ? split_pairs(values, count, streams, stride, width) : 0;
     for (; K > 1 && i + FASTPQ_SPLIT_BLOCK <= count; i += FASTPQ_SPLIT_BLOCK) {
         split_vector vectors[8];
         if (width == K) memcpy(vectors, values + i * width, (size_t)(FASTPQ_SPLIT_BLOCK * K));
@@ -68,29 +152,35 @@ static inline __attribute__((always_inline)) void split_some(const uint8_t *valu
 
 /* count values of width bytes, of which the first byte of value i is streams[i], the second streams[stride + i] and so on. */
 static void join_streams(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out, int64_t width) {
-    int64_t k = 0;
     switch (width) {
         case 2: join_some(streams, stride, count, out, 2, 2, 1); return;
         case 4: join_some(streams, stride, count, out, 4, 4, 2); return;
         case 8: join_some(streams, stride, count, out, 8, 8, 3); return;
     }
-    for (; k + 8 <= width; k += 8) join_some(streams + k * stride, stride, count, out + k, width, 8, 3);
-    if (width & 4) join_some(streams + k * stride, stride, count, out + k, width, 4, 2), k += 4;
-    if (width & 2) join_some(streams + k * stride, stride, count, out + k, width, 2, 1), k += 2;
-    if (width & 1) join_some(streams + k * stride, stride, count, out + k, width, 1, 0);
+    for (int64_t i = 0; i < count; i += FASTPQ_SPLIT_STEP, streams += FASTPQ_SPLIT_STEP, out += FASTPQ_SPLIT_STEP * width) {
+        const int64_t some = count - i < FASTPQ_SPLIT_STEP ? count - i : FASTPQ_SPLIT_STEP;
+        int64_t k = 0;
+        for (; k + 8 <= width; k += 8) join_some(streams + k * stride, stride, some, out + k, width, 8, 3);
+        if (width & 4) join_some(streams + k * stride, stride, some, out + k, width, 4, 2), k += 4;
+        if (width & 2) join_some(streams + k * stride, stride, some, out + k, width, 2, 1), k += 2;
+        if (width & 1) join_some(streams + k * stride, stride, some, out + k, width, 1, 0);
+    }
 }
 
 static void split_values(const uint8_t *values, int64_t count, uint8_t *streams, int64_t width) {
-    int64_t k = 0;
     switch (width) {
         case 2: split_some(values, count, streams, count, 2, 2); return;
         case 4: split_some(values, count, streams, count, 4, 4); return;
         case 8: split_some(values, count, streams, count, 8, 8); return;
     }
-    for (; k + 8 <= width; k += 8) split_some(values + k, count, streams + k * count, count, width, 8);
-    if (width & 4) split_some(values + k, count, streams + k * count, count, width, 4), k += 4;
-    if (width & 2) split_some(values + k, count, streams + k * count, count, width, 2), k += 2;
-    if (width & 1) split_some(values + k, count, streams + k * count, count, width, 1);
+    for (int64_t i = 0; i < count; i += FASTPQ_SPLIT_STEP, values += FASTPQ_SPLIT_STEP * width, streams += FASTPQ_SPLIT_STEP) {
+        const int64_t some = count - i < FASTPQ_SPLIT_STEP ? count - i : FASTPQ_SPLIT_STEP;
+        int64_t k = 0;
+        for (; k + 8 <= width; k += 8) split_some(values + k, some, streams + k * count, count, width, 8);
+        if (width & 4) split_some(values + k, some, streams + k * count, count, width, 4), k += 4;
+        if (width & 2) split_some(values + k, some, streams + k * count, count, width, 2), k += 2;
+        if (width & 1) split_some(values + k, some, streams + k * count, count, width, 1);
+    }
 }
 
 #endif

@@ -55,6 +55,42 @@ FASTPQ_DECODE(decode_deltas32, uint32_t, sum_deltas32)
 FASTPQ_DECODE(decode_deltas64, uint64_t, sum_deltas64)
 #undef FASTPQ_DECODE
 
+/* groups * 32 values of 64 bits, of deltas of 26 to 64 bits; FASTPQ_UNPACK64_SLACK bytes behind them may be loaded. Each width has a
+ * copy in which places and shifts are constants. */
+static inline __attribute__((always_inline)) uint64_t sum_wide_of_width(const uint8_t *in, int64_t groups, uint64_t least,
+                                                                        uint64_t last, uint8_t *out, const int width) {
+    const uint64_t mask = UINT64_MAX >> (64 - width);
+    for (int64_t g = 0; g < groups; g++, in += 4 * width, out += 256) {
+#pragma GCC unroll 32
+        for (int i = 0; i < 32; i++) {
+            const uint8_t *const first = in + i * width / 8;
+            const int shift = i * width % 8;
+            uint64_t delta;
+            memcpy(&delta, first, 8);
+            delta >>= shift;
+            if (shift + width > 64) delta |= (uint64_t)first[8] << (64 - shift);
+            last += (delta & mask) + least;
+            memcpy(out + 8 * i, &last, 8);
+        }
+    }
+    return last;
+}
+
+#define FASTPQ_WIDE_FROM 26
+#define FASTPQ_EACH_WIDE(DO) \
+    DO(26) DO(27) DO(28) DO(29) DO(30) DO(31) DO(32) DO(33) DO(34) DO(35) DO(36) DO(37) DO(38) DO(39) DO(40) DO(41) DO(42) \
+    DO(43) DO(44) DO(45) DO(46) DO(47) DO(48) DO(49) DO(50) DO(51) DO(52) DO(53) DO(54) DO(55) DO(56) DO(57) DO(58) DO(59) \
+    DO(60) DO(61) DO(62) DO(63) DO(64)
+
+static uint64_t decode_wide_deltas64(const uint8_t *in, int64_t groups, int width, uint64_t least, uint64_t last, uint8_t *out) {
+    switch (width) {
+#define SUM_WIDE(w) case w: return sum_wide_of_width(in, groups, least, last, out, w);
+        FASTPQ_EACH_WIDE(SUM_WIDE)
+#undef SUM_WIDE
+    }
+    return last;
+}
+
 /* Miniblocks of one block. */
 typedef struct {
     const uint8_t *widths;

@@ -69,36 +69,4 @@ FASTPQ_CLONES static int is_ascii(const uint8_t *data, uint64_t size) {
     return !(high & 0x80);
 }
 
-/* Unicode 15, table 3-7: no overlong forms, no surrogates, nothing above U+10FFFF. */
-static int is_utf8(const uint8_t *s, uint64_t size) {
-    uint64_t i = 0;
-    while (i < size) {
-        const uint8_t lead = s[i];
-        uint64_t more;
-        if (size - i >= 8) {
-            uint64_t word;
-            memcpy(&word, s + i, 8);
-            if (!(word & UINT64_C(0x8080808080808080))) {
-                i += 8;
-                continue;
-            }
-        }
-        if (lead < 0x80) {
-            i++;
-            continue;
-        }
-        if (lead < 0xC2 || lead > 0xF4) return 0;
-        more = lead < 0xE0 ? 1 : lead < 0xF0 ? 2 : 3;
-        if (size - i <= more) return 0;
-        const uint8_t second = s[i + 1];
-        const uint8_t lowest = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-        const uint8_t highest = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-        if (second < lowest || second > highest) return 0;
-        for (uint64_t j = 2; j <= more; j++)
-            if ((s[i + j] & 0xC0) != 0x80) return 0;
-        i += more + 1;
-    }
-    return 1;
-}
-
 #endif

@@ -1,4 +1,4 @@
-/* Hashing, checking and transcoding of short byte strings. */
+/* Hashing and transcoding of short byte strings. */
 #ifndef FASTPQ_TEXT_H
 #define FASTPQ_TEXT_H
 
@@ -37,52 +37,6 @@ static inline uint64_t slice_hash(const uint8_t *data, size_t size, uint64_t see
         h = mix(h ^ load_tail(data, size), odd);
     }
     return mix(h ^ seed, odd);
-}
-
-/* Length of the well-formed sequence at p, of which the lead byte is not ASCII (Unicode, table 3-7); 0 if ill-formed. */
-static inline size_t utf8_sequence(const uint8_t *p, size_t left) {
-    const uint8_t lead = p[0];
-    size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-    uint8_t low = 0x80, high = 0xBF;
-    if (lead < 0xC2 || lead > 0xF4 || left < length) {
-        return 0;
-    }
-    if (lead == 0xE0) {
-        low = 0xA0;
-    } else if (lead == 0xED) {
-        high = 0x9F;
-    } else if (lead == 0xF0) {
-        low = 0x90;
-    } else if (lead == 0xF4) {
-        high = 0x8F;
-    }
-    if (p[1] < low || p[1] > high) {
-        return 0;
-    }
-    for (size_t i = 2; i < length; i++) {
-        if ((p[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    return length;
-}
-
-static inline int utf8_is_valid(const uint8_t *data, size_t size) {
-    size_t at = 0;
-    while (at < size) {
-        if (size - at >= 8 && !(load_u64(data + at) & 0x8080808080808080u)) {
-            at += 8;
-        } else if (data[at] < 0x80) {
-            at += 1;
-        } else {
-            size_t length = utf8_sequence(data + at, size - at);
-            if (!length) {
-                return 0;
-            }
-            at += length;
-        }
-    }
-    return 1;
 }
 
 /* Bytes that code points take in UTF-8; -1 where one is a surrogate or no code point. */

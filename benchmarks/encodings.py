@@ -1,0 +1,163 @@
+"""The kernel grid beside peers: each encoding of each type as a file of one column, ``python -m benchmarks.encodings``.
+
+All libraries take turns in one process with one thread; of each the least processor time counts, so that other programs on the
+machine disturb the ratios little. Files are uncompressed, without nulls, pages as pyarrow cuts them, and stand in memory;
+what is read is compared first. Polars does not let its writer's encoding be chosen, and is measured reading alone.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["POLARS_MAX_THREADS"] = "1"
+
+import argparse
+import gc
+import io
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import fastpq
+
+VALUES = 1_000_000
+DISTINCT = 5000
+SEED = 3
+NULL_SHARE = 0.1
+
+NUMBERS = ("int32", "int64", "float", "double")
+GRID = (
+    *(("PLAIN", kind) for kind in (*NUMBERS, "boolean", "string", "fixed16")),
+    *(("RLE_DICTIONARY", kind) for kind in (*NUMBERS, "string", "fixed16")),
+    *(("DELTA_BINARY_PACKED", kind) for kind in ("int32", "int64", "int32 of 20 bits", "int64 of 40 bits")),
+    *(("BYTE_STREAM_SPLIT", kind) for kind in (*NUMBERS, "float16", "fixed16")),
+    ("DELTA_LENGTH_BYTE_ARRAY", "string"),
+    ("DELTA_BYTE_ARRAY", "string"),
+    ("DELTA_BYTE_ARRAY", "fixed16"),
+    ("RLE", "boolean"),
+    *(("PLAIN", f"{kind}, a tenth null") for kind in ("int32", "int64", "double", "boolean", "string")),
+)
+
+
+def values(encoding: str, kind: str) -> pa.Array:
+    """Values for which the encoding is meant."""
+    random = np.random.default_rng(SEED)
+    if kind.endswith("null"):
+        array = values(encoding, kind.partition(",")[0])
+        return pa.array(array.to_numpy(zero_copy_only=False), array.type, mask=random.random(VALUES) < NULL_SHARE)
+    if kind == "boolean":
+        return pa.array(random.random(VALUES) < NULL_SHARE)
+    steps = {"int32 of 20 bits": 20, "int64 of 40 bits": 40}.get(kind, 6)
+    name = kind.partition(" ")[0]
+    if encoding == "DELTA_BINARY_PACKED":
+        numbers = np.cumsum(random.integers(0, 1 << steps, VALUES))
+    elif encoding == "RLE_DICTIONARY":
+        numbers = random.integers(0, DISTINCT, VALUES)
+    else:
+        numbers = random.integers(-(1 << 30), 1 << 30, VALUES)
+    if name == "string":
+        words = np.char.mod("word %d", np.arange(DISTINCT))
+        return pa.array(words[np.sort(random.integers(0, DISTINCT, VALUES))])
+    if name == "fixed16":
+        return pa.array(np.repeat(numbers, 2).view("V16").tolist(), pa.binary(16))
+    if name == "float16":
+        return pa.array(random.random(VALUES, np.float32).astype(np.float16))
+    dtype = {"float": "float32", "double": "float64"}.get(name, name)
+    return pa.array((numbers / 8).astype(dtype) if dtype.startswith("float") else numbers.astype(dtype))
+
+
+def options(encoding: str) -> dict[str, Any]:
+    """For writers, both pyarrow's and fastpq's."""
+    chosen: dict[str, Any] = {"compression": "none", "use_dictionary": encoding == "RLE_DICTIONARY"}
+    return chosen if encoding == "RLE_DICTIONARY" else chosen | {"column_encoding": {"x": encoding}}
+
+
+def readers(data: bytes) -> dict[str, Callable[[], Any]]:
+    return {
+        "fastpq": lambda: fastpq.read_table(data, threads=1),
+        "pyarrow": lambda: pq.ParquetFile(io.BytesIO(data)).read(use_threads=False),
+        "polars": lambda: pl.read_parquet(io.BytesIO(data)),
+    }
+
+
+def writers(table: pa.Table, encoding: str) -> dict[str, Callable[[], Any]]:
+    ours, chosen = fastpq.read_table(written(table, encoding)), options(encoding)
+    bare = {"threads": 1, "write_page_index": False, "write_page_checksum": False}     # as pyarrow does without
+    return {
+        "fastpq": lambda: fastpq.write_table(ours, io.BytesIO(), **chosen, **bare),
+        "pyarrow": lambda: pq.write_table(table, io.BytesIO(), **chosen),
+    }
+
+
+def written(table: pa.Table, encoding: str) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, **options(encoding))
+    return sink.getvalue()
+
+
+def least(actions: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
+    """Processor seconds of each, taking turns."""
+    found: dict[str, float] = {}
+    for name in [name for _ in range(runs + 1) for name in actions]:
+        gc.collect()
+        started = time.process_time()
+        result = actions[name]()
+        found[name] = min(found.get(name, float("inf")), time.process_time() - started)
+        del result
+    return found
+
+
+def agreeing(data: bytes, table: pa.Table) -> dict[str, Callable[[], Any]]:
+    """The readers that give the values of the table."""
+    kept = {}
+    for name, read in readers(data).items():
+        try:
+            found = read()
+        except (pl.exceptions.PolarsError, pa.ArrowException):
+            continue
+        column = found["x"].to_arrow() if isinstance(found, pl.DataFrame) else pa.table(found)["x"]
+        plain = column.cast(table["x"].type)
+        if plain.to_pylist()[:1000] != table["x"].to_pylist()[:1000] or len(plain) != len(table):
+            raise AssertionError(f"{name} reads other values")
+        kept[name] = read
+    return kept
+
+
+def measured(pattern: str, runs: int) -> Iterator[tuple[str, str, int, dict[str, float], dict[str, float]]]:
+    """Encoding, type, bytes of values, and seconds of reading and of writing by library."""
+    for encoding, kind in GRID:
+        if pattern not in f"{encoding} {kind}":
+            continue
+        array = values(encoding, kind)
+        table = pa.table([array], schema=pa.schema([pa.field("x", array.type, kind.endswith("null"))]))
+        data = written(table, encoding)
+        yield encoding, kind, table.nbytes, least(agreeing(data, table), runs), least(writers(table, encoding), runs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.encodings", description=__doc__)
+    parser.add_argument("--only", default="", help="those whose encoding and type hold this text")
+    parser.add_argument("--runs", type=int, default=9, help="the least counts (default: %(default)s)")
+    chosen = parser.parse_args()
+    pa.set_cpu_count(1)
+    print(f"{VALUES:,} values, million a second of processor time")
+    columns = ("fastpq", "pyarrow", "polars", "/ pyarrow", "/ memcpy", "fastpq", "pyarrow", "/ pyarrow")
+    print(f"{'':42} {'read':>10}{'':40} {'write':>10}\n{'':42} " + " ".join(f"{name:>9}" for name in columns))
+    for encoding, kind, size, read, write in measured(chosen.only, chosen.runs):
+        source = np.zeros(size, np.uint8)
+        target = np.empty_like(source)
+        copy = least({"memcpy": lambda source=source, target=target: np.copyto(target, source)}, chosen.runs)["memcpy"]
+        rates = [f"{VALUES / read[name] / 1e6:.0f}" if name in read else "-" for name in ("fastpq", "pyarrow", "polars")]
+        rates += [f"{read['pyarrow'] / read['fastpq']:.2f}", f"{copy / read['fastpq']:.2f}"]
+        rates += [f"{VALUES / write[name] / 1e6:.0f}" for name in ("fastpq", "pyarrow")]
+        rates.append(f"{write['pyarrow'] / write['fastpq']:.2f}")
+        print(f"{encoding + ' ' + kind:42} " + " ".join(f"{rate:>9}" for rate in rates), flush=True)
+
+
+if __name__ == "__main__":
+    main()
