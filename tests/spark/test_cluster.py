@@ -105,7 +105,7 @@ def test_no_key_is_left_anywhere(on_cluster: Cluster, told: dict[str, Any]) -> N
     places += [path.read_bytes() for path in (*logs, *on_cluster.folder.glob("*.log"))]
     everything = b"\n".join(places)
     assert b'"Speculative":true' in everything
-    for expected in (b"SparkListenerSQLExecutionStart", b"tests.spark.kms:client", b"Physical Plan", b"Registering worker"):
+    for expected in (b"SparkListenerSQLExecutionStart", b"fastpq: compact", b"Physical Plan", b"Registering worker"):
         assert expected in everything
     keys = [*MASTER_KEYS.values(), *keys_of(next((on_cluster.folder / "jobs").glob("*.parquet")))]
     assert len(keys) == len(MASTER_KEYS) + 4
