@@ -70,6 +70,7 @@ def session(folder: Path, master_keys: Iterable[str], cores: int | None = None, 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         spark = builder.getOrCreate()
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     fastpq.spark.register(spark)
     try:
         yield spark

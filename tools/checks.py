@@ -168,6 +168,8 @@ def fuzz() -> None:
 
 
 def tests() -> None:
+    if missing := [command for command in ("java", "javac") if shutil.which(command) is None]:
+        say(f"no {' and no '.join(missing)}: tests with Spark and parquet-java are skipped (Debian: openjdk-17-jdk-headless)")
     python("-m", "pytest", "-q", "-n", str(PYTEST_PROCESSES))
 
 

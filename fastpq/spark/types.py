@@ -6,13 +6,16 @@ take the next wider type, FLOAT16 is float, FIXED_LEN_BYTE_ARRAY and UUID are bi
 
 from __future__ import annotations
 
+import re
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as st
+from pyspark.sql.pandas.types import is_geography, is_geometry, to_arrow_schema
 from pyspark.sql.pandas.types import is_variant as is_variant_struct
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from fastpq import types as pt
+from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.nested.shape import shape_of
 from fastpq.nested.types import DataType, ListType, MapType, StructType
@@ -127,6 +130,25 @@ def is_variant(type_: pa.DataType) -> bool:
     return bool(pa.types.is_struct(type_) and is_variant_struct(type_))
 
 
+def geospatial_of(type_: pa.DataType) -> st.GeometryType | st.GeographyType | None:
+    """The type of Spark's that its Arrow holds as WKB beside an SRID; None for any other."""
+    if not pa.types.is_struct(type_):
+        return None
+    kind = st.GeometryType if is_geometry(type_) else st.GeographyType if is_geography(type_) else None
+    return None if kind is None else kind(int(type_.field("wkb").metadata[b"srid"]))
+
+
+def stored_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
+    """A column of Spark's as stored_schema has it.
+
+    Raises:
+        pyarrow.ArrowInvalid: values do not fit.
+    """
+    if pa.types.is_binary(type_) and geospatial_of(column.type) is not None:
+        return pc.struct_field(column, "wkb")
+    return column if column.type == type_ else column.cast(type_)
+
+
 def stored_schema(schema: pa.Schema) -> pa.Schema:
     """An Arrow schema of Spark's with the types in files where Spark's own writer has others than Arrow: TIME in microseconds,
     intervals as INT64, and what Arrow calls variants."""
@@ -137,6 +159,11 @@ def _stored_field(part: pa.Field) -> pa.Field:
     if is_variant(part.type):
         binary = [pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")]
         return pa.field(part.name, pa.struct(binary), part.nullable, metadata=_VARIANT)
+    if (geospatial := geospatial_of(part.type)) is not None:
+        kind = pt.Geometry if isinstance(geospatial, st.GeometryType) else pt.Geography
+        crs = re.sub(r".*\((.*)\)", r"\1", str(geospatial.jsonValue())).split(", ")[0]
+        metadata = {"ARROW:extension:name": GEOARROW_WKB, "ARROW:extension:metadata": geospatial_metadata(kind(crs))}
+        return pa.field(part.name, pa.binary(), part.nullable, metadata=metadata)
     return part.with_type(_stored_type(part.type)).remove_metadata()
 
 
@@ -181,6 +208,9 @@ def conform(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = False) -> 
         raise SchemaError("nulls in a column that the schema which was asked for says is NOT NULL", column=field.name)
     if array.type == field.type:
         return array
+    if _is_bytes(array.type) and (geospatial := geospatial_of(field.type)) is not None:
+        srids = pa.repeat(pa.scalar(geospatial.srid, pa.int32()), len(array))
+        return pa.StructArray.from_arrays([srids, array.cast(pa.binary())], fields=list(field.type), mask=array.is_null())
     if pa.types.is_struct(field.type) and pa.types.is_struct(array.type):
         return _conform_struct(array, field, naive_is_utc)
     if pa.types.is_map(field.type) and pa.types.is_map(array.type):
@@ -264,4 +294,4 @@ def _is_bytes(type_: pa.DataType) -> bool:
     )
 
 
-__all__ = ["arrow_schema", "conform", "merged", "nulls_of", "spark_schema", "spark_type", "stored_schema"]
+__all__ = ["arrow_schema", "conform", "merged", "nulls_of", "spark_schema", "spark_type", "stored_column", "stored_schema"]

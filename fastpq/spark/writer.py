@@ -19,7 +19,7 @@ from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path, partition_folder
 from fastpq.spark.options import WriteOptions
-from fastpq.spark.types import arrow_schema, stored_schema
+from fastpq.spark.types import arrow_schema, stored_column, stored_schema
 from fastpq.writer import ParquetWriter
 
 SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
@@ -115,18 +115,21 @@ def check_schema(schema: st.StructType, options: WriteOptions) -> None:
             raise UnsupportedError(f"writing {found.simpleString()} from Spark", column=part.name)
 
 
-def _unwritable(type_: st.DataType) -> st.DataType | None:
-    refused = (st.NullType, st.GeometryType, st.GeographyType, st.CalendarIntervalType, st.YearMonthIntervalType)
-    inner: list[st.DataType] = []
-    if isinstance(type_, refused):
+def _unwritable(type_: st.DataType, is_column: bool = True) -> st.DataType | None:
+    """The part of a type that cannot be written."""
+    if isinstance(type_, st.GeometryType | st.GeographyType):
+        is_mixed = type_.srid in (st.GeometryType.MIXED_SRID, st.GeographyType.MIXED_SRID)      # a file has one CRS for all
+        return type_ if is_mixed or not is_column else None
+    if isinstance(type_, st.CalendarIntervalType | st.YearMonthIntervalType):
         return type_
+    inner: list[st.DataType] = []
     if isinstance(type_, st.StructType):
         inner = [part.dataType for part in type_.fields]
     elif isinstance(type_, st.ArrayType):
         inner = [type_.elementType]
     elif isinstance(type_, st.MapType):
         inner = [type_.keyType, type_.valueType]
-    return next((found for found in map(_unwritable, inner) if found is not None), None)
+    return next((found for part in inner if (found := _unwritable(part, False)) is not None), None)
 
 
 def write_task(
@@ -242,7 +245,7 @@ def _stored(table: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = []
     for part, column in zip(schema, table.columns, strict=True):
         try:
-            columns.append(column if column.type == part.type else column.cast(part.type))
+            columns.append(stored_column(column, part.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaError(f"values do not fit {part.type}: {error}", column=part.name) from None
     return pa.table(columns, schema=schema)

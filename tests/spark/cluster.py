@@ -63,8 +63,10 @@ def cluster(folder: Path, keys: Mapping[str, str]) -> Iterator[Cluster]:
     running = [_daemon("master.Master", environment, folder / "master.log", *options)]
     try:
         for number in range(WORKERS):
-            options = ("--host", "127.0.0.1", "--webui-port", "0", "-c", "1", "-m", "1g", master)
-            running.append(_daemon("worker.Worker", environment, folder / f"worker-{number}.log", *options))
+            host = f"127.0.0.{number + 1}"      # hosts of their own: no speculative attempt goes to the host of the first one
+            options = ("--host", host, "--webui-port", "0", "-c", "1", "-m", "1g", master)
+            variables = {**environment, "SPARK_LOCAL_IP": host}
+            running.append(_daemon("worker.Worker", variables, folder / f"worker-{number}.log", *options))
         _wait_for(folder / "master.log", "Registering worker", WORKERS, running)
         yield Cluster(master, folder, environment)
     finally:

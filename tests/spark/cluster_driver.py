@@ -109,7 +109,7 @@ def speculation(spark: SparkSession, table: Path) -> None:
 
     def wait() -> None:
         if first_time(marker):
-            time.sleep(20)
+            time.sleep(15)
 
     append(new_rows(spark, wait), table)
 
@@ -173,7 +173,7 @@ def disk_full(spark: SparkSession, table: Path) -> None:
     if not os.path.ismount(table):
         name = "full"
         spark.dataSource.register(source_with(FullDisk, name))
-    wide = new_rows(spark).selectExpr("id", "array_join(transform(sequence(1, 20000), x -> uuid()), '') as text")
+    wide = new_rows(spark).selectExpr("id", "array_join(transform(sequence(1, 2000), x -> uuid()), '') as text")
     frame = wide if os.path.ismount(table) else new_rows(spark)
     try:
         append(frame, table, name)

@@ -56,6 +56,7 @@ def spark(java_kms: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         "spark.eventLog.compress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.timeType.enabled": "true",
+        "spark.sql.geospatial.enabled": "true",
         "spark.hadoop.parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
         "spark.hadoop.parquet.encryption.kms.client.class": "ManagedKeys$Kms",
         "spark.hadoop.test.wrap": key_list(MASTER_KEYS),

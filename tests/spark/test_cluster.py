@@ -26,7 +26,7 @@ from tests.spark.cluster_driver import AFTER, BEFORE, CLIENT
 from tests.spark.conftest import KEYS_VARIABLE
 
 SURVIVED = ("killed_executor", "failing_task", "speculation", "disk_full", "jobs")
-TIMEOUT = 400
+TIMEOUT = 900
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,8 @@ def test_no_key_is_left_anywhere(on_cluster: Cluster, told: dict[str, Any]) -> N
     logs = [path for part in ("events", "work") for path in (on_cluster.folder / part).rglob("*") if path.is_file()]
     places += [path.read_bytes() for path in (*logs, *on_cluster.folder.glob("*.log"))]
     everything = b"\n".join(places)
-    for expected in (b"SparkListenerSQLExecutionStart", b"tests.spark.kms:client", b"Physical Plan", b"Registering worker"):
+    assert b'"Speculative":true' in everything
+    for expected in (b"SparkListenerSQLExecutionStart", b"fastpq: compact", b"Physical Plan", b"Registering worker"):
         assert expected in everything
     keys = [*MASTER_KEYS.values(), *keys_of(next((on_cluster.folder / "jobs").glob("*.parquet")))]
     assert len(keys) == len(MASTER_KEYS) + 4

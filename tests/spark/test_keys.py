@@ -17,7 +17,11 @@ import fastpq.spark
 from fastpq.encryption import KmsConnectionConfig
 from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import KeyService, keyring
+from fastpq.spark.listing import list_files
 from fastpq.spark.options import read_options, write_options
+from fastpq.spark.reader import infer_schema, plan_scan
+from fastpq.spark.scanning import _reader_of
+from fastpq.spark.writer import Writer
 from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory
 from tests.spark.conftest import CLIENT
 
@@ -129,7 +133,11 @@ def test_no_key_is_left_anywhere(source: Any, tmp_path: Path, tmp_path_factory: 
     frame = source.read.format("fastpq").options(**SERVICE).load(str(tmp_path))
     frame.collect()
     texts = [frame._jdf.queryExecution().toString().encode(), cloudpickle.dumps(write_options({"path": "p", **options}))]
-    texts.append(pickle.dumps(read_options({"path": "p", **SERVICE})))
+    parsed = read_options({"path": str(tmp_path), **SERVICE})
+    texts.append(pickle.dumps(parsed))
+    partitions = plan_scan(list_files(parsed.paths), infer_schema(parsed), parsed)      # by which the driver has opened files
+    texts += [cloudpickle.dumps(partitions), cloudpickle.dumps(_reader_of(partitions))]
+    texts.append(cloudpickle.dumps(Writer(frame.schema, write_options({"path": str(tmp_path / "w"), **options}), False)))
     for log in Path(source.conf.get("spark.eventLog.dir").removeprefix("file:")).rglob("*"):
         if log.is_file() and b"SparkListener" in (content := log.read_bytes())[:2000]:
             texts += [line for line in content.splitlines() if b"test.wrap" not in line]

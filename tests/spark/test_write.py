@@ -45,7 +45,7 @@ def test_every_type_of_spark(source: Any, tmp_path: Path) -> None:
 
 def test_refused_before_a_task_starts(source: Any, tmp_path: Path) -> None:
     for frame, options, message in (
-        (source.sql("select 1 as a, null as b"), {}, "column b"),
+        (source.sql("select 1 as a, interval '1' month as b"), {}, "column b"),
         (source.sql("select 1 as a"), {"partitionBy": "c"}, "partitionBy names columns"),
         (source.sql("select 1 as a"), {"partitionBy": "a"}, "files need one"),
         (source.sql("select 1 as a"), {"compresion": "zstd"}, "there is no option 'compresion'"),
