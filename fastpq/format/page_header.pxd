@@ -30,4 +30,7 @@ cdef enum:
     PAGE_HEADER_BOUND = 128             # most bytes that write_page_header writes
 
 cdef int64_t read_page_header(const uint8_t* data, size_t size, PageHeader* header) noexcept nogil
+
+# The same; walked is set to how many bytes were looked at.
+cdef int64_t try_page_header(const uint8_t* data, size_t size, PageHeader* header, int64_t* walked) noexcept nogil
 cdef int64_t write_page_header(const PageHeader* header, uint8_t* out) noexcept nogil

@@ -102,6 +102,11 @@ cdef bint is_complete(const PageHeader* header, uint32_t seen, uint32_t inner) n
 
 
 cdef int64_t read_page_header(const uint8_t* data, size_t size, PageHeader* header) noexcept nogil:
+    cdef int64_t walked = 0
+    return try_page_header(data, size, header, &walked)
+
+
+cdef int64_t try_page_header(const uint8_t* data, size_t size, PageHeader* header, int64_t* walked) noexcept nogil:
     cdef Cursor cursor
     cdef int64_t id = 0
     cdef uint32_t seen = 0, inner = 0
@@ -133,9 +138,10 @@ cdef int64_t read_page_header(const uint8_t* data, size_t size, PageHeader* head
         if 0 < id < 32:
             seen |= <uint32_t>1 << id
         wire = take_field(&cursor, &id)
+    walked[0] = cursor.pos - cursor.start
     if cursor.failed:
         return PAGE_HEADER_TRUNCATED if cursor.pos == cursor.end else PAGE_HEADER_INVALID
-    return cursor.pos - cursor.start if is_complete(header, seen, inner) else PAGE_HEADER_INVALID
+    return walked[0] if is_complete(header, seen, inner) else PAGE_HEADER_INVALID
 
 
 cdef inline uint8_t* put_i32(uint8_t* out, int delta, int32_t value) noexcept nogil:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError, TagVerificationError
-from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, SHORTEST_FILE, TAIL_LENGTH, FileMetaData, read_footer
+from fastpq.metadata import MAGIC, SHORTEST_FILE, TAIL_LENGTH, FileMetaData, read_footer
 from fastpq.properties import MIB, ReaderProperties
 from fastpq.recovery.losses import RecoveryReport
 from fastpq.source import Source
 
 SEARCHED = 4 * MIB
 LENGTH_SIZE = 4
-# All footers that are tried may have this many times the bytes of the file: what looks like one costs time.
+# All footers that are tried may have this many times the bytes of the file, and some more: what looks like one costs time, as
+# much as so many bytes beside its own.
 MOST_EFFORT = 8
-EFFORT_A_FOOTER = 4
+FREE_EFFORT = MIB
+EFFORT_A_FOOTER = 1024
+_MAGICS = re.compile(rb"PAR[1E]")
 
 
 class FoundFooter(NamedTuple):
@@ -58,7 +62,7 @@ def find_footer(
     except (FormatError, LimitError, TagVerificationError) as error:
         reason = error
     read = partial(read_footer, properties=properties, decryption_properties=decryption_properties)
-    effort = MOST_EFFORT * source.size
+    effort = MOST_EFFORT * source.size + FREE_EFFORT
     missing: KeyAccessError | None = None
     for end, length in _candidates(source):
         effort -= length + EFFORT_A_FOOTER
@@ -92,13 +96,11 @@ def _candidates(source: Source) -> Iterator[tuple[int, int]]:
     while stop > SHORTEST_FILE:
         start = max(0, stop - SEARCHED)
         data = bytes(source.read(start, stop - start))
-        found = len(data)
-        while (found := max(data.rfind(magic, 0, found) for magic in (MAGIC, ENCRYPTED_MAGIC))) >= LENGTH_SIZE:
+        for found in reversed([match.start() for match in _MAGICS.finditer(data, LENGTH_SIZE)]):
             end = start + found + len(MAGIC)
             length = int.from_bytes(data[found - LENGTH_SIZE : found], "little")
             if 0 < length <= end - SHORTEST_FILE:
                 yield end, length
-            found += len(MAGIC) - 1         # the next one may overlap with it, but ends before it
         stop = start + LENGTH_SIZE + len(MAGIC) - 1 if start else 0
 
 

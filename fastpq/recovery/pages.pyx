@@ -7,15 +7,15 @@ from libc.string cimport memchr
 
 import numpy as np
 
-from fastpq.format.page_header cimport PageHeader, read_page_header
+from fastpq.format.page_header cimport PAGE_HEADER_INVALID, PageHeader, try_page_header
 
 from fastpq.compression import crc32
 from fastpq.errors import LimitError
 
 cdef enum:
-    FIRST_BYTE = 0x15           # of a header: field 1, an i32
+    NEXT_I32 = 0x15             # the next field is an i32: fields 1 to 3 of a header are
     HEADER_BOUND = 1 << 16      # bytes of a header that is believed; statistics in it may be long
-    MOST_EFFORT = 8             # times the bytes of the file, to find out that something is no page
+    MOST_EFFORT = 8             # times the bytes of the file, looked at to find out that something is no page
     TYPE_DATA_PAGE = 0
     TYPE_DICTIONARY_PAGE = 2
     TYPE_DATA_PAGE_V2 = 3
@@ -47,20 +47,21 @@ def find_pages(const uint8_t[::1] data not None, int64_t start, bint checksums):
         with nogil:
             good = False
             while position < size and not good:
-                found = <const uint8_t*>memchr(base + position, FIRST_BYTE, <size_t>(size - position))
+                found = <const uint8_t*>memchr(base + position, NEXT_I32, <size_t>(size - position))
                 if found == NULL:
                     position = size
                     break
                 position = found - base
-                parsed = read_page_header(found, <size_t>min(size - position, <int64_t>HEADER_BOUND), &header)
+                parsed = find_header(found, size - position, &header, &effort)
                 good = parsed > 0 and is_plausible(&header, size - position - parsed)
                 if good and header.has_crc and checksums:
                     with gil:
                         body = PyMemoryView_FromMemory(<char*>found + parsed, header.compressed_page_size, PyBUF_READ)
                         good = crc32(body) == <uint32_t>header.crc
                         effort -= 0 if good else <int64_t>header.compressed_page_size
-                        if effort < 0:
-                            raise LimitError("too much of the file looks like pages and is none")
+                if effort < 0:
+                    with gil:
+                        raise LimitError("too much of the file looks like pages and is none")
                 if not good:
                     position += 1
         if not good:
@@ -76,6 +77,18 @@ def find_pages(const uint8_t[::1] data not None, int64_t start, bint checksums):
             header.compressed_page_size, clear, header.uncompressed_page_size))
         position += parsed + header.compressed_page_size
     return np.array(pages, dtype=np.int64).reshape(-1, 9)
+
+
+cdef int64_t find_header(const uint8_t* data, int64_t left, PageHeader* header, int64_t* effort) noexcept nogil:
+    """As read_page_header; the bytes of what is none are paid for."""
+    cdef int64_t walked = 0, parsed
+    # writers put the fields in order, and the type of a page that is looked for is one of these, as zigzag
+    if left < 3 or data[1] >> 1 not in (TYPE_DATA_PAGE, TYPE_DICTIONARY_PAGE, TYPE_DATA_PAGE_V2) or data[2] != NEXT_I32:
+        return PAGE_HEADER_INVALID
+    parsed = try_page_header(data, <size_t>min(left, <int64_t>HEADER_BOUND), header, &walked)
+    if parsed < 0:
+        effort[0] -= walked
+    return parsed
 
 
 cdef bint is_plausible(const PageHeader* header, int64_t left) noexcept nogil:

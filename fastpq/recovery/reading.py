@@ -217,14 +217,16 @@ class RecoveringScan:
 def rebatched(tables: Iterable[tuple[Table, Int64s]], batch_size: int) -> Iterator[Table]:
     """The rows of what ``RecoveringScan.tables`` gives as Tables of batch_size rows; the last may be shorter."""
     waiting: list[Table] = []
+    num_rows = 0
     for table, _ in tables:
         waiting.append(table)
-        if sum(part.num_rows for part in waiting) < batch_size:
+        num_rows += table.num_rows
+        if num_rows < batch_size:
             continue
         whole = Table.concat(waiting)
         full = whole.num_rows - whole.num_rows % batch_size
         for start in range(0, full, batch_size):
             yield whole.slice(start, start + batch_size)
-        waiting = [whole.slice(full)]
-    if any(part.num_rows for part in waiting):
+        waiting, num_rows = [whole.slice(full)], num_rows - full
+    if num_rows:
         yield Table.concat(waiting)

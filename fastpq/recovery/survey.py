@@ -7,6 +7,7 @@ where their place is certain: values in a wrong row would be worse than lost one
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +23,7 @@ from fastpq.ranges import Int64s, RowRanges
 from fastpq.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
 
 UNKNOWN = -1
-EVERY_ROW = np.iinfo(np.int64).max
+EVERY_ROW = int(np.iinfo(np.int64).max)
 
 
 def is_damage(error: ParquetError) -> bool:
@@ -37,7 +38,8 @@ class ChunkSurvey:
     Attributes:
         intact: rows of the row group.
         plan: of the chunk's readable pages, of which rows are still to be chosen; None where nothing can be read.
-        broken: the errors of pages that cannot be read, each with the first row of its page where that is known.
+        broken: the errors of pages that cannot be read, each with the first row of its page, ascending, and behind them those
+            of which it is not known.
     """
 
     intact: RowRanges
@@ -55,8 +57,14 @@ class ChunkSurvey:
 
     def reason(self, start: int, stop: int) -> str:
         """Why rows are lost."""
-        inside = [error for row, error in self.broken if row is not None and start <= row < stop]
-        return str((inside or [error for row, error in self.broken if row is None])[0])
+
+        def row_of(each: tuple[int | None, ParquetError]) -> int:
+            return EVERY_ROW if each[0] is None else each[0]
+
+        first = bisect_left(self.broken, start, key=row_of)
+        if first == len(self.broken) or row_of(self.broken[first]) >= stop:
+            first = bisect_left(self.broken, EVERY_ROW, key=row_of)
+        return str(self.broken[first][1])
 
 
 def survey_chunk(scan: Scan, chunk: ChunkPlan, leaf: Leaf | None, offset_index: OffsetIndex | None) -> ChunkSurvey:
@@ -163,6 +171,9 @@ class _Pages:
     def __init__(self, probe: Probe, located: Int64s, is_certain: bool, error: ParquetError) -> None:
         self._probe = probe
         self._located = located
+        # the row that each page begins with, and the one behind the last, up to the first page whose rows are not known
+        known = located[:, 3] if (located[:, 3] >= 0).all() else located[: int(np.argmin(located[:, 3] >= 0)), 3]
+        self._rows = np.concatenate([[0], np.cumsum(known)]).tolist()
         self._is_certain = is_certain
         self._error = error
 
@@ -201,12 +212,9 @@ class _Pages:
         known = [*((self._first_row(page), error) for page, error in broken), (None, self._error)]
         if not placed:
             return ChunkSurvey(RowRanges.none(chunk.num_rows), None, tuple(known))
-        covered = RowRanges.none(chunk.num_rows)
-        pages: list[int] = []
-        for run, row in placed:
-            covered |= RowRanges(np.array([[row, row + run.num_rows]], np.int64), chunk.num_rows)
-            pages += range(run.first, run.stop)
-        plan = self._plan(np.array(pages), covered, dictionary)
+        covered = _ranges([(row, row + run.num_rows) for run, row in placed], chunk.num_rows)
+        pages = np.concatenate([np.arange(run.first, run.stop) for run, _ in placed])
+        plan = self._plan(pages, covered, dictionary)
         return ChunkSurvey(intact, plan, tuple(known))
 
     def _runs(self, dictionary: list[tuple[int, int]]) -> tuple[list[_Run], list[tuple[int, ParquetError]]]:
@@ -216,14 +224,13 @@ class _Pages:
         count, first = len(self._located), 0
         while first < count:
             good, bad, num_rows, reason = first, count + 1, 0, None
-            stop = count
-            while bad - good > 1:       # the whole rest first, then bisection
+            while bad - good > 1:       # twice as many pages while that goes well, then bisection
+                stop = (good + bad) // 2 if reason else min(count, max(first + 1, 2 * good - first))
                 found = self._try(first, stop, dictionary)
                 if isinstance(found, int):
                     good, num_rows = stop, found
                 else:
                     bad, reason = stop, found
-                stop = (good + bad) // 2
             if good > first:
                 runs.append(_Run(first, good, num_rows))
             if reason is not None:
@@ -258,15 +265,14 @@ class _Pages:
         )
 
     def _first_row(self, page: int) -> int | None:
-        before = self._located[:page, 3]
-        return int(before.sum()) if (before >= 0).all() else None
+        return self._rows[page] if page < len(self._rows) else None
 
     def _placed(self, runs: list[_Run]) -> tuple[list[tuple[_Run, int]], RowRanges]:
         """The runs whose rows are certain, each with its first row, and those of the rows that are whole."""
         num_rows = self._probe.chunk.num_rows
         rows_known = bool((self._located[:, 3] >= 0).all())
         placed: list[tuple[_Run, int]] = []
-        intact = RowRanges.none(num_rows)
+        intact: list[tuple[int, int]] = []
         for run in runs:
             row = self._row_of(run, rows_known, num_rows)
             end = placed[-1][1] + placed[-1][0].num_rows if placed else 0
@@ -277,8 +283,8 @@ class _Pages:
             if not rows_known and row + whole < num_rows:
                 whole -= 1      # its last row may go on in the lost page
             if whole > 0:
-                intact |= RowRanges(np.array([[row, row + whole]], np.int64), num_rows)
-        return placed, intact
+                intact.append((row, row + whole))
+        return placed, _ranges(intact, num_rows)
 
     def _row_of(self, run: _Run, rows_known: bool, num_rows: int) -> int | None:
         """The row that a run begins with; None where that is not certain."""
@@ -288,9 +294,15 @@ class _Pages:
         if not self._is_certain:
             return None
         if rows_known:
-            return int(self._located[: run.first, 3].sum())
+            return self._first_row(run.first)
         return num_rows - run.num_rows if run.stop == len(self._located) and self._ends_chunk() else None
 
     def _ends_chunk(self) -> bool:
         """Whether the last page that was found is the last of the chunk."""
         return int(self._located[:, 2].sum()) == self._probe.chunk.metadata.num_values
+
+
+def _ranges(parts: list[tuple[int, int]], num_rows: int) -> RowRanges:
+    """Ascending parts of so many rows, of which some may touch or be empty."""
+    bounds = np.array(parts, np.int64).reshape(-1, 2)
+    return RowRanges(bounds[bounds[:, 0] < bounds[:, 1]], num_rows).merged(0)

@@ -164,6 +164,21 @@ def test_encrypted_pages_that_do_not_authenticate_are_lost() -> None:
     assert table.num_rows == ROWS
 
 
+def test_many_broken_pages_are_read_a_few_times_each() -> None:
+    sink = io.BytesIO()
+    rows = np.arange(300)
+    fastpq.write_table({"n": rows}, sink, data_page_rows=1, use_dictionary=False, compression="none")
+    with fastpq.ParquetFile(sink.getvalue()) as file:
+        index = file.offset_index(0, "n")
+    assert index is not None
+    lost = np.flatnonzero(rows % 3)     # a whole page now and then
+    broken = damaged(sink.getvalue(), *(index.offsets + index.sizes - 1)[lost].tolist())
+    with fastpq.ParquetFile(broken, on_error="null") as file:
+        assert file.read()["n"].to_pylist() == [None if row % 3 else row for row in rows.tolist()]
+        assert sum(loss.num_rows for loss in file.recovery.losses) == len(lost)
+        assert file.io.requests < 10 * len(rows)
+
+
 def test_pages_of_others() -> None:
     sink = io.BytesIO()
     pq.write_table(written(), sink, row_group_size=GROUP, data_page_size=1000, write_batch_size=50, write_page_checksum=True)

@@ -191,3 +191,11 @@ def test_plaintext_pages_in_the_place_of_an_encrypted_file() -> None:
     for options in ({"allow_plaintext_files": True}, {"allow_plaintext_files": True, "verify_footer_signature": False}):
         lax = fastpq.FileDecryptionProperties(bytes(16), **options)
         assert fastpq.recover_table(pages, schema=schema, decryption_properties=lax).table.num_rows == 10
+
+
+@pytest.mark.parametrize(("unit", "what"), [(b"\x01\0\0\0PAR1", "a footer"), (b"\x15\0", "pages")])
+def test_what_looks_like_footers_or_headers_of_pages_everywhere_is_given_up(unit: bytes, what: str) -> None:
+    data = b"PAR1" + unit * (160_000 // len(unit)) + b"cut!"
+    schema = fastpq.read_schema(checkpointed())
+    with pytest.raises(fastpq.LimitError, match=f"looks like {what}"):
+        fastpq.recover_table(data, schema=schema) if what == "pages" else fastpq.ParquetFile(data, on_error="null")
