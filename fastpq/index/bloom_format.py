@@ -143,15 +143,22 @@ def _block_places(
 ) -> list[tuple[int, int]] | None:
     """Where the header of a filter is and the blocks that values belong to, if its header is shorter than a block; None where
     all of it had better be read, as an encrypted bitset must be."""
-    offset, length = chunk.metadata.bloom_filter_offset, chunk.metadata.bloom_filter_length
-    if not offset or length is None or cipher.overhead or not 0 < length <= file_size - offset or offset < 0:
+    if cipher.overhead or chunk.metadata.bloom_filter_length is None or (place := _checked_place(chunk, file_size)) is None:
         return None
+    offset, length = place
     header = length % BLOCK_BYTES or SHORT_HEADER
     blocks = (length - header) // BLOCK_BYTES
     if len(values) * WORTH_BLOCKS > blocks:
         return None
     start = offset + header
     return [(offset, header), *((start + _block_of(value, blocks) * BLOCK_BYTES, BLOCK_BYTES) for value in values)]
+
+
+def _checked_place(chunk: ColumnChunkMetaData, file_size: int) -> tuple[int, int] | None:
+    try:
+        return _place(chunk, file_size)
+    except FormatError:     # reading all of it tells
+        return None
 
 
 def _block_of(value: bytes, blocks: int) -> int:

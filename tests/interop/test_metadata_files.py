@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq import format as fmt
 from tests.interop.comparison import assert_same
 
 PARTS = ["part-0.parquet", "year=2026/part 1.parquet"]
@@ -56,6 +57,26 @@ def test_chunks_in_other_files(folder: Path, memory_map: bool) -> None:
         assert file.bloom_filter(0, "id") is None
     assert fastpq.read_schema(folder / "_common_metadata").names == ("id", "text", "list")
     assert fastpq.read_table(folder / "_common_metadata").num_rows == 0
+
+
+def test_a_bloom_filter_is_not_taken_from_another_file(tmp_path: Path) -> None:
+    """Both files are alike but for their values, so that there is a filter of other values in the footer's own file."""
+    parts = [np.arange(first, 10_000, 2) for first in (0, 1)]
+    footers = []
+    for name, values in zip(("own", "other"), parts, strict=True):
+        options = {"compression": "none", "use_dictionary": False}
+        fastpq.write_table({"id": values}, tmp_path / name, bloom_filter={"id": True}, **options)
+        data = (tmp_path / name).read_bytes()
+        footers.append(fmt.decode(fmt.FileMetaData, data[-8 - int.from_bytes(data[-8:-4], "little") : -8])[0])
+    whole, other = footers
+    other.row_groups[0].columns[0].file_path = "other"
+    whole.row_groups.append(other.row_groups[0])
+    whole.num_rows *= 2
+    stored = fmt.encode(whole)
+    with (tmp_path / "own").open("ab") as file:
+        file.write(stored + len(stored).to_bytes(4, "little") + b"PAR1")
+    for value in (4242, 4243):
+        assert fastpq.read_table(tmp_path / "own", filters=[("id", "==", value)])["id"].to_pylist() == [value]
 
 
 def test_by_url(folder: Path) -> None:
