@@ -404,7 +404,7 @@ class Table(Mapping[str, AnyColumn]):
         parts have the same one, and different layouts become views. A column is nullable if one of its parts is.
 
         Raises:
-            SchemaError: no table, or tables whose names or types differ.
+            SchemaError: no table, or tables whose names or types differ, or whose durations have different units.
         """
         if not tables:
             raise SchemaError("there is no table to concatenate")

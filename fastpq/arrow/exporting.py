@@ -37,6 +37,8 @@ from fastpq.types import Decimal, Type, Unknown
 
 _INT32_MAX = 2**31 - 1
 _NARROW_DECIMALS = (",32", ",64")     # given when they are asked for alone: Polars reads them as if they were of 128 bits
+# Elements that may stand under null lists of one size, as a multiple of those of the other lists.
+_MOST_FILLING = 1000
 _LISTS = {"+l": np.int32, "+L": np.int64, "+vl": np.int32, "+vL": np.int64}
 
 
@@ -190,6 +192,8 @@ def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
         return column.used_elements()
     if not mask.any():
         return None     # there is nothing to stand under null lists
+    if size * len(column) > _MOST_FILLING * max(int(lengths[mask].sum()), _MOST_FILLING):
+        return None
     starts = np.where(mask, column.offsets[:-1], column.offsets[:-1][mask][0]).astype(np.int64)
     return take(column.elements, (starts[:, None] + np.arange(size)).reshape(-1))
 

@@ -14,6 +14,8 @@ from typing import TypeAlias
 from fastpq.errors import FormatError
 
 _REFERENCE = "<I"
+# Bytes of strings and vectors that are gone through, as a multiple of those of the buffer: they may be shared, and overlap.
+_MOST_SHARING = 8
 _WIDTHS = {"?": 1, "B": 1, "h": 2, "i": 4, "q": 8}
 
 
@@ -23,15 +25,17 @@ class TableReader:
     Args:
         data: the buffer.
         position: where the table begins.
+        allowance: how many bytes of strings and vectors may still be gone through, in all tables of the buffer together.
 
     Raises:
-        FormatError: the table, or what is asked of it, does not lie in the buffer.
+        FormatError: the table, or what is asked of it, does not lie in the buffer, or they are gone through again and again.
     """
 
-    __slots__ = ("_data", "_position", "_vtable", "_vtable_size")
+    __slots__ = ("_allowance", "_data", "_position", "_vtable", "_vtable_size")
 
-    def __init__(self, data: bytes, position: int) -> None:
+    def __init__(self, data: bytes, position: int, allowance: list[int]) -> None:
         self._data = data
+        self._allowance = allowance
         self._position = position
         self._vtable = position - _number(data, "<i", position)
         self._vtable_size = _number(data, "<H", self._vtable)
@@ -39,7 +43,7 @@ class TableReader:
     @classmethod
     def root(cls, data: bytes) -> TableReader:
         """The table that a buffer is of."""
-        return cls(data, _number(data, _REFERENCE, 0))
+        return cls(data, _number(data, _REFERENCE, 0), [_MOST_SHARING * len(data)])
 
     def scalar(self, slot: int, code: str, default: int = 0) -> int:
         """The number in a slot; ``code`` is struct's letter for its type."""
@@ -54,12 +58,13 @@ class TableReader:
         size = _number(self._data, _REFERENCE, place)
         if size > len(self._data) - place - 4:
             raise FormatError(f"a string of {size} bytes ends outside its flatbuffer")
+        self._spend(size)
         return self._data[place + 4 : place + 4 + size]
 
     def table(self, slot: int) -> TableReader | None:
         """The table in a slot; None where there is none."""
         place = self._target(slot)
-        return None if place is None else TableReader(self._data, place)
+        return None if place is None else TableReader(self._data, place, self._allowance)
 
     def count(self, slot: int) -> int:
         """How many tables the vector in a slot has; 0 where there is none."""
@@ -75,12 +80,18 @@ class TableReader:
         """A table of the vector in a slot; ``index`` is below its count."""
         place = self._target(slot)
         assert place is not None
+        self._spend(4)
         at = place + 4 + 4 * index
-        return TableReader(self._data, at + _number(self._data, _REFERENCE, at))
+        return TableReader(self._data, at + _number(self._data, _REFERENCE, at), self._allowance)
 
     def items(self, slot: int) -> Iterator[TableReader]:
         """The tables of the vector in a slot."""
         return (self.item(slot, index) for index in range(self.count(slot)))
+
+    def _spend(self, size: int) -> None:
+        self._allowance[0] -= size
+        if self._allowance[0] < 0:
+            raise FormatError(f"strings and vectors of more than {_MOST_SHARING} times the bytes of their flatbuffer")
 
     def _place(self, slot: int) -> int | None:
         entry = 4 + 2 * slot

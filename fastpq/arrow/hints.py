@@ -7,7 +7,7 @@ entry that is broken, or a field of it that does not fit its column, is as good 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fastpq.arrow.exporting import table_schema
@@ -69,6 +69,7 @@ class ArrowFields:
     def __init__(self, text: str | None, nodes: Sequence[ParquetNode]) -> None:
         self._nodes = {node.element.name: (number, node) for number, node in enumerate(nodes)}
         self._schema = None if text is None else _opened(text, len(nodes))
+        self._fields: dict[str, SchemaNode | None] = {}     # those that were decoded; None for what does not fit
 
     def restored(self, table: Table) -> Table:
         """A table of columns of the file, as it is where the file says nothing of Arrow."""
@@ -76,14 +77,37 @@ class ArrowFields:
             return table
         return Table({name: self._column(name, column) for name, column in table.items()}, num_rows=table.num_rows)
 
+    def durations(self) -> list[tuple[str, ...]]:
+        """The path and format of each field that gives numbers the meaning of a duration."""
+        if self._schema is None:
+            return []
+        fields = [field for name in self._nodes if (field := self._field(name)) is not None]
+        return [path for field in fields for path in _durations(field)]
+
     def _column(self, name: str, column: AnyColumn) -> AnyColumn:
+        return _with(column, self._field(name))
+
+    def _field(self, name: str) -> SchemaNode | None:
+        if name not in self._fields:
+            self._fields[name] = self._decoded(name)
+        return self._fields[name]
+
+    def _decoded(self, name: str) -> SchemaNode | None:
         assert self._schema is not None
         number, node = self._nodes[name]
         try:
             field = self._schema.field(number, 2 * _count(node))
         except (FormatError, UnsupportedError):
-            return column
-        return with_field(column, field) if field.name == name else column
+            return None
+        return field if field.name == name else None
+
+
+def _durations(field: SchemaNode) -> Iterator[tuple[str, ...]]:
+    if field.is_duration:
+        yield field.name, field.format
+    for child in field.children:
+        for path in _durations(child):
+            yield field.name, *path
 
 
 def _opened(text: str, count: int) -> IpcSchema | None:
@@ -144,4 +168,4 @@ def needs_arrow_schema(column: AnyColumn) -> bool:
         return any(map(needs_arrow_schema, column.children))
     if isinstance(column, ListColumn):
         return needs_arrow_schema(column.elements)
-    return column.arrow is not None and column.arrow.format.startswith("tD")
+    return column.arrow is not None and column.arrow.is_duration

@@ -53,6 +53,9 @@ _LETTERS = {
 }
 _TIME_WIDTHS = {"s": 32, "m": 32, "u": 64, "n": 64}
 
+# Nesting of a field, lists and maps with their entries included.
+_DEEPEST = 128
+
 
 class IpcSchema:
     """The schema of an ARROW:schema entry, its fields decoded when they are asked for.
@@ -91,14 +94,14 @@ class IpcSchema:
             FormatError: it breaks the format, or there are more nodes.
             UnsupportedError: a type that has no place here.
         """
-        return _node(self._schema.item(_FIELDS, index), [most])
+        return _node(self._schema.item(_FIELDS, index), [most], _DEEPEST)
 
 
-def _node(field: TableReader, left: list[int]) -> SchemaNode:
+def _node(field: TableReader, left: list[int], depth: int) -> SchemaNode:
     left[0] -= 1
-    if left[0] < 0 or field.count(_CHILDREN) > left[0]:
+    if left[0] < 0 or field.count(_CHILDREN) > left[0] or not depth:
         raise FormatError(f"a field of {ARROW_KEY} has more children than its column")
-    children = tuple(_node(child, left) for child in field.items(_CHILDREN))
+    children = tuple(_node(child, left, depth - 1) for child in field.items(_CHILDREN))
     metadata = {pair.text(_KEY) or b"": pair.text(_VALUE) or b"" for pair in field.items(_METADATA)} or None
     type_ = field.table(_TYPE)
     if type_ is None:
@@ -150,7 +153,10 @@ def _format(member: int, type_: TableReader) -> str:
     if member == _MAP:
         return "+m"
     if member in (_FIXED_SIZE_BINARY, _FIXED_SIZE_LIST):
-        return f"{'w' if member == _FIXED_SIZE_BINARY else '+w'}:{type_.scalar(0, 'i')}"
+        size = type_.scalar(0, "i")
+        if size < 0:
+            raise FormatError(f"a type of {size} in {ARROW_KEY}")
+        return f"{'w' if member == _FIXED_SIZE_BINARY else '+w'}:{size}"
     if member in _LETTERS:
         prefix, letters, default = _LETTERS[member]
         return prefix + _letter(letters, type_.scalar(0, "h", default))

@@ -36,6 +36,11 @@ class SchemaNode:
         """Whether the field may hold nulls."""
         return bool(self.flags & NULLABLE)
 
+    @property
+    def is_duration(self) -> bool:
+        """Whether the values are durations: numbers that mean nothing without their unit."""
+        return self.format.startswith("tD")
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayNode:

@@ -13,6 +13,7 @@ from fastpq.values.layouts import DictionaryValues
 from fastpq.values.numpy_output import fixed_values
 
 if TYPE_CHECKING:
+    from fastpq.arrow.nodes import SchemaNode
     from fastpq.table import AnyColumn, Column
 
 
@@ -24,7 +25,7 @@ def concat_columns(parts: Sequence[AnyColumn], name: str) -> AnyColumn:
         name: of the column, for errors.
 
     Raises:
-        SchemaError: the types differ.
+        SchemaError: the types differ, or durations have different units, or are none in some of the parts.
     """
     first = parts[0]
     if len(parts) == 1:
@@ -44,9 +45,20 @@ def concat_columns(parts: Sequence[AnyColumn], name: str) -> AnyColumn:
         elements = concat_columns([part.used_elements() for part in lists], name)
         offsets = concat_offsets([part.offsets for part in lists])
         return ListColumn(first.type, offsets, elements, validity, null_count, nullable, first.arrow)
-    leaves = _of_one_layout([part for part in parts if not isinstance(part, NestedColumn)])
+    flat = [part for part in parts if not isinstance(part, NestedColumn)]
+    leaves = _of_one_layout(flat)
     values = concat_values([part.values for part in leaves])
-    return replace(first, values=values, validity=validity, null_count=null_count, nullable=nullable)
+    arrow = _arrow_of([part for part in flat if part.null_count < len(part)], name) or first.arrow
+    assert not isinstance(first, NestedColumn)
+    return replace(first, values=values, validity=validity, null_count=null_count, nullable=nullable, arrow=arrow)
+
+
+def _arrow_of(parts: list[Column], name: str) -> SchemaNode | None:
+    """What a column is in Arrow: what the first part with values is; but numbers may be durations by that alone."""
+    durations = {part.arrow.format if part.arrow is not None and part.arrow.is_duration else None for part in parts}
+    if len(durations) > 1:
+        raise SchemaError(f"numbers that are durations of different units: {sorted(map(str, durations))}", column=name)
+    return parts[0].arrow if parts else None
 
 
 def _of_one_layout(parts: list[Column]) -> list[Column]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from fastpq import format as fmt
-from fastpq.arrow.hints import ARROW_KEY, with_metadata
+from fastpq.arrow.hints import ARROW_KEY, ArrowFields, with_metadata
 from fastpq.conversion.dataframes import PANDAS_KEY, without_categories
 from fastpq.encryption.file import FileEncryptor, open_file_encryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
@@ -103,8 +103,8 @@ def merge_files(
         properties: bounds and checks of reading.
 
     Raises:
-        SchemaError: no source, or sources of different schemas, column orders or writers: what is known of a writer's
-            mistakes is told by its name, of which a file has one.
+        SchemaError: no source, or sources of different schemas, column orders, units of durations or writers: what is known of
+            a writer's mistakes is told by its name, of which a file has one.
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
     """
     with open_sink(target) as sink:
@@ -164,7 +164,7 @@ class _MergedFile:
         footer.num_rows = sum(group.num_rows for group in self._row_groups)
         footer.row_groups = self._row_groups
         if self._encryption_properties is not None:
-            footer.key_value_metadata = _without_values(self._first)
+            footer.key_value_metadata = without_values(self._first)
         footer.column_orders = self._first.column_orders or None
         footer.encryption_algorithm = self._encryptor.encryption_algorithm
         footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
@@ -219,7 +219,12 @@ class _MergedFile:
         return stored
 
 
-def _without_values(metadata: FileMetaData) -> list[fmt.KeyValue] | None:
+def durations_of(metadata: FileMetaData) -> list[tuple[str, ...]]:
+    """The columns whose numbers are durations, and their units, which the key-value metadata alone tell."""
+    return ArrowFields(metadata.key_value_metadata.get(ARROW_KEY), metadata.schema.root.children).durations()
+
+
+def without_values(metadata: FileMetaData) -> list[fmt.KeyValue] | None:
     """Key-value metadata for an encrypted file, whose footer more may read than its columns: pandas' categories are left out,
     also of the copy in an ARROW:schema."""
     entries = metadata.metadata.key_value_metadata or []
@@ -246,6 +251,7 @@ def _check_alike(first: FileMetaData, other: FileMetaData) -> None:
         ("schemas", first.schema_elements, other.schema_elements),
         ("column orders", first.column_orders, other.column_orders),
         ("writers", first.created_by, other.created_by),
+        ("durations", durations_of(first), durations_of(other)),
     ):
         if one != another:
             raise SchemaError(f"files of different {what} cannot be merged page by page")

@@ -7,6 +7,7 @@ import datetime as dt
 import io
 import random
 from decimal import Decimal as Dec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ from pandas.testing import assert_frame_equal
 
 import fastpq
 from fastpq.arrow import export_stream
+from fastpq.arrow.flatbuffer import Scalar, serialize
 from fastpq.arrow.hints import ARROW_KEY, ArrowFields
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
 from fastpq.arrow.nodes import SchemaNode
-from fastpq.errors import FormatError, UnsupportedError
+from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from tests.interop.arrow_cases import CASES, array_of, pattern
 
 TEXTS = [["a", None], [], None, ["more than twelve bytes"]]
@@ -184,3 +186,80 @@ def test_frames_of_arrow_dtypes_come_back() -> None:
     sink = io.BytesIO()
     frame.to_parquet(sink)
     assert_frame_equal(fastpq.read_pandas(sink.getvalue()), frame)
+
+
+def entry_of(message: bytes) -> str:
+    message += bytes(-len(message) % 8)
+    return base64.b64encode(b"\xff\xff\xff\xff" + len(message).to_bytes(4, "little") + message).decode()
+
+
+def struct_field(**slots: Any) -> dict[int, Any]:
+    return {0: b"s", 1: Scalar("B", 1), 2: Scalar("B", 13), 3: {}, 5: slots.get("children", []), 6: slots.get("metadata", [])}
+
+
+def message_of(field: dict[int, Any]) -> bytes:
+    return serialize({0: Scalar("h", 4), 1: Scalar("B", 1), 2: {1: [field]}, 3: Scalar("q", 0)})
+
+
+def hostile_entries() -> dict[str, str]:
+    deep = struct_field()
+    for _ in range(700):
+        deep = struct_field(children=[deep])
+    shared = bytearray(message_of(struct_field(metadata=[{0: b"KEY" + bytes(9000), 1: b"v"}] + [{0: b"k", 1: b"v"}] * 9000)))
+    # every pair becomes the first one: its reference is that of the vector's first place
+    vector = shared.index((9001).to_bytes(4, "little")) + 4
+    first = vector + int.from_bytes(shared[vector : vector + 4], "little")
+    for place in range(vector, vector + 4 * 9001, 4):
+        shared[place : place + 4] = (first - place).to_bytes(4, "little")
+    return {"deep": entry_of(message_of(deep)), "shared": entry_of(bytes(shared))}
+
+
+@pytest.mark.parametrize("kind", ["deep", "shared"])
+def test_entries_that_are_larger_than_they_look_are_as_good_as_none(kind: str) -> None:
+    text = hostile_entries()[kind]
+    with pytest.raises(FormatError, match="more children than its column" if kind == "deep" else "times the bytes"):
+        IpcSchema(text).field(0, 800)
+    table = pa.table({"s": pa.array([{f"f{number}": number for number in range(400)}])})
+    got = fastpq.read_table(written(table, key_value_metadata={ARROW_KEY: text}))
+    assert got["s"].arrow is None
+    assert pa.table(got).to_pylist() == table.to_pylist()
+
+
+def test_null_lists_are_not_filled_without_bounds() -> None:
+    """A million lists of a size that one of them has would be a terabyte."""
+    sizes = pa.schema([("l", pa.list_(pa.int64(), 100_000)), ("n", pa.int8())])
+    claimed = base64.b64encode(sizes.serialize().to_pybytes()).decode()
+    for size in (b"\xa0\x86\x01\x00", b"\xff\xff\xff\xff"):
+        text = base64.b64encode(base64.b64decode(claimed).replace(b"\xa0\x86\x01\x00", size)).decode()
+        lists = pa.array([[1] * 100_000] + [None] * 1_000_000, pa.list_(pa.int64()))
+        table = pa.table({"l": lists, "n": pa.nulls(len(lists), pa.int8())})
+        got = pa.table(fastpq.read_table(written(table, key_value_metadata={ARROW_KEY: text})))
+        assert got.schema.field("l").type == pa.list_(pa.int64())
+        assert got.num_rows == len(lists)
+
+
+def test_durations_of_different_units_do_not_mix(tmp_path: Path) -> None:
+    """Their numbers are of one Parquet type, and of one unit only by what the metadata say."""
+    columns = {
+        "seconds": pa.array([1, 2], pa.duration("s")),
+        "more": pa.array([3, None], pa.duration("s")),
+        "none": pa.array([None, None], pa.int64()),
+        "milliseconds": pa.array([1, 2], pa.duration("ms")),
+        "numbers": pa.array([1, 2]),
+    }
+    for name, array in columns.items():
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"d": array}), tmp_path / name / "x.parquet")
+    read = {name: fastpq.read_table(tmp_path / name / "x.parquet") for name in columns}
+    for names in (["seconds", "more"], ["none", "seconds"]):
+        got = pa.table(fastpq.Table.concat([read[name] for name in names]))
+        truth = pa.concat_arrays([columns[name].cast(pa.int64()).cast(pa.duration("s")) for name in names])
+        assert got["d"].to_pylist() == truth.to_pylist()
+    for other in ("milliseconds", "numbers"):
+        (tmp_path / "both").mkdir(exist_ok=True)
+        for name in ("seconds", other):
+            (tmp_path / "both" / name).write_bytes((tmp_path / name / "x.parquet").read_bytes())
+        with pytest.raises(SchemaError, match="different units"):
+            fastpq.read_dataset([tmp_path / "both" / name for name in ("seconds", other)])
+        with pytest.raises(SchemaError, match="different durations"):
+            fastpq.merge_files([tmp_path / name / "x.parquet" for name in ("seconds", other)], tmp_path / "merged")
