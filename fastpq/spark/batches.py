@@ -68,9 +68,11 @@ class ScanPartition(InputPartition):
 
 
 def open_file(path: str, service: KeyService | None) -> ParquetFile:
-    """A file to read in an executor: one thread, for Spark runs a task on each core."""
+    """A file to read in an executor: one thread, for Spark runs a task on each core, and in the types of Parquet."""
     keys = None if service is None else service.decryption(path)
-    return ParquetFile(path, threads=1, strings="offsets", coerce_int96_timestamp_unit="us", decryption_properties=keys)
+    return ParquetFile(
+        path, threads=1, strings="offsets", coerce_int96_timestamp_unit="us", arrow_schema=False, decryption_properties=keys
+    )
 
 
 def read_split(split: Split, plan: ScanPlan) -> Iterator[pa.RecordBatch]:

@@ -10,12 +10,13 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from fastpq.compression import codec_for_read
+from fastpq.conversion.dataframes import PANDAS_KEY, without_categories
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.file import ParquetFile
 from fastpq.metadata import FileMetaData
 from fastpq.reading import read_metadata
-from fastpq.rewriting.files import merge_files
+from fastpq.rewriting.files import durations_of, merge_files
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, write_options
@@ -95,11 +96,14 @@ def write_together(
         merge_files(sources, target, encryption_properties=keys, decryption_properties=lambda path: _keys_of(path, service))
         return sum(footer.num_rows for footer in footers)
     metadata = {name: value for name, value in footers[0].key_value_metadata.items() if value is not None}
+    if keys is not None and PANDAS_KEY in metadata:
+        metadata[PANDAS_KEY] = without_categories(metadata[PANDAS_KEY])
     options = {"key_value_metadata": metadata, **_like(footers[0]), **properties}
     rows = 0
     with ParquetWriter(target, footers[0].schema, threads=1, encryption_properties=keys, **options) as writer:
         for source in sources:
-            with ParquetFile(source, threads=1, decryption_properties=_keys_of(source, service)) as file:
+            # what columns were in Arrow stands in the metadata, which are those of the old files
+            with ParquetFile(source, threads=1, arrow_schema=False, decryption_properties=_keys_of(source, service)) as file:
                 for table in file.iter_batches(_ROWS_AT_A_TIME):
                     writer.write_batch(table)
                     rows += table.num_rows
@@ -112,7 +116,7 @@ def _described(spark: SparkSession, root: str, service: KeyService | None) -> li
     def describe(path: str) -> Outcome:
         state = "encrypted" if is_encrypted_file(path) else "plain"
         footer = read_metadata(path, decryption_properties=_keys_of(path, service))
-        known = (footer.schema_elements, footer.column_orders)
+        known = (footer.schema_elements, footer.column_orders, durations_of(footer))
         return Outcome(made=f"{state} {hashlib.sha256(repr(known).encode()).hexdigest()}")
 
     files = [file.path for file in list_files([root])]

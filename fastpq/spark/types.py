@@ -206,6 +206,8 @@ def conform(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = False) -> 
     """
     if not field.nullable and array.null_count:
         raise SchemaError("nulls in a column that the schema which was asked for says is NOT NULL", column=field.name)
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage       # UUID and JSON
     if array.type == field.type:
         return array
     if _is_bytes(array.type) and (geospatial := geospatial_of(field.type)) is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -208,3 +210,20 @@ def test_verify_and_rotate_material(source: Any, tmp_path: Path) -> None:
     assert "column price" in report[0].error
     with pytest.raises(fastpq.SchemaError, match=r"kms\.client"):
         fastpq.spark.rotate_keys(source, str(tmp_path))
+
+
+def test_what_key_value_metadata_tell_survives_compaction(tmp_path: Path) -> None:
+    """Durations stay durations of their unit, and categories, which are values, do not go beside encrypted columns."""
+    frame = pd.DataFrame({"c": pd.Categorical(["hidden", "veiled"]), "d": pd.array([1, 2], pd.ArrowDtype(pa.duration("s")))})
+    sources = [str(tmp_path / name) for name in ("one", "two")]
+    for source in sources:
+        fastpq.write_table(frame, source)
+    target = tmp_path / "target"
+    compaction.write_together(sources, str(target), None, None, {})
+    assert pq.read_table(target)["d"].cast(pa.duration("s")).to_pylist() == frame["d"].tolist() * 2
+    keys = {"footer_key": b"0123456789abcdef", "column_keys": {"c": b"fedcba9876543210"}}
+    compaction.write_together(sources, str(target), fastpq.FileEncryptionProperties(**keys, plaintext_footer=True), None, {})
+    assert b"veiled" not in target.read_bytes()
+    read = fastpq.read_pandas(target, decryption_properties=fastpq.FileDecryptionProperties(**keys))
+    assert read["c"].tolist() == ["hidden", "veiled"] * 2
+    assert read["d"].tolist() == frame["d"].tolist() * 2

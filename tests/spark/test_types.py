@@ -6,12 +6,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as st
 
 import fastpq
 import fastpq.spark
+from fastpq.spark.batches import ScanPlan, read_split
+from fastpq.spark.listing import list_files
 from fastpq.spark.options import WriteOptions
+from fastpq.spark.planning import Split
+from fastpq.spark.types import spark_schema
 from fastpq.spark.writer import check_schema
 from tests.spark.conftest import CLIENT
 
@@ -119,3 +125,26 @@ def test_types_that_are_refused(type_: st.DataType) -> None:
     for nested in (type_, st.ArrayType(type_), st.MapType(st.StringType(), type_), st.StructType([st.StructField("a", type_)])):
         with pytest.raises(fastpq.UnsupportedError, match="column x"):
             check_schema(st.StructType([st.StructField("x", nested), st.StructField("y", st.LongType())]), WriteOptions("t"))
+
+
+ARROW_ONLY = {
+    "fixed_size_list": (pa.array([[1, 2], None], pa.list_(pa.int32(), 2)), [[1, 2], None]),
+    "list_view": (pa.array([[1], []], pa.list_view(pa.int32())), [[1], []]),
+    "dictionary": (pa.array([5, 6]).dictionary_encode(), [5, 6]),
+    "duration": (pa.array([1, None], pa.duration("s")), [1, None]),
+    "bool8": (pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8())), [1, 0]),
+    "uuid": (pa.array([bytes(16), None], pa.uuid()), [bytes(16), None]),
+    "json": (pa.array(["{}", None], pa.json_()), ["{}", None]),
+}
+
+
+@pytest.mark.parametrize("name", ARROW_ONLY)
+def test_what_columns_were_in_arrow_is_nothing_to_spark(tmp_path: Path, name: str) -> None:
+    array, truth = ARROW_ONLY[name]
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": array, "s": pa.StructArray.from_arrays([array], ["x"])}), path)
+    (file,) = list_files([str(path)])
+    plan = ScanPlan(spark_schema(fastpq.read_schema(path)))
+    (batch,) = read_split(Split(file, None, file.size), plan)
+    assert batch.column(0).to_pylist() == truth
+    assert batch.column(1).to_pylist() == [{"x": value} for value in truth]
