@@ -145,7 +145,7 @@ class RowGroupMetaData:
         self._decryptor = decryptor
         self._kept = kept
         self.index = index
-        columns = row_groups.inner[index]
+        columns = row_groups.inner(index)
         if columns is None:
             offset = int(row_groups.offsets[index])
             self.metadata, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})

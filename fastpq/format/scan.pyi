@@ -3,4 +3,4 @@ from numpy.typing import NDArray
 
 class StructList:
     offsets: NDArray[np.int64]
-    inner: list[tuple[NDArray[np.int64], int] | None]
+    def inner(self, index: int) -> tuple[NDArray[np.int64], int] | None: ...

@@ -14,9 +14,17 @@ cdef class StructList:
 
     Attributes:
         offsets: int64, where each begins.
-        inner: for each struct, where the structs of a list begin that is its first field, and where the next field begins; None
-            where that list is not its first field, or not asked for.
     """
+
+    def inner(self, Py_ssize_t index):
+        """Where the structs of a list begin that is the first field of a struct, and where its next field begins.
+
+        Returns:
+            None where that list is not its first field, or was not asked for.
+        """
+        if self._behind is None or not 0 <= index < self._behind.shape[0] or self._behind[index] < 0:
+            return None
+        return np.asarray(self._inner[self._ends[index]:self._ends[index + 1]]), self._behind[index]
 
 
 cdef StructList scan_structs(Cursor* cursor, int inner, str what):
@@ -26,47 +34,53 @@ cdef StructList scan_structs(Cursor* cursor, int inner, str what):
         FormatError: the bytes end inside it, or it is no list of structs.
     """
     cdef StructList found = StructList.__new__(StructList)
-    cdef int64_t count, i
-    cdef int64_t[::1] offsets
-    found.offsets = offsets = open_list(cursor, what)
+    cdef int64_t count = open_list(cursor, what), i
+    cdef int64_t[::1] offsets = np.empty(count, np.int64)
     found.offsets = np.asarray(offsets)
-    found.inner = []
-    count = offsets.shape[0]
+    if inner:
+        found._behind = np.full(count, -1, np.int64)
+        found._ends = np.zeros(count + 1, np.int64)
+        found._inner = np.empty(count, np.int64)
     for i in range(count):
         offsets[i] = cursor.pos - cursor.start
         if inner:
-            found.inner.append(scan_inner(cursor, inner, what))
+            scan_inner(cursor, inner, what, found, i)
         elif skip_struct(cursor, 1) < 0:
             break
     raise_failed(cursor, what)
     return found
 
 
-cdef object open_list(Cursor* cursor, str what):
-    """Memory for the offsets of the structs of the list that begins here."""
+cdef int64_t open_list(Cursor* cursor, str what) except -1:
+    """How many structs the list has that begins here."""
     cdef int wire = 0
     cdef int64_t count = take_list(cursor, &wire)
-    if not cursor.failed and count and wire != STRUCT:
+    raise_failed(cursor, what)
+    if count and wire != STRUCT:
         raise FormatError(f"{what} is no list of structs", offset=cursor.pos - cursor.start)
-    return np.empty(0 if cursor.failed else count, dtype=np.int64)
+    return count
 
 
-cdef object scan_inner(Cursor* cursor, int inner, str what):
-    """Pass over one struct; where its list inner is the first field: the offsets there, and where the next field begins."""
+cdef int scan_inner(Cursor* cursor, int inner, str what, StructList found, int64_t index) except -1:
+    """Pass over one struct; where its list inner is the first field, note its structs and where the next field begins."""
     cdef const uint8_t* start = cursor.pos
-    cdef int64_t id = 0, i, behind
-    cdef int64_t[::1] offsets
+    cdef int64_t id = 0, first = found._ends[index], count, i, behind
+    cdef int64_t[::1] places
     cdef int wire = take_field(cursor, &id)
     cdef bint again = False
+    found._ends[index + 1] = first
     if cursor.failed or id != inner or wire != LIST:
         cursor.pos = start
         skip_struct(cursor, 1)
         raise_failed(cursor, what)
-        return None
-    offsets = open_list(cursor, f"the list in {what}")
+        return 0
+    count = open_list(cursor, what)
+    if count > found._inner.shape[0] - first:
+        found._inner = np.concatenate([found._inner[:first], np.empty(first + count, np.int64)])
+    places = found._inner[first:]
     with nogil:
-        for i in range(offsets.shape[0]):
-            offsets[i] = cursor.pos - cursor.start
+        for i in range(count):
+            places[i] = cursor.pos - cursor.start
             if skip_struct(cursor, 2) < 0:
                 break
         behind = cursor.pos - cursor.start
@@ -77,7 +91,9 @@ cdef object scan_inner(Cursor* cursor, int inner, str what):
             again = again or id == inner
             skip_value(cursor, wire, 1, False)
     raise_failed(cursor, what)
-    return None if again else (np.asarray(offsets), behind)
+    if not again:
+        found._behind[index], found._ends[index + 1] = behind, first + count
+    return 0
 
 
 cdef int raise_failed(Cursor* cursor, str what) except -1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+import tracemalloc
 from typing import Any
 
 import pyarrow as pa
@@ -226,3 +227,20 @@ def test_the_tables_are_complete() -> None:
         ids = [field.id for _, field in cls.ORDERED]
         assert ids == sorted(set(ids))
         assert all(re.fullmatch(r"[A-Za-z_0-9]+", name) for name, _ in cls.ORDERED)
+
+
+def test_row_groups_that_hold_nothing_take_little_memory() -> None:
+    """Each is three bytes: an empty list of columns, the first field, and the end of the struct."""
+    count = 100_000
+    element = fmt.encode(fmt.SchemaElement(name="root", num_children=0))
+    head = b"\x15\x02\x19\x1c" + element + b"\x16\x00\x19\xfc\xa0\x8d\x06"
+    footer = memoryview(head + b"\x19\x0c\x00" * count + b"\x00")
+    tracemalloc.start()
+    _, listed = fmt.decode_listed(fmt.FileMetaData, footer, 0, {2: 0, 4: 1, 7: 0})
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * len(footer)
+    assert len(listed[4].offsets) == count
+    found = listed[4].inner(count - 1)
+    assert found is not None
+    assert (found[0].tolist(), found[1]) == ([], len(footer) - 2)
