@@ -10,13 +10,12 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from fastpq.compression import codec_for_read
-from fastpq.conversion.dataframes import PANDAS_KEY, without_categories
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.file import ParquetFile
 from fastpq.metadata import FileMetaData
 from fastpq.reading import read_metadata
-from fastpq.rewriting.files import durations_of, merge_files
+from fastpq.rewriting.files import durations_of, merge_files, without_values
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, write_options
@@ -95,9 +94,8 @@ def write_together(
     if has_int96 or (are_large and len({footer.created_by for footer in footers}) == 1):
         merge_files(sources, target, encryption_properties=keys, decryption_properties=lambda path: _keys_of(path, service))
         return sum(footer.num_rows for footer in footers)
-    metadata = {name: value for name, value in footers[0].key_value_metadata.items() if value is not None}
-    if keys is not None and PANDAS_KEY in metadata:
-        metadata[PANDAS_KEY] = without_categories(metadata[PANDAS_KEY])
+    entries = (footers[0].metadata.key_value_metadata if keys is None else without_values(footers[0])) or []
+    metadata = {entry.key: entry.value for entry in entries if entry.value is not None}
     options = {"key_value_metadata": metadata, **_like(footers[0]), **properties}
     rows = 0
     with ParquetWriter(target, footers[0].schema, threads=1, encryption_properties=keys, **options) as writer:

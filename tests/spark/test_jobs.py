@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -217,13 +218,15 @@ def test_what_key_value_metadata_tell_survives_compaction(tmp_path: Path) -> Non
     frame = pd.DataFrame({"c": pd.Categorical(["hidden", "veiled"]), "d": pd.array([1, 2], pd.ArrowDtype(pa.duration("s")))})
     sources = [str(tmp_path / name) for name in ("one", "two")]
     for source in sources:
-        fastpq.write_table(frame, source)
+        fastpq.write_table(frame, source, arrow_schema=True)
     target = tmp_path / "target"
     compaction.write_together(sources, str(target), None, None, {})
     assert pq.read_table(target)["d"].cast(pa.duration("s")).to_pylist() == frame["d"].tolist() * 2
     keys = {"footer_key": b"0123456789abcdef", "column_keys": {"c": b"fedcba9876543210"}}
     compaction.write_together(sources, str(target), fastpq.FileEncryptionProperties(**keys, plaintext_footer=True), None, {})
-    assert b"veiled" not in target.read_bytes()
-    read = fastpq.read_pandas(target, decryption_properties=fastpq.FileDecryptionProperties(**keys))
+    opened = {"decryption_properties": fastpq.FileDecryptionProperties(**keys)}
+    copied = fastpq.read_metadata(target, **opened).key_value_metadata["ARROW:schema"]
+    assert b"veiled" not in target.read_bytes() + base64.b64decode(copied or "")
+    read = fastpq.read_pandas(target, **opened)
     assert read["c"].tolist() == ["hidden", "veiled"] * 2
     assert read["d"].tolist() == frame["d"].tolist() * 2
