@@ -33,12 +33,15 @@ class Siblings:
         """The source of a file.
 
         Raises:
-            FormatError: the path leads out of the directory.
+            FormatError: the path leads out of the directory, or there is no such file.
             OSError: the file cannot be opened.
         """
         with self._opening:
             if file_path not in self._opened:
-                source = self._open(file_path)
+                try:
+                    source = self._open(file_path)
+                except FileNotFoundError as error:
+                    raise FormatError(f"a column chunk in {file_path!r}, which is not there") from error
                 source.coalesce_gap, source.coalesce_size = self._properties.coalesce_gap, self._properties.coalesce_size
                 self._opened[file_path] = source
             return self._opened[file_path]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError, TagVerificationError
-from fastpq.metadata import MAGIC, SHORTEST_FILE, TAIL_LENGTH, FileMetaData, read_footer
+from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, SHORTEST_FILE, TAIL_LENGTH, FileMetaData, read_footer
 from fastpq.properties import MIB, ReaderProperties
 from fastpq.recovery.losses import RecoveryReport
 from fastpq.source import Source
@@ -21,6 +21,8 @@ LENGTH_SIZE = 4
 MOST_EFFORT = 8
 FREE_EFFORT = MIB
 EFFORT_A_FOOTER = 1024
+# For each encrypted footer that is tried a key service may be asked.
+MOST_ENCRYPTED = 64
 _MAGICS = re.compile(rb"PAR[1E]")
 
 
@@ -64,9 +66,11 @@ def find_footer(
     read = partial(read_footer, properties=properties, decryption_properties=decryption_properties)
     effort = MOST_EFFORT * source.size + FREE_EFFORT
     missing: KeyAccessError | None = None
-    for end, length in _candidates(source):
+    encrypted = 0
+    for end, length, is_encrypted in _candidates(source):
         effort -= length + EFFORT_A_FOOTER
-        if effort < 0:
+        encrypted += is_encrypted
+        if effort < 0 or encrypted > MOST_ENCRYPTED:
             raise LimitError("too much of the file looks like a footer", path=source.name)
         try:
             metadata = read(end, source.read)
@@ -90,8 +94,8 @@ def _unfinished(metadata: FileMetaData) -> FormatError:
     )
 
 
-def _candidates(source: Source) -> Iterator[tuple[int, int]]:
-    """Where footers may end, from the end of the file backwards, and their lengths."""
+def _candidates(source: Source) -> Iterator[tuple[int, int, bool]]:
+    """Where footers may end, from the end of the file backwards, their lengths, and whether they are encrypted."""
     stop = source.size
     while stop > SHORTEST_FILE:
         start = max(0, stop - SEARCHED)
@@ -100,7 +104,7 @@ def _candidates(source: Source) -> Iterator[tuple[int, int]]:
             end = start + found + len(MAGIC)
             length = int.from_bytes(data[found - LENGTH_SIZE : found], "little")
             if 0 < length <= end - SHORTEST_FILE:
-                yield end, length
+                yield end, length, data[found : found + len(MAGIC)] == ENCRYPTED_MAGIC
         stop = start + LENGTH_SIZE + len(MAGIC) - 1 if start else 0
 
 

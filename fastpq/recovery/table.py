@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fastpq import format as fmt
@@ -169,7 +170,10 @@ def _found(
     rows, codecs = _habits(metadata)
     start = report.unread[0][0]
     scan = _page_scan(source, metadata.schema, properties)
-    more = rebuild(scan, metadata.schema, start, metadata.num_row_groups, hints.row_group_rows or rows, codecs)
+    try:
+        more = rebuild(scan, metadata.schema, start, metadata.num_row_groups, hints.row_group_rows or rows, codecs)
+    except LimitError as error:     # what the checkpoint tells of is there all the same, and what is behind it counts as unread
+        return FoundFooter(metadata, replace(report, reason=f"{report.reason}; {error.message}"))
     if not more.row_groups:
         return found
     return FoundFooter(metadata.extended(more.row_groups), RecoveryReport("checkpoint", unread=more.unread, reason=report.reason))

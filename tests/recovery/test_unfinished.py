@@ -199,3 +199,32 @@ def test_what_looks_like_footers_or_headers_of_pages_everywhere_is_given_up(unit
     schema = fastpq.read_schema(checkpointed())
     with pytest.raises(fastpq.LimitError, match=f"looks like {what}"):
         fastpq.recover_table(data, schema=schema) if what == "pages" else fastpq.ParquetFile(data, on_error="null")
+
+
+def test_a_checkpoint_stands_whatever_is_behind_it() -> None:
+    whole, tail = checkpointed(), b"\x15\0" * 80_000
+    table, report = fastpq.recover_table(whole[:-8] + tail)
+    assert report.found_by == "checkpoint"
+    assert "looks like pages" in str(report.reason)
+    assert table.num_rows
+    assert sum(length for _, length in report.unread) >= len(tail)
+
+
+def test_a_key_service_is_not_asked_for_each_of_many_footers() -> None:
+    asked: list[bytes] = []
+
+    def retrieve(key_metadata: bytes) -> bytes:
+        asked.append(key_metadata)
+        return bytes(16)
+
+    out = io.BytesIO()
+    keys = fastpq.FileEncryptionProperties(bytes(16), footer_key_metadata=b"k")
+    fastpq.write_table({"id": np.arange(10)}, out, encryption_properties=keys)
+    size = int.from_bytes(out.getvalue()[-8:-4], "little")
+    footer = out.getvalue()[-8 - size :]
+    forged = b"PARE" + (footer[:-9] + bytes([footer[-9] ^ 1]) + footer[-8:]) * 500 + b"cut!"
+    with pytest.raises(fastpq.LimitError, match="looks like a footer"):
+        fastpq.ParquetFile(
+            forged, on_error="null", decryption_properties=fastpq.FileDecryptionProperties(key_retriever=retrieve)
+        )
+    assert 0 < len(asked) <= 64
