@@ -8,7 +8,7 @@ from libc.string cimport memcpy
 import struct
 
 from fastpq.format.cursor cimport (
-    BINARY, Cursor, DEEPEST, DOUBLE, FALSE, I16, I32, I64, I8, LIST, SET, STOP, STRUCT, TRUE, skip_value, take_byte,
+    BINARY, Cursor, DEEPEST, DOUBLE, FALSE, I16, I32, I64, I8, LIST, SET, STOP, STRUCT, TRUE, cursor_over, skip_value, take_byte,
     take_bytes, take_field, take_list, take_zigzag,
 )
 
@@ -23,17 +23,6 @@ cdef enum:                  # Kind in struct.py, where it differs from the wire 
     KIND_ENUM = 21
 
 cdef int64_t[7] LARGEST = [0, 0, 0, 0x7F, 0x7FFF, 0x7FFFFFFF, 0x7FFFFFFFFFFFFFFF]       # by wire type
-
-
-cdef Cursor cursor_over(const uint8_t[::1] data, int64_t offset) except *:
-    cdef Cursor cursor
-    if not 0 <= offset <= data.shape[0]:
-        raise ValueError(f"offset {offset} in {data.shape[0]} bytes")
-    cursor.start = &data[0] if data.shape[0] else NULL
-    cursor.pos = cursor.start + offset
-    cursor.end = cursor.start + data.shape[0]
-    cursor.failed = False
-    return cursor
 
 
 def decode(cls, const uint8_t[::1] data, Py_ssize_t offset=0):

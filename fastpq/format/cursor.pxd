@@ -31,6 +31,9 @@ cdef struct Cursor:
     bint failed         # the bytes ended, or were no compact protocol; pos stays where that was
 
 
+cdef Cursor cursor_over(const uint8_t[::1] data, int64_t offset) except *
+
+
 cdef inline uint8_t take_byte(Cursor* cursor) noexcept nogil:
     cdef uint8_t byte
     if cursor.pos == cursor.end:

@@ -1,6 +1,22 @@
-"""Passing over values of the compact protocol without decoding them."""
+"""A cursor over a buffer, and passing over values of the compact protocol without decoding them."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+
+cdef Cursor cursor_over(const uint8_t[::1] data, int64_t offset) except *:
+    """At an offset in a buffer.
+
+    Raises:
+        ValueError: the offset is not in it.
+    """
+    cdef Cursor cursor
+    if not 0 <= offset <= data.shape[0]:
+        raise ValueError(f"offset {offset} in {data.shape[0]} bytes")
+    cursor.start = &data[0] if data.shape[0] else NULL
+    cursor.pos = cursor.start + offset
+    cursor.end = cursor.start + data.shape[0]
+    cursor.failed = False
+    return cursor
 
 
 cdef int skip_value(Cursor* cursor, int wire, int depth, bint in_list) noexcept nogil:

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from fastpq.format.cursor cimport I32, I64, STRUCT, Cursor, skip_value, take_field, take_list, take_zigzag
+from fastpq.format.cursor cimport I32, I64, STRUCT, Cursor, cursor_over, skip_value, take_field, take_list, take_zigzag
 from fastpq.ranges cimport Growing, RowRanges
 
 import numpy as np
@@ -31,16 +31,10 @@ def read_page_locations(const uint8_t[::1] data, int64_t offset):
     Raises:
         FormatError: the bytes end inside it, or are no list of page locations.
     """
-    cdef Cursor cursor
+    cdef Cursor cursor = cursor_over(data, offset)
     cdef int wire = 0
     cdef int64_t count, page
     cdef int64_t[:, ::1] out
-    if not 0 <= offset <= data.shape[0]:
-        raise ValueError(f"offset {offset} in {data.shape[0]} bytes")
-    cursor.start = &data[0] if data.shape[0] else NULL
-    cursor.pos = cursor.start + offset
-    cursor.end = cursor.start + data.shape[0]
-    cursor.failed = False
     count = take_list(&cursor, &wire)
     if not cursor.failed and count and wire != STRUCT:
         raise FormatError("OffsetIndex.page_locations is no list of structs", offset=offset)
