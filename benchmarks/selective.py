@@ -29,6 +29,7 @@ from benchmarks.latency import Served, served
 ROWS, GROUP, PAGE = 400_000, 100_000, 5_000
 OTHERS = 14
 SEED = 1
+EAGER = 16 << 20
 DEFAULT_LATENCY = 0.02
 DEFAULT_RUNS = 20
 PLACES = ("local", "http")
@@ -100,6 +101,12 @@ def by_fastpq(place: str, where: Condition, columns: list[str]) -> pa.Table:
     return pa.table(fastpq.read_table(place, columns, filters=where))
 
 
+def by_fastpq_eagerly(place: str, where: Condition, columns: list[str]) -> pa.Table:
+    """With bytes read in vain rather than answers waited for, as remote files may be."""
+    properties = fastpq.ReaderProperties(round_trip_bytes=EAGER)
+    return pa.table(fastpq.read_table(place, columns, filters=where, properties=properties))
+
+
 def by_pyarrow(place: str, where: Condition, columns: list[str]) -> pa.Table:
     import fsspec
 
@@ -153,6 +160,7 @@ def by_datafusion(place: str, where: Condition, columns: list[str]) -> pa.Table:
 
 PEERS = {
     "fastpq": by_fastpq,
+    "fastpq-eager": by_fastpq_eagerly,
     "pyarrow": by_pyarrow,
     "polars": by_polars,
     "duckdb": by_duckdb,
@@ -193,7 +201,8 @@ def measure(runs: int, latency: float, peers: list[str], say: Callable[[str], No
         for job, (where, columns) in jobs(data).items():
             truth = truth_of(data, where, columns).combine_chunks()
             for where_from, place in zip(PLACES, (str(path), f"{server.url}/{FOLDER.name}/{path.name}"), strict=True):
-                right = [name for name in peers if is_right(name, place, where, columns, truth, say)]
+                asked = [name for name in peers if name != "fastpq-eager" or where_from != "local"]
+                right = [name for name in asked if is_right(name, place, where, columns, truth, say)]
                 costs = {name: cost(name, place, where, columns, server) for name in right}
                 seconds = dict.fromkeys(right, float("inf"))
                 for _ in range(runs):

@@ -43,6 +43,8 @@ DEFAULT_BATCH_SIZE = 65_536
 
 RowRangesLike: TypeAlias = Iterable[tuple[int, int]]
 
+_DEFAULT_PROPERTIES = ReaderProperties()
+
 
 class ParquetFile:
     """A Parquet file to read from; a context manager.
@@ -88,7 +90,7 @@ class ParquetFile:
             raise ValueError(f'coerce_int96_timestamp_unit must be "ms", "us" or "ns", not {coerce_int96_timestamp_unit!r}')
         self._closed = False
         self._threads = resolve_threads(threads)
-        self._properties = properties or ReaderProperties()
+        self._properties = properties or _DEFAULT_PROPERTIES
         self._strings: Strings = strings
         self._int96_unit: TimeUnitName = coerce_int96_timestamp_unit
         self._arrow_schema = arrow_schema

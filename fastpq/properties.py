@@ -16,6 +16,7 @@ DEFAULT_MAX_DICTIONARY_SIZE = 256 * MIB
 DEFAULT_MAX_ALLOCATION = 64 << 30
 DEFAULT_COALESCE_GAP = 64 * 1024
 DEFAULT_COALESCE_SIZE = 16 * MIB
+DEFAULT_ROUND_TRIP_BYTES = MIB
 DEFAULT_PREFETCH = True
 DEFAULT_ALLOW_OUTSIDE_FILES = False
 DEFAULT_TAIL_READ = 64 * 1024         # of the end of a file, for footer and indexes
@@ -39,7 +40,7 @@ ColumnSwitch = bool | list[str]
 BloomFilterOption = bool | Mapping[str, float | int | None]
 
 
-_MAY_BE_ZERO = {"coalesce_gap"}
+_MAY_BE_ZERO = {"coalesce_gap", "round_trip_bytes"}
 
 
 def check_switch(name: str, value: object) -> None:
@@ -49,7 +50,7 @@ def check_switch(name: str, value: object) -> None:
 
 
 def check_options(properties: Any) -> None:
-    """Refuse what is no switch or no number where a dataclass wants one."""
+    """Refuse what is no switch, no number or no mapping where a dataclass wants one."""
     for option in fields(properties):
         value, least = getattr(properties, option.name), int(option.name not in _MAY_BE_ZERO)
         if option.type == "bool":
@@ -62,6 +63,8 @@ def check_options(properties: Any) -> None:
             raise ValueError(f"{option.name} must be at least {least}, not {value}")
         if option.type == "ColumnSwitch" and isinstance(value, str):
             raise TypeError(f"{option.name} takes a list of columns, not the one text {value!r}")
+        if str(option.type).startswith("Mapping[") and not isinstance(value, Mapping):
+            raise TypeError(f"{option.name} is a mapping, not {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ class ReaderProperties:
         max_allocation: most bytes that the output of one read may take.
         coalesce_gap: ranges at most this far apart are read together.
         coalesce_size: ranges are not coalesced beyond this size, and remote files are read ahead in parts of about this size.
+        round_trip_bytes: of remote files, read so many bytes in vain rather than wait for another answer: for the columns beside
+            those of filters, and for what bloom filters and dictionary pages would leave out.
         prefetch: of remote files, read what comes next while what came is decoded.
         allow_outside_files: read column chunks of files outside of the directory of the file whose metadata name them. Whoever
             wrote these then chooses which files are read.
@@ -99,6 +104,7 @@ class ReaderProperties:
     max_allocation: int = DEFAULT_MAX_ALLOCATION
     coalesce_gap: int = DEFAULT_COALESCE_GAP
     coalesce_size: int = DEFAULT_COALESCE_SIZE
+    round_trip_bytes: int = DEFAULT_ROUND_TRIP_BYTES
     prefetch: bool = DEFAULT_PREFETCH
     allow_outside_files: bool = DEFAULT_ALLOW_OUTSIDE_FILES
 

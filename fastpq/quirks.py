@@ -81,7 +81,6 @@ MISTAKES = (
 )
 
 
-@lru_cache(maxsize=64)
 def _writer(created_by: str | None) -> tuple[str, tuple[int, ...]]:
     """Name, in small letters, and version of a writer; empty where they are not said."""
     match = _CREATED_BY.match(created_by or "")
@@ -90,14 +89,20 @@ def _writer(created_by: str | None) -> tuple[str, tuple[int, ...]]:
     return match[1].lower(), tuple(map(int, match[2].split("."))) if match[2] else ()
 
 
-def _made(quirk: Quirk, created_by: str | None, column: ColumnType | None = None) -> bool:
+@lru_cache(maxsize=64)
+def _mistakes(created_by: str | None) -> tuple[_Mistake, ...]:
+    """Those that the writer of a file made."""
     writer, version = _writer(created_by)
-    return any(
-        mistake.quirk is quirk
-        and mistake.writer == writer
-        and (mistake.fixed is None or version < mistake.fixed)
-        and (column is None or mistake.concerns(column))
+    return tuple(
+        mistake
         for mistake in MISTAKES
+        if mistake.writer == writer and (mistake.fixed is None or version < mistake.fixed)
+    )
+
+
+def _made(quirk: Quirk, created_by: str | None, column: ColumnType | None = None) -> bool:
+    return any(
+        mistake.quirk is quirk and (column is None or mistake.concerns(column)) for mistake in _mistakes(created_by)
     )
 
 

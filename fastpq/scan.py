@@ -63,6 +63,7 @@ class Scan:
         self.properties = properties
         self.strings = strings
         self.types = types
+        self._layouts: dict[int, Layout] = {}
 
     def read(self, plan: ReadPlan, threads: int, out: Outputs | None = None) -> Table:
         """All rows of the plan as one Table; chunks are decoded in parallel, those of a flat column into one output.
@@ -117,7 +118,10 @@ class Scan:
 
     def layout(self, column: ColumnDescriptor) -> Layout:
         """How the values of a leaf are stored and held."""
-        return layout_of(self.type_of(column))
+        known = self._layouts.get(column.index)
+        if known is None:
+            known = self._layouts[column.index] = layout_of(self.type_of(column))
+        return known
 
     def type_of(self, column: ColumnDescriptor) -> ColumnType:
         """The type of a leaf's values in memory."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from fastpq import format as fmt
 from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.logical import logical_from_thrift
-from fastpq.types import ColumnType, Decimal, Geography, Geometry, Integer, LogicalType, Time, Timestamp, Type
+from fastpq.types import ColumnType, Decimal, Geography, Geometry, Integer, LogicalType, Time, Timestamp, Type, column_type
 
 REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
 
@@ -118,7 +118,7 @@ class ColumnDescriptor(SchemaNode):
         if self._type is None:
             try:
                 physical = self.physical_type       # before annotations of it are looked at
-                self._type = ColumnType(physical, self.type_length, logical_from_thrift(self.element))
+                self._type = column_type(physical, self.type_length, logical_from_thrift(self.element))
             except SchemaError as error:  # what the file says does not fit together
                 raise FormatError(error.message, column=self.name) from error
         return self._type

@@ -58,7 +58,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -275,7 +275,7 @@ def _spelled(physical: Type, length: int | None) -> str:
     return physical.name if length is None else f"{physical.name}({length})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)         # without slots, for what is worked out once
 class ColumnType:
     """The type of a column: what is stored and what it means.
 
@@ -335,7 +335,7 @@ class ColumnType:
         spelled = _spelled(self.physical, self.length)
         return spelled if self.logical is None else f"{spelled} {self.logical!r}"
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any] | None:
         """NumPy dtype of one value as a Column holds it; None for variable-length values.
 
@@ -344,12 +344,12 @@ class ColumnType:
         """
         return _storage_dtype(self)
 
-    @property
+    @cached_property
     def numpy_dtype(self) -> np.dtype[Any]:
         """NumPy dtype of what ``Column.to_numpy`` gives."""
         return _numpy_dtype(self)
 
-    @property
+    @cached_property
     def arrow_format(self) -> str:
         """Format string of the Arrow C data interface under which a column is exported."""
         return _arrow_format(self)
@@ -388,8 +388,13 @@ _PHYSICAL_FORMATS = {
 }
 
 
-# A file may hold any number of types: the caches are bounded.
+# A file may hold any number of types: the cache is bounded.
 @lru_cache(maxsize=1024)
+def column_type(physical: Type, length: int | None, logical: LogicalType | None) -> ColumnType:
+    """The ColumnType of these; the same object for the same ones, so that what follows from a type is worked out once."""
+    return ColumnType(physical, length, logical)
+
+
 def _storage_dtype(column: ColumnType) -> np.dtype[Any] | None:
     match column.logical:
         case Integer(width, signed):
@@ -407,7 +412,6 @@ def _storage_dtype(column: ColumnType) -> np.dtype[Any] | None:
     return np.dtype(_PHYSICAL_STORAGE[column.physical])
 
 
-@lru_cache(maxsize=1024)
 def _numpy_dtype(column: ColumnType) -> np.dtype[Any]:
     match column.logical:
         case Date():
@@ -425,7 +429,6 @@ def _numpy_dtype(column: ColumnType) -> np.dtype[Any]:
     return np.dtype(object) if column.dtype is None else column.dtype
 
 
-@lru_cache(maxsize=1024)
 def _arrow_format(column: ColumnType) -> str:
     match column.logical:
         case Integer(width, signed):

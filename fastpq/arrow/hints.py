@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from fastpq.arrow.exporting import table_schema
 from fastpq.arrow.ipc_schema import ARROW_KEY, IpcSchema, encode_schema
@@ -21,6 +22,10 @@ from fastpq.table import AnyColumn, ListColumn, StructColumn, Table
 
 __all__ = ["ARROW_KEY", "ArrowFields", "arrow_fields", "arrow_schema", "needs_arrow_schema", "with_field", "with_metadata"]
 
+# The files of a dataset are of one schema: so many entries are kept, up to so many characters each.
+MOST_KEPT = 8
+LONGEST_KEPT = 1 << 16
+
 _LISTS = ("+l", "+L", "+vl", "+vL")
 
 
@@ -32,7 +37,7 @@ def with_field(column: AnyColumn, field: SchemaNode) -> AnyColumn:
         field: with its children; those that do not fit the column's are left out.
     """
     children = field.children
-    own = replace(field, children=())
+    own = replace(field, children=()) if children else field
     if isinstance(column, StructColumn):
         if field.format != "+s":
             return column
@@ -111,11 +116,18 @@ def _durations(field: SchemaNode) -> Iterator[tuple[str, ...]]:
 
 
 def _opened(text: str, count: int) -> IpcSchema | None:
+    return _parsed(text, count) if len(text) > LONGEST_KEPT else _kept(text, count)
+
+
+def _parsed(text: str, count: int) -> IpcSchema | None:
     try:
         schema = IpcSchema(text)
         return schema if len(schema) == count else None
     except (FormatError, UnsupportedError):
         return None
+
+
+_kept = lru_cache(maxsize=MOST_KEPT)(_parsed)
 
 
 def _count(node: ParquetNode) -> int:

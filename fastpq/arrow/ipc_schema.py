@@ -79,6 +79,7 @@ class IpcSchema:
         if schema is None:
             raise FormatError(f"{ARROW_KEY} holds another message than a schema")
         self._schema = schema
+        self._known: dict[tuple[int, int], SchemaNode] = {}
 
     def __len__(self) -> int:
         return self._schema.count(_FIELDS)
@@ -94,7 +95,10 @@ class IpcSchema:
             FormatError: it breaks the format, or there are more nodes.
             UnsupportedError: a type that has no place here.
         """
-        return _node(self._schema.item(_FIELDS, index), [most], _DEEPEST)
+        known = self._known.get((index, most))
+        if known is None:
+            known = self._known[index, most] = _node(self._schema.item(_FIELDS, index), [most], _DEEPEST)
+        return known
 
 
 def _node(field: TableReader, left: list[int], depth: int) -> SchemaNode:

@@ -186,9 +186,9 @@ class ParquetDataset:
             return (leaf.column.path, *filters[1:])
         value = self._values[number].get(name)
         if value is None:
-            return leaf.outcome(Bounds(null_count=1, count=1)) is Outcome.ALL
+            return leaf.outcome(Bounds(null_count=1, num_values=1)) is Outcome.ALL
         key = domain_of(leaf.column.type).equal(value)
-        return leaf.outcome(Bounds(key, key, null_count=0, count=1)) is Outcome.ALL
+        return leaf.outcome(Bounds(key, key, null_count=0, num_values=1)) is Outcome.ALL
 
     def _chosen(self, columns: Iterable[str] | None) -> list[str]:
         if isinstance(columns, str):

@@ -39,7 +39,7 @@ def chunk_bounds(
         return Bounds()     # reading the chunk will tell what is wrong
     required = column.max_definition_level == 0
     if statistics is None:
-        return Bounds(null_count=0 if required else None, count=count)
+        return Bounds(null_count=0 if required else None, num_values=count)
     null_count = 0 if required else statistics.null_count
     if not required and not null_counts_are_trusted(metadata.created_by, column.type):
         null_count = None
@@ -76,7 +76,7 @@ def page_bounds(
         zip(rows, column_index.null_pages.tolist(), column_index.min_values, column_index.max_values, strict=True)
     ):
         if is_null:
-            pages.append(Bounds(null_count=count, count=count))
+            pages.append(Bounds(null_count=count, num_values=count))
             continue
         known = usable and not (may_lack_bounds and not high)
         smallest, largest = _ordered(low, high, domain) if known else (None, None)
@@ -146,9 +146,9 @@ def _with_nans(domain: Domain, bounds: Bounds, nan_count: int | None) -> Bounds:
     """NaNs take no part in what is stored, but they are the largest values."""
     if not isinstance(domain, FloatDomain) or nan_count == 0:
         return bounds
-    values = None if bounds.null_count is None or bounds.count is None else bounds.count - bounds.null_count
+    values = None if bounds.null_count is None or bounds.num_values is None else bounds.num_values - bounds.null_count
     only_nans = nan_count is not None and nan_count == values
-    return Bounds(NAN if only_nans else bounds.minimum, NAN, bounds.null_count, bounds.count)
+    return Bounds(NAN if only_nans else bounds.minimum, NAN, bounds.null_count, bounds.num_values)
 
 
 def _listed(counts: Int64s | None, pages: int) -> Sequence[int | None]:

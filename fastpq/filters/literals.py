@@ -90,6 +90,7 @@ class IntegerDomain(Domain):
     exact: Callable[[Any], Fraction | int | None]
     smallest: int
     largest: int
+    width: int | None   # bytes of a bound; None for decimals of any length, whose first byte is the highest
 
     def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
         number = self._number(value)
@@ -110,14 +111,12 @@ class IntegerDomain(Domain):
         return int(number)
 
     def of_bound(self, stored: bytes) -> Key | None:
-        physical = self.type.physical
-        if physical in (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY):
+        if self.width is None:
             key = int.from_bytes(stored, "big", signed=True)
-        elif len(stored) != _WIDTHS.get(physical):
-            return None
+        elif len(stored) == self.width:
+            key = int.from_bytes(stored, "little", signed=self.smallest < 0)
         else:
-            unsigned = isinstance(self.type.logical, Integer) and not self.type.logical.signed
-            key = int.from_bytes(stored, "little", signed=not unsigned and physical != Type.BOOLEAN)
+            return None
         # What lies outside is read as another number: 8 and 16 bits are the low bits of what is stored.
         return key if self.smallest <= key <= self.largest else None
 
@@ -130,8 +129,7 @@ class IntegerDomain(Domain):
         if physical == Type.FIXED_LEN_BYTE_ARRAY:
             width = self.type.length or 0
             return [key.to_bytes(width, "big", signed=True)] if key.bit_length() < 8 * width else None
-        unsigned = isinstance(logical, Integer) and not logical.signed
-        return [key.to_bytes(_WIDTHS[physical], "little", signed=not unsigned)]
+        return [key.to_bytes(_WIDTHS[physical], "little", signed=self.smallest < 0)]
 
     def _number(self, value: Any) -> Fraction | int:
         number = self.exact(value)
@@ -140,7 +138,7 @@ class IntegerDomain(Domain):
         return number
 
 
-_WIDTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8}
+_WIDTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8, Type.INT96: 12}
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,14 +257,15 @@ def domain_of(column_type: ColumnType) -> Domain:
         return FloatDomain(column_type)
     if isinstance(logical, Decimal):
         bits = 8 * (column_type.dtype.itemsize if column_type.dtype is not None else 0)
-        return IntegerDomain(column_type, _decimal_of(logical.scale), -(1 << bits - 1), (1 << bits - 1) - 1)
+        width = _WIDTHS.get(physical)
+        return IntegerDomain(column_type, _decimal_of(logical.scale), -(1 << bits - 1), (1 << bits - 1) - 1, width)
     if physical == Type.BOOLEAN:
-        return IntegerDomain(column_type, _boolean, 0, 1)
+        return IntegerDomain(column_type, _boolean, 0, 1, _WIDTHS[physical])
     if physical in (Type.INT32, Type.INT64, Type.INT96):
         dtype = column_type.dtype
         assert dtype is not None
         limits = np.iinfo(dtype)
-        return IntegerDomain(column_type, _counting(column_type), int(limits.min), int(limits.max))
+        return IntegerDomain(column_type, _counting(column_type), int(limits.min), int(limits.max), _WIDTHS[physical])
     if isinstance(logical, Uuid):
         return BytesDomain(column_type, _uuid)
     if column_type.is_text:

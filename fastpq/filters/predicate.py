@@ -21,7 +21,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.filters.literals import BytesDomain, Domain, Key, Ordering, domain_of
@@ -75,25 +75,24 @@ class Or:
         return Or(*self.children, other)
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """What is known of some values of a column.
 
     Attributes:
         minimum, maximum: keys that no value lies beyond; None where not known, or where there is no value. NaN takes
             part as the largest value.
         null_count: None where not known.
-        count: how many values there are, nulls among them; None where not known.
+        num_values: how many values there are, nulls among them; None where not known.
     """
 
     minimum: Key | None = None
     maximum: Key | None = None
     null_count: int | None = None
-    count: int | None = None
+    num_values: int | None = None
 
     @property
     def all_null(self) -> bool:
-        return self.count is not None and self.null_count == self.count
+        return self.num_values is not None and self.null_count == self.num_values
 
     @property
     def no_nulls(self) -> bool:

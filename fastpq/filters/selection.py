@@ -109,7 +109,7 @@ class Selector:
         return bounds
 
     def _use_bloom_filters(self, groups: list[GroupPruning]) -> None:
-        if not bloom_filters_are_trusted(self._metadata.created_by):
+        if not bloom_filters_are_trusted(self._metadata.created_by) or self._are_soon_read(groups):
             return
         wanted: list[tuple[GroupPruning, int]] = []
         probes: list[tuple[ColumnChunkMetaData, ModuleCipher, set[bytes]]] = []
@@ -167,6 +167,8 @@ class Selector:
 
     def _use_dictionaries(self, selections: list[GroupSelection]) -> None:
         """Leave out row groups whose dictionary pages hold no value that matches."""
+        if self._are_soon_read([selection.pruning for selection in selections]):
+            return
         wanted: list[tuple[GroupPruning, int, ChunkPlan]] = []
         for selection in selections:
             group = selection.pruning
@@ -181,6 +183,16 @@ class Selector:
             found.setdefault(id(group), {})[index] = dictionary
         for selection in selections:
             selection.pruning.by_dictionaries(found.get(id(selection.pruning), {}))
+
+    def _are_soon_read(self, groups: list[GroupPruning]) -> bool:
+        """Whether all columns of row groups take no longer than the answer to whether they are needed."""
+        if not self._scan.source.is_remote:
+            return False
+        chunks = (self._chunk(group, column) for group in groups for column in self.every_column)
+        try:
+            return sum(chunk.total_compressed_size for chunk in chunks) <= self._scan.properties.round_trip_bytes
+        except KeyAccessError:      # reading them tells
+            return False
 
     def _has_dictionary(self, group: GroupPruning, leaf: Leaf) -> bool:
         try:

@@ -32,8 +32,9 @@ from fastpq.values.slices import SliceReader
 # Views keep the pages that they point into: as long as these are not much larger than the values, nothing is copied.
 MOST_SLACK = 2
 ALWAYS_HELD = 1 << 16
-# Columns are read together with those of the predicate where that is so many values at most, and of what may turn out not to
-# match so many bytes (of a remote file a round trip takes longer), and of a local file so many pages of a chunk.
+# Columns are read together with those of the predicate where that is so many values at most (of a remote file no more than
+# bytes may be read in vain there), and of what may turn out not to match so many bytes and pages of a chunk (round_trip_bytes of
+# a remote file).
 MOST_TOGETHER = 1 << 20
 MOST_DOUBTFUL_PAGES = 4
 MOST_WASTED = 1 << 20
@@ -128,7 +129,9 @@ class SelectiveScan:
             return False
         if len(undecided) < len(kept) and not self._filtered.keys() <= chosen:
             return False        # of those that are decided, the predicate's columns are not needed
-        if sum(selection.pruning.rows.count for selection in kept) * len(self.every_column) > MOST_TOGETHER:
+        is_remote, in_vain = self._scan.source.is_remote, self._scan.properties.round_trip_bytes
+        together = max(MOST_TOGETHER, in_vain if is_remote else 0)
+        if sum(selection.pruning.rows.count for selection in kept) * len(self.every_column) > together:
             return False
         wasted = 0
         for selection in undecided:
@@ -141,9 +144,9 @@ class SelectiveScan:
                     continue
                 pages, size = pages_of(index.locations, doubtful)
                 wasted += size
-                if pages > MOST_DOUBTFUL_PAGES and not self._scan.source.is_remote:
+                if pages > MOST_DOUBTFUL_PAGES and not is_remote:
                     return False
-        return wasted <= MOST_WASTED
+        return wasted <= (in_vain if is_remote else MOST_WASTED)
 
     def _read_together(self, selections: Sequence[GroupSelection], threads: int) -> Table:
         """The rows for which the predicate holds, of all candidates, whose columns are fetched together."""

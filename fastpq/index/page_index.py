@@ -76,7 +76,10 @@ class OffsetIndex:
     @property
     def row_counts(self) -> Int64s:
         """Rows of each page."""
-        return np.diff(self.first_rows, append=self.num_rows)
+        counts = np.empty(self.num_pages, np.int64)
+        np.subtract(self.first_rows[1:], self.first_rows[:-1], out=counts[:-1])
+        counts[-1:] = self.num_rows - self.first_rows[-1:]
+        return counts
 
     @property
     def page_locations(self) -> list[PageLocation]:

@@ -325,6 +325,8 @@ def _sliced_validity(column: NestedColumn, start: int, stop: int) -> tuple[Array
 
 def taken_validity(column: AnyColumn, indices: Array) -> tuple[Array | None, int]:
     """Validity bitmap, or None, and number of nulls of the values at some places."""
+    if column.validity is None or not column.null_count:
+        return None, 0
     mask = _mask(column)[indices]
     null_count = len(mask) - int(np.count_nonzero(mask))
     return (np.packbits(mask, bitorder="little") if null_count else None), null_count

@@ -98,6 +98,29 @@ def test_a_point_lookup_reads_the_pages_of_its_row(counted: RangeServer, path: P
         assert counted.at_once >= 8         # all columns at the same time: the index tells that the row is on one page
 
 
+@pytest.mark.parametrize("in_vain", [0, 1 << 30])
+def test_bytes_buy_round_trips(path: Path, server: RangeServer, in_vain: int) -> None:
+    """The value is in one row group of four, on any page of it, as the bloom filters know."""
+    token = np.random.default_rng(2).permutation(ROWS)
+    beside = path.parent / "tokens.parquet"
+    fastpq.write_table(
+        {"token": token, "id": np.arange(ROWS)}, beside, row_group_size=GROUP, bloom_filter={"token": True}, use_dictionary=False,
+        compression=None,
+    )  # fmt: skip
+    server.reset()
+    properties = fastpq.ReaderProperties(round_trip_bytes=in_vain)
+    started = time.monotonic()
+    with fastpq.ParquetFile(f"{server.url}/tokens.parquet", properties=properties) as file:
+        assert file.read(filters=[("token", "==", int(token[123_456]))])["id"].to_pylist() == [123_456]
+    answers = (time.monotonic() - started) // LATENCY
+    if in_vain:     # the footer; all columns
+        assert server.bytes_sent > beside.stat().st_size * 0.7
+        assert answers == 2
+    else:           # the footer; blocks of bloom filters; the tokens of a row group; the page of the row
+        assert server.bytes_sent < beside.stat().st_size / 3
+        assert answers >= 4
+
+
 def test_ranges_are_read_at_the_same_time(counted: RangeServer) -> None:
     rows = list(range(0, ROWS, 10_000))
     properties = fastpq.ReaderProperties(coalesce_gap=0)

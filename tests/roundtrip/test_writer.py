@@ -256,6 +256,8 @@ def test_options_of_columns_are_no_text(options: dict[str, Any]) -> None:
         ({"write_page_index": ["x"]}, TypeError),
         ({"write_page_checksum": 1}, TypeError),
         ({"use_dictionary": "x"}, TypeError),
+        ({"bloom_filter": ["x"]}, TypeError),
+        ({"column_encoding": "PLAIN"}, TypeError),
         ({"row_group_size": 0}, ValueError),
         ({"row_group_size": True}, TypeError),
         ({"data_page_rows": 2.5}, TypeError),

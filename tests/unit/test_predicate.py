@@ -265,9 +265,9 @@ def test_outcomes(condition: tuple[Any, ...], low: Any, high: Any, expected: Out
 
 
 def test_outcomes_of_nulls_and_of_trees() -> None:
-    assert bind("int64", "is null").outcome(Bounds(null_count=0, count=3)) == NONE
-    assert bind("int64", "is null").outcome(Bounds(null_count=3, count=3)) == ALL
-    assert bind("int64", "is not null").outcome(Bounds(null_count=0, count=3)) == ALL
+    assert bind("int64", "is null").outcome(Bounds(null_count=0, num_values=3)) == NONE
+    assert bind("int64", "is null").outcome(Bounds(null_count=3, num_values=3)) == ALL
+    assert bind("int64", "is not null").outcome(Bounds(null_count=0, num_values=3)) == ALL
     assert bind("int64", "is not null").outcome(Bounds()) == SOME
     known = Bounds(1, 5, 0, 10)
     never, always, unknown = ("int64", ">", 9), ("int64", "<", 9), ("int64", "<", 3)
@@ -391,13 +391,13 @@ def test_bounds_of_statistics() -> None:
     assert bounds_in(int32, both) == Bounds(1, 5, 2, 10)
     assert bounds_in(int32, both, order=None) == Bounds(None, None, 2, 10)
     assert bounds_in(int32, both, order=total) == Bounds(None, None, 2, 10)
-    assert bounds_in(int32, fmt.Statistics(min_value=four(6), max_value=four(5))) == Bounds(count=10)
+    assert bounds_in(int32, fmt.Statistics(min_value=four(6), max_value=four(5))) == Bounds(num_values=10)
     assert bounds_in(int32, fmt.Statistics(min_value=b"123", max_value=four(5))) == Bounds(None, 5, None, 10)
-    assert bounds_in(int32, fmt.Statistics(null_count=11)) == Bounds(count=10)
+    assert bounds_in(int32, fmt.Statistics(null_count=11)) == Bounds(num_values=10)
     assert bounds_in(int32, fmt.Statistics(min=four(1), max=four(5)), order=None) == Bounds(1, 5, None, 10)
-    assert bounds_in(SCHEMA["uint32"].type, fmt.Statistics(min=four(1), max=four(5))) == Bounds(count=10)
+    assert bounds_in(SCHEMA["uint32"].type, fmt.Statistics(min=four(1), max=four(5))) == Bounds(num_values=10)
     assert bounds_in(SCHEMA["int8"].type, fmt.Statistics(min_value=four(1), max_value=four(300))) == Bounds(1, None, None, 10)
-    assert bounds_in(text, fmt.Statistics(min=b"a", max=b"b")) == Bounds(count=10)
+    assert bounds_in(text, fmt.Statistics(min=b"a", max=b"b")) == Bounds(num_values=10)
     assert bounds_in(text, fmt.Statistics(min_value=b"a", max_value=b"b")) == Bounds(b"a", b"b", None, 10)
     low, high, nan = (struct.pack("<d", value) for value in (1.0, 2.0, math.nan))
     for order in (fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder()), total):
