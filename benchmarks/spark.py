@@ -142,7 +142,7 @@ class SparkBench:
         from fastpq.spark.listing import list_files
         from fastpq.spark.options import read_options
         from fastpq.spark.reader import infer_schema, plan_scan
-        from fastpq.spark.session import project
+        from fastpq.spark.scanning import project
 
         options = read_options({"path": str(where), **service})
         schema = project(infer_schema(options), columns)

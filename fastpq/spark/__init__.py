@@ -17,8 +17,8 @@ from fastpq.spark.compaction import compact_dataset
 from fastpq.spark.jobs import rotate_keys, verify_dataset
 from fastpq.spark.rewriting import decrypt_dataset, encrypt_dataset
 from fastpq.spark.running import JobError
-from fastpq.spark.scanning import scan
-from fastpq.spark.session import clean, read, register
+from fastpq.spark.scanning import read, scan
+from fastpq.spark.session import clean, register
 from fastpq.spark.source import FastpqDataSource
 
 __all__ = [

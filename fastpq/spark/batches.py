@@ -16,6 +16,7 @@ from fastpq.filters.predicate import And, Or
 from fastpq.nested.shape import Struct, shape_of
 from fastpq.schema import ColumnKey
 from fastpq.schema_tree import ColumnDescriptor, GroupNode, SchemaNode
+from fastpq.spark.decimals import digits_of, with_integers
 from fastpq.spark.filters import columns_of, fold
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import partition_value
@@ -40,6 +41,7 @@ class ScanPlan:
         batch_rows: rows of a batch.
         service: the key service; None for plaintext files.
         ignore_missing_files: pass over files that are gone.
+        unscaled: decimals that are handed over as integers.
     """
 
     schema: st.StructType
@@ -49,10 +51,13 @@ class ScanPlan:
     batch_rows: int = 100_000
     service: KeyService | None = None
     ignore_missing_files: bool = False
+    unscaled: frozenset[str] = frozenset()
     arrow: pa.Schema = field(init=False, compare=False)
+    output: pa.Schema = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arrow", arrow_schema(self.schema))
+        object.__setattr__(self, "output", arrow_schema(with_integers(self.schema, self.unscaled)))
 
 
 class ScanPartition(InputPartition):
@@ -189,7 +194,10 @@ class _FileScan:
                 arrays.append(nulls_of(part, num_rows))
         if not arrays:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.plan.arrow)
+        for number, part in enumerate(self.plan.arrow):
+            if part.name in self.plan.unscaled:
+                arrays[number] = digits_of(arrays[number])
+        return pa.RecordBatch.from_arrays(arrays, schema=self.plan.output)
 
 
 def _unshredded(table: Table) -> Table:

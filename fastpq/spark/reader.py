@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -41,9 +41,20 @@ def _schema_of(file: DataFile, service: KeyService | None) -> st.StructType:
 
 
 def plan_scan(
-    files: Sequence[DataFile], schema: st.StructType, options: ReadOptions, pruning: Any = None
+    files: Sequence[DataFile],
+    schema: st.StructType,
+    options: ReadOptions,
+    pruning: Any = None,
+    unscaled: Collection[str] = (),
 ) -> list[ScanPartition]:
     """What each task of a scan reads.
+
+    Args:
+        files: of the dataset.
+        schema: to read as.
+        options: of the read.
+        pruning: conditions that Spark applies again.
+        unscaled: decimals that are handed over as integers.
 
     Raises:
         SchemaError: filters on columns that the dataset has not.
@@ -52,8 +63,9 @@ def plan_scan(
     asked = {part.name: part.dataType for part in schema.fields}
     types = tuple((part.name, asked.get(part.name, part.dataType)) for part in partition)
     plan = ScanPlan(
-        schema, types, options.filters, pruning, options.batch_rows, options.service, options.ignore_missing_files
-    )
+        schema, types, options.filters, pruning, options.batch_rows, options.service, options.ignore_missing_files,
+        frozenset(unscaled),
+    )  # fmt: skip
     if options.filters is not None and files:
         _check_filters(options, files, {part.name for part in partition})
 

@@ -1,7 +1,12 @@
-"""The same read through mapInArrow, for places where a data source cannot go."""
+"""Reading with columns and filters: Spark prunes neither for Python sources, so they are said here.
+
+A scan is planned when it is called, as Spark plans its own, and its files and row groups are the closure of a mapInArrow: Spark
+takes batches faster from there than from a data source, which has to be planned in a process of its own.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -9,11 +14,51 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from fastpq.errors import SchemaError
 from fastpq.spark.batches import ScanPartition
+from fastpq.spark.decimals import decimals_again, unscaled_decimals, with_integers
+from fastpq.spark.filters import encode_filters
 from fastpq.spark.listing import list_files
-from fastpq.spark.options import read_options
+from fastpq.spark.options import options_as_text, read_options
 from fastpq.spark.reader import infer_schema, plan_scan
-from fastpq.spark.session import default_parallelism, options_of, project
+from fastpq.spark.session import pushdown_enabled, register
+
+PUSH_FILTERS, MIN_PARTITIONS = "pushFilters", "minPartitions"
+
+
+def read(
+    spark: SparkSession,
+    path: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    filters: Any = None,
+    schema: st.StructType | None = None,
+    **options: Any,
+) -> DataFrame:
+    """A dataset as a DataFrame that reads only some columns and rows.
+
+    Where the session lets Python sources take filters from its plans, or ``pushFilters`` is said, it reads through the data
+    source, else as ``scan`` does.
+
+    Args:
+        spark: the session.
+        path: a file, a folder or a glob, or several.
+        columns: names; None for all.
+        filters: which rows, as fastpq.filters.predicate has them; they also leave out row groups and pages.
+        schema: to read as, instead of the one in the files.
+        **options: of the source, by name: ``maxPartitionBytes=1 << 20``, ``**{"kms.client": ...}``.
+
+    Raises:
+        SchemaError: columns or options that there are not, or a secret among the options.
+    """
+    given = _options_of(spark, path, filters, options)
+    pushdown = pushdown_enabled(spark)
+    if not pushdown and not _is_given(given, PUSH_FILTERS):
+        return _scan(spark, given, columns, schema)
+    register(spark)
+    if not _is_given(given, PUSH_FILTERS):
+        given[PUSH_FILTERS] = str(pushdown).lower()
+    found = schema if schema is not None else infer_schema(read_options(given))
+    return spark.read.format("fastpq").schema(project(found, columns)).options(**given).load()
 
 
 def scan(
@@ -26,16 +71,21 @@ def scan(
 ) -> DataFrame:
     """A dataset as a DataFrame made by mapInArrow: the files and row groups are planned now, a task for each partition.
 
-    Args, raises: as fastpq.spark.read; columns must be named.
+    Args, raises: as ``read``; columns must be named.
     """
-    given = options_of(path, filters, options)
-    if "minpartitions" not in {name.lower() for name in given}:
-        given["minPartitions"] = str(default_parallelism(spark))
+    return _scan(spark, _options_of(spark, path, filters, options), columns, schema)
+
+
+def _scan(
+    spark: SparkSession, given: dict[str, str], columns: Sequence[str] | None, schema: st.StructType | None
+) -> DataFrame:
     parsed = read_options(given)
     chosen = project(schema if schema is not None else infer_schema(parsed), columns)
-    partitions = plan_scan(list_files(parsed.paths, parsed.base_path), chosen, parsed)
+    unscaled = unscaled_decimals(spark, chosen)
+    partitions = plan_scan(list_files(parsed.paths, parsed.base_path), chosen, parsed, unscaled=unscaled)
     tasks = max(len(partitions), 1)
-    return spark.range(0, tasks, 1, tasks).mapInArrow(_reader_of(partitions), chosen)
+    frame = spark.range(0, tasks, 1, tasks).mapInArrow(_reader_of(partitions), with_integers(chosen, unscaled))
+    return decimals_again(spark, frame, unscaled)
 
 
 def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -46,3 +96,38 @@ def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordB
                     yield from partitions[number].batches()
 
     return read
+
+
+def _options_of(spark: SparkSession, path: str | Sequence[str], filters: Any, options: dict[str, Any]) -> dict[str, str]:
+    """Options as text; partitions enough for all cores."""
+    given = options_as_text(options)
+    given["paths"] = json.dumps([path] if isinstance(path, str) else list(path))
+    if filters is not None:
+        given["filters"] = encode_filters(filters)
+    if not _is_given(given, MIN_PARTITIONS):
+        given[MIN_PARTITIONS] = str(default_parallelism(spark))
+    return given
+
+
+def _is_given(options: dict[str, str], name: str) -> bool:
+    return name.lower() in {given.lower() for given in options}
+
+
+def project(schema: st.StructType, columns: Sequence[str] | None) -> st.StructType:
+    """The fields of some names.
+
+    Raises:
+        SchemaError: a name that the schema has not.
+    """
+    if columns is None:
+        return schema
+    fields = {part.name: part for part in schema.fields}
+    if missing := [name for name in columns if name not in fields]:
+        raise SchemaError(f"there is no column {missing[0]!r}; the dataset has {', '.join(fields)}")
+    return st.StructType([fields[name] for name in columns])
+
+
+def default_parallelism(spark: SparkSession) -> int:
+    """Cores of the cluster, where the session tells; Spark Connect does not."""
+    context = getattr(spark, "_sc", None)
+    return int(context.defaultParallelism) if context is not None else 1

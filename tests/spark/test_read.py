@@ -163,6 +163,34 @@ def test_scan(source: Any, every_type: Path) -> None:
     assert rows_of(ours) == rows_of(native)
 
 
+def test_decimals_come_as_integers(source: Any, tmp_path: Path) -> None:
+    most = 10**18 - 1
+    digits = "if(id % 7 = 3, null, (id - 50) * 19999999999999999)"
+    source.sql(
+        f"""select id as big, cast({digits} as decimal(18, 0)) as whole, cast((id - 50) / 100 as decimal(3, 2)) as `a.b``c`,
+        cast(if(id % 2 = 0, {most}, -{most}) as decimal(18, 0)) as most, cast(id as decimal(19, 2)) as wide,
+        struct(cast(id as decimal(5, 1)) as inner) as nested from range(100)"""
+    ).write.parquet(str(tmp_path / "table" / "part=1"))
+    # a file of a narrower type, without one of the columns
+    source.sql("select id + 100 as big, cast(-id as decimal(7, 0)) as whole from range(3)").write.parquet(
+        str(tmp_path / "table" / "part=2")
+    )
+    path = str(tmp_path / "table")
+    schema = source.read.parquet(f"{path}/part=1").schema.add("part", "integer")
+    native = source.read.schema(schema).parquet(path)
+    for ours in (
+        fastpq.spark.read(source, path, schema=schema),
+        fastpq.spark.scan(source, path, native.columns, schema=schema),
+    ):
+        assert ours.schema == native.schema
+        assert rows_of(ours) == rows_of(native)
+        assert ours._jdf.queryExecution().executedPlan().toString().count("MakeDecimal") == 3
+    assert rows_of(fastpq.spark.read(source, f"{path}/part=1")) == rows_of(source.read.parquet(f"{path}/part=1"))
+    some = fastpq.spark.read(source, path, ["big", "whole"], [("whole", "<", decimal.Decimal(-(10**17)))], schema)
+    assert rows_of(some) == rows_of(native.select("big", "whole").where(f"whole < -{10**17}"))
+    assert fastpq.spark.read(source, path, ["whole"], schema=schema).where("whole is null").count() == 14
+
+
 def test_errors_name_the_place(source: Any, tmp_path: Path) -> None:
     path = tmp_path / "broken.parquet"
     fastpq.write_table({"a": np.arange(1000), "b": np.arange(1000)}, path, row_group_size=500)
