@@ -23,7 +23,7 @@ from fastpq.nested.shape import Leaf, Shape, leaves_of, shape_of
 from fastpq.plan import ChunkPlan, ColumnPlan
 from fastpq.ranges import Int64s, cut_ranges
 from fastpq.schema import ColumnDescriptor
-from fastpq.values.layouts import Array
+from fastpq.values.layouts import MAX_INT32, Array
 
 if TYPE_CHECKING:
     from fastpq.scan import Scan, Stored
@@ -79,42 +79,67 @@ class FlatReading:
 
 
 class NestedReading:
-    """All rows of a nested column, an output for each chunk of each leaf."""
+    """All rows of a nested column: some row groups after another into one output for each leaf, since joining outputs takes
+    about as long as decoding into them.
 
-    def __init__(self, scan: Scan, column: ColumnPlan, num_rows: int, buffers: Fetching) -> None:
+    Args:
+        scan: of the file.
+        column: what is read.
+        buffers: its stored bytes.
+        parts: how many such runs of row groups there are, at least.
+    """
+
+    def __init__(self, scan: Scan, column: ColumnPlan, buffers: Fetching, parts: int) -> None:
         self._scan = scan
         self._buffers = buffers
         self._shape = _shape(scan, column)
-        self._num_rows = num_rows
-        self._work: list[tuple[ChunkPlan, NestedOutput]] = []
+        self._work: list[tuple[list[ChunkPlan], NestedOutput]] = []
         self._parts: list[dict[int, NestedOutput]] = []
         leaves = {leaf.column.index: leaf for leaf in leaves_of(self._shape)}
-        for chunks in zip(*[chunks for _, chunks in column.leaves], strict=True):
+        for start, stop in _runs([chunks for _, chunks in column.leaves], parts):
             part = {}
-            for chunk in chunks:
-                leaf = leaves[chunk.column.index]
-                part[chunk.column.index] = output = NestedOutput(leaf, scan.layout(chunk.column).width)
-                self._work.append((chunk, output))
+            for leaf, chunks in column.leaves:
+                run = chunks[start:stop]
+                whole = all(chunk.pages is None and chunk.kept is None for chunk in run)
+                expected = sum(chunk.num_values for chunk in run) if whole else 0
+                part[leaf.index] = output = NestedOutput(leaves[leaf.index], scan.layout(leaf).width, expected)
+                self._work.append((run, output))
             self._parts.append(part)
 
     def tasks(self) -> Iterator[Task]:
         """Independent pieces of work, each with the row that it begins with."""
-        return ((chunk.row_offset, partial(self._decode, chunk, output)) for chunk, output in self._work)
+        return ((chunks[0].row_offset, partial(self._decode, chunks, output)) for chunks, output in self._work)
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
         parts = [_nested_column(self._scan, self._shape, part) for part in self._parts]
         return concat_columns(parts, self._shape.name) if parts else _empty(self._scan, self._shape)
 
-    def _decode(self, chunk: ChunkPlan, output: NestedOutput) -> None:
-        try:
-            reader = self._scan.open_nested(chunk, self._buffers.take(chunk))
-            _read_rows(reader, output, chunk, chunk.kept_rows)
-            if reader.remaining and chunk.kept is None:
-                raise FormatError(f"the chunk holds more than the {chunk.num_rows} rows of its row group")
-        except ParquetError as error:
-            self._scan.locate(error, chunk)
-            raise
+    def _decode(self, chunks: list[ChunkPlan], output: NestedOutput) -> None:
+        for chunk in chunks:
+            try:
+                reader = self._scan.open_nested(chunk, self._buffers.take(chunk))
+                _read_rows(reader, output, chunk, chunk.kept_rows)
+                if reader.remaining and chunk.kept is None:
+                    raise FormatError(f"the chunk holds more than the {chunk.num_rows} rows of its row group")
+            except ParquetError as error:
+                self._scan.locate(error, chunk)
+                raise
+
+
+def _runs(leaves: list[list[ChunkPlan]], parts: int) -> Iterator[tuple[int, int]]:
+    """Row groups cut into runs of about as many values, at least so many runs if there are so many row groups; offsets of lists
+    reach over the values of each."""
+    sizes = [max(chunk.num_values for chunk in chunks) for chunks in zip(*leaves, strict=True)]
+    most = min(max(1, -(-sum(sizes) // parts)), MAX_INT32)
+    start = filled = 0
+    for place, size in enumerate(sizes):
+        if place > start and filled + size > most:
+            yield start, place
+            start, filled = place, 0
+        filled += size
+    if sizes:
+        yield start, len(sizes)
 
 
 class FlatStream:

@@ -86,7 +86,8 @@ class Scan:
         with Fetching(self.source, chunks, self.properties, streaming=False) as buffers:
             for chunk in chunks:
                 self.check_plausible(chunk, buffers)
-            columns = [self._reading(column, rows, buffers, out) for column, rows in wanted]
+            work = max(1, sum(chunk.num_bytes for chunk in chunks))
+            columns = [self._reading(column, rows, buffers, out, threads / work) for column, rows in wanted]
             tasks = [task for column in columns for task in column.tasks()]
             if decoded + sum(chunk.num_bytes for chunk in chunks) < WORTH_A_THREAD:
                 threads = 1
@@ -179,9 +180,14 @@ class Scan:
             return column.as_offsets()
         return column.as_dictionary() if self.strings == "dictionary" else column
 
-    def _reading(self, column: ColumnPlan, num_rows: int, buffers: Fetching, out: Outputs | None) -> Reading:
+    def _reading(
+        self, column: ColumnPlan, num_rows: int, buffers: Fetching, out: Outputs | None, threads_per_byte: float
+    ) -> Reading:
         if column.flat is None:
-            return NestedReading(self, column, num_rows, buffers)
+            threads = threads_per_byte * sum(chunk.num_bytes for chunk in column.chunks)
+            # views of several outputs have to be numbered anew, for longer than another thread saves
+            share = 2 if any(self.type_of(leaf).is_variable for leaf, _ in column.leaves) else 1
+            return NestedReading(self, column, buffers, max(1, int(threads / len(column.leaves) / share)))
         return FlatReading(self, column, num_rows, buffers, None if out is None else out.memory(column.name))
 
     def _stream(self, column: ColumnPlan, buffers: Fetching) -> Stream:

@@ -83,9 +83,10 @@ cdef class NestedOutput(Output):
     Args:
         leaf: a fastpq.nested.shape.Leaf.
         width: bytes of one value in memory.
+        expected: for how many slots there is room at first.
     """
 
-    def __cinit__(self, object leaf, int64_t width):
+    def __cinit__(self, object leaf, int64_t width, int64_t expected=0):
         self.layers = tuple([LayerOutput(layer) for layer in leaf.layers])
         self.max_repetition = leaf.column.max_repetition_level
         self.max_definition = leaf.column.max_definition_level
@@ -94,6 +95,8 @@ cdef class NestedOutput(Output):
         self.flags = GrowingBuffer()
         self.width = width
         self.buffers = []
+        self.values.room(<size_t>(expected * width))
+        self.flags.room(<size_t>expected)
 
     cdef int64_t append(self, const uint8_t* definition, const uint8_t* repetition, int64_t count) except -1 nogil:
         cdef uint8_t* flags

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fastpq.memory import empty
 from fastpq.values.bitmap import pack_bitmap, unpack_bitmap
 from fastpq.values.layouts import (
     INLINE_SIZE,
@@ -32,12 +33,18 @@ def concat_values(parts: Sequence[Values]) -> Values:
         return _concat_offsets([part for part in parts if isinstance(part, BinaryOffsets)])
     if isinstance(first, DictionaryValues):
         codes = [part.codes for part in parts if isinstance(part, DictionaryValues)]
-        return DictionaryValues(np.concatenate(codes), first.dictionary)
-    return np.concatenate([part for part in parts if isinstance(part, np.ndarray)])
+        return DictionaryValues(_concat_arrays(codes), first.dictionary)
+    return _concat_arrays([part for part in parts if isinstance(part, np.ndarray)])
+
+
+def _concat_arrays(parts: Sequence[Array]) -> Array:
+    """Arrays of one dtype joined, in a block that was used before where there is one."""
+    joined = empty(sum(part.nbytes for part in parts)).view(parts[0].dtype)
+    return np.concatenate(parts, out=joined)
 
 
 def _concat_views(parts: Sequence[BinaryViews]) -> BinaryViews:
-    views = np.concatenate([part.views for part in parts])
+    views = _concat_arrays([part.views for part in parts])
     words = views.view(np.int32).reshape(-1, 4)
     buffers: list[Array] = []
     start = 0
@@ -52,7 +59,7 @@ def _concat_views(parts: Sequence[BinaryViews]) -> BinaryViews:
 
 
 def _concat_offsets(parts: Sequence[BinaryOffsets]) -> BinaryOffsets:
-    data = np.concatenate([part.data[int(part.offsets[0]) : int(part.offsets[-1])] for part in parts])
+    data = _concat_arrays([part.data[int(part.offsets[0]) : int(part.offsets[-1])] for part in parts])
     return BinaryOffsets(concat_offsets([part.offsets for part in parts]), data)
 
 

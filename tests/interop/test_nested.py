@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -104,6 +105,28 @@ def test_files_of_polars(table: pa.Table, codec: Any, row_group_size: int) -> No
     assert isinstance(frame, pl.DataFrame)
     frame.write_parquet(sink, compression=codec, row_group_size=row_group_size)
     assert_same(pa.table(fastpq.read_table(sink.getvalue())), table)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5, 64])
+def test_row_groups_in_runs(threads: int) -> None:
+    """The row groups of a nested column are read some after another into one output; how many depends on the threads."""
+    random = np.random.default_rng(threads)
+    rows = 5000
+    words = [None if i % 7 == 0 else "w" * (i % 40) for i in range(rows)]
+    table = pa.table(
+        {
+            "list": [None if i % 11 == 0 else random.integers(0, 9, i % 5).tolist() for i in range(rows)],
+            "texts": [words[i : i + i % 4] for i in range(rows)],
+            "struct": [None if i % 5 == 0 else {"a": i, "b": words[i]} for i in range(rows)],
+            "empty": pa.array([[]] * rows, pa.list_(pa.int64())),
+        }
+    )
+    sink = io.BytesIO()
+    pq.write_table(table, sink, row_group_size=301, data_page_size=500)
+    for columns in (None, ["list"], ["texts"], ["struct.b"]):
+        read = pa.table(fastpq.read_table(sink.getvalue(), columns, threads=threads))
+        read.validate(full=True)
+        assert_same(read, pq.read_table(sink, columns=columns))
 
 
 def test_projections_of_leaves() -> None:
