@@ -19,7 +19,7 @@ from rich.console import Console
 
 from benchmarks import report
 from benchmarks.data import path_of
-from benchmarks.jobs import BY_NAME, JOBS, KERNELS, SELECTIVE, Job
+from benchmarks.jobs import BY_NAME, ENCODINGS, JOBS, KERNELS, SELECTIVE, Job
 from benchmarks.peers import PEERS, environment
 from benchmarks.results import Record, Results
 
@@ -75,7 +75,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="tools/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = [job.name for job in JOBS]
-    own = [SELECTIVE, KERNELS]
+    own = [SELECTIVE, KERNELS, ENCODINGS]
     parser.add_argument("--jobs", default=",".join([*names, *own]), help=f"any of {', '.join([*names, *own])}")
     parser.add_argument("--peers", default=",".join(PEERS), help=f"any of {', '.join(PEERS)}")
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads (default: %(default)s)")
@@ -112,6 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.jobs:
         if name == KERNELS:
             results.kernels = in_child({"task": "kernels"}, 1)["gigabytes_per_second"]
+        elif name == ENCODINGS:     # prints its grid itself
+            subprocess.run([sys.executable, "-m", "benchmarks.encodings", "--runs", str(options.runs)], check=True)
         elif name == SELECTIVE:
             results.selective = in_child({"task": "selective"}, max(options.threads))["lookups"]
         else:

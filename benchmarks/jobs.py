@@ -69,4 +69,5 @@ JOBS = (
 )
 BY_NAME = {job.name: job for job in JOBS}
 KERNELS = "kernels"     # the kernel grid: no peers but memcpy
+ENCODINGS = "encodings"     # each encoding of each type beside peers, by processor time
 SELECTIVE = "selective"     # a few rows of a file, local and over HTTP: peers and measures of its own
