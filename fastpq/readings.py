@@ -1,7 +1,7 @@
 """How one column of a read is put together from its chunks: all at once (Reading), or some rows at a time (Stream).
 
 The chunks of a flat column are decoded straight into one output. How many values a nested column's chunk has is known when it is
-decoded: each has an output of its own, and these are joined.
+decoded: chunks are decoded one behind the other into an output that grows, and several outputs are joined.
 """
 
 from __future__ import annotations
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from fastpq.table import AnyColumn, Column
 
 Task: TypeAlias = tuple[int, Callable[[], None]]
+
+# Bytes that an output of a nested column reserves whatever the stored bytes, and how much larger than these otherwise.
+ALWAYS_RESERVED = 1 << 20
+LIKELY_EXPANSION = 16
 
 
 class FlatReading:
@@ -86,7 +90,7 @@ class NestedReading:
         scan: of the file.
         column: what is read.
         buffers: its stored bytes.
-        parts: how many such runs of row groups there are, at least.
+        parts: how many such runs of row groups are wanted; they are read independently of each other.
     """
 
     def __init__(self, scan: Scan, column: ColumnPlan, buffers: Fetching, parts: int) -> None:
@@ -101,8 +105,11 @@ class NestedReading:
             for leaf, chunks in column.leaves:
                 run = chunks[start:stop]
                 whole = all(chunk.pages is None and chunk.kept is None for chunk in run)
-                expected = sum(chunk.num_values for chunk in run) if whole else 0
-                part[leaf.index] = output = NestedOutput(leaves[leaf.index], scan.layout(leaf).width, expected)
+                width = scan.layout(leaf).width
+                # what a footer claims is no reason to take much memory; an output grows
+                likely = max(ALWAYS_RESERVED, LIKELY_EXPANSION * sum(chunk.length for chunk in run)) // width
+                expected = min(sum(chunk.num_values for chunk in run), likely) if whole else 0
+                part[leaf.index] = output = NestedOutput(leaves[leaf.index], width, expected)
                 self._work.append((run, output))
             self._parts.append(part)
 
@@ -128,16 +135,17 @@ class NestedReading:
 
 
 def _runs(leaves: list[list[ChunkPlan]], parts: int) -> Iterator[tuple[int, int]]:
-    """Row groups cut into runs of about as many values, at least so many runs if there are so many row groups; offsets of lists
-    reach over the values of each."""
+    """Row groups cut where the parts of all values would be, were they equal; offsets of lists reach over the values of each."""
     sizes = [max(chunk.num_values for chunk in chunks) for chunks in zip(*leaves, strict=True)]
-    most = min(max(1, -(-sum(sizes) // parts)), MAX_INT32)
-    start = filled = 0
+    total = max(1, sum(sizes))
+    start = filled = before = 0
     for place, size in enumerate(sizes):
-        if place > start and filled + size > most:
+        is_cut = parts >= len(sizes) or before * parts // total > (before - filled) * parts // total
+        if place > start and (is_cut or filled + size > MAX_INT32):
             yield start, place
             start, filled = place, 0
         filled += size
+        before += size
     if sizes:
         yield start, len(sizes)
 

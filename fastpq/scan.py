@@ -87,7 +87,7 @@ class Scan:
             for chunk in chunks:
                 self.check_plausible(chunk, buffers)
             work = max(1, sum(chunk.num_bytes for chunk in chunks))
-            columns = [self._reading(column, rows, buffers, out, threads / work) for column, rows in wanted]
+            columns = [self._reading(column, rows, buffers, out, threads, work) for column, rows in wanted]
             tasks = [task for column in columns for task in column.tasks()]
             if decoded + sum(chunk.num_bytes for chunk in chunks) < WORTH_A_THREAD:
                 threads = 1
@@ -181,13 +181,16 @@ class Scan:
         return column.as_dictionary() if self.strings == "dictionary" else column
 
     def _reading(
-        self, column: ColumnPlan, num_rows: int, buffers: Fetching, out: Outputs | None, threads_per_byte: float
+        self, column: ColumnPlan, num_rows: int, buffers: Fetching, out: Outputs | None, threads: int, work: int
     ) -> Reading:
+        """Args: work: bytes of all columns, among which the threads are shared out."""
         if column.flat is None:
-            threads = threads_per_byte * sum(chunk.num_bytes for chunk in column.chunks)
+            if self.source.is_remote:       # row groups are decoded as they come
+                return NestedReading(self, column, buffers, len(column.leaves[0][1]))
             # views of several outputs have to be numbered anew, for longer than another thread saves
             share = 2 if any(self.type_of(leaf).is_variable for leaf, _ in column.leaves) else 1
-            return NestedReading(self, column, buffers, max(1, int(threads / len(column.leaves) / share)))
+            own = sum(chunk.num_bytes for chunk in column.chunks)
+            return NestedReading(self, column, buffers, max(1, threads * own // (work * len(column.leaves) * share)))
         return FlatReading(self, column, num_rows, buffers, None if out is None else out.memory(column.name))
 
     def _stream(self, column: ColumnPlan, buffers: Fetching) -> Stream:

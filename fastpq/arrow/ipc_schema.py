@@ -79,7 +79,7 @@ class IpcSchema:
         if schema is None:
             raise FormatError(f"{ARROW_KEY} holds another message than a schema")
         self._schema = schema
-        self._known: dict[tuple[int, int], SchemaNode] = {}
+        self._known: dict[int, tuple[SchemaNode, int]] = {}     # and how many nodes; metadata can be changed by who has them
 
     def __len__(self) -> int:
         return self._schema.count(_FIELDS)
@@ -95,10 +95,14 @@ class IpcSchema:
             FormatError: it breaks the format, or there are more nodes.
             UnsupportedError: a type that has no place here.
         """
-        known = self._known.get((index, most))
-        if known is None:
-            known = self._known[index, most] = _node(self._schema.item(_FIELDS, index), [most], _DEEPEST)
-        return known
+        known, count = self._known.get(index, (None, 0))
+        if known is not None and count <= most:
+            return known
+        left = [most]
+        node = _node(self._schema.item(_FIELDS, index), left, _DEEPEST)
+        if not _has_metadata(node):
+            self._known[index] = node, most - left[0]
+        return node
 
 
 def _node(field: TableReader, left: list[int], depth: int) -> SchemaNode:
@@ -121,6 +125,11 @@ def _node(field: TableReader, left: list[int], depth: int) -> SchemaNode:
     index = encoding.table(_INDEX_TYPE)
     dictionary = SchemaNode(text, children=children)
     return SchemaNode("i" if index is None else _format(_INT, index), name, flags, metadata, dictionary=dictionary)
+
+
+def _has_metadata(node: SchemaNode) -> bool:
+    inner = (*node.children, node.dictionary) if node.dictionary is not None else node.children
+    return node.metadata is not None or any(map(_has_metadata, inner))
 
 
 def _string(text: bytes) -> str:

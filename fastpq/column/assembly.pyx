@@ -22,6 +22,7 @@ cdef extern from "c/assembly.h" nogil:
                        uint8_t* flags, int64_t* elements) noexcept
 
 cdef int64_t MAX_ELEMENTS = 0x7FFFFFFF
+cdef size_t LITTLE = 1 << 20
 
 
 cdef class LayerOutput:
@@ -46,7 +47,7 @@ cdef class LayerOutput:
         if self.is_list:
             if self.elements > MAX_ELEMENTS - count:
                 with gil:
-                    raise LimitError(f"more than {MAX_ELEMENTS} elements in a column of one row group")
+                    raise LimitError(f"more than {MAX_ELEMENTS} elements in row groups that are read into one column")
             slots = list_slots(
                 definition, repetition, count, self.slot_repetition, self.slot_definition, self.valid_definition,
                 self.element_definition, <int32_t*>self.starts.room(<size_t>(count + 1) * sizeof(int32_t)), flags,
@@ -95,8 +96,11 @@ cdef class NestedOutput(Output):
         self.flags = GrowingBuffer()
         self.width = width
         self.buffers = []
-        self.values.room(<size_t>(expected * width))
-        self.flags.room(<size_t>expected)
+        try:
+            self.values.room(<size_t>(expected * width))
+            self.flags.room(<size_t>expected)
+        except MemoryError as error:
+            raise LimitError(f"no memory for {expected} values") from error
 
     cdef int64_t append(self, const uint8_t* definition, const uint8_t* repetition, int64_t count) except -1 nogil:
         cdef uint8_t* flags
@@ -107,8 +111,9 @@ cdef class NestedOutput(Output):
         return slot_flags(definition, repetition, count, self.max_repetition, self.slot_definition, self.max_definition, flags)
 
     def contents(self):
-        """The values of all slots: uint8, slots * width bytes."""
-        return self.values.array()
+        """The values of all slots: uint8, slots * width bytes; they hold little more memory than that."""
+        values = self.values.array()
+        return values.copy() if self.values.capacity > 4 * self.values.size + LITTLE else values
 
     def validity(self):
         """(bitmap or None, number of nulls)."""

@@ -138,7 +138,8 @@ class IntegerDomain(Domain):
         return number
 
 
-_WIDTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8, Type.INT96: 12}
+_WIDTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8}
+_NO_BOUNDS = -1     # INT96: days and nanoseconds, in no order
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,8 +265,8 @@ def domain_of(column_type: ColumnType) -> Domain:
     if physical in (Type.INT32, Type.INT64, Type.INT96):
         dtype = column_type.dtype
         assert dtype is not None
-        limits = np.iinfo(dtype)
-        return IntegerDomain(column_type, _counting(column_type), int(limits.min), int(limits.max), _WIDTHS[physical])
+        limits, width = np.iinfo(dtype), _WIDTHS.get(physical, _NO_BOUNDS)
+        return IntegerDomain(column_type, _counting(column_type), int(limits.min), int(limits.max), width)
     if isinstance(logical, Uuid):
         return BytesDomain(column_type, _uuid)
     if column_type.is_text:

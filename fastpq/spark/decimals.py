@@ -49,11 +49,21 @@ def digits_of(decimals: pa.Decimal128Array) -> pa.Int64Array:
     )
 
 
-def decimals_again(spark: SparkSession, frame: DataFrame, unscaled: Mapping[str, st.DecimalType]) -> DataFrame:
-    """A DataFrame with decimals for the integers that they came as."""
+def decimals_again(
+    spark: SparkSession, frame: DataFrame, schema: st.StructType, unscaled: Mapping[str, st.DecimalType]
+) -> DataFrame:
+    """A DataFrame with decimals for the integers that they came as.
+
+    Args:
+        spark: its session.
+        frame: its columns are the fields of the schema, in their order.
+        schema: what it becomes.
+        unscaled: the columns that are integers still.
+    """
     if not unscaled:
         return frame
-    from pyspark.sql.classic.column import Column
+    from pyspark.sql import Column
+    from pyspark.sql.classic.column import Column as ClassicColumn
 
     gateway: Any = spark.sparkContext._gateway
     # by their names at once: going down the packages asks the JVM at every step
@@ -61,8 +71,13 @@ def decimals_again(spark: SparkSession, frame: DataFrame, unscaled: Mapping[str,
     decimal_of = JavaClass("org.apache.spark.sql.catalyst.expressions.MakeDecimal", gateway._gateway_client)
     column, expression = columns.column, columns.expression
 
-    def restored(name: str, decimal: st.DecimalType) -> Column:
-        digits = expression(f.col(f"`{name.replace('`', '``')}`")._jc)
-        return Column(column(decimal_of(digits, decimal.precision, decimal.scale, False)))
+    def restored(number: int, part: st.StructField) -> Column:
+        found = f.col(str(number))
+        if part.name in unscaled:
+            decimal = unscaled[part.name]
+            found = ClassicColumn(column(decimal_of(expression(found._jc), decimal.precision, decimal.scale, False)))
+        return found.alias(part.name, metadata=part.metadata) if part.metadata else found.alias(part.name)
 
-    return frame.withColumns({name: restored(name, decimal) for name, decimal in unscaled.items()})
+    # by number, for names may be the same to Spark but for their case
+    numbered = frame.toDF(*map(str, range(len(schema.fields))))
+    return numbered.select(*[restored(number, part) for number, part in enumerate(schema.fields)])

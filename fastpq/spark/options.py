@@ -184,14 +184,18 @@ def _checked(options: Mapping[str, str], known: set[str]) -> dict[str, str]:
         if name.lower().startswith(_CONFIGURATION_PREFIX):      # the client's own names keep their case
             given[_CONFIGURATION_PREFIX + name[len(_CONFIGURATION_PREFIX) :]] = value
             continue
-        folded = name.lower().removeprefix(_PREFIX)
-        plain = folded.replace("_", "")
+        folded, plain = name.lower().removeprefix(_PREFIX), plain_name(name)
         if plain in known:
             folded = plain
         elif folded not in _SERVICE | _ENCRYPTION | _CONNECTION:
             raise SchemaError(f"there is no option {name!r}; known are {', '.join(sorted(known | _SERVICE))} and {_PREFIX}*")
         given[folded] = value
     return given
+
+
+def plain_name(name: str) -> str:
+    """An option's name, of which case and underscores do not matter."""
+    return name.lower().removeprefix(_PREFIX).replace("_", "")
 
 
 def _service(given: Mapping[str, str]) -> KeyService | None:

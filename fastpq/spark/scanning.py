@@ -19,7 +19,7 @@ from fastpq.spark.batches import ScanPartition
 from fastpq.spark.decimals import decimals_again, unscaled_decimals, with_integers
 from fastpq.spark.filters import encode_filters
 from fastpq.spark.listing import list_files
-from fastpq.spark.options import options_as_text, read_options
+from fastpq.spark.options import options_as_text, plain_name, read_options
 from fastpq.spark.reader import infer_schema, plan_scan
 from fastpq.spark.session import pushdown_enabled, register
 
@@ -85,7 +85,7 @@ def _scan(
     partitions = plan_scan(list_files(parsed.paths, parsed.base_path), chosen, parsed, unscaled=unscaled)
     tasks = max(len(partitions), 1)
     frame = spark.range(0, tasks, 1, tasks).mapInArrow(_reader_of(partitions), with_integers(chosen, unscaled))
-    return decimals_again(spark, frame, unscaled)
+    return decimals_again(spark, frame, chosen, unscaled)
 
 
 def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -110,7 +110,7 @@ def _options_of(spark: SparkSession, path: str | Sequence[str], filters: Any, op
 
 
 def _is_given(options: dict[str, str], name: str) -> bool:
-    return name.lower() in {given.lower() for given in options}
+    return plain_name(name) in map(plain_name, options)
 
 
 def project(schema: st.StructType, columns: Sequence[str] | None) -> st.StructType:
@@ -121,6 +121,8 @@ def project(schema: st.StructType, columns: Sequence[str] | None) -> st.StructTy
     """
     if columns is None:
         return schema
+    if len(set(columns)) < len(columns):
+        raise SchemaError(f"a column twice among {', '.join(columns)}")
     fields = {part.name: part for part in schema.fields}
     if missing := [name for name in columns if name not in fields]:
         raise SchemaError(f"there is no column {missing[0]!r}; the dataset has {', '.join(fields)}")

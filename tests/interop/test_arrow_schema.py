@@ -167,6 +167,20 @@ def test_fields_of_more_nodes_than_their_columns_are_refused() -> None:
             schema.field(index, 30)
 
 
+def test_what_is_done_to_a_table_does_not_reach_the_next_file() -> None:
+    """Entries of the same text are decoded once."""
+    data = io.BytesIO()
+    field = pa.field("a", pa.timestamp("us", "Europe/Berlin"), metadata={"k": "v"})
+    pq.write_table(pa.table([pa.array([1], field.type)], schema=pa.schema([field])), data)
+    known = fastpq.read_table(data.getvalue())["a"].arrow
+    assert known is not None
+    assert known.metadata == {b"k": b"v"}
+    known.metadata[b"k"] = b"another"
+    again = fastpq.read_table(data.getvalue())["a"].arrow
+    assert again is not None
+    assert again.metadata == {b"k": b"v"}
+
+
 def test_frames_of_arrow_dtypes_come_back() -> None:
     arrow = pd.ArrowDtype
     frame = pd.DataFrame(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -16,6 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fastpq
+from fastpq import format as fmt
+from fastpq import readings
 from fastpq.conversion.numpy_input import table_from
 from fastpq.table import ListColumn, StructColumn
 from fastpq.types import Type
@@ -127,6 +130,47 @@ def test_row_groups_in_runs(threads: int) -> None:
         read = pa.table(fastpq.read_table(sink.getvalue(), columns, threads=threads))
         read.validate(full=True)
         assert_same(read, pq.ParquetFile(sink).read(columns))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parts", "runs"),
+    [
+        ([5] * 6, 1, [6]),
+        ([5] * 6, 2, [3, 3]),
+        ([5] * 6, 4, [2, 1, 2, 1]),
+        ([5] * 6, 9, [1] * 6),
+        ([10, 1, 1, 1], 3, [1, 3]),
+        ([0, 0, 0], 2, [3]),
+        ([1 << 30] * 4, 1, [1, 1, 1, 1]),       # offsets of lists are 32 bits wide
+        ([], 3, []),
+    ],
+)
+def test_runs_of_row_groups(sizes: list[int], parts: int, runs: list[int]) -> None:
+    chunks: Any = [SimpleNamespace(num_values=size) for size in sizes]
+    assert [stop - start for start, stop in readings._runs([chunks], parts)] == runs
+
+
+@pytest.mark.parametrize("row_groups", [1, 400])
+def test_claims_of_a_footer_reserve_no_memory(row_groups: int) -> None:
+    """Each row group claims eight million values, and is the same few bytes."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"l": [[1, 2, 3]]}), sink, compression=None, store_schema=False)
+    data = sink.getvalue()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = fmt.decode(fmt.FileMetaData, data[start:-8])[0]
+    footer.row_groups[0].columns[0].meta_data.num_values = 8 << 20
+    footer.row_groups, footer.num_rows = footer.row_groups * row_groups, row_groups
+    forged = fmt.encode(footer)
+    before = address_space()
+    with pytest.raises(fastpq.FormatError, match="values early"):
+        fastpq.read_table(data[:start] + forged + len(forged).to_bytes(4, "little") + b"PAR1", threads=1)
+    assert address_space() - before < 1 << 30
+
+
+def address_space() -> int:
+    """The most bytes of address space that this process has had."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines["VmPeak"].split()[0]) << 10
 
 
 def test_projections_of_leaves() -> None:

@@ -115,7 +115,7 @@ def test_bytes_buy_round_trips(path: Path, server: RangeServer, in_vain: int) ->
     answers = (time.monotonic() - started) // LATENCY
     if in_vain:     # the footer; all columns
         assert server.bytes_sent > beside.stat().st_size * 0.7
-        assert answers == 2
+        assert answers <= 3
     else:           # the footer; blocks of bloom filters; the tokens of a row group; the page of the row
         assert server.bytes_sent < beside.stat().st_size / 3
         assert answers >= 4

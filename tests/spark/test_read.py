@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as f
+from pyspark.sql import types as st
 
 import fastpq
 import fastpq.spark
@@ -189,6 +190,20 @@ def test_decimals_come_as_integers(source: Any, tmp_path: Path) -> None:
     some = fastpq.spark.read(source, path, ["big", "whole"], [("whole", "<", decimal.Decimal(-(10**17)))], schema)
     assert rows_of(some) == rows_of(native.select("big", "whole").where(f"whole < -{10**17}"))
     assert fastpq.spark.read(source, path, ["whole"], schema=schema).where("whole is null").count() == 14
+
+
+def test_decimals_beside_names_of_another_case(source: Any, tmp_path: Path) -> None:
+    cents = pa.array([decimal.Decimal("1.23")], pa.decimal128(3, 2))
+    pq.write_table(pa.table({"d": cents, "D": [5], "x": cents}), tmp_path / "a.parquet")
+    read = fastpq.spark.read(source, str(tmp_path))
+    assert [tuple(row) for row in read.collect()] == [(decimal.Decimal("1.23"), 5, decimal.Decimal("1.23"))]
+    kind = st.DecimalType(3, 2)
+    schema = st.StructType([st.StructField("x", kind, True, {"comment": "in euros"}), st.StructField("d", kind)])
+    read = fastpq.spark.read(source, str(tmp_path), schema=schema)
+    assert read.schema == schema
+    assert read.schema["x"].metadata == {"comment": "in euros"}
+    with pytest.raises(fastpq.SchemaError, match="twice"):
+        fastpq.spark.read(source, str(tmp_path), ["x", "x"])
 
 
 def test_errors_name_the_place(source: Any, tmp_path: Path) -> None:
