@@ -38,6 +38,8 @@ def has_maps(type_: pa.DataType) -> bool:
 
 # what they refuse of fixed-length values, such as decimals
 REFUSED_OF_FIXED = {"BYTE_STREAM_SPLIT", "DELTA_BYTE_ARRAY"}
+# where Polars panics at a page of nulls alone in a nested column, in files of pyarrow too
+PANICS_IN_NESTED = {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"}
 
 
 @given(tables(), options(), st.data())
@@ -52,6 +54,8 @@ def test_written_files_are_read_by_others(table: pa.Table, options: dict[str, An
     assert_same(pa.table(fastpq.read_table(sink.getvalue())), table)
     leaves = fastpq.read_schema(sink.getvalue()).columns
     if any(leaf.physical_type is Type.FIXED_LEN_BYTE_ARRAY and chosen[leaf.name] in REFUSED_OF_FIXED for leaf in leaves):
+        return
+    if any(not leaf.is_flat and chosen[leaf.name] in PANICS_IN_NESTED for leaf in leaves):
         return
     if not any(has_maps(field.type) for field in table.schema):     # Polars reads maps as lists of structs
         assert_same(pl.read_parquet(sink.getvalue()).to_arrow(), table)
