@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
+from hypothesis import settings
+
+# machines that run tests are shared: how long an example takes says nothing
+settings.register_profile("shared machine")
+settings.load_profile("shared machine")
 
 
 def pytest_report_header() -> str:

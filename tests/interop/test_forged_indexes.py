@@ -141,7 +141,7 @@ def test_lies_about_pages(version: str, lie: str, column: int) -> None:
     assert_right_or_refused(forged(original(version), change))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     column=st.integers(0, 3),
     page=st.integers(0, ROWS // PAGE_ROWS - 1),

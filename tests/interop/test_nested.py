@@ -26,7 +26,7 @@ from tests.interop.comparison import assert_same
 from tests.interop.random_tables import ENCODINGS, encodings, options, tables
 
 PATIENT = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

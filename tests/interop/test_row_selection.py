@@ -86,7 +86,7 @@ def expected_of(file: fastpq.ParquetFile, indices: Any, chosen: list[str] | None
     return fastpq.Table({name: take(column, indices) for name, column in whole.items()}, num_rows=len(indices))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(kind=st.sampled_from(FILES), bounds=ranges(), chosen=columns, strings=st.sampled_from(["views", "offsets", "dictionary"]))
 def test_ranges_are_slices_of_a_full_read(kind: str, bounds: list[tuple[int, int]], chosen: Any, strings: str) -> None:
     file = opened(kind, strings)
@@ -101,7 +101,7 @@ def test_ranges_are_slices_of_a_full_read(kind: str, bounds: list[tuple[int, int
         assert fastpq.Table.concat(batches).equals(got)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(kind=st.sampled_from(FILES), indices=st.lists(st.integers(-ROWS, ROWS - 1), max_size=60), chosen=columns)
 def test_take_is_that_of_numpy(kind: str, indices: list[int], chosen: Any) -> None:
     file = opened(kind)
@@ -109,7 +109,7 @@ def test_take_is_that_of_numpy(kind: str, indices: list[int], chosen: Any) -> No
     assert file.take(indices, chosen).equals(expected_of(file, rows, chosen))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(kind=st.sampled_from(FILES), bounds=ranges(), low=st.integers(0, ROWS), group=st.sampled_from([None, [1], [2, 0], [1, 1]]))
 def test_filters_and_row_groups_beside_ranges(kind: str, bounds: list[tuple[int, int]], low: int, group: Any) -> None:
     file = opened(kind)

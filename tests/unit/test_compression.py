@@ -103,7 +103,7 @@ def test_nothing_decompresses_to_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @given(changes=st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), min_size=1, max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_altered_streams_end_in_an_error_or_in_the_size_asked_for(name: str, changes: list[tuple[int, int]]) -> None:
     codec = codec_for_write(name)
     stream = bytearray(codec.compress(TEXT[:5000]))
@@ -118,7 +118,7 @@ def test_altered_streams_end_in_an_error_or_in_the_size_asked_for(name: str, cha
 
 @pytest.mark.parametrize("name", NAMES)
 @given(stream=st.binary(max_size=80), size=st.integers(0, 300))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_bytes_end_in_an_error_or_in_the_size_asked_for(name: str, stream: bytes, size: int) -> None:
     with contextlib.suppress(ParquetError):
         decompress(codec_for_write(name), stream, size)
@@ -421,7 +421,7 @@ def test_claims_that_cannot_be_true(name: str) -> None:
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_crc32(data: bytes) -> None:
     assert crc32(b"123456789") == 0xCBF43926  # the check value of CRC-32/ISO-HDLC
     assert crc32(np.frombuffer(data, np.uint8).data) == zlib.crc32(data)

@@ -74,7 +74,7 @@ def of_struct(cls: type[Struct]) -> st.SearchStrategy[Struct]:
 
 @pytest.mark.parametrize("cls", structs(), ids=lambda cls: cls.__name__)
 def test_every_struct_survives(cls: type[Struct]) -> None:
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=15)
     @given(of_struct(cls))
     def check(value: Struct) -> None:
         encoded = fmt.encode(value)
@@ -149,7 +149,7 @@ def test_bad_bytes(cls: type[Struct], data: bytes) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_mutated_footers_decode_or_raise(data: st.DataObject) -> None:
     footer = bytearray(FOOTER)
     for _ in range(data.draw(st.integers(1, 5))):

@@ -87,7 +87,7 @@ def geometries(draw: Any, depth: int = 2) -> Any:
     return draw(st.one_of(kinds))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(geometries(), max_size=5), st.integers(0, 1))
 def test_boxes_and_types_agree_with_geos(shapes: list[Any], order: int) -> None:
     raw = [shapely.to_wkb(shape, byte_order=order, flavor="iso") for shape in shapes]
@@ -106,7 +106,7 @@ def test_boxes_and_types_agree_with_geos(shapes: list[Any], order: int) -> None:
     assert box(found) == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(geometries(), st.data())
 def test_altered_bytes_end_in_a_box_or_a_typed_error(shape: Any, data: Any) -> None:
     raw = bytearray(shapely.to_wkb(shape, flavor="iso"))
@@ -147,7 +147,7 @@ def test_geographies_wrap_around_where_that_is_narrower() -> None:
     assert box(statistics([point(-180, 1), point(180, 2)], geography=True)) == (180, -180, 1, 2, *[None] * 4)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.floats(-180, 180), min_size=1, max_size=6))
 def test_boxes_of_geographies_hold_their_points(longitudes: list[float]) -> None:
     found = box(statistics([point(x, 0) for x in longitudes], geography=True))
@@ -276,7 +276,7 @@ def test_merging(parts: list[Any], expected: Any, types: list[int]) -> None:
     assert found.geospatial_types == types
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(*[st.integers(-180, 180)] * 2), min_size=1, max_size=5), st.integers(-180, 180))
 def test_a_merged_box_holds_what_its_parts_hold(ranges: list[tuple[int, int]], x: int) -> None:
     found = merge_statistics([part(low, high, 0, 0) for low, high in ranges]).bbox

@@ -299,7 +299,7 @@ CASES: dict[str, tuple[Any, Any, str]] = {
 
 @pytest.mark.parametrize("case", CASES)
 @given(data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_bounds_never_drop_what_matches(case: str, data: st.DataObject) -> None:
     """Every outcome on bounds is right for the values; the values' mask is that of SQL, value by value."""
     items, key, name = CASES[case]

@@ -76,7 +76,7 @@ def test_integers(order: Order, count: int) -> None:
 
 @pytest.mark.parametrize("order", FLOATS)
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_floats(order: Order, data: st.DataObject) -> None:
     dtype = np.dtype(FLOATS[order])
     special = [
@@ -146,7 +146,7 @@ def signed(value: bytes) -> int:
 
 @pytest.mark.parametrize(("order", "key"), [(Order.ORDER_BYTES, bytes), (Order.ORDER_SIGNED_BYTES, signed)])
 @given(data=st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_rows_of_bytes(order: Order, key: Any, data: st.DataObject) -> None:
     width = data.draw(st.integers(1, 20))
     alphabet = st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])  # few bytes, for long common prefixes
@@ -179,7 +179,7 @@ def test_sizes_that_do_not_fit() -> None:
 
 @pytest.mark.parametrize(("order", "key"), [(Order.ORDER_BYTES, bytes), (Order.ORDER_SIGNED_BYTES, signed)])
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_slices(order: Order, key: Any, data: st.DataObject) -> None:
     alphabet = st.sampled_from([0, 1, 0x7F, 0x80, 0xFF])
     values = data.draw(st.lists(st.lists(alphabet, max_size=12).map(bytes), min_size=1, max_size=30))
@@ -295,7 +295,7 @@ def test_pyarrow_orders_decimals_the_same(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=20), st.integers(1, 20), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_truncated_bounds_are_bounds(value: bytes, length: int, utf8: bool) -> None:
     low, low_exact = truncate_min(value, length, utf8)
     high, high_exact = truncate_max(value, length, utf8)
@@ -310,7 +310,7 @@ def test_truncated_bounds_are_bounds(value: bytes, length: int, utf8: bool) -> N
 
 
 @given(st.text(max_size=12), st.integers(1, 20))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_truncated_text_is_text(text: str, length: int) -> None:
     value = text.encode()
     low, _ = truncate_min(value, length, True)

@@ -89,7 +89,7 @@ def test_every_file_of_parquet_testing_has_an_expectation() -> None:
 # ---- against the reference
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(trees, shapes, st.randoms(use_true_random=False))
 def test_values_of_the_reference_are_read(tree: Any, shape: Shape, random: Any) -> None:
     metadata, value = reference.variant(tree, shape, lambda names: random.sample(sorted(names), len(names)))
@@ -98,13 +98,13 @@ def test_values_of_the_reference_are_read(tree: Any, shape: Shape, random: Any) 
     assert variant.to_python(typed=True) == tree
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(trees)
 def test_values_are_written_as_the_reference_does(tree: Any) -> None:
     assert Variant.from_python(tree) == Variant(*reference.variant(tree))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(trees, max_size=8))
 def test_columns(rows: list[Any]) -> None:
     column = VariantColumn.from_pylist(rows)
@@ -324,7 +324,7 @@ def test_values_that_share_bytes_do_not_multiply_work() -> None:
         Variant(EMPTY, value).to_python()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(trees, shapes, st.data())
 def test_altered_bytes_end_in_a_value_or_a_typed_error(tree: Any, shape: Shape, data: Any) -> None:
     parts = [bytearray(part) for part in reference.variant(tree, shape)]

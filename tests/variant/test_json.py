@@ -29,7 +29,7 @@ documents = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(documents)
 def test_documents_come_back(document: Any) -> None:
     """Through Python's own json, which writes the shortest float and escapes other than ours."""
@@ -95,7 +95,7 @@ def test_json_of_values(value: Any, text: str) -> None:
     assert VariantColumn.from_pylist([value]).to_json() == [text]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
 def test_floats_are_short_and_exact(value: float) -> None:
     text = Variant.from_python(Primitive(Kind.FLOAT, value)).to_json()

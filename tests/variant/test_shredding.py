@@ -363,7 +363,7 @@ def normal(tree: Any) -> Any:
     return ("exact", decimal.Decimal(tree.value)) if tree.kind in EXACT else tree
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(trees, min_size=1, max_size=6), st.data())
 def test_there_and_back(rows: list[Any], data: Any) -> None:
     schema = data.draw(schema_like(data.draw(st.sampled_from(rows))))
