@@ -18,7 +18,6 @@ CODECS = ("none", "snappy", "gzip", "zstd", "lz4")      # Spark has no BROTLI
 COLUMNS = 12            # random ones in a file: what a query costs is the query
 FEW = settings(
     max_examples=4,
-    deadline=None,
     database=None,
     phases=[Phase.generate],        # shrinking takes a Spark job a step
     suppress_health_check=list(HealthCheck),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpq import format as fmt
@@ -243,7 +243,6 @@ def test_offset_index_of_pages() -> None:
 
 
 @given(st.lists(st.lists(st.binary(max_size=12), max_size=5), min_size=1, max_size=6), st.integers(1, 8))
-@settings(deadline=None)
 def test_bounds_hold_their_values(pages: list[list[bytes]], truncation: int) -> None:
     statistics = [page(len(values), 0, (min(values), max(values)) if values else None) for values in pages]
     index = built(BYTES, *statistics, truncation=truncation)
