@@ -22,7 +22,7 @@ cdef extern from "c/assembly.h" nogil:
                        uint8_t* flags, int64_t* elements) noexcept
 
 cdef int64_t MAX_ELEMENTS = 0x7FFFFFFF
-cdef size_t LITTLE = 1 << 20
+cdef size_t SLACK = 1 << 20         # bytes beside the values of a column for which these are not copied
 
 
 cdef class LayerOutput:
@@ -113,7 +113,7 @@ cdef class NestedOutput(Output):
     def contents(self):
         """The values of all slots: uint8, slots * width bytes; they hold little more memory than that."""
         values = self.values.array()
-        return values.copy() if self.values.capacity > 4 * self.values.size + LITTLE else values
+        return values.copy() if self.values.capacity > 4 * self.values.size + SLACK else values
 
     def validity(self):
         """(bitmap or None, number of nulls)."""

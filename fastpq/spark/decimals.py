@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from py4j.java_gateway import JavaClass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as st
@@ -62,6 +61,8 @@ def decimals_again(
     """
     if not unscaled:
         return frame
+    # what a session without a JVM, of Spark Connect, has not
+    from py4j.java_gateway import JavaClass
     from pyspark.sql import Column
     from pyspark.sql.classic.column import Column as ClassicColumn
 
