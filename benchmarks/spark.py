@@ -139,16 +139,10 @@ class SparkBench:
 
     def parts(self, name: str, where: Path, service: dict[str, str], columns: list[str] | None) -> None:
         """What reading takes on one core without Spark, and what the batches take to the JVM without reading."""
-        from fastpq.spark.decimals import unscaled_decimals, with_integers
-        from fastpq.spark.listing import list_files
-        from fastpq.spark.options import read_options
-        from fastpq.spark.reader import infer_schema, plan_scan
-        from fastpq.spark.scanning import project
+        from fastpq.spark import scanning
 
-        options = read_options({"path": str(where), **service})
-        schema = project(infer_schema(options), columns)
-        unscaled = unscaled_decimals(self.spark, schema)
-        partitions = plan_scan(list_files([str(where)]), schema, options, unscaled=unscaled)
+        planned = scanning.plan(self.spark, {"path": str(where), **service}, columns)
+        partitions = planned.partitions
 
         def read() -> int:
             return sum(batch.num_rows for partition in partitions for batch in partition.batches())
@@ -165,7 +159,7 @@ class SparkBench:
                 for _ in range(count):
                     yield batch
 
-        hop = self.spark.range(0, cores, 1, cores).mapInArrow(hand_over, with_integers(schema, unscaled))
+        hop = self.spark.range(0, cores, 1, cores).mapInArrow(hand_over, planned.handover.schema(planned.schema))
         part = f"hand {count * cores * batch.num_rows:,} rows over, {cores} tasks, no reading"
         self.profile.add_row(name, part, f"{shortest(lambda: discard(hop), self.runs):.2f}")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +14,10 @@ from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 from fastpq.file import ParquetFile
 from fastpq.filters.predicate import And, Or
 from fastpq.nested.shape import Struct, shape_of
-from fastpq.schema import ColumnKey
+from fastpq.schema import ColumnKey, ParquetSchema
 from fastpq.schema_tree import ColumnDescriptor, GroupNode, SchemaNode
-from fastpq.spark.decimals import digits_of, with_integers
 from fastpq.spark.filters import columns_of, fold
+from fastpq.spark.handover import AS_IT_IS, Handover
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import partition_value
 from fastpq.spark.planning import Split
@@ -41,7 +41,7 @@ class ScanPlan:
         batch_rows: rows of a batch.
         service: the key service; None for plaintext files.
         ignore_missing_files: pass over files that are gone.
-        unscaled: decimals that are handed over as integers.
+        handover: how columns come to the JVM.
     """
 
     schema: st.StructType
@@ -51,13 +51,13 @@ class ScanPlan:
     batch_rows: int = 100_000
     service: KeyService | None = None
     ignore_missing_files: bool = False
-    unscaled: frozenset[str] = frozenset()
+    handover: Handover = AS_IT_IS
     arrow: pa.Schema = field(init=False, compare=False)
     output: pa.Schema = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arrow", arrow_schema(self.schema))
-        object.__setattr__(self, "output", arrow_schema(with_integers(self.schema, self.unscaled)))
+        object.__setattr__(self, "output", arrow_schema(self.handover.schema(self.schema)))
 
 
 class ScanPartition(InputPartition):
@@ -114,19 +114,8 @@ class _FileScan:
         self.constants = {
             name: partition_value(text, types[name], name) for name, text in split.file.partition if name in types
         }
-        nodes = {node.element.name: node for node in file.schema.root.children}
-        folded: dict[str, list[SchemaNode]] = {}
-        for name, node in nodes.items():
-            folded.setdefault(name.lower(), []).append(node)
-        self.nodes: dict[str, SchemaNode] = {}
-        for name in [*(part.name for part in plan.schema.fields), *self._filtered()]:
-            if name in self.constants:
-                continue
-            near = [nodes[name]] if name in nodes else folded.get(name.lower(), [])
-            if len(near) > 1:
-                raise SchemaError(f"{len(near)} columns differ from the name {name!r} in their case alone", column=name)
-            if near:
-                self.nodes[name] = near[0]
+        wanted = [*(part.name for part in plan.schema.fields), *self._filtered()]
+        self.nodes = columns_by_name(file.schema, [name for name in wanted if name not in self.constants])
         self.int96 = {name for name, node in self.nodes.items() if self._has_int96(node)}
 
     def _has_int96(self, node: SchemaNode) -> bool:
@@ -194,10 +183,28 @@ class _FileScan:
                 arrays.append(nulls_of(part, num_rows))
         if not arrays:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
-        for number, part in enumerate(self.plan.arrow):
-            if part.name in self.plan.unscaled:
-                arrays[number] = digits_of(arrays[number])
+        arrays = [self.plan.handover.array(part.name, array) for part, array in zip(self.plan.arrow, arrays, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.plan.output)
+
+
+def columns_by_name(schema: ParquetSchema, names: Iterable[str]) -> dict[str, SchemaNode]:
+    """The columns of a file that some names stand for, as Spark matches them: in any case where none has the very name.
+
+    Raises:
+        SchemaError: several columns that differ from a name in their case alone.
+    """
+    nodes = {node.element.name: node for node in schema.root.children}
+    folded: dict[str, list[SchemaNode]] = {}
+    for name, node in nodes.items():
+        folded.setdefault(name.lower(), []).append(node)
+    found: dict[str, SchemaNode] = {}
+    for name in names:
+        near = [nodes[name]] if name in nodes else folded.get(name.lower(), [])
+        if len(near) > 1:
+            raise SchemaError(f"{len(near)} columns differ from the name {name!r} in their case alone", column=name)
+        if near:
+            found[name] = near[0]
+    return found
 
 
 def _unshredded(table: Table) -> Table:

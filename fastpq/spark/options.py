@@ -19,6 +19,7 @@ from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, 
 
 DEFAULT_MAX_PARTITION_BYTES = 128 << 20
 DEFAULT_BATCH_ROWS = 100_000
+DEFAULT_PLANNING_FOOTERS = 64
 DEFAULT_ROW_GROUP_BYTES = 128 << 20
 DEFAULT_MAX_OPEN_FILES = 32
 DEFAULT_ORPHAN_SECONDS = 24 * 3600.0
@@ -27,7 +28,7 @@ _PREFIX = "parquet.encryption."
 _CONFIGURATION_PREFIX = "kms.conf."
 _READ = {
     "path", "paths", "basepath", "maxpartitionbytes", "minpartitions", "batchrows", "mergeschema", "filters", "pushfilters",
-    "ignoremissingfiles", "maxfilespertrigger",
+    "ignoremissingfiles", "maxfilespertrigger", "planningfooters",
 }  # fmt: skip
 _WRITE = {
     "path", "partitionby", "partitionoverwritemode", "maxopenfiles", "orphanseconds", "checkpointlocation",
@@ -61,6 +62,8 @@ class ReadOptions:
         push_filters: take filters from Spark's plans; where spark.sql.python.filterPushdown.enabled is on.
         ignore_missing_files: pass over files that vanished between planning and reading.
         max_files_per_trigger: of a stream; None for all that there are.
+        planning_footers: a scan of at most so many files reads all their footers while it is planned, to tell Spark which columns
+            have no nulls: of these its aggregates are faster.
         service: the key service; None reads plaintext files only.
     """
 
@@ -74,6 +77,7 @@ class ReadOptions:
     push_filters: bool = False
     ignore_missing_files: bool = False
     max_files_per_trigger: int | None = None
+    planning_footers: int = DEFAULT_PLANNING_FOOTERS
     service: KeyService | None = None
 
 
@@ -128,6 +132,7 @@ def read_options(options: Mapping[str, str], *, push_filters: bool = False) -> R
         _flag(given, "pushfilters", push_filters),
         _flag(given, "ignoremissingfiles", False),
         limit or None,
+        _integer(given, "planningfooters", DEFAULT_PLANNING_FOOTERS),
         _service(given),
     )
 

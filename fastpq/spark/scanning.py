@@ -7,7 +7,8 @@ takes batches faster from there than from a data source, which has to be planned
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -16,8 +17,9 @@ from pyspark.sql import types as st
 
 from fastpq.errors import SchemaError
 from fastpq.spark.batches import ScanPartition
-from fastpq.spark.decimals import decimals_again, unscaled_decimals, with_integers
 from fastpq.spark.filters import encode_filters
+from fastpq.spark.footers import Footers
+from fastpq.spark.handover import Handover, restored, unscaled_decimals
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, plain_name, read_options
 from fastpq.spark.reader import infer_schema, plan_scan
@@ -57,7 +59,10 @@ def read(
     register(spark)
     if not _is_given(given, PUSH_FILTERS):
         given[PUSH_FILTERS] = str(pushdown).lower()
-    found = schema if schema is not None else infer_schema(read_options(given))
+    parsed = read_options(given)
+    found = schema
+    if found is None:
+        found = infer_schema(list_files(parsed.paths, parsed.base_path), parsed, Footers(parsed.service))
     return spark.read.format("fastpq").schema(project(found, columns)).options(**given).load()
 
 
@@ -76,16 +81,42 @@ def scan(
     return _scan(spark, _options_of(spark, path, filters, options), columns, schema)
 
 
+@dataclass(frozen=True)
+class PlannedScan:
+    """A scan, before Spark knows of it.
+
+    Attributes:
+        schema: of the DataFrame.
+        handover: how its columns come to the JVM.
+        partitions: what each task reads.
+    """
+
+    schema: st.StructType
+    handover: Handover
+    partitions: list[ScanPartition]
+
+
+def plan(
+    spark: SparkSession, options: Mapping[str, str], columns: Sequence[str] | None, schema: st.StructType | None = None
+) -> PlannedScan:
+    """Find the files of a scan, and divide them among tasks."""
+    parsed = read_options(options)
+    files, footers = list_files(parsed.paths, parsed.base_path), Footers(parsed.service)
+    chosen = project(schema if schema is not None else infer_schema(files, parsed, footers), columns)
+    few = len(files) <= parsed.planning_footers
+    complete = footers.complete_columns(files, chosen.names) if few else frozenset()
+    handover = Handover(unscaled_decimals(spark, chosen), complete)
+    return PlannedScan(chosen, handover, plan_scan(files, chosen, parsed, footers, handover=handover))
+
+
 def _scan(
     spark: SparkSession, given: dict[str, str], columns: Sequence[str] | None, schema: st.StructType | None
 ) -> DataFrame:
-    parsed = read_options(given)
-    chosen = project(schema if schema is not None else infer_schema(parsed), columns)
-    unscaled = unscaled_decimals(spark, chosen)
-    partitions = plan_scan(list_files(parsed.paths, parsed.base_path), chosen, parsed, unscaled=unscaled)
-    tasks = max(len(partitions), 1)
-    frame = spark.range(0, tasks, 1, tasks).mapInArrow(_reader_of(partitions), with_integers(chosen, unscaled))
-    return decimals_again(spark, frame, chosen, unscaled)
+    planned = plan(spark, given, columns, schema)
+    tasks = max(len(planned.partitions), 1)
+    numbers = spark.range(0, tasks, 1, tasks)
+    frame = numbers.mapInArrow(_reader_of(planned.partitions), planned.handover.schema(planned.schema))
+    return restored(spark, frame, planned.schema, planned.handover)
 
 
 def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -7,6 +7,8 @@ from collections.abc import MutableMapping
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
+from fastpq.spark.footers import Footers
+from fastpq.spark.listing import list_files
 from fastpq.spark.options import read_options, write_options
 from fastpq.spark.reader import PushdownReader, Reader, infer_schema
 from fastpq.spark.stream import StreamReader, StreamWriter
@@ -30,7 +32,8 @@ class FastpqDataSource(ds.DataSource):
         super().__init__(options)
 
     def schema(self) -> st.StructType:
-        return infer_schema(read_options(self.options))
+        options = read_options(self.options)
+        return infer_schema(list_files(options.paths, options.base_path), options, Footers(options.service))
 
     def reader(self, schema: st.StructType) -> ds.DataSourceReader:
         options = read_options(self.options, push_filters=self.pushes_filters)

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from fastpq.errors import SchemaError
 from fastpq.spark import journal
 from fastpq.spark.batches import ScanPartition
+from fastpq.spark.footers import Footers
 from fastpq.spark.listing import DataFile, list_files, local_path
 from fastpq.spark.options import ReadOptions, WriteOptions
 from fastpq.spark.reader import plan_scan
@@ -65,7 +66,7 @@ class StreamReader(ds.DataSourceStreamReader):
         if len(files) < len(wanted) and not self.options.ignore_missing_files:
             gone = min(wanted - {file.path for file in files})
             raise FileNotFoundError(f"{gone} is in the stream's offsets and is gone; set ignoreMissingFiles to pass over it")
-        return list(plan_scan(files, self.schema, self.options))
+        return list(plan_scan(files, self.schema, self.options, Footers(self.options.service)))
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         return partition.batches() if isinstance(partition, ScanPartition) else iter(())

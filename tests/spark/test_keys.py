@@ -17,10 +17,8 @@ import fastpq.spark
 from fastpq.encryption import KmsConnectionConfig
 from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import KeyService, keyring
-from fastpq.spark.listing import list_files
 from fastpq.spark.options import read_options, write_options
-from fastpq.spark.reader import infer_schema, plan_scan
-from fastpq.spark.scanning import _reader_of
+from fastpq.spark.scanning import _reader_of, plan
 from fastpq.spark.writer import Writer
 from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory
 from tests.spark.conftest import CLIENT
@@ -135,7 +133,7 @@ def test_no_key_is_left_anywhere(source: Any, tmp_path: Path, tmp_path_factory: 
     texts = [frame._jdf.queryExecution().toString().encode(), cloudpickle.dumps(write_options({"path": "p", **options}))]
     parsed = read_options({"path": str(tmp_path), **SERVICE})
     texts.append(pickle.dumps(parsed))
-    partitions = plan_scan(list_files(parsed.paths), infer_schema(parsed), parsed)      # by which the driver has opened files
+    partitions = plan(source, {"path": str(tmp_path), **SERVICE}, None).partitions     # by which the driver has opened files
     texts += [cloudpickle.dumps(partitions), cloudpickle.dumps(_reader_of(partitions))]
     texts.append(cloudpickle.dumps(Writer(frame.schema, write_options({"path": str(tmp_path / "w"), **options}), False)))
     for log in Path(source.conf.get("spark.eventLog.dir").removeprefix("file:")).rglob("*"):

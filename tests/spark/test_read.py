@@ -18,6 +18,7 @@ from pyspark.sql import types as st
 
 import fastpq
 import fastpq.spark
+from fastpq import format as fmt
 from fastpq.spark.listing import DataFile, list_files
 from fastpq.spark.planning import plan_partitions
 from tests.remote.range_server import serving
@@ -190,6 +191,44 @@ def test_decimals_come_as_integers(source: Any, tmp_path: Path) -> None:
     some = fastpq.spark.read(source, path, ["big", "whole"], [("whole", "<", decimal.Decimal(-(10**17)))], schema)
     assert rows_of(some) == rows_of(native.select("big", "whole").where(f"whole < -{10**17}"))
     assert fastpq.spark.read(source, path, ["whole"], schema=schema).where("whole is null").count() == 14
+
+
+def test_columns_without_nulls_come_as_such(source: Any, tmp_path: Path) -> None:
+    """Spark's plans know of them, and the DataFrame's schema is that of Spark's own reader."""
+    path = str(tmp_path / "table")
+    columns = "id as big, cast(id as decimal(9, 2)) as cents, cast(id as string) as text, if(id = {}, null, id) as maybe"
+    for number, null in enumerate((-1, 3)):
+        source.sql(f"select {columns.format(null)}, array(id) as list from range(10)").write.parquet(f"{path}/part={number}")
+
+    def complete(**options: Any) -> set[str]:
+        ours, native = fastpq.spark.read(source, path, **options), source.read.parquet(path)
+        assert ours.schema == native.schema
+        assert sorted(ours.collect(), key=str) == sorted(native.collect(), key=str)
+        attributes = ours._jdf.queryExecution().optimizedPlan().output()
+        found = (attributes.apply(number) for number in range(attributes.size()))
+        return {attribute.name() for attribute in found if not attribute.nullable()}
+
+    assert complete() == {"big", "cents", "text"}
+    assert complete(planningFooters=1) == set()
+    assert fastpq.spark.read(source, f"{path}/part=0", ["maybe"]).where("maybe is null").count() == 0
+    assert fastpq.spark.read(source, path, ["maybe"]).where("maybe is null").count() == 1
+    fastpq.write_table({"other": np.arange(3)}, tmp_path / "table" / "part=1" / "b.parquet")
+    assert fastpq.spark.read(source, path, ["big", "other"], schema=st.StructType.fromDDL("big bigint, other bigint")).where(
+        "big is null or other is null"
+    ).count() == 23
+
+
+def test_nulls_that_statistics_deny(source: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    fastpq.write_table({"x": pa.array([1, None, 3])}, path)
+    with fastpq.ParquetFile(path) as file:
+        statistics = file.metadata.row_group(0).column(0).statistics
+    stored = fmt.encode(statistics)
+    statistics.null_count = 0
+    path.write_bytes(path.read_bytes().replace(stored, fmt.encode(statistics)))
+    with pytest.raises(Exception, match=r"FormatError: 1 nulls where.*planningFooters=0.*a\.parquet, .*column x"):
+        fastpq.spark.read(source, str(path)).collect()
+    assert [row.x for row in fastpq.spark.read(source, str(path), planningFooters=0).collect()] == [1, None, 3]
 
 
 def test_decimals_beside_names_of_another_case(source: Any, tmp_path: Path) -> None:
