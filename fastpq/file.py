@@ -393,7 +393,7 @@ class ParquetFile:
     def _selective(self, filters: Any, columns: Iterable[ColumnKey] | None) -> SelectiveScan:
         chosen = self._select(columns)
         types = self._types(self.schema.columns)
-        predicate = self._bound(filters)
+        predicate = None if filters is None else bind_filters(filters, self.schema, types)
         views = Scan(self._source, self._metadata.decryptor, self._properties, "views", types)
         finished = Scan(self._source, self._metadata.decryptor, self._properties, self._strings, types)
         return SelectiveScan(views, self._metadata, predicate, chosen, finished.laid_out)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
 from typing import Any
 
 from fastpq import format as fmt
@@ -23,6 +23,10 @@ CHECKPOINT_KEY = "fastpq.checkpoint"
 # Field ids of the lists that are not decoded before they are touched.
 _SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
 _COLUMNS = 1                    # of RowGroup
+
+# The files of a dataset are of one schema: so many are kept, up to so many bytes each.
+MOST_SCHEMAS_KEPT = 16
+LONGEST_SCHEMA_KEPT = 1 << 16
 
 # Row groups, and column chunks of each file, that are kept once they are decoded.
 MOST_KEPT = 4096
@@ -204,6 +208,22 @@ class RowGroupMetaData:
         return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
 
 
+def _parsed(stored: bytes, count: int) -> ParquetSchema:
+    """The schema of so many elements that stand one behind the other."""
+
+    def elements() -> Iterator[fmt.SchemaElement]:
+        offset = 0
+        for _ in range(count):
+            element, length = fmt.decode(fmt.SchemaElement, stored, offset)
+            yield element
+            offset += length
+
+    return ParquetSchema.from_elements(elements(), count)
+
+
+_kept = lru_cache(maxsize=MOST_SCHEMAS_KEPT)(_parsed)
+
+
 class FileMetaData:
     """The footer of a file (parquet.thrift, ``FileMetaData``).
 
@@ -282,7 +302,11 @@ class FileMetaData:
     @cached_property
     def schema(self) -> ParquetSchema:
         offsets = self._schema_elements.offsets.tolist()
-        return ParquetSchema.from_elements(map(self._schema_element, offsets), len(offsets))
+        if not offsets:
+            return ParquetSchema.from_elements(iter(()), 0)
+        _, last = fmt.decode(fmt.SchemaElement, self._footer, offsets[-1])
+        stored = bytes(self._footer[offsets[0] : offsets[-1] + last])
+        return (_parsed if len(stored) > LONGEST_SCHEMA_KEPT else _kept)(stored, len(offsets))
 
     def _schema_element(self, offset: int) -> fmt.SchemaElement:
         return fmt.decode(fmt.SchemaElement, self._footer, offset)[0]

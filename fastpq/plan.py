@@ -77,6 +77,21 @@ class ChunkPlan:
     pages: PageSelection | None = None
     kept: Int64s | None = None
 
+    def of_rows(
+        self,
+        row_offset: int,
+        num_rows: int,
+        num_values: int,
+        pages: PageSelection | None = None,
+        kept: Int64s | None = None,
+    ) -> ChunkPlan:
+        """The plan of some rows of a whole chunk."""
+        # positional, and no dataclasses.replace: a read of few rows has as many plans as columns
+        return ChunkPlan(
+            self.column, self.row_group, row_offset, num_rows, num_values, self.start, self.length, self.metadata,
+            self.v2_is_compressed, pages, kept,
+        )  # fmt: skip
+
     @property
     def ranges(self) -> list[tuple[int, int]]:
         """What is read of the file: (offset, length) each."""
@@ -225,20 +240,14 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
         A plan of those rows.
     """
     if rows.is_every:
-        return replace(chunk, row_offset=row_offset)
+        return chunk.of_rows(row_offset, chunk.num_rows, chunk.num_values)
     nested = chunk.column.max_repetition_level > 0
     chosen = None if offset_index is None else choose_pages(offset_index.locations, rows, chunk.start, nested)
     if offset_index is None or chosen is None:
-        return replace(chunk, row_offset=row_offset, num_rows=rows.count, kept=rows.bounds)
+        return chunk.of_rows(row_offset, rows.count, chunk.num_values, kept=rows.bounds)
     covered, ranges, directory, kept = chosen
-    return replace(
-        chunk,
-        row_offset=row_offset,
-        num_rows=rows.count,
-        num_values=chunk.num_values if nested else covered.count,
-        pages=PageSelection(covered, ranges, directory, offset_index.num_pages),
-        kept=kept,
-    )
+    pages = PageSelection(covered, ranges, directory, offset_index.num_pages)
+    return chunk.of_rows(row_offset, rows.count, chunk.num_values if nested else covered.count, pages, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +270,8 @@ def loosen(column: ColumnPlan) -> LoosePlan:
     them than to start anew. No page is read for their sake."""
     chunks = column.leaves[0][1]
     num_rows = sum(chunk.num_rows for chunk in chunks)
+    if all(chunk.kept is None or len(chunk.kept) < 2 for chunk in chunks):
+        return LoosePlan(column, num_rows, None)
     exact = [RowRanges(chunk.kept_rows, chunk.num_values) for chunk in chunks]
     wide = [rows.merged(MOST_IDLE_ROWS) for rows in exact]
     if column.flat is None or all(len(one.bounds) == len(other.bounds) for one, other in zip(exact, wide, strict=True)):
@@ -315,23 +326,26 @@ def plan_chunk(
         UnsupportedError: a chunk in another file.
         FormatError: metadata that contradict the schema or the file's size.
     """
-    where = {"column": column.name, "row_group": row_group}
-    if chunk.file_path and chunk.is_encrypted:
-        raise UnsupportedError(f"an encrypted column chunk in another file ({chunk.file_path!r})", **where)
-    if chunk.physical_type != column.physical_type:
-        raise FormatError(
-            f"a chunk of {chunk.physical_type!r} in a column of {column.physical_type.name}", **where
-        )
-    if chunk.num_values < num_rows:
-        raise FormatError(f"{chunk.num_values} values in a row group of {num_rows} rows", **where)
     try:
-        start, length = chunk.byte_range
-    except FormatError as error:
-        raise error.at(**where) from None
-    if not chunk.file_path:     # the size of another file is known when it is read
-        if length > file_size or start > file_size - length:
-            raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}", **where)
+        start, length = _checked_range(chunk, column, num_rows, file_size)
+    except (FormatError, UnsupportedError) as error:
+        raise error.at(column=column.name, row_group=row_group) from None
+    if not chunk.file_path:
         length = min(length + chunk_slack(created_by), file_size - start)
     num_values = num_rows if column.max_repetition_level == 0 else chunk.num_values
     compressed = v2_is_always_compressed(created_by)
     return ChunkPlan(column, row_group, offset, num_rows, num_values, start, length, chunk, compressed)
+
+
+def _checked_range(chunk: ColumnChunkMetaData, column: ColumnDescriptor, num_rows: int, file_size: int) -> tuple[int, int]:
+    """Where the chunk's bytes are; its metadata agree with the schema and the file's size."""
+    if chunk.file_path and chunk.is_encrypted:
+        raise UnsupportedError(f"an encrypted column chunk in another file ({chunk.file_path!r})")
+    if chunk.physical_type != column.physical_type:
+        raise FormatError(f"a chunk of {chunk.physical_type!r} in a column of {column.physical_type.name}")
+    if chunk.num_values < num_rows:
+        raise FormatError(f"{chunk.num_values} values in a row group of {num_rows} rows")
+    start, length = chunk.byte_range
+    if not chunk.file_path and (length > file_size or start > file_size - length):     # another file's is known when it is read
+        raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}")
+    return start, length

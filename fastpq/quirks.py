@@ -101,8 +101,9 @@ def _mistakes(created_by: str | None) -> tuple[_Mistake, ...]:
 
 
 def _made(quirk: Quirk, created_by: str | None, column: ColumnType | None = None) -> bool:
-    return any(
-        mistake.quirk is quirk and (column is None or mistake.concerns(column)) for mistake in _mistakes(created_by)
+    mistakes = _mistakes(created_by)
+    return bool(mistakes) and any(
+        mistake.quirk is quirk and (column is None or mistake.concerns(column)) for mistake in mistakes
     )
 
 

@@ -122,10 +122,10 @@ class Column:
             case array:
                 values = array[start:stop]
         if self.validity is None or not self.null_count:
-            return replace(self, values=values, validity=None, null_count=0)
+            return self._with(values, None, 0)
         validity = slice_bitmap(self.validity, start, stop - start)
         null_count = count_zeros(validity, stop - start)
-        return replace(self, values=values, validity=validity if null_count else None, null_count=null_count)
+        return self._with(values, validity if null_count else None, null_count)
 
     def take(self, indices: Array) -> Column:
         """The values at some places.
@@ -144,7 +144,15 @@ class Column:
             case array:
                 values = array[indices]
         validity, null_count = taken_validity(self, indices)
-        return replace(self, values=values, validity=validity, null_count=null_count)
+        return self._with(values, validity, null_count)
+
+    def with_arrow(self, field: SchemaNode | None) -> Column:
+        """The same values, with the field that they were in Arrow."""
+        return Column(self.type, self.values, self.validity, self.null_count, self.nullable, field)
+
+    def _with(self, values: Values, validity: Array | None, null_count: int) -> Column:
+        """Other values of the same column."""
+        return Column(self.type, values, validity, null_count, self.nullable, self.arrow)
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
         """The values as a NumPy array of ``type.numpy_dtype``, sharing the column's memory where layouts agree.

@@ -367,5 +367,5 @@ def _buffer(array: NDArray[Any], dtype: np.dtype[Any], alignment: int | None = N
     if array.dtype != dtype:
         raise SchemaError(f"a column holds {array.dtype} where its type asks for {dtype}")
     array = np.ascontiguousarray(array)
-    alignment = alignment or dtype.alignment
-    return array.copy() if alignment > 1 and array.ctypes.data % alignment else array
+    is_aligned = array.flags.aligned if alignment is None else array.ctypes.data % alignment == 0
+    return array if is_aligned else array.copy()

@@ -56,7 +56,7 @@ def with_field(column: AnyColumn, field: SchemaNode) -> AnyColumn:
         if len(children) != 1 or not (field.format in _LISTS or field.format.startswith("+w:")):
             return column
         return replace(column, elements=with_field(column.elements, children[0]), arrow=own)
-    return column if children else replace(column, arrow=own)
+    return column if children else column.with_arrow(own)
 
 
 def _with(column: AnyColumn, field: SchemaNode | None) -> AnyColumn:

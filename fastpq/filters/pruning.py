@@ -98,7 +98,7 @@ class GroupPruning:
                 self._note("statistics", leaf, known)
             else:
                 self._decide("statistics", leaf, leaf.outcome(known))
-        self._narrow()
+        self._leave_out()
 
     def by_bloom_filters(self, filters: Mapping[int, StoredFilter | str]) -> None:
         """Decide equalities by the bloom filters of their columns (by number), or note why they are of no use."""
@@ -111,7 +111,7 @@ class GroupPruning:
                 self._note("bloom filter", leaf, known)
             elif not any(known.might_contain(value) for value in stored):
                 self._decide("bloom filter", leaf, Outcome.NONE)
-        self._narrow()
+        self._leave_out()
 
     def by_column_indexes(self, pages: Mapping[int, tuple[OffsetIndex, Sequence[Bounds]] | str]) -> None:
         """Narrow the rows by the bounds of pages of columns (by number), or note why there are none."""
@@ -124,7 +124,7 @@ class GroupPruning:
                 pages_of[leaf] = self._pages_of(leaf, *known)
         if self.predicate is None:
             return
-        self._narrow({leaf: possible for leaf, (possible, _) in pages_of.items()})
+        self.rows = self.asked & self._rows_by({leaf: possible for leaf, (possible, _) in pages_of.items()}, RowRanges.every)
         self.certain = self.asked & self._rows_by({leaf: sure for leaf, (_, sure) in pages_of.items()}, RowRanges.none)
 
     def by_dictionaries(self, dictionaries: Mapping[int, Column | str]) -> None:
@@ -135,8 +135,7 @@ class GroupPruning:
                 self._note("dictionary", leaf, known)
             elif known is not None and not isinstance(leaf, NullTest):
                 self._decide("dictionary", leaf, outcome_in(leaf, known))
-        if self.predicate is not None:
-            self.rows &= self._rows_by({}, RowRanges.every)
+        self._leave_out()
 
     def _pages_of(self, leaf: Leaf, offset_index: OffsetIndex, bounds: Sequence[Bounds]) -> PagesOf:
         outcomes = [leaf.outcome(page) for page in bounds]
@@ -146,9 +145,10 @@ class GroupPruning:
         first_rows = offset_index.first_rows
         return RowRanges.of_parts(first_rows, possible, self.num_rows), RowRanges.of_parts(first_rows, sure, self.num_rows)
 
-    def _narrow(self, ranges: Mapping[Leaf, RowRanges] | None = None) -> None:
-        if self.predicate is not None:
-            self.rows = self.asked & self._rows_by(ranges or {}, RowRanges.every)
+    def _leave_out(self) -> None:
+        """Leave out all rows where the conditions that are decided leave none."""
+        if self.outcome is Outcome.NONE:
+            self.rows = RowRanges.none(self.num_rows)
 
     def _rows_by(self, known: Mapping[Leaf, RowRanges], otherwise: Callable[[int], RowRanges]) -> RowRanges:
         """The rows of the predicate, given those of conditions that are not decided."""

@@ -100,11 +100,16 @@ class Selector:
         return self._scan.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, column.index)
 
     def _statistics_of(self, group: GroupPruning) -> Callable[[Leaf], Bounds | str]:
+        known: dict[int, Bounds | str] = {}
+
         def bounds(leaf: Leaf) -> Bounds | str:
-            try:
-                return chunk_bounds(self._metadata, leaf.column, self._chunk(group, leaf.column), group.num_rows)
-            except KeyAccessError:
-                return "not known without its key"
+            column = leaf.column
+            if column.index not in known:
+                try:
+                    known[column.index] = chunk_bounds(self._metadata, column, self._chunk(group, column), group.num_rows)
+                except KeyAccessError:
+                    known[column.index] = "not known without its key"
+            return known[column.index]
 
         return bounds
 
