@@ -333,6 +333,11 @@ class FileMetaData:
         self._kept_groups[index] = found
         return found
 
+    @property
+    def row_groups(self) -> Iterator[RowGroupMetaData]:
+        """All row groups, in their order."""
+        return map(self.row_group, range(self.num_row_groups))
+
     def extended(self, row_groups: list[fmt.RowGroup]) -> FileMetaData:
         """The same of a file with more row groups behind those that it has."""
         whole = fmt.decode(fmt.FileMetaData, self._footer)[0]

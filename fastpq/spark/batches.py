@@ -17,13 +17,13 @@ from fastpq.nested.shape import Struct, shape_of
 from fastpq.schema import ColumnKey, ParquetSchema
 from fastpq.schema_tree import ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.spark.filters import columns_of, fold
-from fastpq.spark.handover import AS_IT_IS, Handover
+from fastpq.spark.handover import AS_IT_IS, Handover, handed_over
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import partition_value
 from fastpq.spark.planning import Split
 from fastpq.spark.types import arrow_schema, conform, nulls_of
-from fastpq.table import StructColumn, Table
-from fastpq.types import Type
+from fastpq.table import Column, StructColumn, Table
+from fastpq.types import Decimal, Type, column_type
 from fastpq.variant.column import VariantColumn
 
 VARIANT = ("metadata", "value")
@@ -116,7 +116,17 @@ class _FileScan:
         }
         wanted = [*(part.name for part in plan.schema.fields), *self._filtered()]
         self.nodes = columns_by_name(file.schema, [name for name in wanted if name not in self.constants])
+        self.digits = {name for name in plan.handover.unscaled if self._is_stored_as_digits(name)}
         self.int96 = {name for name, node in self.nodes.items() if self._has_int96(node)}
+
+    def _is_stored_as_digits(self, name: str) -> bool:
+        """Whether a decimal column is stored as integers that are the digits of the type that is asked for."""
+        node, wanted = self.nodes.get(name), self.plan.schema[name].dataType
+        assert isinstance(wanted, st.DecimalType)
+        if not isinstance(node, ColumnDescriptor) or not isinstance(decimal := node.type.logical, Decimal):
+            return False
+        fits = decimal.scale == wanted.scale and decimal.precision <= wanted.precision
+        return fits and node.is_flat and node.type.physical in (Type.INT32, Type.INT64)
 
     def _has_int96(self, node: SchemaNode) -> bool:
         wanted = leaves(node, st.NullType())
@@ -132,7 +142,7 @@ class _FileScan:
                 columns.update(dict.fromkeys(leaves(self.nodes[part.name], part.dataType)))
         tables = self.file.iter_batches(self.plan.batch_rows, list(columns), row_groups=self.split.row_groups, filters=filters)
         for table in tables:
-            yield self._batch(pa.table(_unshredded(table)) if columns else None, table.num_rows)
+            yield self._batch(pa.table(self._digits(_unshredded(table))) if columns else None, table.num_rows)
 
     def _wanted(self) -> Any:
         """The filters for this file; None for all rows, False for none."""
@@ -167,6 +177,12 @@ class _FileScan:
         trees = [tree for tree in (self.plan.filters, self.plan.pruning) if tree is not None]
         return {name for tree in trees for name in columns_of(tree)}
 
+    def _digits(self, table: Table) -> Table:
+        """A table with integers for the decimals that are handed over and stored as such."""
+        names = [self.nodes[name].element.name for name in self.digits]
+        found = {name: _as_integers(table.flat(name)) for name in names}
+        return Table({**table, **found}, num_rows=table.num_rows) if found else table
+
     def _batch(self, table: pa.Table | None, num_rows: int) -> pa.RecordBatch:
         arrays = []
         for part in self.plan.arrow:
@@ -175,15 +191,16 @@ class _FileScan:
             elif part.name in self.nodes and table is not None:
                 chunked = table.column(self.nodes[part.name].element.name)
                 array = chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+                wanted = part.with_type(array.type) if part.name in self.digits else part
                 try:
-                    arrays.append(conform(array, part, naive_is_utc=part.name in self.int96))
+                    arrays.append(conform(array, wanted, naive_is_utc=part.name in self.int96))
                 except ParquetError as error:
                     raise error.at(column=part.name) from None
             else:
                 arrays.append(nulls_of(part, num_rows))
         if not arrays:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
-        arrays = [self.plan.handover.array(part.name, array) for part, array in zip(self.plan.arrow, arrays, strict=True)]
+        arrays = list(map(handed_over, self.plan.arrow.names, arrays, self.plan.output))
         return pa.RecordBatch.from_arrays(arrays, schema=self.plan.output)
 
 
@@ -205,6 +222,11 @@ def columns_by_name(schema: ParquetSchema, names: Iterable[str]) -> dict[str, Sc
         if near:
             found[name] = near[0]
     return found
+
+
+def _as_integers(decimals: Column) -> Column:
+    type_ = column_type(decimals.type.physical, None, None)
+    return Column(type_, decimals.values, decimals.validity, decimals.null_count, decimals.nullable)
 
 
 def _unshredded(table: Table) -> Table:

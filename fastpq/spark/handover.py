@@ -1,7 +1,8 @@
 """How columns come to the JVM where a plan restores them: cheaper than as what they are.
 
 Of every value of an Arrow decimal Spark makes a BigInteger and a BigDecimal, which takes longer than all else in a scan; decimals
-of up to 18 digits come as the 64-bit integers that their digits are, of which it makes its own at once.
+of up to 18 digits come as the integers that their digits are, of which it makes its own at once. Integers of 64 bits come as such
+of 32 where the footers' bounds say that all fit.
 
 What may be null Spark computes twice in an aggregate, once to know whether it is; columns of whose values none is null come as
 such. The restored columns are nullable, as Spark's own reader has them, and its optimizer sees that they are not.
@@ -9,10 +10,12 @@ such. The restored columns are nullable, as Spark's own reader has them, and its
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as st
@@ -20,6 +23,9 @@ from pyspark.sql import types as st
 from fastpq.errors import FormatError
 
 MOST_DIGITS = 18    # of any decimal in 64 bits
+MIN_INT32, MAX_INT32 = -(1 << 31), (1 << 31) - 1
+
+_ADVICE = "; with the option planningFooters=0 what footers say of values is not used"
 
 
 @dataclass(frozen=True)
@@ -27,50 +33,73 @@ class Handover:
     """Which columns come otherwise than their types say.
 
     Attributes:
-        unscaled: names of decimals that come as integers.
+        unscaled: names of decimals that come as their digits.
+        narrow: names of columns of 64-bit integers, these digits among them, that come as 32-bit ones.
         complete: names of columns that come as without nulls.
     """
 
     unscaled: frozenset[str] = frozenset()
+    narrow: frozenset[str] = frozenset()
     complete: frozenset[str] = frozenset()
 
     def schema(self, schema: st.StructType) -> st.StructType:
-        """What a schema comes as."""
+        """What a schema comes as; where some of it is to be restored, numbers name it, as Spark takes ``d`` and ``D`` for one."""
+        if self == AS_IT_IS:
+            return schema
         return st.StructType(
             [
-                st.StructField(
-                    part.name,
-                    st.LongType() if part.name in self.unscaled else part.dataType,
-                    part.nullable and part.name not in self.complete,
-                    part.metadata,
-                )
-                for part in schema.fields
+                st.StructField(str(number), self._type(part), part.nullable and part.name not in self.complete)
+                for number, part in enumerate(schema.fields)
             ]
         )
 
-    def array(self, name: str, array: pa.Array) -> pa.Array:
-        """What a column's values come as.
-
-        Raises:
-            FormatError: nulls, of which the footer counted none.
-        """
-        if name in self.complete and array.null_count:
-            raise FormatError(
-                f"{array.null_count} nulls where the footer counts none: with the option planningFooters=0 counts are not used",
-                column=name,
-            )
-        return digits_of(array) if name in self.unscaled else array
+    def _type(self, part: st.StructField) -> st.DataType:
+        if part.name in self.narrow:
+            return st.IntegerType()
+        return st.LongType() if part.name in self.unscaled else part.dataType
 
 
 AS_IT_IS = Handover()
 
 
-def unscaled_decimals(spark: SparkSession, schema: st.StructType) -> frozenset[str]:
-    """The columns that can come as integers; none where the session does not reach the JVM, as in Spark Connect."""
-    if not hasattr(spark, "_jvm"):
-        return frozenset()
+def plan_handover(spark: SparkSession, schema: st.StructType, complete: Collection[str], small: Collection[str]) -> Handover:
+    """The cheapest way of a schema's columns.
+
+    Args:
+        spark: the session; one that does not reach the JVM, as of Spark Connect, cannot restore decimals.
+        schema: of the columns.
+        complete: names of those without nulls.
+        small: names of those whose values, or digits, fit 32 bits.
+    """
     decimals = {part.name: part.dataType for part in schema.fields if isinstance(part.dataType, st.DecimalType)}
-    return frozenset(name for name, decimal in decimals.items() if decimal.precision <= MOST_DIGITS)
+    unscaled = {name for name, decimal in decimals.items() if decimal.precision <= MOST_DIGITS and hasattr(spark, "_jvm")}
+    integers = {part.name for part in schema.fields if isinstance(part.dataType, st.LongType)} | unscaled
+    return Handover(frozenset(unscaled), frozenset(integers & {*small}), frozenset(complete))
+
+
+def handed_over(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
+    """A column's values as what they come as.
+
+    Args:
+        name: the column's.
+        array: of the column's own type, or the digits of its decimals.
+        field: what it comes as.
+
+    Raises:
+        FormatError: nulls, or values, that the footer denies.
+    """
+    if not field.nullable and array.null_count:
+        raise FormatError(f"{array.null_count} nulls where the footer counts none{_ADVICE}", column=name)
+    if pa.types.is_decimal(array.type) and not pa.types.is_decimal(field.type):
+        array = digits_of(array)
+    if array.type == field.type:
+        return array
+    if array.type.bit_width > field.type.bit_width:
+        bounds = pc.min_max(array)
+        # of which a cast that checks takes twice as long
+        if any(bound.is_valid and not MIN_INT32 <= bound.as_py() <= MAX_INT32 for bound in bounds.values()):
+            raise FormatError(f"values beyond the bounds in the footer{_ADVICE}", column=name)
+    return array.cast(field.type, safe=False)
 
 
 def digits_of(decimals: pa.Decimal128Array) -> pa.Int64Array:
@@ -90,22 +119,21 @@ def restored(spark: SparkSession, frame: DataFrame, schema: st.StructType, hando
 
     Args:
         spark: its session.
-        frame: its columns are the fields of the schema, in their order, as they came.
+        frame: its columns are the fields of the schema as they came.
         schema: what it becomes.
         handover: how they came.
     """
-    if handover.schema(schema) == schema:
+    if handover == AS_IT_IS:
         return frame
-    # by number, for names may be the same to Spark but for their case
-    numbered = frame.toDF(*map(str, range(len(schema.fields))))
     columns = [f.col(str(number)) for number in range(len(schema.fields))]
     for number, part in enumerate(schema.fields):
         found = columns[number]
-        value = _decimal_of(spark, found, part.dataType) if part.name in handover.unscaled else found
+        value = found.cast(st.LongType()) if part.name in handover.narrow else found
+        value = _decimal_of(spark, value, part.dataType) if part.name in handover.unscaled else value
         if part.nullable and part.name in handover.complete:
             value = f.when(found.isNull(), None).otherwise(value)
         columns[number] = value.alias(part.name, metadata=part.metadata) if part.metadata else value.alias(part.name)
-    return numbered.select(*columns)
+    return frame.select(*columns)
 
 
 def _decimal_of(spark: SparkSession, digits: Column, decimal: st.DataType) -> Column:

@@ -18,8 +18,8 @@ from pyspark.sql import types as st
 from fastpq.errors import SchemaError
 from fastpq.spark.batches import ScanPartition
 from fastpq.spark.filters import encode_filters
-from fastpq.spark.footers import Footers
-from fastpq.spark.handover import Handover, restored, unscaled_decimals
+from fastpq.spark.footers import Facts, Footers
+from fastpq.spark.handover import Handover, plan_handover, restored
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, plain_name, read_options
 from fastpq.spark.reader import infer_schema, plan_scan
@@ -103,9 +103,8 @@ def plan(
     parsed = read_options(options)
     files, footers = list_files(parsed.paths, parsed.base_path), Footers(parsed.service)
     chosen = project(schema if schema is not None else infer_schema(files, parsed, footers), columns)
-    few = len(files) <= parsed.planning_footers
-    complete = footers.complete_columns(files, chosen.names) if few else frozenset()
-    handover = Handover(unscaled_decimals(spark, chosen), complete)
+    facts = footers.facts(files, chosen) if len(files) <= parsed.planning_footers else Facts()
+    handover = plan_handover(spark, chosen, facts.complete, facts.small)
     return PlannedScan(chosen, handover, plan_scan(files, chosen, parsed, footers, handover=handover))
 
 

@@ -218,17 +218,49 @@ def test_columns_without_nulls_come_as_such(source: Any, tmp_path: Path) -> None
     ).count() == 23
 
 
-def test_nulls_that_statistics_deny(source: Any, tmp_path: Path) -> None:
-    path = tmp_path / "a.parquet"
-    fastpq.write_table({"x": pa.array([1, None, 3])}, path)
+def forge_statistics(path: Path, **changes: Any) -> None:
+    """Other statistics for the one column chunk of a file."""
     with fastpq.ParquetFile(path) as file:
         statistics = file.metadata.row_group(0).column(0).statistics
     stored = fmt.encode(statistics)
-    statistics.null_count = 0
-    path.write_bytes(path.read_bytes().replace(stored, fmt.encode(statistics)))
+    for name, value in changes.items():
+        setattr(statistics, name, value)
+    forged = path.read_bytes().replace(stored, fmt.encode(statistics))
+    assert len(forged) == path.stat().st_size
+    path.write_bytes(forged)
+
+
+def test_nulls_that_statistics_deny(source: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    fastpq.write_table({"x": pa.array([1, None, 3])}, path)
+    forge_statistics(path, null_count=0)
     with pytest.raises(Exception, match=r"FormatError: 1 nulls where.*planningFooters=0.*a\.parquet, .*column x"):
         fastpq.spark.read(source, str(path)).collect()
     assert [row.x for row in fastpq.spark.read(source, str(path), planningFooters=0).collect()] == [1, None, 3]
+
+
+def test_integers_that_are_small_come_as_such(source: Any, tmp_path: Path) -> None:
+    large, small = 2**31, 2**31 - 1
+    for number, value in enumerate((small, large)):
+        source.sql(
+            f"""select id - {small + 1} as low, id * {value} as mixed, cast(id - 1 as decimal(18, 3)) as cents,
+            cast({value} / 100 as decimal(18, 2)) as d from range(2)"""
+        ).write.parquet(str(tmp_path / "table" / f"part={number}"))
+    path = str(tmp_path / "table")
+
+    def as_integers(**options: Any) -> int:
+        ours, native = fastpq.spark.read(source, path, **options), source.read.parquet(path)
+        assert ours.schema == native.schema
+        assert sorted(ours.collect(), key=str) == sorted(native.collect(), key=str)
+        return ours._jdf.queryExecution().optimizedPlan().toString().count("as bigint")
+
+    assert as_integers() == 2       # low, and the digits of cents
+    assert as_integers(planningFooters=0) == 0
+    forged = tmp_path / "a.parquet"
+    fastpq.write_table({"x": np.array([1, 2**40])}, forged)
+    forge_statistics(forged, max_value=(2).to_bytes(8, "little"))
+    with pytest.raises(Exception, match=r"FormatError: values beyond the bounds.*a\.parquet, .*column x"):
+        fastpq.spark.read(source, str(forged)).collect()
 
 
 def test_decimals_beside_names_of_another_case(source: Any, tmp_path: Path) -> None:
