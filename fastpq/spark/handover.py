@@ -125,15 +125,22 @@ def restored(spark: SparkSession, frame: DataFrame, schema: st.StructType, hando
     """
     if handover == AS_IT_IS:
         return frame
-    columns = [f.col(str(number)) for number in range(len(schema.fields))]
+    # as text, and all at once: every call on a column asks the JVM several times
+    decimals, texts = {}, []
     for number, part in enumerate(schema.fields):
-        found = columns[number]
-        value = found.cast(st.LongType()) if part.name in handover.narrow else found
-        value = _decimal_of(spark, value, part.dataType) if part.name in handover.unscaled else value
+        column = f"`{number}`"
+        value = f"cast({column} as bigint)" if part.name in handover.narrow else column
+        if part.name in handover.unscaled:
+            decimals[str(number)] = _decimal_of(spark, f.expr(value), part.dataType)
+            value = column
         if part.nullable and part.name in handover.complete:
-            value = f.when(found.isNull(), None).otherwise(value)
-        columns[number] = value.alias(part.name, metadata=part.metadata) if part.metadata else value.alias(part.name)
-    return frame.select(*columns)
+            value = f"if(isnull({column}), null, {value})"
+        texts.append(f"{value} as {column}")
+    found = (frame.withColumns(decimals) if decimals else frame).selectExpr(*texts)
+    for number, part in enumerate(schema.fields):
+        if part.metadata:
+            found = found.withMetadata(str(number), part.metadata)
+    return found.toDF(*schema.names)
 
 
 def _decimal_of(spark: SparkSession, digits: Column, decimal: st.DataType) -> Column:
