@@ -1,8 +1,8 @@
 """``tools/bench --spark``: fastpq's data source beside Spark's native reader and writer, on one session, with one key service.
 
 Both read the same files of lineitem, which the native source wrote. Every result is compared before it is timed; the two take
-turns, and of each the shortest run counts, by the clock and by the processor time of the JVM and all Python workers together,
-which other programs on the machine disturb less. Where time goes is told by taking parts away: fastpq alone in this process,
+turns, short ones many times, and of each the shortest run counts, by the clock and by the processor time of the JVM and all
+Python workers together, which other programs on the machine disturb less. Where time goes is told by taking parts away: fastpq alone in this process,
 without Spark, on one core; and a source that hands batches over that it has already, so that the way to the JVM is left.
 """
 
@@ -30,6 +30,7 @@ TWO_COLUMNS = ["l_extendedprice", "l_discount"]
 AGGREGATE = "sum(l_extendedprice * l_discount)"
 POINT = "l_orderkey"
 OURS, NATIVE = "fastpq", "native"
+SETTLING = 20.0     # seconds for which a job is run at least: the JVM compiles what runs often
 
 Action = Callable[[], Any]
 
@@ -110,7 +111,9 @@ class SparkBench:
         if first[0] != first[1]:
             raise SystemExit(f"bench: {name}: {first[0]!r} by fastpq, {first[1]!r} by Spark")
         best = [[float("inf")] * 2, [float("inf")] * 2]     # clock and processor, of both
-        for _ in range(self.runs):
+        rounds, until = 0, time.perf_counter() + SETTLING
+        while rounds < self.runs or time.perf_counter() < until:
+            rounds += 1
             for place, action in enumerate((ours, native)):
                 before = self.processor_time()
                 seconds = timed(action)
