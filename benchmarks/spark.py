@@ -2,8 +2,9 @@
 
 Both read the same files of lineitem, which the native source wrote. Every result is compared before it is timed; the two take
 turns, short ones many times, and of each the shortest run counts, by the clock and by the processor time of the JVM and all
-Python workers together, which other programs on the machine disturb less. Where time goes is told by taking parts away: fastpq alone in this process,
-without Spark, on one core; and a source that hands batches over that it has already, so that the way to the JVM is left.
+Python workers together, which other programs on the machine disturb less. Where time goes is told by taking parts away: fastpq
+alone in this process, without Spark, on one core; and a source that hands batches over that it has already, so that the way to
+the JVM is left.
 """
 
 from __future__ import annotations
