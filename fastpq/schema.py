@@ -112,7 +112,10 @@ class ParquetSchema:
         return cls.from_thrift(elements_of(fields, name))
 
     def to_thrift(self) -> list[fmt.SchemaElement]:
-        """The elements of the tree, depth first; those of a schema that was read are the elements read."""
+        """The elements of the tree, depth first; those of a schema that was read are the elements read.
+
+        Files of one schema share them: they are not to be altered.
+        """
         return [node.element for node in self._walk()]
 
     @property

@@ -73,24 +73,23 @@ class GroupNode(SchemaNode):
         first, last: its leaves are columns ``first`` to ``last - 1``.
     """
 
-    __slots__ = ("_by_name", "_twins", "children", "first", "last")
+    __slots__ = ("_names", "children", "first", "last")
 
     def __init__(self, element: fmt.SchemaElement, parent: GroupNode | None, first: int) -> None:
         super().__init__(element, parent)
         self.children: list[SchemaNode] = []
         self.first = self.last = first
-        self._by_name: dict[str, SchemaNode] | None = None      # the first of each name
-        self._twins: list[SchemaNode] = []      # the others
+        self._names: tuple[dict[str, SchemaNode], list[SchemaNode]] | None = None     # the first of each name, and the others
 
     def named(self, name: str) -> list[SchemaNode]:
         """The children of a name; a file may hold several."""
-        if self._by_name is None:
-            self._by_name = {}
-            for child in self.children:
-                if self._by_name.setdefault(child.element.name, child) is not child:
-                    self._twins.append(child)
-        first = self._by_name.get(name)
-        return [] if first is None else [first, *(child for child in self._twins if child.element.name == name)]
+        if self._names is None:
+            by_name: dict[str, SchemaNode] = {}
+            twins = [child for child in self.children if by_name.setdefault(child.element.name, child) is not child]
+            self._names = by_name, twins        # at once, as threads that read files of one schema share its nodes
+        by_name, twins = self._names
+        first = by_name.get(name)
+        return [] if first is None else [first, *(child for child in twins if child.element.name == name)]
 
 
 class ColumnDescriptor(SchemaNode):

@@ -126,7 +126,8 @@ class _FileScan:
         if not isinstance(node, ColumnDescriptor) or not isinstance(decimal := node.type.logical, Decimal):
             return False
         fits = decimal.scale == wanted.scale and decimal.precision <= wanted.precision
-        return fits and node.is_flat and node.type.physical in (Type.INT32, Type.INT64)
+        is_alone = sum(other is node for other in self.nodes.values()) == 1       # nobody else reads it as decimals
+        return fits and is_alone and node.is_flat and node.type.physical in (Type.INT32, Type.INT64)
 
     def _has_int96(self, node: SchemaNode) -> bool:
         wanted = leaves(node, st.NullType())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from fastpq.errors import KeyAccessError, ParquetError
 from fastpq.filters.evidence import chunk_bounds
 from fastpq.filters.predicate import Bounds
 from fastpq.metadata import FileMetaData
-from fastpq.schema_tree import ColumnDescriptor
+from fastpq.schema_tree import ColumnDescriptor, SchemaNode
 from fastpq.spark.batches import columns_by_name, open_file
 from fastpq.spark.handover import MAX_INT32, MIN_INT32
 from fastpq.spark.keyservice import KeyService
@@ -20,7 +20,10 @@ from fastpq.spark.listing import DataFile
 from fastpq.spark.types import spark_schema
 from fastpq.types import Decimal
 
-AT_ONCE = 16        # files that are opened at the same time
+AT_ONCE = 16            # files that are opened at the same time
+MOST_KEPT = 64          # footers
+MOST_CHUNKS = 10_000    # column chunks whose statistics are looked at: half a second
+INTEGERS = (st.LongType, st.DecimalType)
 
 
 @dataclass(frozen=True)
@@ -49,64 +52,71 @@ class Footers:
 
     def of(self, file: DataFile) -> FileMetaData:
         """The footer of a file; raises as opening it does."""
-        if file.path not in self._read:
+        known = self._read.get(file.path)
+        if known is None:
             with open_file(file.path, self._service) as opened:
-                self._read[file.path] = opened.metadata
-        return self._read[file.path]
+                known = opened.metadata
+            if len(self._read) < MOST_KEPT:
+                self._read[file.path] = known
+        return known
 
     def schema(self, file: DataFile) -> st.StructType:
         return spark_schema(self.of(file).schema)
 
     def row_group_sizes(self, file: DataFile) -> list[int]:
         """About how many bytes each row group has."""
-        metadata = self.of(file)
-        return [group.total_compressed_size or group.total_byte_size for group in metadata.row_groups]
+        return [group.total_compressed_size or group.total_byte_size for group in self.of(file).row_groups]
 
     def facts(self, files: Sequence[DataFile], schema: st.StructType) -> Facts:
-        """What the statistics of every row group of every file tell of the flat columns of a schema.
+        """What the statistics of every row group of every file tell of the flat columns of a schema; none for more chunks
+        than MOST_CHUNKS.
 
         What is wrong with a file is left to the task that reads it.
         """
-        missing = [file for file in files if file.path not in self._read]
         in_folders = {name for file in files for name, _ in file.partition}
-        fields = [part for part in schema.fields if part.name not in in_folders] if files else []
-        complete, small = {part.name for part in fields}, {part.name for part in fields}
+        fields = {part.name: part.dataType for part in schema.fields if part.name not in in_folders}
+        if not files or not fields:
+            return Facts()
+        complete, small = {*fields}, {name for name, type_ in fields.items() if isinstance(type_, INTEGERS)}
         try:
-            if missing:
-                with ThreadPoolExecutor(min(len(missing), AT_ONCE)) as threads:
-                    list(threads.map(self.of, missing))
-            for file in files:
-                known = _facts(self.of(file), fields)
-                complete &= known.complete
-                small &= known.small
+            with ThreadPoolExecutor(min(len(files), AT_ONCE)) as threads:
+                footers = list(threads.map(self.of, files))
+            if sum(footer.num_row_groups for footer in footers) * len(fields) > MOST_CHUNKS:
+                return Facts()
+            for footer in footers:
+                columns = columns_by_name(footer.schema, complete | small)
+                complete &= {name for name in complete if _all(footer, columns.get(name), _is_complete)}
+                small &= {
+                    name
+                    for name in small
+                    if _is_counted(columns.get(name), fields[name]) and _all(footer, columns.get(name), _is_small)
+                }
         except (ParquetError, OSError):
             return Facts()
         return Facts(frozenset(complete), frozenset(small))
 
 
-def _facts(metadata: FileMetaData, fields: Sequence[st.StructField]) -> Facts:
-    complete, small = set(), set()
-    columns = columns_by_name(metadata.schema, [part.name for part in fields])
-    for part in fields:
-        column = columns.get(part.name)
-        if not isinstance(column, ColumnDescriptor) or column.max_repetition_level:
-            continue
-        try:
-            known = [chunk_bounds(metadata, column, group.column(column.index), group.num_rows) for group in metadata.row_groups]
-        except KeyAccessError:      # who has no key of a column may still read the others
-            continue
-        if all(bounds.null_count == 0 for bounds in known):
-            complete.add(part.name)
-        if _is_counted(column, part.dataType) and all(map(_is_small, known)):
-            small.add(part.name)
-    return Facts(frozenset(complete), frozenset(small))
+def _all(metadata: FileMetaData, column: SchemaNode | None, holds: Callable[[Bounds], bool]) -> bool:
+    """Whether something holds for each chunk of a flat column."""
+    if not isinstance(column, ColumnDescriptor) or column.max_repetition_level:
+        return False
+    try:
+        return all(
+            holds(chunk_bounds(metadata, column, group.column(column.index), group.num_rows)) for group in metadata.row_groups
+        )
+    except KeyAccessError:      # who has no key of a column may still read the others
+        return False
 
 
-def _is_counted(column: ColumnDescriptor, wanted: st.DataType) -> bool:
+def _is_complete(bounds: Bounds) -> bool:
+    return bounds.null_count == 0
+
+
+def _is_counted(column: SchemaNode | None, wanted: st.DataType) -> bool:
     """Whether the bounds of a column are in the units of the type as which it is read."""
-    if isinstance(wanted, st.DecimalType):
-        return isinstance(decimal := column.type.logical, Decimal) and decimal.scale == wanted.scale
-    return isinstance(wanted, st.LongType)
+    if not isinstance(column, ColumnDescriptor) or not isinstance(wanted, st.DecimalType):
+        return isinstance(wanted, st.LongType)
+    return isinstance(decimal := column.type.logical, Decimal) and decimal.scale == wanted.scale
 
 
 def _is_small(bounds: Bounds) -> bool:

@@ -25,7 +25,10 @@ from fastpq.errors import FormatError
 MOST_DIGITS = 18    # of any decimal in 64 bits
 MIN_INT32, MAX_INT32 = -(1 << 31), (1 << 31) - 1
 
-_ADVICE = "; with the option planningFooters=0 what footers say of values is not used"
+_ADVICE = (
+    " when the scan was planned: was the file replaced since? Then read it anew; if its footer is wrong, the option "
+    "planningFooters=0 lets scans not use it"
+)
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,10 @@ def handed_over(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
         field: what it comes as.
 
     Raises:
-        FormatError: nulls, or values, that the footer denies.
+        FormatError: nulls, or values, that the footers by which the scan was planned deny.
     """
     if not field.nullable and array.null_count:
-        raise FormatError(f"{array.null_count} nulls where the footer counts none{_ADVICE}", column=name)
+        raise FormatError(f"{array.null_count} nulls where the footer counted none{_ADVICE}", column=name)
     if pa.types.is_decimal(array.type) and not pa.types.is_decimal(field.type):
         array = digits_of(array)
     if array.type == field.type:
@@ -98,7 +101,7 @@ def handed_over(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
         bounds = pc.min_max(array)
         # of which a cast that checks takes twice as long
         if any(bound.is_valid and not MIN_INT32 <= bound.as_py() <= MAX_INT32 for bound in bounds.values()):
-            raise FormatError(f"values beyond the bounds in the footer{_ADVICE}", column=name)
+            raise FormatError(f"values beyond the bounds that the footer had{_ADVICE}", column=name)
     return array.cast(field.type, safe=False)
 
 
@@ -135,12 +138,12 @@ def restored(spark: SparkSession, frame: DataFrame, schema: st.StructType, hando
             value = column
         if part.nullable and part.name in handover.complete:
             value = f"if(isnull({column}), null, {value})"
-        texts.append(f"{value} as {column}")
-    found = (frame.withColumns(decimals) if decimals else frame).selectExpr(*texts)
-    for number, part in enumerate(schema.fields):
-        if part.metadata:
-            found = found.withMetadata(str(number), part.metadata)
-    return found.toDF(*schema.names)
+        texts.append(value)
+    found = frame.withColumns(decimals) if decimals else frame
+    if any(part.metadata for part in schema.fields):
+        pairs = zip(texts, schema.fields, strict=True)
+        return found.select(*(f.expr(text).alias(part.name, metadata=part.metadata) for text, part in pairs))
+    return found.selectExpr(*texts).toDF(*schema.names)
 
 
 def _decimal_of(spark: SparkSession, digits: Column, decimal: st.DataType) -> Column:

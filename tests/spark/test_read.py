@@ -234,7 +234,7 @@ def test_nulls_that_statistics_deny(source: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     fastpq.write_table({"x": pa.array([1, None, 3])}, path)
     forge_statistics(path, null_count=0)
-    with pytest.raises(Exception, match=r"FormatError: 1 nulls where.*planningFooters=0.*a\.parquet, .*column x"):
+    with pytest.raises(Exception, match=r"FormatError: 1 nulls where.*planned.*planningFooters=0.*a\.parquet, .*column x"):
         fastpq.spark.read(source, str(path)).collect()
     assert [row.x for row in fastpq.spark.read(source, str(path), planningFooters=0).collect()] == [1, None, 3]
 
@@ -268,9 +268,13 @@ def test_decimals_beside_names_of_another_case(source: Any, tmp_path: Path) -> N
     pq.write_table(pa.table({"d": cents, "D": [5], "x": cents}), tmp_path / "a.parquet")
     read = fastpq.spark.read(source, str(tmp_path))
     assert [tuple(row) for row in read.collect()] == [(decimal.Decimal("1.23"), 5, decimal.Decimal("1.23"))]
+    both = st.StructType.fromDDL("d decimal(3, 2), D decimal(20, 2)")      # of one column each, and of the same
+    path = str(tmp_path / "one.parquet")
+    pq.write_table(pa.table({"d": cents}), path, store_decimal_as_integer=True)
+    assert [tuple(row) for row in fastpq.spark.read(source, path, schema=both).collect()] == [(decimal.Decimal("1.23"),) * 2]
     kind = st.DecimalType(3, 2)
     schema = st.StructType([st.StructField("x", kind, True, {"comment": "in euros"}), st.StructField("d", kind)])
-    read = fastpq.spark.read(source, str(tmp_path), schema=schema)
+    read = fastpq.spark.read(source, str(tmp_path / "a.parquet"), schema=schema)
     assert read.schema == schema
     assert read.schema["x"].metadata == {"comment": "in euros"}
     with pytest.raises(fastpq.SchemaError, match="twice"):

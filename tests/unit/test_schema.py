@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import fastpq
 from fastpq import format as fmt
 from fastpq.errors import FormatError, LimitError, SchemaError, UnsupportedError
 from fastpq.logical import logical_to_thrift
+from fastpq.metadata import _kept
 from fastpq.schema import MAX_SCHEMA_DEPTH, ParquetSchema
 from fastpq.types import ColumnType, Decimal, Integer, LogicalType, String, Time, Timestamp, Type, Uuid
 
@@ -265,3 +270,23 @@ def test_ten_thousand_columns_are_fast() -> None:
     with pytest.raises(SchemaError, match="did you mean"):
         schema.select(["colum_17"])
     assert time.process_time() - started < 4  # measured: 0.04 s; what is quadratic takes a minute
+
+
+def test_files_of_one_schema_share_it_among_threads(tmp_path: Path) -> None:
+    names = [f"column{number}" for number in range(400)]
+    for rows in (1, 2):
+        fastpq.write_table({name: np.arange(rows) for name in names}, tmp_path / f"{rows}.parquet")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            _kept.cache_clear()
+            files = [fastpq.ParquetFile(tmp_path / f"{rows}.parquet") for rows in (1, 2, 1, 2)]
+            assert files[0].schema is files[1].schema
+            assert [file.metadata.num_rows for file in files[:2]] == [1, 2]
+            with ThreadPoolExecutor(4) as threads:      # nobody has asked for a name yet
+                assert [column.index for column in threads.map(lambda file: file.schema.column(names[-1]), files)] == [399] * 4
+            for file in files:
+                file.close()
+    finally:
+        sys.setswitchinterval(interval)

@@ -116,7 +116,12 @@ class KeyService:
         return self.cached(self.caches.clients, (), self._make_client)
 
     def _make_client(self) -> KmsClient:
-        client = self._factory(self._connection)
+        try:
+            client = self._factory(self._connection)
+        except ParquetError:
+            raise
+        except Exception as error:
+            raise KeyAccessError(f"the client of the key service cannot be made: {type(error).__name__}") from error
         if not isinstance(client, KmsClient):
             raise TypeError(f"the KMS client factory made a {type(client).__name__}, without wrap_key and unwrap_key")
         return client

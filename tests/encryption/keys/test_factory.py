@@ -202,6 +202,14 @@ def test_a_service_that_denies_one_master_key(tmp_path: Path) -> None:
             assert isinstance(raised.value.__cause__, KeyError)
 
 
+def test_a_client_that_cannot_be_made() -> None:
+    def client(config: KmsConnectionConfig) -> KmsClient:
+        raise RuntimeError("no credentials, but s3cret")
+
+    with pytest.raises(fastpq.KeyAccessError, match=r"cannot be made: RuntimeError$"):
+        CryptoFactory(client).file_encryption_properties(CONNECTION, UNIFORM)
+
+
 def test_wrong_master_keys_and_altered_material(tmp_path: Path) -> None:
     path = tmp_path / "file.parquet"
     keys = factory()
