@@ -62,8 +62,8 @@ class ReadOptions:
         push_filters: take filters from Spark's plans; where spark.sql.python.filterPushdown.enabled is on.
         ignore_missing_files: pass over files that vanished between planning and reading.
         max_files_per_trigger: of a stream; None for all that there are.
-        planning_footers: a scan of at most so many files reads all their footers while it is planned: columns without nulls and
-            small integers take Spark less time (fastpq.spark.handover).
+        planning_footers: a scan of at most so many files without filters reads all their footers while it is planned: columns
+            without nulls and small integers take Spark less time (fastpq.spark.handover).
         service: the key service; None reads plaintext files only.
     """
 
