@@ -26,7 +26,7 @@ _COLUMNS = 1                    # of RowGroup
 
 # The files of a dataset are of one schema: so many are kept, up to so many bytes each.
 MOST_SCHEMAS_KEPT = 16
-LONGEST_SCHEMA_KEPT = 1 << 16
+LONGEST_SCHEMA_KEPT = 1 << 14        # a column of 6 bytes takes 0.4 kB of memory
 
 # Row groups, and column chunks of each file, that are kept once they are decoded.
 MOST_KEPT = 4096
