@@ -22,6 +22,7 @@ from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import partition_value
 from fastpq.spark.planning import Split
 from fastpq.spark.types import arrow_schema, conform, nulls_of
+from fastpq.spark.worker import keep_modules
 from fastpq.table import Column, StructColumn, Table
 from fastpq.types import Decimal, Type, column_type
 from fastpq.variant.column import VariantColumn
@@ -70,6 +71,7 @@ class ScanPartition(InputPartition):
     def batches(self) -> Iterator[pa.RecordBatch]:
         for split in self.splits:
             yield from read_split(split, self.plan)
+        keep_modules()
 
 
 def open_file(path: str, service: KeyService | None) -> ParquetFile:
@@ -201,8 +203,7 @@ class _FileScan:
                 arrays.append(nulls_of(part, num_rows))
         if not arrays:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
-        arrays = list(map(handed_over, self.plan.arrow.names, arrays, self.plan.output))
-        return pa.RecordBatch.from_arrays(arrays, schema=self.plan.output)
+        return handed_over(self.plan.handover, self.plan.output, self.plan.arrow.names, arrays)
 
 
 def columns_by_name(schema: ParquetSchema, names: Iterable[str]) -> dict[str, SchemaNode]:

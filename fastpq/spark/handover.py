@@ -6,11 +6,14 @@ of 32 where the footers' bounds say that all fit.
 
 What may be null Spark computes twice in an aggregate, once to know whether it is; columns of whose values none is null come as
 such. The restored columns are nullable, as Spark's own reader has them, and its optimizer sees that they are not.
+
+Of each row that comes from Python Spark makes a row in memory of its own, which takes as long as decoding a few columns. So few
+columns of fixed width come as arrays, one of each column in a row, which the compiled query then walks along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +26,12 @@ from pyspark.sql import types as st
 from fastpq.errors import FormatError
 
 MOST_DIGITS = 18    # of any decimal in 64 bits
+MOST_IN_ARRAYS = 4  # columns; of more, arrays are not faster than rows
+ARRAY_ROWS = 1000   # so that the arrays of a row fit into a core's nearest cache
+FIXED_WIDTH = (
+    st.BooleanType, st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.FloatType, st.DoubleType, st.DateType,
+    st.TimestampType, st.TimestampNTZType,
+)  # fmt: skip
 MIN_INT32, MAX_INT32 = -(1 << 31), (1 << 31) - 1
 
 _ADVICE = (
@@ -39,22 +48,22 @@ class Handover:
         unscaled: names of decimals that come as their digits.
         narrow: names of columns of 64-bit integers, these digits among them, that come as 32-bit ones.
         complete: names of columns that come as without nulls.
+        in_arrays: whether a row has ARRAY_ROWS rows, as an array of each column.
     """
 
     unscaled: frozenset[str] = frozenset()
     narrow: frozenset[str] = frozenset()
     complete: frozenset[str] = frozenset()
+    in_arrays: bool = False
 
     def schema(self, schema: st.StructType) -> st.StructType:
         """What a schema comes as; where some of it is to be restored, numbers name it, as Spark takes ``d`` and ``D`` for one."""
         if self == AS_IT_IS:
             return schema
-        return st.StructType(
-            [
-                st.StructField(str(number), self._type(part), part.nullable and part.name not in self.complete)
-                for number, part in enumerate(schema.fields)
-            ]
-        )
+        parts = [(self._type(part), part.nullable and part.name not in self.complete) for part in schema.fields]
+        if self.in_arrays:
+            parts = [(st.ArrayType(type_, nullable), False) for type_, nullable in parts]
+        return st.StructType([st.StructField(str(number), *part) for number, part in enumerate(parts)])
 
     def _type(self, part: st.StructField) -> st.DataType:
         if part.name in self.narrow:
@@ -65,7 +74,9 @@ class Handover:
 AS_IT_IS = Handover()
 
 
-def plan_handover(spark: SparkSession, schema: st.StructType, complete: Collection[str], small: Collection[str]) -> Handover:
+def plan_handover(
+    spark: SparkSession, schema: st.StructType, complete: Collection[str], small: Collection[str], has_many_rows: bool
+) -> Handover:
     """The cheapest way of a schema's columns.
 
     Args:
@@ -73,24 +84,47 @@ def plan_handover(spark: SparkSession, schema: st.StructType, complete: Collecti
         schema: of the columns.
         complete: names of those without nulls.
         small: names of those whose values, or digits, fit 32 bits.
+        has_many_rows: whether what each row costs is worth more than what each query costs.
     """
     decimals = {part.name: part.dataType for part in schema.fields if isinstance(part.dataType, st.DecimalType)}
     unscaled = {name for name, decimal in decimals.items() if decimal.precision <= MOST_DIGITS and hasattr(spark, "_jvm")}
     integers = {part.name for part in schema.fields if isinstance(part.dataType, st.LongType)} | unscaled
-    return Handover(frozenset(unscaled), frozenset(integers & {*small}), frozenset(complete))
+    are_few = 0 < len(schema.fields) <= MOST_IN_ARRAYS
+    are_fixed = all(isinstance(part.dataType, FIXED_WIDTH) or part.name in unscaled for part in schema.fields)
+    in_arrays = has_many_rows and are_few and are_fixed and _is_ansi(spark)
+    return Handover(frozenset(unscaled), frozenset(integers & {*small}), frozenset(complete), in_arrays)
 
 
-def handed_over(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
-    """A column's values as what they come as.
+def _is_ansi(spark: SparkSession) -> bool:
+    """Whether an element of an array is an error where there is none: else it is a null, and may be one for all Spark knows."""
+    return spark.conf.get("spark.sql.ansi.enabled", "true") == "true"
+
+
+def handed_over(handover: Handover, schema: pa.Schema, names: Sequence[str], arrays: Sequence[pa.Array]) -> pa.RecordBatch:
+    """A batch as what it comes as.
 
     Args:
-        name: the column's.
-        array: of the column's own type, or the digits of its decimals.
-        field: what it comes as.
+        handover: how.
+        schema: what its columns come as.
+        names: of the columns.
+        arrays: their values, each of the column's own type, or the digits of its decimals.
 
     Raises:
         FormatError: nulls, or values, that the footers by which the scan was planned deny.
     """
+    if not handover.in_arrays:
+        return pa.RecordBatch.from_arrays(list(map(_as_field, names, arrays, schema)), schema=schema)
+    values = map(_as_field, names, arrays, [field.type.value_field for field in schema])
+    found = [_in_arrays(column, field.type) for column, field in zip(values, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(found, schema=schema)
+
+
+def _in_arrays(values: pa.Array, type_: pa.ListType) -> pa.ListArray:
+    offsets = np.minimum(np.arange(0, len(values) + ARRAY_ROWS, ARRAY_ROWS, dtype=np.int32), len(values))
+    return pa.ListArray.from_arrays(offsets, values, type=type_)
+
+
+def _as_field(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
     if not field.nullable and array.null_count:
         raise FormatError(f"{array.null_count} nulls where the footer counted none{_ADVICE}", column=name)
     if pa.types.is_decimal(array.type) and not pa.types.is_decimal(field.type):
@@ -130,12 +164,17 @@ def restored(spark: SparkSession, frame: DataFrame, schema: st.StructType, hando
         return frame
     # as text, and all at once: every call on a column asks the JVM several times
     decimals, texts = {}, []
+    if handover.in_arrays:
+        others = [f"`{number}`" for number in range(1, len(schema.fields))]
+        frame = frame.selectExpr("posexplode(`0`) as (`place`, `value`)", *others)
     for number, part in enumerate(schema.fields):
         column = f"`{number}`"
+        if handover.in_arrays:
+            column = f"{column}[`place`]" if number else "`value`"
         value = f"cast({column} as bigint)" if part.name in handover.narrow else column
         if part.name in handover.unscaled:
             decimals[str(number)] = _decimal_of(spark, f.expr(value), part.dataType)
-            value = column
+            value = column = f"`{number}`"
         if part.nullable and part.name in handover.complete:
             value = f"if(isnull({column}), null, {value})"
         texts.append(value)

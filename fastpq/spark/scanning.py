@@ -24,6 +24,7 @@ from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, plain_name, read_options
 from fastpq.spark.reader import infer_schema, plan_scan
 from fastpq.spark.session import pushdown_enabled, register
+from fastpq.spark.worker import acknowledge
 
 PUSH_FILTERS, MIN_PARTITIONS = "pushFilters", "minPartitions"
 
@@ -103,10 +104,9 @@ def plan(
     parsed = read_options(options)
     files, footers = list_files(parsed.paths, parsed.base_path), Footers(parsed.service)
     chosen = project(schema if schema is not None else infer_schema(files, parsed, footers), columns)
-    # facts pay for each row that is handed over, and take time for each column; of filters few rows are left, as a rule
-    is_worth = parsed.filters is None and len(files) <= parsed.planning_footers
-    facts = footers.facts(files, chosen) if is_worth else Facts()
-    handover = plan_handover(spark, chosen, facts.complete, facts.small)
+    has_many_rows = parsed.filters is None      # of filters few are left, as a rule
+    facts = footers.facts(files, chosen) if has_many_rows and len(files) <= parsed.planning_footers else Facts()
+    handover = plan_handover(spark, chosen, facts.complete, facts.small, has_many_rows)
     return PlannedScan(chosen, handover, plan_scan(files, chosen, parsed, footers, handover=handover))
 
 
@@ -122,6 +122,7 @@ def _scan(
 
 def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        acknowledge()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 if number < len(partitions):

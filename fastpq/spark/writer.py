@@ -20,6 +20,7 @@ from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path, partition_folder
 from fastpq.spark.options import WriteOptions
 from fastpq.spark.types import arrow_schema, stored_column, stored_schema
+from fastpq.spark.worker import keep_modules
 from fastpq.writer import ParquetWriter
 
 SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
@@ -142,10 +143,12 @@ def write_task(
     try:
         for batch in batches:
             task.add(pa.Table.from_batches([batch]))
-        return task.finish()
+        written = task.finish()
     except BaseException:
         task.abort()
         raise
+    keep_modules()
+    return written
 
 
 class _Task:
