@@ -70,12 +70,9 @@ class SparkBench:
         return self.spark.read.parquet(str(where))
 
     def scan(self, kind: str, where: Path, service: dict[str, str]) -> None:
-        self.compare(
-            f"{kind}: 2 columns, aggregate",
-            lambda: self.ours(where, service, TWO_COLUMNS).selectExpr(AGGREGATE).first()[0],
-            lambda: self.native(where).selectExpr(AGGREGATE).first()[0],
-        )
-        self.parts(f"{kind}: 2 columns, aggregate", where, service, TWO_COLUMNS)
+        name = f"{kind}: 2 columns, aggregate"
+        self.compare(name, lambda: aggregate(self.ours(where, service, TWO_COLUMNS)), lambda: aggregate(self.native(where)))
+        self.parts(name, where, service, TWO_COLUMNS, aggregate)
 
     def point(self, kind: str, where: Path, service: dict[str, str]) -> None:
         key = self.native(where).agg({POINT: "max"}).first()[0] // 2 // 32 * 32 + 1
@@ -88,7 +85,7 @@ class SparkBench:
     def full(self, kind: str, where: Path, service: dict[str, str]) -> None:
         name = f"{kind}: all columns, to noop"
         self.compare(name, lambda: discard(self.ours(where, service)), lambda: discard(self.native(where)))
-        self.parts(name, where, service, None)
+        self.parts(name, where, service, None, discard)
 
     def write(self, kind: str, raw: str, options: dict[str, str], service: dict[str, str]) -> None:
         """From the raw file, which the native source reads for both."""
@@ -146,9 +143,12 @@ class SparkBench:
             waiting += children.get(process, [])
         return total / os.sysconf("SC_CLK_TCK")
 
-    def parts(self, name: str, where: Path, service: dict[str, str], columns: list[str] | None) -> None:
-        """What reading takes on one core without Spark, and what the batches take to the JVM without reading."""
+    def parts(
+        self, name: str, where: Path, service: dict[str, str], columns: list[str] | None, use: Callable[[Any], Any]
+    ) -> None:
+        """What reading takes on one core without Spark, and what the query takes of batches that need no reading."""
         from fastpq.spark import scanning
+        from fastpq.spark.handover import restored
 
         planned = scanning.plan(self.spark, {"path": str(where), **service}, columns)
         partitions = planned.partitions
@@ -168,9 +168,14 @@ class SparkBench:
                 for _ in range(count):
                     yield batch
 
-        hop = self.spark.range(0, cores, 1, cores).mapInArrow(hand_over, planned.handover.schema(planned.schema))
-        part = f"hand {count * cores * batch.num_rows:,} rows over, {cores} tasks, no reading"
-        self.profile.add_row(name, part, f"{shortest(lambda: discard(hop), self.runs):.2f}")
+        handed = self.spark.range(0, cores, 1, cores).mapInArrow(hand_over, planned.handover.schema(planned.schema))
+        hop = restored(self.spark, handed, planned.schema, planned.handover)
+        part = f"the same of {hop.count():,} rows that are in memory, {cores} tasks"
+        self.profile.add_row(name, part, f"{shortest(lambda: use(hop), self.runs):.2f}")
+
+
+def aggregate(frame: Any) -> Any:
+    return frame.selectExpr(AGGREGATE).first()[0]
 
 
 def discard(frame: Any) -> None:

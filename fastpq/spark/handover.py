@@ -97,7 +97,7 @@ def plan_handover(
 
 def _is_ansi(spark: SparkSession) -> bool:
     """Whether an element of an array is an error where there is none: else it is a null, and may be one for all Spark knows."""
-    return spark.conf.get("spark.sql.ansi.enabled", "true") == "true"
+    return str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
 
 
 def handed_over(handover: Handover, schema: pa.Schema, names: Sequence[str], arrays: Sequence[pa.Array]) -> pa.RecordBatch:

@@ -6,11 +6,11 @@ import gc
 import os
 import socket
 import stat
+from contextlib import suppress
 
 from pyspark import TaskContext
 
 INTERNET = (socket.AF_INET, socket.AF_INET6)
-
 
 _kept = False
 
@@ -35,20 +35,16 @@ def acknowledge() -> None:
     """
     if TaskContext.get() is None or not hasattr(socket, "TCP_QUICKACK"):
         return
-    for number in _open_sockets():
+    with suppress(FileNotFoundError):           # without /proc the task waits
+        # PySpark tells nobody which connection is its own
+        for number in map(int, os.listdir("/proc/self/fd")):
+            with suppress(OSError):             # closed meanwhile, as that of the listing is
+                _acknowledge(number)
+
+
+def _acknowledge(number: int) -> None:
+    """Acknowledge what came to a file descriptor, if it is a connection's."""
+    if stat.S_ISSOCK(os.fstat(number).st_mode):
         with socket.socket(fileno=os.dup(number)) as connection:
             if connection.family in INTERNET and connection.type == socket.SOCK_STREAM:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
-
-
-def _open_sockets() -> list[int]:
-    """The file descriptors of this process that are sockets; PySpark tells nobody which is its own."""
-    found = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            mode = os.fstat(int(name)).st_mode
-        except OSError:         # that of the listing itself is closed
-            continue
-        if stat.S_ISSOCK(mode):
-            found.append(int(name))
-    return found
