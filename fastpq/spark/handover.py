@@ -7,8 +7,9 @@ of 32 where the footers' bounds say that all fit.
 What may be null Spark computes twice in an aggregate, once to know whether it is; columns of whose values none is null come as
 such. The restored columns are nullable, as Spark's own reader has them, and its optimizer sees that they are not.
 
-Of each row that comes from Python Spark makes a row in memory of its own, which takes as long as decoding a few columns. So few
-columns of fixed width come as arrays, one of each column in a row, which the compiled query then walks along.
+Of each row that comes from Python Spark makes a row in memory of its own, which takes as long as decoding a few columns. Where it
+is asked for, columns of fixed width come as arrays, one of each column in a row, which a compiled query walks along. What Spark
+does between the scan and the query's first projection, as Python UDFs are, it does with the arrays in every row.
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as st
 
-from fastpq.errors import FormatError
+from fastpq.errors import FormatError, UnsupportedError
 
 MOST_DIGITS = 18    # of any decimal in 64 bits
-MOST_IN_ARRAYS = 4  # columns; of more, arrays are not faster than rows
 ARRAY_ROWS = 1000   # so that the arrays of a row fit into a core's nearest cache
 FIXED_WIDTH = (
     st.BooleanType, st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.FloatType, st.DoubleType, st.DateType,
@@ -75,7 +75,7 @@ AS_IT_IS = Handover()
 
 
 def plan_handover(
-    spark: SparkSession, schema: st.StructType, complete: Collection[str], small: Collection[str], has_many_rows: bool
+    spark: SparkSession, schema: st.StructType, complete: Collection[str], small: Collection[str], column_arrays: bool
 ) -> Handover:
     """The cheapest way of a schema's columns.
 
@@ -84,20 +84,27 @@ def plan_handover(
         schema: of the columns.
         complete: names of those without nulls.
         small: names of those whose values, or digits, fit 32 bits.
-        has_many_rows: whether what each row costs is worth more than what each query costs.
+        column_arrays: whether they come in arrays.
+
+    Raises:
+        UnsupportedError: arrays of columns that have no fixed width, or without ANSI mode.
     """
     decimals = {part.name: part.dataType for part in schema.fields if isinstance(part.dataType, st.DecimalType)}
     unscaled = {name for name, decimal in decimals.items() if decimal.precision <= MOST_DIGITS and hasattr(spark, "_jvm")}
     integers = {part.name for part in schema.fields if isinstance(part.dataType, st.LongType)} | unscaled
-    are_few = 0 < len(schema.fields) <= MOST_IN_ARRAYS
-    are_fixed = all(isinstance(part.dataType, FIXED_WIDTH) or part.name in unscaled for part in schema.fields)
-    in_arrays = has_many_rows and are_few and are_fixed and _is_ansi(spark)
+    if column_arrays:
+        _check_arrays(spark, [part for part in schema.fields if part.name not in unscaled])
+    in_arrays = column_arrays and bool(schema.fields)
     return Handover(frozenset(unscaled), frozenset(integers & {*small}), frozenset(complete), in_arrays)
 
 
-def _is_ansi(spark: SparkSession) -> bool:
-    """Whether an element of an array is an error where there is none: else it is a null, and may be one for all Spark knows."""
-    return str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() == "true"
+def _check_arrays(spark: SparkSession, parts: Sequence[st.StructField]) -> None:
+    for part in parts:
+        if not isinstance(part.dataType, FIXED_WIDTH):
+            raise UnsupportedError(f"columnArrays for {part.dataType.simpleString()}: it is for fixed width", column=part.name)
+    # else an element that is not there is a null, and every one may be for all that Spark knows: it computes twice again
+    if str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() != "true":
+        raise UnsupportedError("columnArrays without spark.sql.ansi.enabled: reading would not take less time")
 
 
 def handed_over(handover: Handover, schema: pa.Schema, names: Sequence[str], arrays: Sequence[pa.Array]) -> pa.RecordBatch:

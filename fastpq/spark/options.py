@@ -28,7 +28,7 @@ _PREFIX = "parquet.encryption."
 _CONFIGURATION_PREFIX = "kms.conf."
 _READ = {
     "path", "paths", "basepath", "maxpartitionbytes", "minpartitions", "batchrows", "mergeschema", "filters", "pushfilters",
-    "ignoremissingfiles", "maxfilespertrigger", "planningfooters",
+    "ignoremissingfiles", "maxfilespertrigger", "planningfooters", "columnarrays",
 }  # fmt: skip
 _WRITE = {
     "path", "partitionby", "partitionoverwritemode", "maxopenfiles", "orphanseconds", "checkpointlocation",
@@ -64,6 +64,8 @@ class ReadOptions:
         max_files_per_trigger: of a stream; None for all that there are.
         planning_footers: a scan of at most so many files without filters reads all their footers while it is planned: columns
             without nulls and small integers take Spark less time (fastpq.spark.handover).
+        column_arrays: a scan of columns of fixed width alone hands them over in arrays, which aggregates and filters in compiled
+            code take less time of; a Python UDF on its columns takes many times as much, for it carries the arrays along.
         service: the key service; None reads plaintext files only.
     """
 
@@ -78,6 +80,7 @@ class ReadOptions:
     ignore_missing_files: bool = False
     max_files_per_trigger: int | None = None
     planning_footers: int = DEFAULT_PLANNING_FOOTERS
+    column_arrays: bool = False
     service: KeyService | None = None
 
 
@@ -133,6 +136,7 @@ def read_options(options: Mapping[str, str], *, push_filters: bool = False) -> R
         _flag(given, "ignoremissingfiles", False),
         limit or None,
         _integer(given, "planningfooters", DEFAULT_PLANNING_FOOTERS),
+        _flag(given, "columnarrays", False),
         _service(given),
     )
 

@@ -104,9 +104,10 @@ def plan(
     parsed = read_options(options)
     files, footers = list_files(parsed.paths, parsed.base_path), Footers(parsed.service)
     chosen = project(schema if schema is not None else infer_schema(files, parsed, footers), columns)
-    has_many_rows = parsed.filters is None      # of filters few are left, as a rule
-    facts = footers.facts(files, chosen) if has_many_rows and len(files) <= parsed.planning_footers else Facts()
-    handover = plan_handover(spark, chosen, facts.complete, facts.small, has_many_rows)
+    # facts pay for each row that is handed over, and take time for each column; of filters few rows are left, as a rule
+    is_worth = parsed.filters is None and len(files) <= parsed.planning_footers
+    facts = footers.facts(files, chosen) if is_worth else Facts()
+    handover = plan_handover(spark, chosen, facts.complete, facts.small, parsed.column_arrays)
     return PlannedScan(chosen, handover, plan_scan(files, chosen, parsed, footers, handover=handover))
 
 

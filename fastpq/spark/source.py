@@ -7,9 +7,10 @@ from collections.abc import MutableMapping
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
+from fastpq.errors import SchemaError
 from fastpq.spark.footers import Footers
 from fastpq.spark.listing import list_files
-from fastpq.spark.options import read_options, write_options
+from fastpq.spark.options import ReadOptions, read_options, write_options
 from fastpq.spark.reader import PushdownReader, Reader, infer_schema
 from fastpq.spark.stream import StreamReader, StreamWriter
 from fastpq.spark.writer import Writer
@@ -36,17 +37,23 @@ class FastpqDataSource(ds.DataSource):
         return infer_schema(list_files(options.paths, options.base_path), options, Footers(options.service))
 
     def reader(self, schema: st.StructType) -> ds.DataSourceReader:
-        options = read_options(self.options, push_filters=self.pushes_filters)
+        options = self._read_options()
         return PushdownReader(schema, options) if options.push_filters else Reader(schema, options)
 
     def writer(self, schema: st.StructType, overwrite: bool) -> ds.DataSourceWriter:
         return Writer(schema, write_options(self.options), overwrite)
 
     def streamReader(self, schema: st.StructType) -> ds.DataSourceStreamReader:  # noqa: N802 - Spark's name
-        return StreamReader(schema, read_options(self.options))
+        return StreamReader(schema, self._read_options())
 
     def streamWriter(self, schema: st.StructType, overwrite: bool) -> ds.DataSourceStreamWriter:  # noqa: N802
         return StreamWriter(schema, write_options(self.options), overwrite)
+
+    def _read_options(self) -> ReadOptions:
+        options = read_options(self.options, push_filters=self.pushes_filters)
+        if options.column_arrays:
+            raise SchemaError("columnArrays is for fastpq.spark.read and scan: of a source Spark takes what its schema says")
+        return options
 
 
 class PushdownDataSource(FastpqDataSource):

@@ -263,7 +263,7 @@ def test_integers_that_are_small_come_as_such(source: Any, tmp_path: Path) -> No
         fastpq.spark.read(source, str(forged)).collect()
 
 
-def test_few_columns_of_fixed_width_come_as_arrays(source: Any, tmp_path: Path) -> None:
+def test_columns_of_fixed_width_come_as_arrays(source: Any, tmp_path: Path) -> None:
     """Rows that do not fill the last array, columns with nulls and without, slices of batches, and a folder's column."""
     kinds = (
         "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9, 2)", "decimal(18, 0)", "date",
@@ -275,6 +275,7 @@ def test_few_columns_of_fixed_width_come_as_arrays(source: Any, tmp_path: Path) 
     values |= {name: f"cast(date_add(date'2020-01-01', cast(id as int)) as {name})" for name in ("timestamp", "timestamp_ntz")}
     texts = [f"{value.format(kind)} as c{number}" for number, (kind, value) in enumerate(values.items())]
     texts += [f"if(id % 7 = 0, null, c{number}) as n{number}" for number in range(len(kinds))]
+    texts.append("cast(id as string) as text")
     for part, rows in enumerate((0, 1, 2345)):
         source.range(rows).selectExpr(*texts).write.parquet(f"{path}/part={part}")
     native = source.read.parquet(path)
@@ -284,21 +285,27 @@ def test_few_columns_of_fixed_width_come_as_arrays(source: Any, tmp_path: Path) 
 
     for number in range(len(kinds)):
         columns = [f"c{number}", f"n{number}", "part"]
-        ours = fastpq.spark.read(source, path, columns, batchRows=1700)
+        ours = fastpq.spark.read(source, path, columns, batchRows=1700, columnArrays=True)
         assert are_arrays(ours)
         assert ours.schema == native.select(columns).schema
         assert sorted(ours.collect(), key=str) == sorted(native.select(columns).collect(), key=str)
-    ours = fastpq.spark.read(source, path, ["c4", "n7", "n0"])
+    ours = fastpq.spark.read(source, path, ["c4", "n7", "n0"], columnArrays=True)
     assert ours.selectExpr("sum(c4 * n7)", "count(n0)").collect() == native.selectExpr("sum(c4 * n7)", "count(n0)").collect()
-    assert fastpq.spark.read(source, path, ["n3"]).count() == native.count()
-    assert fastpq.spark.read(source, f"{path}/part=0", ["c3"]).collect() == []
-    assert not are_arrays(fastpq.spark.read(source, path, ["c3"], [("c3", ">", 5)]))
-    assert not are_arrays(fastpq.spark.read(source, path, [f"c{number}" for number in range(5)]))
-    source.conf.set("spark.sql.ansi.enabled", "false")      # where an array's element may be null for all that Spark knows
+    assert fastpq.spark.read(source, path, ["n3"], columnArrays=True).count() == native.count()
+    assert fastpq.spark.read(source, f"{path}/part=0", ["c3"], columnArrays=True).collect() == []
+    assert not are_arrays(fastpq.spark.read(source, path, ["c3"]))
+    with pytest.raises(fastpq.UnsupportedError, match=r"string.*fixed width.*column text"):
+        fastpq.spark.read(source, path, ["c3", "text"], columnArrays=True)
+    with pytest.raises(Exception, match=r"SchemaError.*columnArrays"):
+        source.read.format("fastpq").option("columnArrays", True).load(path).count()
+    some = fastpq.spark.read(source, path, ["c3", "n3"], [("c3", ">", 50)], columnArrays=True)
+    assert are_arrays(some)
+    assert sorted(some.collect(), key=str) == sorted(native.select("c3", "n3").where("c3 > 50").collect(), key=str)
+    source.conf.set("spark.sql.ansi.enabled", "false")
     try:
-        ours = fastpq.spark.read(source, path, ["c3", "n3"])
-        assert not are_arrays(ours)
-        assert sorted(ours.collect(), key=str) == sorted(native.select("c3", "n3").collect(), key=str)
+        with pytest.raises(fastpq.UnsupportedError, match="ansi"):
+            fastpq.spark.read(source, path, ["c3", "n3"], columnArrays=True)
+        assert sorted(ours.collect(), key=str) == sorted(native.select("c4", "n7", "n0").collect(), key=str)
     finally:
         source.conf.unset("spark.sql.ansi.enabled")
 

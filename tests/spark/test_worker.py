@@ -30,7 +30,7 @@ def test_modules_are_kept_in_workers_alone(source: Any, tmp_path: Path) -> None:
 
     def reads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            assert sum(len(batch) for batch in partition.batches()) == 1      # ten rows in an array
+            assert sum(len(batch) for batch in partition.batches()) == 10
             yield pa.record_batch([pa.array([gc.get_freeze_count() > 10_000])], names=FROZEN.names)
 
     assert [row.frozen for row in source.range(0, 2, 1, 2).mapInArrow(reads, FROZEN).collect()] == [True, True]
@@ -40,16 +40,22 @@ def test_modules_are_kept_in_workers_alone(source: Any, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="TCP_QUICKACK is Linux's")
 def test_connections_stay_open_when_they_acknowledge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TaskContext, "get", lambda: TaskContext())
+    monkeypatch.setattr(TaskContext, "get", object)
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
         connection, _ = server.accept()
         one, other = socket.socketpair()        # not of the internet
         with connection, one, other:
             client.sendall(b"task")
             assert connection.recv(4) == b"task"
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
             before = len(os.listdir("/proc/self/fd"))
-            worker.acknowledge()
+            socket.setdefaulttimeout(30)        # which is for connections that are made, not for those that there are
+            try:
+                worker.acknowledge()
+            finally:
+                socket.setdefaulttimeout(None)
             assert len(os.listdir("/proc/self/fd")) == before
-            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK)
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
+            assert os.get_blocking(connection.fileno())
             client.sendall(b"input")
             assert connection.recv(5) == b"input"
