@@ -27,6 +27,7 @@ from fastpq.spark.session import pushdown_enabled, register
 from fastpq.spark.worker import acknowledge
 
 PUSH_FILTERS, MIN_PARTITIONS = "pushFilters", "minPartitions"
+BROADCAST_BYTES = 10 << 20      # of a side of a join that Spark copies to all executors (spark.sql.autoBroadcastJoinThreshold)
 
 
 def read(
@@ -117,8 +118,18 @@ def _scan(
     planned = plan(spark, given, columns, schema)
     tasks = max(len(planned.partitions), 1)
     numbers = spark.range(0, tasks, 1, tasks)
+    if sum(split.size for partition in planned.partitions for split in partition.splits) > BROADCAST_BYTES:
+        numbers = _of_unknown_size(spark, numbers)
     frame = numbers.mapInArrow(_reader_of(planned.partitions), planned.handover.schema(planned.schema))
     return restored(spark, frame, planned.schema, planned.handover)
+
+
+def _of_unknown_size(spark: SparkSession, numbers: DataFrame) -> DataFrame:
+    """The same numbers, of which Spark does not see that they are few: else it takes the scan for small, and broadcasts it."""
+    if not hasattr(spark, "_jsparkSession"):        # of Spark Connect
+        return numbers
+    plan = numbers._jdf
+    return DataFrame(spark._jsparkSession.internalCreateDataFrame(plan.queryExecution().toRdd(), plan.schema(), False), spark)
 
 
 def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

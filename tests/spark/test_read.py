@@ -19,6 +19,7 @@ from pyspark.sql import types as st
 import fastpq
 import fastpq.spark
 from fastpq import format as fmt
+from fastpq.spark import scanning
 from fastpq.spark.listing import DataFile, list_files
 from fastpq.spark.planning import plan_partitions
 from tests.remote.range_server import serving
@@ -308,6 +309,25 @@ def test_columns_of_fixed_width_come_as_arrays(source: Any, tmp_path: Path) -> N
         assert sorted(ours.collect(), key=str) == sorted(native.select("c4", "n7", "n0").collect(), key=str)
     finally:
         source.conf.unset("spark.sql.ansi.enabled")
+
+
+def test_large_scans_are_not_broadcast(source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "table")
+    source.range(0, 1000, 1, 3).selectExpr("id", "id % 10 as key").write.parquet(path)
+
+    def joined() -> Any:
+        one, other = (fastpq.spark.read(source, path, ["key", "id"]) for _ in range(2))
+        return one.join(other.withColumnRenamed("id", "other"), "key")
+
+    def plan_of(frame: Any) -> str:
+        return str(frame._jdf.queryExecution().executedPlan().toString())
+
+    assert "BroadcastHashJoin" in plan_of(joined())
+    monkeypatch.setattr(scanning, "BROADCAST_BYTES", 0)
+    large = joined()
+    assert "SortMergeJoin" in plan_of(large)
+    assert large.count() == 10 * 100 * 100
+    assert fastpq.spark.read(source, path).groupBy("key").count().count() == 10
 
 
 def test_decimals_beside_names_of_another_case(source: Any, tmp_path: Path) -> None:
