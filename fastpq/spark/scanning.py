@@ -128,8 +128,9 @@ def _of_unknown_size(spark: SparkSession, numbers: DataFrame) -> DataFrame:
     """The same numbers, of which Spark does not see that they are few: else it takes the scan for small, and broadcasts it."""
     if not hasattr(spark, "_jsparkSession"):        # of Spark Connect
         return numbers
-    plan = numbers._jdf
-    return DataFrame(spark._jsparkSession.internalCreateDataFrame(plan.queryExecution().toRdd(), plan.schema(), False), spark)
+    known = numbers._jdf
+    unknown = spark._jsparkSession.internalCreateDataFrame(known.queryExecution().toRdd(), known.schema(), False)
+    return DataFrame(unknown, spark)
 
 
 def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -52,7 +52,7 @@ class FastpqDataSource(ds.DataSource):
     def _read_options(self) -> ReadOptions:
         options = read_options(self.options, push_filters=self.pushes_filters)
         if options.column_arrays:
-            raise SchemaError("columnArrays is for fastpq.spark.read and scan: of a source Spark takes what its schema says")
+            raise SchemaError("columnArrays is for fastpq.spark.scan, and for read where it scans: this is the data source")
         return options
 
 
