@@ -21,6 +21,8 @@ NO_CLONES = os.environ.get("FASTPQ_NO_CLONES") == "1"
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 # a .pxd names headers as "c/NAME.h", also when another room's module includes it
 C_FOLDERS = sorted(str(folder.parent) for folder in Path("fastpq").rglob("c") if folder.is_dir())
+# the utility code of Cython's memoryviews, of which each extension would hold, compile and load a copy
+SHARED_UTILITIES = "fastpq._cython"
 OPENSSL_MODULES = {"fastpq.encryption.evp", "fastpq.encryption.keys.secret"}
 
 
@@ -30,6 +32,10 @@ class BuildExt(build_ext):
     def finalize_options(self) -> None:
         super().finalize_options()
         self.parallel = self.parallel or CORES
+
+    def run(self) -> None:
+        # distutils' own: setuptools' compiles beside the tree and copies, so that an editable installation compiles everything again
+        super(build_ext, self).run()
 
     def build_extensions(self) -> None:
         if not self._has_openssl():
@@ -102,6 +108,7 @@ def c_sources(extensions: list[Extension]) -> dict[str, list[str]]:
             "embedsignature": True,
             "freethreading_compatible": False,
         },
+        shared_utility_qualified_name=SHARED_UTILITIES,
         # a process that does not start by fork would run this file again
         nthreads=CORES if multiprocessing.get_start_method() == "fork" else 0,
     )
@@ -111,5 +118,5 @@ def c_sources(extensions: list[Extension]) -> dict[str, list[str]]:
 setup(
     cmdclass={"build_ext": BuildExt},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
-    ext_modules=[extension(path) for path in sorted(Path("fastpq").rglob("*.pyx"))],
+    ext_modules=[Extension(SHARED_UTILITIES, []), *(extension(path) for path in sorted(Path("fastpq").rglob("*.pyx")))],
 )

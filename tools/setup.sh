@@ -1,15 +1,30 @@
-# Sourced by tools/test, tools/demo, tools/bench and tools/fuzz: makes .venv with fastpq built in place.
-# Every step is skipped when its inputs have not changed; $PYTHON chooses the interpreter (default: the first that fits).
+# Sourced by the commands in tools/: makes .venv with fastpq built in place and the packages of one layer.
+#   $layer    demo (the default), spark, bench, test, full or release: how much is installed
+#   $PYTHON   the interpreter to take (default: the first that fits)
+# Every step is skipped when its inputs have not changed. Optional packages never stop set-up: they are left out and named once.
 # Leaves: the working directory at the project's root, and $python, the interpreter of .venv.
 
 set -eu
 cd "$(dirname "$0")/.."
+layer=${layer:-demo}
 python=$PWD/.venv/bin/python
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
 die() { say "$*"; exit 1; }
+
+case $layer in
+demo) extras="demo" optional_extras="" optional_packages="" ;;
+spark) extras="bench spark" optional_extras="" optional_packages="default-jdk-headless" ;;
+bench) extras="bench" optional_extras="peers" optional_packages="" ;;
+test) extras="dev" optional_extras="lzo pkcs11 peers" optional_packages="liblzo2-dev softhsm2" ;;
+full) extras="dev docs release" optional_extras="lzo pkcs11 peers" optional_packages="liblzo2-dev softhsm2 default-jdk-headless mmdebstrap" ;;
+release) extras="release" optional_extras="" optional_packages="" ;;
+*) die "no layer $layer" ;;
+esac
+
+# --- packages of the system ---------------------------------------------------------------------------------------------------
 
 usable_python() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
@@ -22,11 +37,11 @@ find_python() {
     done
 }
 
-compiles() {    # does a C file with these includes compile?
+compiles() {    # does a C file with this include compile?
     printf '#include <%s>\nint main(void) { return 0; }\n' "$1" | "${CC:-gcc}" -x c -fsyntax-only ${CFLAGS:-} ${2:+"-I$2"} - 2>/dev/null
 }
 
-missing_packages() {    # the Debian packages that are still needed
+missing_packages() {    # the Debian packages that are needed and not there
     command -v "${CC:-gcc}" >/dev/null || echo gcc
     base=$(find_python)
     if [ -z "$base" ]; then
@@ -39,19 +54,52 @@ missing_packages() {    # the Debian packages that are still needed
     compiles stdio.h || echo libc6-dev
 }
 
+can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+apt_install() {
+    say "apt-get install $*"
+    apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
+}
+
 install_system_packages() {
-    packages=$(missing_packages | tr ' ' '\n' | sort -u | tr '\n' ' ')
+    packages=$(missing_packages | tr '\n' ' ')
     [ -n "$packages" ] || return 0
-    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-        die "missing: $packages(Debian and Ubuntu names). Install them, for example: sudo apt-get install $packages"
-    fi
-    say "apt-get install $packages"
-    apt-get update -q >/dev/null
+    can_install || die "missing: $packages(Debian and Ubuntu names). Install them, for example: sudo apt-get install $packages"
     # shellcheck disable=SC2086  # a list of names
-    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $packages >/dev/null
+    apt_install $packages
     packages=$(missing_packages | tr '\n' ' ')
     [ -z "$packages" ] || die "still missing after installation: $packages(python >= 3.11 is needed)"
 }
+
+there() {   # is an optional package of the system there?
+    case $1 in
+    liblzo2-dev) compiles lzo/lzo1.h ;;
+    softhsm2) command -v softhsm2-util >/dev/null ;;
+    default-jdk-headless) command -v javac >/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
+    esac
+}
+
+needed_for() {
+    case $1 in
+    liblzo2-dev) echo "the codec LZO" ;;
+    softhsm2) echo "the tests of PKCS#11" ;;
+    default-jdk-headless) echo "the tests of Spark and parquet-java" ;;
+    mmdebstrap) echo "tools/fresh" ;;
+    esac
+}
+
+install_optional_packages() {
+    for package in $optional_packages; do
+        if there "$package" || [ -e ".venv/stamps/without-$package" ]; then continue; fi
+        if ! can_install || ! apt_install "$package" 2>/dev/null || ! there "$package"; then
+            say "without $package: $(needed_for "$package")"
+            : >".venv/stamps/without-$package"
+        fi
+    done
+}
+
+# --- Python packages and fastpq -----------------------------------------------------------------------------------------------
 
 # unchanged NAME FILE...: have these files the contents that they had when NAME was last stamped?
 unchanged() {
@@ -63,7 +111,6 @@ unchanged() {
 stamp() {
     name=.venv/stamps/$1
     shift
-    mkdir -p .venv/stamps
     cat "$@" | cksum >"$name"
 }
 
@@ -73,45 +120,71 @@ make_venv() {
         say "virtual environment .venv with $("$base" --version)"
         "$base" -m venv --clear .venv
     fi
+    mkdir -p .venv/stamps build
 }
 
-install_softhsm() {     # a PKCS#11 token for the tests, which are skipped without it: tried once, and never in the way
-    if command -v softhsm2-util >/dev/null || unchanged softhsm tools/setup.sh; then return; fi
-    stamp softhsm tools/setup.sh
-    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-        say "no softhsm2: the tests of PKCS#11 will be skipped"
-        return
+pip_install() { "$python" -m pip install -qq --no-compile --prefer-binary "$@"; }
+
+required() { "$python" tools/requirements.py "$@"; }
+
+install_optional() {    # all at once, or else one after the other without those that fail
+    # shellcheck disable=SC2086  # names of extras
+    required $optional_extras >build/optional.txt
+    pip_install -r build/optional.txt 2>build/optional.log && return
+    while read -r requirement; do
+        pip_install "$requirement" 2>>build/optional.log || say "without $requirement: it cannot be installed (build/optional.log)"
+    done <build/optional.txt
+}
+
+install_requirements() {
+    say "packages: ${extras}${optional_extras:+, where they can be had $optional_extras}"
+    # shellcheck disable=SC2086
+    required library $extras >"build/$layer.txt"
+    pip_install -r "build/$layer.txt"
+    [ -z "$optional_extras" ] || install_optional
+}
+
+sources() { find fastpq -name '*.pyx' -o -name '*.pxd' -o -name '*.h' | LC_ALL=C sort; echo setup.py; }
+
+compile() { "$python" setup.py -q build_ext --inplace >build/compile.log 2>&1; }
+
+finish_compiling() {
+    if ! wait "$compiling"; then
+        cat build/compile.log >&2
+        die "fastpq does not compile"
     fi
-    say "apt-get install softhsm2"
-    { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends softhsm2; } >/dev/null 2>&1 ||
-        say "softhsm2 cannot be installed: the tests of PKCS#11 will be skipped"
+    # shellcheck disable=SC2046  # paths without spaces
+    stamp sources $(sources)
 }
-
-build_sources() { find fastpq -name '*.pyx' -o -name '*.pxd' -o -name '*.h' | LC_ALL=C sort; echo setup.py; }
 
 install_project() {
-    if ! unchanged requirements pyproject.toml; then
-        say "build requirements"
-        "$python" -m pip install -qq --upgrade pip 'setuptools>=77' wheel 'cython>=3.3' 'numpy>=2'
-        say "fastpq in place, with the extras dev and bench (the first time compiles everything: some minutes)"
-        "$python" -m pip install -qq --no-build-isolation -e '.[dev,bench]'
-        stamp requirements pyproject.toml
-        # shellcheck disable=SC2046  # a list of paths without spaces
-        stamp build $(build_sources)
-    # shellcheck disable=SC2046
-    elif ! unchanged build $(build_sources); then
-        say "compiling what changed"
-        mkdir -p build
-        "$python" setup.py -q build_ext --inplace >build/setup.log 2>&1 || { cat build/setup.log >&2; exit 1; }
-        # shellcheck disable=SC2046
-        stamp build $(build_sources)
+    compiling=""
+    if ! unchanged build pyproject.toml; then
+        say "packages: build"
+        required build >build/build.txt
+        pip_install -r build/build.txt
+        stamp build pyproject.toml
     fi
+    # shellcheck disable=SC2046
+    if ! unchanged sources $(sources); then
+        say "compiling what changed, the first time everything"
+        compile &
+        compiling=$!
+    fi
+    if ! unchanged "$layer" pyproject.toml; then
+        install_requirements
+        [ -z "$compiling" ] || finish_compiling
+        compiling=""
+        pip_install --no-deps --no-build-isolation -e .     # everything is compiled: this adds fastpq to the environment
+        stamp "$layer" pyproject.toml
+    fi
+    [ -z "$compiling" ] || finish_compiling
 }
 
 started=$(date +%s)
 install_system_packages
 make_venv
-install_softhsm
+install_optional_packages
 install_project
 say "ready after $(($(date +%s) - started)) s"
 unset started

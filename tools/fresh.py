@@ -1,0 +1,167 @@
+"""README's two commands on a fresh machine: a clone of HEAD in a minimal Debian or Ubuntu, made by mmdebstrap in build/fresh.
+
+The machine has Python, gcc, git and certificates. As root the commands install the rest themselves; for a user without root the
+packages that README names are installed first, and no others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "build" / "fresh"
+PACKAGES = ("ca-certificates", "python3", "gcc", "git")
+USERS = {"root": "/root", "guest": "/home/guest"}
+CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
+PIP_CONFIGURATION = Path("/etc/pip.conf")
+# how this machine reaches package registries; everything else of its environment stays outside
+PASSED_ON = re.compile(r"(https?|no)_proxy|PIP_(INDEX_URL|TRUSTED_HOST|DEFAULT_TIMEOUT)", re.IGNORECASE)
+# run in namespaces of its own, so that its mounts end with it; arguments: user, home, folder, command, cache of pip or nothing
+ENTER = """
+set -e
+mount -t proc proc proc
+mount --rbind /dev dev
+if [ -n "$5" ]; then
+    mkdir -p ".$2/.cache/pip"
+    mount --bind "$5" ".$2/.cache/pip"
+    chown "$1" ".$2/.cache" ".$2/.cache/pip"
+fi
+exec chroot --userspec="$1:$1" . /bin/sh -c 'cd "$0" && eval "$1"' "$3" "$4"
+"""
+SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NAMED_PACKAGES = re.compile(r"`((?:[\w.+-]+ )*python3-dev(?: [\w.+-]+)*)`")
+
+
+class FreshError(Exception):
+    """A machine cannot be made here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command went: its exit code and its time in seconds."""
+
+    user: str
+    command: str
+    code: int
+    seconds: float
+
+
+class Machine:
+    """A minimal Debian in a folder, entered with namespaces of its own; removed by ``close``."""
+
+    def __init__(self, suite: str, mirror: str | None) -> None:
+        self.folder = FOLDER / suite
+        remove(self.folder)
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        say(f"mmdebstrap {suite}: {' '.join(PACKAGES)}")
+        with (FOLDER / "mmdebstrap.log").open("w") as log:
+            command = ["mmdebstrap", "--variant=apt", f"--include={','.join(PACKAGES)}", suite, str(self.folder)]
+            command += [mirror] if mirror else []
+            done = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, check=False)
+        if done.returncode:
+                raise FreshError(f"mmdebstrap failed; {log.name} says why")
+        for path in (CERTIFICATES, PIP_CONFIGURATION, Path("/etc/resolv.conf"), Path("/etc/hosts")):
+            if path.exists():
+                shutil.copy(path, self.folder / path.relative_to("/"))
+
+    def run(self, user: str, command: str, folder: str = "/", cache: Path | None = None) -> int:
+        """Run a shell command as a user, with the output going where ours goes; the exit code."""
+        environment = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
+        environment |= {"HOME": USERS[user], "USER": user, "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
+        environment |= {"PIP_CERT": str(CERTIFICATES)}
+        entered = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "enter"]
+        entered += [user, USERS[user], folder, command, "" if cache is None else str(cache)]
+        return subprocess.run(entered, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+
+    def must(self, user: str, command: str) -> None:
+        if self.run(user, command):
+            raise FreshError(f"as {user}: {command} failed")
+
+    def close(self) -> None:
+        remove(self.folder)
+
+
+def remove(folder: Path) -> None:
+    """Remove a machine's folder; nothing is mounted there any more, as mounts end with the namespace of a command."""
+    if folder.exists():
+        shutil.rmtree(folder)
+
+
+def readme() -> tuple[list[str], str]:
+    """README's commands, and the packages that it names for a user without root."""
+    text = (ROOT / "README.md").read_text()
+    named = NAMED_PACKAGES.search(text)
+    commands = [line.split("#")[0].strip() for block in SHELL_BLOCK.findall(text) for line in block.splitlines()]
+    commands = [command for command in commands if command in ("tools/demo", "tools/test")]
+    if named is None or commands != ["tools/demo", "tools/test"]:
+        raise FreshError("README.md does not name the two commands, or the packages with python3-dev")
+    return commands, named[1]
+
+
+def try_out(machine: Machine, user: str, commands: Sequence[str], packages: str, cache: Path | None) -> list[Outcome]:
+    """Clone HEAD as a user and run the commands there, up to the first that fails."""
+    if user != "root":
+        machine.must("root", f"useradd --create-home {user}")
+        machine.must("root", "apt-get update -q >/dev/null")
+        machine.must("root", f"apt-get install -q -y --no-install-recommends {packages} >/dev/null")
+    folder = f"{USERS[user]}/fastpq"
+    inside = machine.folder / folder.lstrip("/")
+    subprocess.run(["git", "clone", "-q", "--no-local", str(ROOT), str(inside)], check=True)
+    machine.must("root", f"chown -R {user}:{user} {USERS[user]}")
+    outcomes = []
+    for command in commands:
+        say(f"{user}: {command}")
+        started = time.monotonic()
+        code = machine.run(user, command, folder, cache)
+        outcomes.append(Outcome(user, command, code, time.monotonic() - started))
+        if code:
+            break
+    return outcomes
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tools/fresh", description=__doc__)
+    parser.add_argument("--suite", default="bookworm", help="release of Debian or Ubuntu (default: %(default)s)")
+    parser.add_argument("--mirror", help="where its packages are (default: mmdebstrap's)")
+    parser.add_argument("--user", choices=USERS, action="append", help="who runs the commands (default: root, then guest)")
+    parser.add_argument("--command", action="append", help="a command instead of README's; may be repeated")
+    parser.add_argument("--cache", type=Path, help="folder for pip's cache, kept between runs")
+    parser.add_argument("--keep", action="store_true", help="leave the machine in build/fresh")
+    options = parser.parse_args(arguments)
+    if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
+        parser.error("root and mmdebstrap are needed (Debian: apt-get install mmdebstrap)")
+    commands, packages = readme()
+    if options.cache is not None:
+        options.cache.mkdir(parents=True, exist_ok=True)
+    outcomes: list[Outcome] = []
+    try:
+        for user in options.user or USERS:
+            machine = Machine(options.suite, options.mirror)
+            outcomes += try_out(machine, user, options.command or commands, packages, options.cache and options.cache.resolve())
+            if not options.keep:
+                machine.close()
+    except FreshError as error:
+        say(str(error))
+        return 1
+    for outcome in outcomes:
+        passed = "passed" if outcome.code == 0 else f"failed with {outcome.code}"
+        say(f"{outcome.user:6} {outcome.command:20} {passed} in {outcome.seconds:.0f} s")
+    return max((outcome.code != 0 for outcome in outcomes), default=True)
+
+
+def say(message: str) -> None:
+    print(f"fresh: {message}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
