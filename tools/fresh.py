@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -77,8 +76,8 @@ class Machine:
     def run(self, user: str, command: str, folder: str = "/", cache: Path | None = None) -> int:
         """Run a shell command as a user, with the output going where ours goes; the exit code."""
         environment = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
-        environment |= {"HOME": USERS[user], "USER": user, "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
-        environment |= {"PIP_CERT": str(CERTIFICATES)}
+        environment |= {"HOME": USERS[user], "USER": user, "LANG": "C.UTF-8", "PIP_CERT": str(CERTIFICATES)}
+        environment["PATH"] = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
         entered = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "enter"]
         entered += [user, USERS[user], folder, command, "" if cache is None else str(cache)]
         return subprocess.run(entered, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
