@@ -25,17 +25,12 @@ CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PIP_CONFIGURATION = Path("/etc/pip.conf")
 # how this machine reaches package registries; everything else of its environment stays outside
 PASSED_ON = re.compile(r"(https?|no)_proxy|PIP_(INDEX_URL|TRUSTED_HOST|DEFAULT_TIMEOUT)", re.IGNORECASE)
-# run in namespaces of its own, so that its mounts end with it; arguments: user, home, folder, command, cache of pip or nothing
+# run in namespaces of its own, so that its mounts end with it; arguments: user, folder, command
 ENTER = """
 set -e
 mount -t proc proc proc
 mount --rbind /dev dev
-if [ -n "$5" ]; then
-    mkdir -p ".$2/.cache/pip"
-    mount --bind "$5" ".$2/.cache/pip"
-    chown "$1" ".$2/.cache" ".$2/.cache/pip"
-fi
-exec chroot --userspec="$1:$1" . /bin/sh -c 'cd "$0" && eval "$1"' "$3" "$4"
+exec chroot --userspec="$1:$1" . /bin/sh -c 'cd "$0" && eval "$1"' "$2" "$3"
 """
 SHELL_BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NAMED_PACKAGES = re.compile(r"`((?:[\w.+-]+ )*python3-dev(?: [\w.+-]+)*)`")
@@ -73,13 +68,13 @@ class Machine:
             if path.exists():
                 shutil.copy(path, self.folder / path.relative_to("/"))
 
-    def run(self, user: str, command: str, folder: str = "/", cache: Path | None = None) -> int:
+    def run(self, user: str, command: str, folder: str = "/") -> int:
         """Run a shell command as a user, with the output going where ours goes; the exit code."""
         environment = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
         environment |= {"HOME": USERS[user], "USER": user, "LANG": "C.UTF-8", "PIP_CERT": str(CERTIFICATES)}
         environment["PATH"] = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
         entered = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "enter"]
-        entered += [user, USERS[user], folder, command, "" if cache is None else str(cache)]
+        entered += [user, folder, command]
         return subprocess.run(entered, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
 
     def must(self, user: str, command: str) -> None:
@@ -107,7 +102,7 @@ def readme() -> tuple[list[str], str]:
     return commands, named[1]
 
 
-def try_out(machine: Machine, user: str, commands: Sequence[str], packages: str, cache: Path | None) -> list[Outcome]:
+def try_out(machine: Machine, user: str, commands: Sequence[str], packages: str) -> list[Outcome]:
     """Clone HEAD as a user and run the commands there, up to the first that fails."""
     if user != "root":
         machine.must("root", f"useradd --create-home {user}")
@@ -121,7 +116,7 @@ def try_out(machine: Machine, user: str, commands: Sequence[str], packages: str,
     for command in commands:
         say(f"{user}: {command}")
         started = time.monotonic()
-        code = machine.run(user, command, folder, cache)
+        code = machine.run(user, command, folder)
         outcomes.append(Outcome(user, command, code, time.monotonic() - started))
         if code:
             break
@@ -134,19 +129,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--mirror", help="where its packages are (default: mmdebstrap's)")
     parser.add_argument("--user", choices=USERS, action="append", help="who runs the commands (default: root, then guest)")
     parser.add_argument("--command", action="append", help="a command instead of README's; may be repeated")
-    parser.add_argument("--cache", type=Path, help="folder for pip's cache, kept between runs")
     parser.add_argument("--keep", action="store_true", help="leave the machine in build/fresh")
     options = parser.parse_args(arguments)
     if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
         parser.error("root and mmdebstrap are needed (Debian: apt-get install mmdebstrap)")
     commands, packages = readme()
-    if options.cache is not None:
-        options.cache.mkdir(parents=True, exist_ok=True)
     outcomes: list[Outcome] = []
     try:
         for user in options.user or USERS:
             machine = Machine(options.suite, options.mirror)
-            outcomes += try_out(machine, user, options.command or commands, packages, options.cache and options.cache.resolve())
+            outcomes += try_out(machine, user, options.command or commands, packages)
             if not options.keep:
                 machine.close()
     except FreshError as error:

@@ -14,9 +14,12 @@
 #error "fastpq stores little-endian words as they are in memory; big-endian machines need byte swaps here"
 #endif
 
-#define FASTPQ_EACH_WIDTH(DO) \
+#define FASTPQ_SHUFFLED_WIDTH 25 /* a value of this width lies within four bytes, wherever it begins */
+#define FASTPQ_EACH_SHUFFLED_WIDTH(DO) \
     DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) \
-    DO(17) DO(18) DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25) DO(26) DO(27) DO(28) DO(29) DO(30) DO(31) DO(32)
+    DO(17) DO(18) DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25)
+#define FASTPQ_EACH_OTHER_WIDTH(DO) DO(26) DO(27) DO(28) DO(29) DO(30) DO(31) DO(32)
+#define FASTPQ_EACH_WIDTH(DO) FASTPQ_EACH_SHUFFLED_WIDTH(DO) FASTPQ_EACH_OTHER_WIDTH(DO)
 
 static inline __attribute__((always_inline)) void unpack_of_width(const uint8_t *in, uint32_t *out, int64_t groups,
                                                                   const int width) {
@@ -34,18 +37,22 @@ static inline __attribute__((always_inline)) void unpack_of_width(const uint8_t 
     }
 }
 
-FASTPQ_CLONES static void unpack_portable(const uint8_t *in, uint32_t *out, int64_t groups, int width) {
-    switch (width) {
 #define UNPACK(w) case w: unpack_of_width(in, out, groups, w); break;
-        FASTPQ_EACH_WIDTH(UNPACK)
-#undef UNPACK
-    }
+
+/* Without clones: processors that would run these shuffle the values of these widths (below). */
+static void unpack_narrow(const uint8_t *in, uint32_t *out, int64_t groups, int width) {
+    switch (width) { FASTPQ_EACH_SHUFFLED_WIDTH(UNPACK) }
 }
+
+FASTPQ_CLONES static void unpack_wide(const uint8_t *in, uint32_t *out, int64_t groups, int width) {
+    switch (width) { FASTPQ_EACH_OTHER_WIDTH(UNPACK) }
+}
+
+#undef UNPACK
 
 #ifdef FASTPQ_X86_CLONES
 #include <immintrin.h>
 
-#define FASTPQ_SHUFFLED_WIDTH 25 /* a value of this width lies within four bytes, wherever it begins */
 #define FASTPQ_SHUFFLE_SLACK 32  /* bytes that the last shuffle of a group may load behind it */
 
 /* For each width, the four bytes around each of eight values, counted from the first of its four values, and the bit in them
@@ -65,7 +72,7 @@ static const uint32_t shuffled_shifts[33][8] = {{0}, FASTPQ_EACH_WIDTH(SHIFTS)};
 #undef SHIFTS
 
 /* Eight values at a time: four bytes around each are shuffled into its lane, shifted and masked; twice as fast as the
- * portable loop, which the compiler does not turn into this. */
+ * loop above, which the compiler does not turn into this. */
 typedef struct {
     __m256i shuffle, shift, mask;
     int upper, width;
@@ -108,14 +115,18 @@ static inline int64_t shuffled_groups(int64_t available, int64_t groups, int wid
 static void unpack_groups(const uint8_t *in, int64_t available, uint32_t *out, int64_t groups, int width) {
 #ifdef FASTPQ_X86_CLONES
     if (can_shuffle(width)) {
-        const int64_t safe = shuffled_groups(available, groups, width);
+        const int64_t safe = shuffled_groups(available, groups, width), left = groups - safe;
         unpack_shuffled(in, out, safe, width);
-        in += safe * 4 * width;
-        out += safe * 32;
-        groups -= safe;
+        if (left) { /* fewer bytes than the slack and one group */
+            uint8_t padded[FASTPQ_SHUFFLE_SLACK + 4 * FASTPQ_SHUFFLED_WIDTH + FASTPQ_SHUFFLE_SLACK] = {0};
+            memcpy(padded, in + safe * 4 * width, (size_t)(left * 4 * width));
+            unpack_shuffled(padded, out + safe * 32, left, width);
+        }
+        return;
     }
 #endif
-    if (groups) unpack_portable(in, out, groups, width);
+    if (width <= FASTPQ_SHUFFLED_WIDTH) unpack_narrow(in, out, groups, width);
+    else unpack_wide(in, out, groups, width);
 }
 
 #define FASTPQ_UNPACK64_SLACK 9 /* bytes behind the last group that unpack_groups64 may load */
