@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.table import Table as Grid
@@ -13,9 +14,25 @@ from benchmarks.jobs import JOBS
 from benchmarks.peers import PEERS
 from benchmarks.results import Results
 
-README = Path(__file__).resolve().parent.parent / "README.md"
-BEGIN, END = "<!-- benchmarks: written by tools/bench --readme -->", "<!-- end of benchmarks -->"
+ROOT = Path(__file__).resolve().parent.parent
+README, PERFORMANCE = ROOT / "README.md", ROOT / "docs" / "pages" / "performance.md"
+BEGIN, END = "<!-- benchmarks: written by tools/bench --publish -->", "<!-- end of benchmarks -->"
 OURS = "fastpq"
+# README's table: jobs, with the most threads that were measured, and peers
+README_JOBS = {
+    "read-snappy-all": "read 16 columns, Snappy",
+    "read-snappy-numeric": "read the 11 columns of numbers and dates",
+    "read-snappy-strings": "read the 5 columns of text",
+    "read-zstd-all": "read 16 columns, Zstandard",
+    "read-nulls-all": "read 16 columns with nulls",
+    "read-encrypted-all": "read 16 encrypted columns",
+    "read-list_string": "read a column of lists of text",
+    "write-zstd": "write 16 columns, Zstandard",
+    "write-encrypted": "write 16 encrypted columns",
+    "footer-10000-columns": "open a file of 10,000 columns",
+}
+README_PEERS = (OURS, "pyarrow", "polars", "duckdb")
+Line: TypeAlias = tuple[str, int, dict[str, float], float | None]
 VALUE_WIDTH = re.compile(r"(\d+)-byte values")
 
 
@@ -27,7 +44,7 @@ def measured_peers(results: Results) -> list[str]:
     return [name for name in PEERS if any(record.peer == name for record in results.records.values())]
 
 
-def rows(results: Results) -> list[tuple[str, int, dict[str, float], float | None]]:
+def rows(results: Results) -> list[Line]:
     """(job, threads, seconds by peer, our time over the best peer's) for everything that was measured."""
     lines = []
     for job in JOBS:
@@ -98,30 +115,67 @@ def selective_markdown(found: list[dict[str, Any]]) -> list[str]:
 
 
 def markdown(results: Results) -> str:
-    """The README's table."""
+    """Everything that was measured, for docs/pages/performance.md."""
     peers = measured_peers(results)
-    versions = ", ".join(f"{peer} {results.versions[peer]}" for peer in peers if peer in results.versions)
-    machine = results.machine
-    lines = [
-        f"Seconds, the shortest of several runs; lineitem at scale factor {results.scale:g}; {machine['processor']}, "
-        f"{machine['cores']} cores, Python {machine['python']}; {versions}. `tools/bench --readme` wrote this table.",
-        "",
-        "| job | threads | " + " | ".join(peers) + " | fastpq / best peer |",
-        "| --- | ---: | " + " | ".join("---:" for _ in peers) + " | ---: |",
-    ]
-    for job, threads, seconds, ratio in rows(results):
-        cells = [f"{seconds[peer]:.3f}" if peer in seconds else "" for peer in peers]
-        lines.append(f"| {job} | {threads} | {' | '.join(cells)} | {f'{ratio:.2f}' if ratio else ''} |")
+    lines = [setting(results), "", *head("job", "threads", peers=peers)]
+    lines += [row(job, str(threads), peers=peers, times=(seconds, ratio)) for job, threads, seconds, ratio in rows(results)]
     return "\n".join(lines + (selective_markdown(results.selective) if results.selective else []))
 
 
-def rewrite_readme(results: Results) -> None:
-    """Put the table between its marks in README.md."""
-    text = README.read_text()
+def readme_markdown(results: Results) -> str:
+    """README's table: some jobs and peers, with the same figures."""
+    most = max(thread_counts(results), default=0)
+    found = {job: (seconds, ratio) for job, threads, seconds, ratio in rows(results) if threads == most}
+    if missing := [job for job in README_JOBS if job not in found]:
+        raise SystemExit(f"bench: README's table needs {', '.join(missing)} with {most} threads")
+    machine = f"{results.machine['processor']}, {most} threads"
+    lines = [
+        f"Seconds; the table lineitem of TPC-H at scale factor {results.scale:g}, {machine}. The command `tools/bench` measured them.",
+        "",
+        *head("job", "it does", peers=README_PEERS),
+    ]
+    return "\n".join(lines + [row(job, what, peers=README_PEERS, times=found[job]) for job, what in README_JOBS.items()])
+
+
+def setting(results: Results) -> str:
+    """The sentence before the figures: machine, versions and command."""
+    versions = ", ".join(f"{peer} {results.versions[peer]}" for peer in measured_peers(results) if peer in results.versions)
+    machine = results.machine
+    return (
+        f"Seconds, the shortest of several runs; lineitem at scale factor {results.scale:g}; {machine['processor']}, "
+        f"{machine['cores']} cores, Python {machine['python']}; {versions}. `tools/bench` measured, and "
+        "`tools/bench --publish` wrote these tables."
+    )
+
+
+def head(*columns: str, peers: Sequence[str]) -> list[str]:
+    """The head of a table of seconds."""
+    return [
+        f"| {' | '.join([*columns, *peers])} | fastpq / best peer |",
+        "|" + " --- |" * len(columns) + " ---: |" * (len(peers) + 1),
+    ]
+
+
+def row(*columns: str, peers: Sequence[str], times: tuple[dict[str, float], float | None]) -> str:
+    """A row of a table of seconds; the ratio is over all peers, shown or not."""
+    seconds, ratio = times
+    cells = [f"{seconds[peer]:.3f}" if peer in seconds else "" for peer in peers]
+    return f"| {' | '.join([*columns, *cells])} | {f'{ratio:.2f}' if ratio else ''} |"
+
+
+def publish(results: Results) -> None:
+    """Put the tables between their marks in docs/pages/performance.md and README.md."""
+    put(PERFORMANCE, markdown(results))
+    put(README, readme_markdown(results))
+
+
+def put(page: Path, tables: str) -> None:
+    """Replace what stands between the marks of a page."""
+    text = page.read_text()
     pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
     if not pattern.search(text):
-        raise SystemExit(f"bench: README.md has no place for the table ({BEGIN})")
-    README.write_text(pattern.sub(lambda _: f"{BEGIN}\n{markdown(results)}\n{END}", text))
+        raise SystemExit(f"bench: {page.relative_to(ROOT)} has no place for the table ({BEGIN})")
+    page.write_text(pattern.sub(lambda _: f"{BEGIN}\n\n{tables}\n\n{END}", text))
 
 
 def draw(results: Results) -> Path | None:

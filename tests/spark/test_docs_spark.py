@@ -1,4 +1,4 @@
-"""The README's example of Spark runs as it stands, but for the name of a client that nobody has."""
+"""The documentation's examples of Spark run as they stand, but for the name of a client that nobody has."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ import pytest
 
 from benchmarks.lineitem import lineitem
 from tests.spark.conftest import CLIENT
-from tests.test_readme import blocks
+from tests.test_docs import blocks, name_of, run, with_blocks
 
 SCALE = 0.01
+THEIR_CLIENT = "mycompany.kms:Client"
 
 
-def test_the_pipeline(source: Any, java_kms: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", with_blocks("python", "spark"), ids=name_of)
+def test_spark_examples(page: Path, source: Any, java_kms: str, tmp_path: Path) -> None:
+    """All of a page in one namespace, in order; ``spark`` and ``folder`` are there."""
     if not java_kms or not Path(sys.executable).with_name("tpchgen-cli").exists():
         pytest.skip("needs javac, for the native source's key service, and tpchgen-cli")
     shutil.move(lineitem(SCALE, tmp_path), tmp_path / "lineitem.parquet")
-    (example,) = blocks("python spark")
-    assert "mycompany.kms:Client" in example
     namespace = {"spark": source, "folder": str(tmp_path)}
-    exec(compile(example.replace("mycompany.kms:Client", CLIENT), "README.md, Spark", "exec"), namespace)
+    for block in blocks(page):
+        if block.words == {"python", "spark"}:
+            run(page, block._replace(body=block.body.replace(THEIR_CLIENT, CLIENT)), namespace)
     assert namespace["found"][0] > 0
     assert {path.parent.name for path in (tmp_path / "items").rglob("*.parquet")} >= {"l_shipmode=AIR", "l_shipmode=RAIL"}
