@@ -106,11 +106,12 @@ def selective_grid(found: list[dict[str, Any]]) -> Grid:
     return grid
 
 
-def selective_markdown(found: list[dict[str, Any]]) -> list[str]:
-    peers, cells = lookups(found)
+def selective_markdown(lookups_found: list[dict[str, Any]]) -> list[str]:
+    peers, cells = lookups(lookups_found)
     lines = ["", f"| lookup | place | {' | '.join(peers)} |", "| --- | --- |" + " ---: |" * len(peers)]
     for (job, place), by_peer in cells.items():
-        lines.append(f"| {job} | {place} | {' | '.join(by_peer.get(peer, '') for peer in peers)} |")
+        found = [by_peer.get(peer, "").replace(", ", "<br>") for peer in peers]      # narrow enough for a page
+        lines.append(f"| {job} | {place} | {' | '.join(found)} |")
     return lines
 
 
