@@ -32,14 +32,15 @@ def rows() -> list[Any]:
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[dict[str, Any], Path]]:
-    """By page, the names that its first example makes, and the folder with its files."""
+    """By page, the names that its examples make, and the folder with its files."""
     found: dict[str, tuple[dict[str, Any], Path]] = {}
     for page in FROM:
         namespace: dict[str, Any] = {}
         folder = tmp_path_factory.mktemp("coming")
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
-            run(PAGES / page, blocks(PAGES / page)[0], namespace)
+            for block in blocks(PAGES / page):
+                run(PAGES / page, block, namespace)
         found[page] = namespace, folder
     return found
 
