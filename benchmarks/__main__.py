@@ -83,7 +83,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scale", type=float, default=1, help="TPC-H scale factor (default: %(default)s)")
     scratch = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else Path(__file__).parent
     parser.add_argument("--scratch", type=Path, default=scratch, help="where writers write (default: %(default)s)")
-    parser.add_argument("--publish", action="store_true", help="only rewrite the tables in docs and README from the saved results")
+    parser.add_argument("--publish", action="store_true", help="only put the saved results into docs and README")
     parser.add_argument("--spark", action="store_true", help="only fastpq.spark beside Spark's native source (needs a JDK 17)")
     options = parser.parse_args(arguments)
     options.jobs = options.jobs.split(",")

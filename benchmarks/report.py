@@ -129,9 +129,9 @@ def readme_markdown(results: Results) -> str:
     found = {job: (seconds, ratio) for job, threads, seconds, ratio in rows(results) if threads == most}
     if missing := [job for job in README_JOBS if job not in found]:
         raise SystemExit(f"bench: README's table needs {', '.join(missing)} with {most} threads")
-    machine = f"{results.machine['processor']}, {most} threads"
     lines = [
-        f"Seconds; the table lineitem of TPC-H at scale factor {results.scale:g}, {machine}. The command `tools/bench` measured them.",
+        f"Seconds; the table lineitem of TPC-H at scale factor {results.scale:g}, {results.machine['processor']}, {most} threads. "
+        "The command `tools/bench` measured them.",
         "",
         *head("job", "it does", peers=README_PEERS),
     ]

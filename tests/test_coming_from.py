@@ -18,6 +18,8 @@ import fastpq
 from fastpq.format import Encoding
 from tests.test_docs import PAGES, blocks, run
 
+pytest.importorskip("fastparquet")
+
 ROW = re.compile(r"^\| `(?P<theirs>.+)` \| `(?P<ours>.+)` \|$", re.MULTILINE)
 FROM = ("from-pyarrow.md", "from-fastparquet.md")
 WRITTEN = "out"     # the calls that write, write this

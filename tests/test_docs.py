@@ -65,6 +65,12 @@ def run(page: Path, block: Block, namespace: dict[str, Any]) -> None:
     exec(compile("\n" * (block.line - 1) + block.body, str(page), "exec"), namespace)
 
 
+def needed(page: Path) -> set[str]:
+    """Packages that the examples of a page import."""
+    code = "".join(block.body for block in blocks(page) if block.words == {"python"})
+    return set(re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)) | ({"fsspec"} if "://" in code else set())
+
+
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
@@ -74,9 +80,11 @@ def test_python_examples(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All of a page in one namespace, in order, in an empty folder; a text block behind one is what the example prints."""
+    found = [block for block in blocks(page) if "spark" not in block.words]
+    for package in needed(page):
+        pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {}
-    found = [block for block in blocks(page) if "spark" not in block.words]
     for block, after in zip(found, [*found[1:], None], strict=True):
         if block.words == {"python"}:
             run(page, block, namespace)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import arro3.io
-import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -19,12 +17,17 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import fastpq
+from fastpq import format as fmt
 from fastpq.encodings.registry import FITTING
 from fastpq.types import ColumnType, Type
 from tools import format_support, peer_support
 from tools.peer_support import BY_TYPE, NO, PEERS, WRITES_TOO, YES
 
+arro3 = pytest.importorskip("arro3.io")
+duckdb = pytest.importorskip("duckdb")
+
 ROWS = np.arange(300)
+TABLE = pa.table({"x": ROWS})
 COLUMNS: dict[Type, tuple[ColumnType, Any]] = {
     Type.BOOLEAN: (ColumnType(Type.BOOLEAN), ROWS % 3 == 0),
     Type.INT32: (ColumnType(Type.INT32), (ROWS % 50).astype(np.int32)),
@@ -40,9 +43,17 @@ COLUMNS: dict[Type, tuple[ColumnType, Any]] = {
 }
 READERS: dict[str, Callable[[Path], pa.Table]] = {
     "pyarrow": pq.read_table,
-    "parquet-rs": lambda path: pa.table(arro3.io.read_parquet(path)),
+    "parquet-rs": lambda path: pa.table(arro3.read_parquet(path)),
     "DuckDB": lambda path: duckdb.sql(f"SELECT * FROM read_parquet('{path}')").to_arrow_table(),
     "Polars": lambda path: pl.read_parquet(path).to_arrow(),
+}
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "pyarrow": lambda path: pq.write_table(TABLE, path),
+    "parquet-rs": lambda path: arro3.write_parquet(TABLE, str(path)),
+    "DuckDB": lambda path: duckdb.from_arrow(TABLE).write_parquet(str(path)),
+    "Polars": lambda path: pl.DataFrame({"x": ROWS}).write_parquet(path),
 }
 
 
@@ -120,6 +131,16 @@ def test_pages(tmp_path: Path, version: Any, feature: str, peer: str) -> None:
     assert reads(peer, path, fastpq.read_table(path)) == says_that_it_reads(feature, peer)
 
 
+@pytest.mark.parametrize("peer", WRITERS)
+def test_written_pages(tmp_path: Path, peer: str) -> None:
+    path = tmp_path / "file.parquet"
+    WRITERS[peer](path)
+    chunk = fastpq.read_metadata(path).row_group(0).column(0)
+    header, _ = fmt.decode(fmt.PageHeader, path.read_bytes(), chunk.data_page_offset)
+    assert header.type == fmt.PageType.DATA_PAGE
+    assert peer_support.cell("data page V1", peer)[0] == WRITES_TOO
+
+
 def encrypted_files() -> dict[str, tuple[bytes, dict[str, Any]]]:
     """Files by feature, and the explicit keys to read them with."""
     found = {}
@@ -166,7 +187,10 @@ def test_pyarrow_reads_encrypted_files(feature: str) -> None:
     assert (rows == len(ROWS)) == says_that_it_reads(feature, "pyarrow")
 
 
-@pytest.mark.parametrize("feature", ["one key for footer and columns", "keys of single columns", "signed plaintext footer", "AAD prefix"])
+WRITTEN_BY_POLARS = ("one key for footer and columns", "keys of single columns", "signed plaintext footer", "AAD prefix")
+
+
+@pytest.mark.parametrize("feature", WRITTEN_BY_POLARS)
 def test_polars_writes_encrypted_files(feature: str) -> None:
     keys, out = dict(ENCRYPTED[feature][1]), io.BytesIO()
     if feature == "signed plaintext footer":

@@ -44,7 +44,8 @@ This page says which features of Parquet fastpq reads and writes, beside five ot
 RW: reads and writes. R: reads. –: neither. ?: not known. yes: done.
 
 A cell of another library comes from the
-[implementation status](https://parquet.apache.org/docs/file-format/implementationstatus/) of Apache Parquet. There are two exceptions:
+[implementation status](https://parquet.apache.org/docs/file-format/implementationstatus/) of Apache Parquet. A mark shows another
+source:
 
 - †: our tests show it with the version below, and the status page has something else or no such row.
 - ‡: the documentation or an issue of the project says it; the link leads there.
@@ -136,7 +137,7 @@ def _round_trip(data: Any, annotation: str, type_: ColumnType | None = None) -> 
 def logical_types() -> Iterator[Feature]:
     """Every member of LogicalType has a probe, or this fails."""
     probed = {name.partition(" ")[0] for name in [*LEAVES, *GROUPS]}
-    if missing := {field for field in fmt.LogicalType.__annotations__} - probed:
+    if missing := set(fmt.LogicalType.__annotations__) - probed:
         raise AssertionError(f"no probe for {', '.join(sorted(missing))}")
     for name, (type_, values) in LEAVES.items():
         yield Feature(name, _round_trip({"x": values}, name.partition(" ")[0], type_), peer_support.NOTES.get(name, ""))
@@ -233,7 +234,8 @@ def indexes() -> Iterator[Feature]:
 def selection() -> Iterator[Feature]:
     """What reads leave out, as ``explain`` tells it."""
     rows = np.arange(20_000)
-    file = written({"id": rows, "name": rows * 2 % 20_011}, row_group_size=10_000, data_page_rows=1_000, bloom_filter={"name": True})
+    data = {"id": rows, "name": rows * 2 % 20_011}
+    file = written(data, row_group_size=10_000, data_page_rows=1_000, bloom_filter={"name": True})
     with fastpq.ParquetFile(file) as opened:
         by_bounds, by_bloom = opened.explain([("id", "<", 500)], ["id"]), opened.explain([("name", "==", 20_001)], ["name"])
         found = {

@@ -116,7 +116,7 @@ BY_TYPE = {
 
 # by feature and library, where STATUS says something else or nothing
 FOUND: dict[tuple[str, str], str] = {
-    **{("data page V1", peer): READS for peer in ("pyarrow", "parquet-rs", "DuckDB", "Polars")},
+    **{("data page V1", peer): WRITES_TOO for peer in PEERS},
     **{("ALP", peer): NO for peer in ("pyarrow", "parquet-rs", "DuckDB", "Polars")},
     ("DELTA_BYTE_ARRAY of FIXED_LEN_BYTE_ARRAY", "Polars"): NO,
     ("BYTE_STREAM_SPLIT of integers", "Polars"): READS,
@@ -170,7 +170,7 @@ NOTES = {
     "LZO": "fastpq needs the extra `lzo`.",
     "LZ4": "deprecated, in Hadoop's framing; `compression=\"lz4_hadoop\"`.",
     "LZ4_RAW": "`compression=\"lz4\"`.",
-    "row groups left out by statistics": "of pyarrow, `pyarrow.dataset` was tested; the status page has none for the C++ library.",
+    "row groups left out by statistics": "`pyarrow.dataset` was tested; the status page means the C++ library.",
     "any encryption": "DuckDB's files leave out parts of the specification: [its dialect](encryption.md#duckdb).",
     "one key for footer and columns": "DuckDB writes such files in its dialect. fastpq reads them.",
     "pages V2, layout of arrow": "the specification can be read in two ways. fastpq writes either layout.",
