@@ -130,8 +130,8 @@ def readme_markdown(results: Results) -> str:
     if missing := [job for job in README_JOBS if job not in found]:
         raise SystemExit(f"bench: README's table needs {', '.join(missing)} with {most} threads")
     lines = [
-        f"Seconds; the table lineitem of TPC-H at scale factor {results.scale:g}, {results.machine['processor']}, {most} threads. "
-        "The command `tools/bench` measured them.",
+        f"Seconds; the table lineitem of TPC-H at scale factor {results.scale:g}, {results.machine['processor']}, "
+        f"{most} threads. The command `tools/bench` measured them.",
         "",
         *head("job", "it does", peers=README_PEERS),
     ]
