@@ -15,7 +15,7 @@ PAGES = ROOT / "docs" / "pages"
 README = ROOT / "README.md"
 CONFIGURATION = ROOT / "docs" / "mkdocs.yml"
 MOST_README_LINES = 120
-LONGEST_LINE = 105      # of an example; a longer one is cut off on the page
+LONGEST_LINE = 115      # of an example; a longer one is cut off on the page
 
 # ```python spark in README.md, which is read on its own; ``` { .python .spark } in pages, as MkDocs has it
 FENCE = re.compile(r"^``` *(?P<info>[^\n]*)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
