@@ -163,6 +163,14 @@ def test_pages_begin_with_a_heading_and_a_sentence() -> None:
             assert sentence[:1].isalpha(), name_of(page)
 
 
+def test_tables_of_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("griffe")
+    monkeypatch.syspath_prepend(CONFIGURATION.parent)
+    text = "Types:\n\n====  =====\na     b\n====  =====\nx|y   long text\n      goes on\n====  =====\n\nEnd."
+    table = "| a | b |\n| --- | --- |\n| x\\|y | long text goes on |"
+    assert importlib.import_module("griffe_extensions").in_markdown(text) == f"Types:\n\n{table}\n\nEnd."
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_is_in_the_reference(module: str) -> None:
     if module == "fastpq.spark":
