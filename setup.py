@@ -26,6 +26,7 @@ SHARED_UTILITIES = "fastpq._cython"
 # these call rather than loop over values: -O3 makes them larger, not faster
 CALLING = ("fastpq.arrow.capsules", "fastpq.encryption.", "fastpq.format.", "fastpq.recovery.", "fastpq.variant.")
 OPENSSL_MODULES = {"fastpq.encryption.evp", "fastpq.encryption.keys.secret"}
+STRIPPED = ["-Wl,-s"] if sys.platform == "linux" else ["-Wl,-x"]
 
 
 class BuildExt(build_ext):
@@ -54,6 +55,8 @@ class BuildExt(build_ext):
         sources = c_sources(self.extensions)
         for extension in self.extensions:
             extension.sources = sources[extension.name]
+            if not (DEBUG or self.inplace):     # profilers of a development tree show the names of kernels
+                extension.extra_link_args += STRIPPED
         super().build_extensions()
 
     def _has_openssl(self) -> bool:

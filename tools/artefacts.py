@@ -1,0 +1,152 @@
+"""What an sdist and a wheel must hold, file by file, and how extensions must be linked."""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from email.parser import BytesParser
+from pathlib import Path, PurePosixPath
+
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.gnuversions import GNUVerNeedSection
+
+SDIST_MADE = ("PKG-INFO", "setup.cfg")      # setuptools adds these and fastpq.egg-info
+WHEEL_KEPT = (".py", ".pyi")                # suffixes of sources that an installed package needs
+SHARED_EXTENSION = "fastpq/_cython"         # SHARED_UTILITIES in setup.py
+METADATA_FILES = ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE", "sboms/auditwheel.cdx.json", "top_level.txt")
+BUNDLED = re.compile(r"fastpq\.libs/libcrypto-[0-9a-f]+\.so\.3")
+SYSTEM_LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
+
+
+class ContentError(Exception):
+    """A file of a release holds too much, too little, or the wrong thing."""
+
+
+@dataclass(frozen=True)
+class WheelFacts:
+    """A wheel that passed its checks."""
+
+    name: str
+    size: int
+    extension_bytes: int
+    library_bytes: int
+    extension_glibc: str        # the newest version of glibc whose symbols the extensions need
+    library_glibc: str          # the same of the bundled library
+
+
+def check_sdist(path: Path, files: Iterable[str], version: str) -> None:
+    """The sdist holds the files of the tree, all of them, and what setuptools adds.
+
+    Raises:
+        ContentError: a file is missing or does not belong there.
+    """
+    top = f"fastpq-{version}/"
+    with tarfile.open(path) as archive:
+        names = {member.name.removeprefix(top) for member in archive.getmembers() if member.isfile()}
+    made = {name for name in names if name in SDIST_MADE or name.startswith("fastpq.egg-info/")}
+    compare(path.name, names - made, set(files))
+
+
+def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
+    """The wheel holds Python files, stubs, stripped extensions, metadata and OpenSSL's libcrypto: nothing less, nothing else.
+
+    Raises:
+        ContentError: a file is missing or does not belong there, or an extension is linked or described wrongly.
+    """
+    with zipfile.ZipFile(path) as archive:
+        contents = {info.filename: archive.read(info) for info in archive.infolist() if not info.is_dir()}
+    extensions = {name for name in contents if name.startswith("fastpq/") and name.endswith(".so")}
+    libraries = {name for name in contents if BUNDLED.fullmatch(name)}
+    modules = {str(PurePosixPath(name).with_name(PurePosixPath(name).name.split(".")[0])) for name in extensions}
+    metadata = f"fastpq-{version}.dist-info/"
+    compare(path.name, modules, extension_modules(files))
+    compare(
+        path.name,
+        set(contents) - extensions - libraries,
+        {name for name in files if is_installed(name)} | {metadata + name for name in METADATA_FILES},
+    )
+    if len(libraries) != 1:
+        raise ContentError(f"{path.name} holds {len(libraries)} libraries of OpenSSL, not one")
+    for name in sorted(extensions | libraries):
+        check_linking(f"{path.name}: {name}", contents[name], {PurePosixPath(library).name for library in libraries})
+    check_metadata(path.name, contents[f"{metadata}METADATA"], version)
+    return WheelFacts(
+        path.name,
+        path.stat().st_size,
+        sum(len(contents[name]) for name in extensions),
+        sum(len(contents[name]) for name in libraries),
+        newest_glibc(contents[name] for name in extensions),
+        newest_glibc(contents[name] for name in libraries),
+    )
+
+
+def is_installed(name: str) -> bool:
+    """Whether a file of the tree is part of an installed package."""
+    return name == "fastpq/py.typed" or (name.startswith("fastpq/") and name.endswith(WHEEL_KEPT))
+
+
+def extension_modules(files: Iterable[str]) -> set[str]:
+    """Paths of the extensions without suffixes: one of each .pyx, and the one that Cython makes for all."""
+    return {SHARED_EXTENSION, *(name.removesuffix(".pyx") for name in files if name.endswith(".pyx"))}
+
+
+def compare(where: str, there: set[str], wanted: set[str]) -> None:
+    if there != wanted:
+        missing, extra = sorted(wanted - there), sorted(there - wanted)
+        raise ContentError(f"{where}: missing {missing}, does not belong there {extra}")
+
+
+def check_linking(where: str, data: bytes, bundled: set[str]) -> None:
+    """An extension has no symbol table, needs the system's libraries and the bundled ones alone, and has no path of a machine.
+
+    Raises:
+        ContentError: it does not.
+    """
+    binary = ELFFile(io.BytesIO(data))
+    if binary.get_section_by_name(".symtab") is not None or binary.get_section_by_name(".debug_info") is not None:
+        raise ContentError(f"{where} is not stripped")
+    dynamic = binary.get_section_by_name(".dynamic")
+    if not isinstance(dynamic, DynamicSection):
+        raise ContentError(f"{where} is no shared library")
+    for tag in dynamic.iter_tags():
+        if tag.entry.d_tag == "DT_NEEDED" and tag.needed not in bundled and tag.needed not in SYSTEM_LIBRARIES:
+            raise ContentError(f"{where} needs {tag.needed}")
+        if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
+            path = tag.rpath if tag.entry.d_tag == "DT_RPATH" else tag.runpath
+            if any(not part.startswith("$ORIGIN/") for part in path.split(":")):
+                raise ContentError(f"{where} looks for libraries in {path}")
+
+
+def newest_glibc(binaries: Iterable[bytes]) -> str:
+    """The newest version of glibc that symbols are bound to, as ``2.34``: the oldest one that the binaries run with."""
+    newest = (0, 0)
+    for data in binaries:
+        needed = ELFFile(io.BytesIO(data)).get_section_by_name(".gnu.version_r")
+        if isinstance(needed, GNUVerNeedSection):
+            for _, versions in needed.iter_versions():
+                found = [re.match(r"GLIBC_(\d+)\.(\d+)", version.name) for version in versions]
+                newest = max([newest, *((int(match[1]), int(match[2])) for match in found if match)])
+    return ".".join(map(str, newest))
+
+
+def check_metadata(where: str, data: bytes, version: str) -> None:
+    """Name, version, licence and its file stand in the metadata.
+
+    Raises:
+        ContentError: one does not.
+    """
+    metadata = BytesParser().parsebytes(data)
+    for field, wanted in (
+        ("Name", "fastpq"),
+        ("Version", version),
+        ("License-Expression", "Apache-2.0"),
+        ("License-File", "LICENSE"),
+        ("Requires-Python", ">=3.11"),
+    ):
+        if metadata[field] != wanted:
+            raise ContentError(f"{where}: {field} is {metadata[field]!r}, not {wanted!r}")

