@@ -272,6 +272,7 @@ def release(arguments: argparse.Namespace, console: Console) -> None:
         wheel = repair(raw, out)
         facts = check_wheel(wheel, files, version)
         built.append(Built(interpreter, facts, raw.stat().st_size, seconds, smoke(wheel, interpreter)))
+        console.print(f"release: {facts.name} after {seconds:.0f} s; {built[-1].smoke}")
     run(sys.executable, "-m", "twine", "check", "--strict", sdist, *sorted(out.glob("fastpq-*.whl")))
     show(console, sdist, built)
     missing = sorted(set(supported()) - {one.minor for one in interpreters})
