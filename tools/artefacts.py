@@ -21,6 +21,7 @@ SHARED_EXTENSION = "fastpq/_cython"         # SHARED_UTILITIES in setup.py
 METADATA_FILES = ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE", "sboms/auditwheel.cdx.json", "top_level.txt")
 BUNDLED = re.compile(r"fastpq\.libs/libcrypto-[0-9a-f]+\.so\.3")
 SYSTEM_LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
+DYNAMIC = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}        # pyelftools' names of the strings
 
 
 class ContentError(Exception):
@@ -114,12 +115,12 @@ def check_linking(where: str, data: bytes, bundled: set[str]) -> None:
     if not isinstance(dynamic, DynamicSection):
         raise ContentError(f"{where} is no shared library")
     for tag in dynamic.iter_tags():
-        if tag.entry.d_tag == "DT_NEEDED" and tag.needed not in bundled and tag.needed not in SYSTEM_LIBRARIES:
-            raise ContentError(f"{where} needs {tag.needed}")
-        if tag.entry.d_tag in ("DT_RPATH", "DT_RUNPATH"):
-            path = tag.rpath if tag.entry.d_tag == "DT_RPATH" else tag.runpath
-            if any(not part.startswith("$ORIGIN/") for part in path.split(":")):
-                raise ContentError(f"{where} looks for libraries in {path}")
+        kind = tag.entry.d_tag
+        value = getattr(tag, DYNAMIC[kind]) if kind in DYNAMIC else ""
+        if kind == "DT_NEEDED" and value not in bundled and value not in SYSTEM_LIBRARIES:
+            raise ContentError(f"{where} needs {value}")
+        if kind in ("DT_RPATH", "DT_RUNPATH") and any(not part.startswith("$ORIGIN/") for part in value.split(":")):
+            raise ContentError(f"{where} looks for libraries in {value}")
 
 
 def newest_glibc(binaries: Iterable[bytes]) -> str:
