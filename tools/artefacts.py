@@ -19,9 +19,9 @@ SDIST_MADE = ("PKG-INFO", "setup.cfg")      # setuptools adds these and fastpq.e
 WHEEL_KEPT = (".py", ".pyi")                # suffixes of sources that an installed package needs
 SHARED_EXTENSION = "fastpq/_cython"         # SHARED_UTILITIES in setup.py
 METADATA_FILES = ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE", "sboms/auditwheel.cdx.json", "top_level.txt")
-BUNDLED = re.compile(r"fastpq\.libs/libcrypto-[0-9a-f]+\.so\.3")
-SYSTEM_LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
-DYNAMIC = {"DT_NEEDED": "needed", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}        # pyelftools' names of the strings
+LIBRARIES = "fastpq.libs/"                  # auditwheel's folder
+LIBCRYPTO = re.compile(r"libcrypto-[0-9a-f]+\.so\.3")
+SYSTEM_LIBRARIES = ("libz.so.1", "libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
 
 
 class ContentError(Exception):
@@ -62,27 +62,32 @@ def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
     with zipfile.ZipFile(path) as archive:
         contents = {info.filename: archive.read(info) for info in archive.infolist() if not info.is_dir()}
     extensions = {name for name in contents if name.startswith("fastpq/") and name.endswith(".so")}
-    libraries = {name for name in contents if BUNDLED.fullmatch(name)}
+    libraries = {name.removeprefix(LIBRARIES): contents[name] for name in contents if name.startswith(LIBRARIES)}
     modules = {str(PurePosixPath(name).with_name(PurePosixPath(name).name.split(".")[0])) for name in extensions}
     metadata = f"fastpq-{version}.dist-info/"
     compare(path.name, modules, extension_modules(files))
     compare(
         path.name,
-        set(contents) - extensions - libraries,
+        {name for name in contents if name not in extensions and not name.startswith(LIBRARIES)},
         {name for name in files if is_installed(name)} | {metadata + name for name in METADATA_FILES},
     )
-    if len(libraries) != 1:
-        raise ContentError(f"{path.name} holds {len(libraries)} libraries of OpenSSL, not one")
-    for name in sorted(extensions | libraries):
-        check_linking(f"{path.name}: {name}", contents[name], {PurePosixPath(library).name for library in libraries})
+    libcrypto = {name for name in libraries if LIBCRYPTO.fullmatch(name)}
+    if len(libcrypto) != 1:
+        raise ContentError(f"{path.name} holds {len(libcrypto)} libraries of OpenSSL, not one")
+    for name in sorted(extensions):
+        check_linking(f"{path.name}: {name}", contents[name], libcrypto)
+    for name, data in libraries.items():        # libcrypto and its own libraries: some systems link it with libzstd
+        check_linking(f"{path.name}: {name}", data, set(libraries))
+    needed = set().union(*(needed_libraries(data) for data in libraries.values()))
+    compare(f"{path.name}, {LIBRARIES}", set(libraries) - libcrypto, set(libraries) & needed)
     check_metadata(path.name, contents[f"{metadata}METADATA"], version)
     return WheelFacts(
         path.name,
         path.stat().st_size,
         sum(len(contents[name]) for name in extensions),
-        sum(len(contents[name]) for name in libraries),
+        sum(len(data) for data in libraries.values()),
         newest_glibc(contents[name] for name in extensions),
-        newest_glibc(contents[name] for name in libraries),
+        newest_glibc(libraries.values()),
     )
 
 
@@ -102,8 +107,8 @@ def compare(where: str, there: set[str], wanted: set[str]) -> None:
         raise ContentError(f"{where}: missing {missing}, does not belong there {extra}")
 
 
-def check_linking(where: str, data: bytes, bundled: set[str]) -> None:
-    """An extension has no symbol table, needs the system's libraries and the bundled ones alone, and has no path of a machine.
+def check_linking(where: str, data: bytes, allowed: set[str]) -> None:
+    """A library has no symbol table, needs the system's libraries and those allowed alone, and has no path of a machine.
 
     Raises:
         ContentError: it does not.
@@ -111,16 +116,27 @@ def check_linking(where: str, data: bytes, bundled: set[str]) -> None:
     binary = ELFFile(io.BytesIO(data))
     if binary.get_section_by_name(".symtab") is not None or binary.get_section_by_name(".debug_info") is not None:
         raise ContentError(f"{where} is not stripped")
-    dynamic = binary.get_section_by_name(".dynamic")
-    if not isinstance(dynamic, DynamicSection):
-        raise ContentError(f"{where} is no shared library")
-    for tag in dynamic.iter_tags():
-        kind = tag.entry.d_tag
-        value = getattr(tag, DYNAMIC[kind]) if kind in DYNAMIC else ""
-        if kind == "DT_NEEDED" and value not in bundled and value not in SYSTEM_LIBRARIES:
-            raise ContentError(f"{where} needs {value}")
-        if kind in ("DT_RPATH", "DT_RUNPATH") and any(not part.startswith("$ORIGIN/") for part in value.split(":")):
-            raise ContentError(f"{where} looks for libraries in {value}")
+    if foreign := needed_libraries(data) - allowed - set(SYSTEM_LIBRARIES):
+        raise ContentError(f"{where} needs {sorted(foreign)}")
+    for path in dynamic_strings(binary, "DT_RPATH", "rpath") + dynamic_strings(binary, "DT_RUNPATH", "runpath"):
+        if any(part.split("/")[0] != "$ORIGIN" for part in path.split(":")):
+            raise ContentError(f"{where} looks for libraries in {path}")
+
+
+def needed_libraries(data: bytes) -> set[str]:
+    return set(dynamic_strings(ELFFile(io.BytesIO(data)), "DT_NEEDED", "needed"))
+
+
+def dynamic_strings(binary: ELFFile, kind: str, attribute: str) -> list[str]:
+    """The strings of a kind of entry in the dynamic section; pyelftools has them as an attribute of the entry.
+
+    Raises:
+        ContentError: the file has no dynamic section.
+    """
+    section = binary.get_section_by_name(".dynamic")
+    if not isinstance(section, DynamicSection):
+        raise ContentError("a shared library without dynamic section")
+    return [getattr(tag, attribute) for tag in section.iter_tags() if tag.entry.d_tag == kind]
 
 
 def newest_glibc(binaries: Iterable[bytes]) -> str:
