@@ -253,7 +253,7 @@ def release(arguments: argparse.Namespace, console: Console) -> None:
         raise ReleaseError(f"changes that are not committed (--check allows them):\n{changed}")
     check_cibuildwheel()
     interpreters = chosen_interpreters(arguments)
-    out = arguments.out or (WORK / "dist" if arguments.check else ROOT / "dist")
+    out: Path = (arguments.out or (WORK / "dist" if arguments.check else ROOT / "dist")).resolve()
     files = tree_files()
     copy = clean_copy(files)
     out.mkdir(parents=True, exist_ok=True)
