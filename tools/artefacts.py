@@ -37,7 +37,12 @@ class WheelFacts:
     extension_bytes: int
     library_bytes: int
     extension_glibc: str        # the newest version of glibc whose symbols the extensions need
-    library_glibc: str          # the same of the bundled library
+    library_glibc: str          # the same of the bundled libraries
+
+    @property
+    def tags(self) -> str:
+        """Of interpreter, ABI and platform, as in the name."""
+        return self.name.removesuffix(".whl").split("-", 2)[2]
 
 
 def check_sdist(path: Path, files: Iterable[str], version: str) -> None:

@@ -181,7 +181,7 @@ def smoke(wheel: Path, interpreter: Interpreter) -> str:
         said = run(python, "-I", ROOT / SMOKE, cwd=folder)
         if "/fastpq.libs/libcrypto" not in said:
             raise ReleaseError(f"{wheel.name} runs with another OpenSSL than its own:\n{said}")
-        return said.splitlines()[0].removeprefix("smoke: ")
+        return said.splitlines()[0].partition(", ")[2]       # behind name and version
 
 
 def check_cibuildwheel() -> None:
@@ -281,13 +281,13 @@ def release(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def show(console: Console, sdist: Path, built: Sequence[Built]) -> None:
-    grid = Grid("file", "MB", "MB before repair", "extensions, MB", "OpenSSL, MB", "build, s", "in an empty environment")
+    grid = Grid("file", "MB", "before repair", "extensions", "libcrypto", "build, s", "tried", title=f"MB of the files of {sdist.name}")
     for column in grid.columns[1:6]:
         column.justify = "right"
-    grid.add_row(sdist.name, megabytes(sdist.stat().st_size), "", "", "", "", "builds the wheels")
+    grid.add_row("sdist", megabytes(sdist.stat().st_size), "", "", "", "", "made the wheels")
     for one in built:
         grid.add_row(
-            one.facts.name,
+            one.facts.tags,
             megabytes(one.facts.size),
             megabytes(one.size_before_repair),
             megabytes(one.facts.extension_bytes),
@@ -297,11 +297,8 @@ def show(console: Console, sdist: Path, built: Sequence[Built]) -> None:
         )
     console.print(grid)
     for one in built:
-        facts = one.facts
-        console.print(
-            f"release: {facts.name.split('-')[-1].removesuffix('.whl')}: the extensions need glibc {facts.extension_glibc}, "
-            f"libcrypto {facts.library_glibc}"
-        )
+        needs = f"the extensions need glibc {one.facts.extension_glibc}, libcrypto {one.facts.library_glibc}"
+        console.print(f"release: {one.facts.tags}: {needs}")
 
 
 def megabytes(size: int) -> str:
