@@ -219,7 +219,7 @@ def interpreter_at(path: Path) -> Interpreter | None:
     except OSError:
         return None
     version, _, executable = done.stdout.strip().partition(" ")
-    return Interpreter(version, Path(executable)) if done.returncode == 0 else None
+    return Interpreter(version, Path(executable)) if done.returncode == 0 and executable else None
 
 
 def found_interpreters() -> list[Interpreter]:
@@ -281,7 +281,8 @@ def release(arguments: argparse.Namespace, console: Console) -> None:
 
 
 def show(console: Console, sdist: Path, built: Sequence[Built]) -> None:
-    grid = Grid("file", "MB", "before repair", "extensions", "libcrypto", "build, s", "tried", title=f"MB of the files of {sdist.name}")
+    heads = ("file", "MB", "before repair", "extensions", "libcrypto", "build, s", "tried")
+    grid = Grid(*heads, title=f"{sdist.name} and its wheels: sizes in MB")
     for column in grid.columns[1:6]:
         column.justify = "right"
     grid.add_row("sdist", megabytes(sdist.stat().st_size), "", "", "", "", "made the wheels")
