@@ -71,6 +71,8 @@ def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
     modules = {str(PurePosixPath(name).with_name(PurePosixPath(name).name.split(".")[0])) for name in extensions}
     metadata = f"fastpq-{version}.dist-info/"
     compare(path.name, modules, extension_modules(files))
+    if len(extensions) != len(modules):
+        raise ContentError(f"{path.name} holds extensions of several Pythons: {sorted(extensions)}")
     compare(
         path.name,
         {name for name in contents if name not in extensions and not name.startswith(LIBRARIES)},
