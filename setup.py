@@ -100,6 +100,10 @@ def extension(path: Path) -> Extension:
     )
 
 
+if sys.platform == "linux":
+    multiprocessing.set_start_method("fork", force=True)       # a process of another kind would run this file again
+
+
 def c_sources(extensions: list[Extension]) -> dict[str, list[str]]:
     """The C sources of each extension by its name; Cython makes those that are older than what they are made from."""
     made = cythonize(
@@ -114,8 +118,7 @@ def c_sources(extensions: list[Extension]) -> dict[str, list[str]]:
             "freethreading_compatible": False,
         },
         shared_utility_qualified_name=SHARED_UTILITIES,
-        # a process that does not start by fork would run this file again
-        nthreads=CORES if multiprocessing.get_start_method() == "fork" else 0,
+        nthreads=CORES if sys.platform == "linux" else 0,
     )
     return {extension.name: extension.sources for extension in made}
 
