@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.index.page_index import OffsetIndex
 from fastpq.index.page_locations import choose_pages
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.quirks import chunk_slack, v2_is_always_compressed
 from fastpq.ranges import Int64s, RowRanges
 from fastpq.schema import ColumnDescriptor, SchemaNode
+
+if TYPE_CHECKING:
+    from fastpq.index.page_index import OffsetIndex
 
 # Rows that are decoded and dropped between two wanted ones rather than passed over.
 MOST_IDLE_ROWS = 32

@@ -18,6 +18,7 @@ from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
 from fastpq.fetching import Fetching, fetch_chunks
 from fastpq.index.page_index import OffsetIndex
 from fastpq.nested.shape import Leaf
+from fastpq.nested_readings import open_nested
 from fastpq.plan import ChunkPlan, PageSelection
 from fastpq.ranges import Int64s, RowRanges
 from fastpq.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
@@ -144,7 +145,7 @@ class Probe:
             flat = self.scan.open_flat(plan, stored)
             flat.read_ranges(output, 0, np.array([[0, plan.num_rows]], np.int64))
             return plan.num_rows, flat.left_over()
-        nested = self.scan.open_nested(plan, stored)
+        nested = open_nested(self.scan, plan, stored)
         num_rows = nested.read_rows(NestedOutput(self._leaf, self._width), EVERY_ROW)
         return num_rows, nested.left_over()
 
