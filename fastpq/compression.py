@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -45,8 +44,7 @@ HIGHEST_ZSTD_LEVEL = 22
 LOWEST_ZSTD_LEVEL = -(1 << 17)
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(NamedTuple):
     """One codec; stateless, and may be called from several threads at once.
 
     Attributes:
@@ -415,8 +413,7 @@ def _lzo_into(source: BytesLike, target: BytesLike) -> None:
 # ---- the table
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     number: int
     name: str
     decompress_into: DecompressInto
