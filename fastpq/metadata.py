@@ -11,11 +11,11 @@ from fastpq.encryption.file import FileDecryptor, column_name, open_file_decrypt
 from fastpq.errors import FormatError, LimitError
 from fastpq.properties import DEFAULT_TAIL_READ, ReaderProperties
 from fastpq.schema import ParquetSchema
-from fastpq.source import Source
 
 if TYPE_CHECKING:
     from fastpq.encryption.encryptor import FileEncryptor
     from fastpq.encryption.properties import FileDecryptionProperties
+    from fastpq.source import Source
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
