@@ -5,19 +5,31 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import brotli
-import cramjam
-import deflate
-import lz4.block
 import numpy as np
-import zstandard
-from isal import isal_zlib
 
 from fastpq.errors import FormatError, LimitError, SchemaError, UnsupportedError
-from fastpq.framing import GZIP_MAGIC, hadoop_compress, hadoop_decompress, inflate_members
+from fastpq.lazy import LazyModule
+
+if TYPE_CHECKING:
+    import brotli
+    import cramjam
+    import deflate
+    import zstandard
+    from isal import isal_zlib
+    from lz4 import block as lz4_block
+
+    from fastpq import framing
+else:       # a codec's package is imported when a page needs the codec
+    brotli = LazyModule("brotli")
+    cramjam = LazyModule("cramjam")
+    deflate = LazyModule("deflate")
+    zstandard = LazyModule("zstandard")
+    isal_zlib = LazyModule("isal.isal_zlib")
+    lz4_block = LazyModule("lz4.block")
+    framing = LazyModule("fastpq.framing")
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 Compress: TypeAlias = Callable[[BytesLike], BytesLike]
@@ -27,9 +39,12 @@ UNCOMPRESSED, SNAPPY, GZIP, LZO, BROTLI, LZ4, ZSTD, LZ4_RAW = range(8)  # parque
 
 LZ4_FRAME_MAGIC = b"\x04\x22\x4d\x18"
 
+# zstandard.MAX_COMPRESSION_LEVEL, and the lowest level of the Zstandard library (ZSTD_minCLevel).
+HIGHEST_ZSTD_LEVEL = 22
+LOWEST_ZSTD_LEVEL = -(1 << 17)
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+
+class Codec(NamedTuple):
     """One codec; stateless, and may be called from several threads at once.
 
     Attributes:
@@ -201,7 +216,7 @@ def _gzip_into(source: BytesLike, target: BytesLike) -> None:
     if plain:
         _copy(plain, target)
     else:
-        inflate_members(memoryview(source), memoryview(target))
+        framing.inflate_members(memoryview(source), memoryview(target))
 
 
 def _gzip_single_member(source: BytesLike, size: int) -> bytes | bytearray:
@@ -210,7 +225,7 @@ def _gzip_single_member(source: BytesLike, size: int) -> bytes | bytearray:
     libdeflate is the fastest, but stops after the first member without saying where. The length in the last
     trailer (ISIZE) tells whether the first is all; a second member of the same length goes unnoticed.
     """
-    if bytes(source[:2]) != GZIP_MAGIC or int.from_bytes(bytes(source[-4:]), "little") != size:
+    if bytes(source[:2]) != framing.GZIP_MAGIC or int.from_bytes(bytes(source[-4:]), "little") != size:
         return b""
     try:
         plain = deflate.gzip_decompress(source, size)
@@ -249,8 +264,11 @@ def _brotli_into(source: BytesLike, target: BytesLike) -> None:
 
 class _ThreadContexts(threading.local):
     def __init__(self) -> None:
-        self.decompressor = zstandard.ZstdDecompressor()
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}
+
+    @cached_property
+    def decompressor(self) -> zstandard.ZstdDecompressor:
+        return zstandard.ZstdDecompressor()
 
 
 _contexts = _ThreadContexts()
@@ -302,7 +320,7 @@ def _lz4_compressor(level: int) -> Compress:
         options = {"mode": "high_compression", "compression": level}
 
     def compress(data: BytesLike) -> BytesLike:
-        return bytes(lz4.block.compress(data, store_size=False, **options))
+        return bytes(lz4_block.compress(data, store_size=False, **options))
 
     return compress
 
@@ -348,14 +366,14 @@ def _lz4_into(source: BytesLike, target: BytesLike) -> None:
 
 
 def _lz4_hadoop_into(source: BytesLike, target: BytesLike) -> None:
-    hadoop_decompress(memoryview(source), memoryview(target), _lz4_block_into)
+    framing.hadoop_decompress(memoryview(source), memoryview(target), _lz4_block_into)
 
 
 def _lz4_hadoop_compressor(level: int) -> Compress:
     block = _lz4_compressor(level)
 
     def compress(data: BytesLike) -> BytesLike:
-        return hadoop_compress(memoryview(data), block)
+        return framing.hadoop_compress(memoryview(data), block)
 
     return compress
 
@@ -373,7 +391,7 @@ def _lzo_package() -> Any:
 def _lzo_compressor(level: int) -> Compress:
     def compress(data: BytesLike) -> BytesLike:
         package = _lzo_package()
-        return hadoop_compress(memoryview(data), lambda block: package.compress(bytes(block), level, False))
+        return framing.hadoop_compress(memoryview(data), lambda block: package.compress(bytes(block), level, False))
 
     return compress
 
@@ -389,14 +407,13 @@ def _lzo_into(source: BytesLike, target: BytesLike) -> None:
         block[: len(plain)] = plain
         return len(plain)
 
-    hadoop_decompress(memoryview(source), memoryview(target), decompress)
+    framing.hadoop_decompress(memoryview(source), memoryview(target), decompress)
 
 
 # ---- the table
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(NamedTuple):
     number: int
     name: str
     decompress_into: DecompressInto
@@ -431,7 +448,7 @@ _TABLE = (
     _Kind(LZO, "lzo", _lzo_into, _lzo_compressor, 1, (1, 9)),
     _Kind(BROTLI, "brotli", _brotli_into, _brotli_compressor, 8, (0, 11)),
     _Kind(LZ4, "lz4_hadoop", _lz4_into, _lz4_hadoop_compressor, 1, (1, 12)),
-    _Kind(ZSTD, "zstd", _zstd_into, _zstd_compressor, 1, (-(1 << 17), zstandard.MAX_COMPRESSION_LEVEL)),
+    _Kind(ZSTD, "zstd", _zstd_into, _zstd_compressor, 1, (LOWEST_ZSTD_LEVEL, HIGHEST_ZSTD_LEVEL)),
     _Kind(LZ4_RAW, "lz4_raw", _lz4_raw_into, _lz4_compressor, 1, (1, 12)),
 )
 _KINDS = {kind.name: kind for kind in _TABLE}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from fastpq.plan import ChunkPlan
 from fastpq.properties import ReaderProperties
 from fastpq.source import Bytes, Source
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # Parts that are read while an earlier one is decoded.
 AHEAD = 2
@@ -62,6 +64,8 @@ class Fetching:
         if source.is_remote and properties.prefetch:
             self._parts = list(_parts(chunks, 0 if streaming else properties.coalesce_size))
         if len(self._parts) > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._part_of = {id(chunk): number for number, part in enumerate(self._parts) for chunk in part}
             self._pool = ThreadPoolExecutor(AHEAD, thread_name_prefix="fastpq-fetch")
         elif self._parts or not streaming:

@@ -7,37 +7,36 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
 from fastpq import rows
-from fastpq.arrow.hints import ARROW_KEY, ArrowFields
-from fastpq.conversion.outputs import Outputs
-from fastpq.encryption.cipher import ModuleCipher
-from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
-from fastpq.filters import answers
-from fastpq.filters.explain import Explanation, explain
-from fastpq.filters.predicate import Predicate, bind_filters
-from fastpq.filters.selective import SelectiveScan
-from fastpq.index.bloom_filter import SplitBlockBloomFilter
-from fastpq.index.bloom_format import read_bloom_filters
-from fastpq.index.page_index import ChunkIndexes, ColumnIndex, IndexRequest, OffsetIndex, read_page_indexes
-from fastpq.metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.metadata import ARROW_KEY, ColumnChunkMetaData, FileMetaData, read_finished
 from fastpq.parallel import resolve_threads
 from fastpq.plan import ReadPlan, choose_row_groups, plan_read
 from fastpq.properties import ReaderProperties
-from fastpq.ranges import RowRanges
-from fastpq.recovery.footers import find_footer, read_finished
-from fastpq.recovery.losses import ON_ERROR, Loss, OnError, RecoveryReport, merged
-from fastpq.recovery.reading import RecoveringScan, rebatched
 from fastpq.scan import Scan, Strings
 from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema, int96_types
 from fastpq.siblings import open_with_siblings
 from fastpq.source import IOCounts
 from fastpq.table import Table
 from fastpq.types import ColumnType, TimeUnitName
+
+if TYPE_CHECKING:
+    from fastpq.arrow.hints import ArrowFields
+    from fastpq.encryption.cipher import ModuleCipher
+    from fastpq.encryption.properties import FileDecryptionProperties
+    from fastpq.filters.answers import ReadColumn
+    from fastpq.filters.explain import Explanation
+    from fastpq.filters.predicate import Predicate
+    from fastpq.filters.selective import SelectiveScan
+    from fastpq.index.bloom_filter import SplitBlockBloomFilter
+    from fastpq.index.page_index import ChunkIndexes, ColumnIndex, OffsetIndex
+    from fastpq.ranges import RowRanges
+    from fastpq.recovery.losses import Loss, OnError, RecoveryReport
+    from fastpq.recovery.reading import RecoveringScan
 
 DEFAULT_BATCH_SIZE = 65_536
 
@@ -82,7 +81,7 @@ class ParquetFile:
         decryption_properties: FileDecryptionProperties | None = None,
         on_error: OnError = "raise",
     ) -> None:
-        if on_error not in ON_ERROR:
+        if on_error not in ("raise", "null", "skip"):
             raise ValueError(f'on_error must be "raise", "null" or "skip", not {on_error!r}')
         if strings not in ("views", "offsets", "dictionary"):
             raise ValueError(f'strings must be "views", "offsets" or "dictionary", not {strings!r}')
@@ -98,11 +97,13 @@ class ParquetFile:
         self._on_error: OnError = on_error
         self._losses: list[Loss] = []
         try:
+            self._found: RecoveryReport | None = None
             if on_error == "raise":
-                found = read_finished(self._source, self._properties, decryption_properties)
+                self._metadata = read_finished(self._source, self._properties, decryption_properties)
             else:
-                found = find_footer(self._source, self._properties, decryption_properties)
-            self._metadata, self._found = found
+                from fastpq.recovery.footers import find_footer
+
+                self._metadata, self._found = find_footer(self._source, self._properties, decryption_properties)
         except ParquetError as error:
             self._source.close()
             error.at(path=self._source.name)
@@ -128,7 +129,9 @@ class ParquetFile:
     @property
     def recovery(self) -> RecoveryReport:
         """What reads so far could not read, where ``on_error`` lets them go on."""
-        return replace(self._found, losses=merged(self._losses))
+        from fastpq.recovery.losses import RecoveryReport, merged
+
+        return replace(self._found or RecoveryReport("footer"), losses=merged(self._losses))
 
     @property
     def io(self) -> IOCounts:
@@ -173,14 +176,17 @@ class ParquetFile:
                     raise SchemaError("out with on_error: the number of rows and nulls is not known before they are read")
                 wanted = self._wanted(row_groups, row_ranges)
                 found = self._recovering().read(self._select(columns), wanted, self._bound(filters), self._threads)
-                return self._arrow.restored(found)
+                return self._restored(found)
             if filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
-                return self._arrow.restored(scan.read(scan.select(self._wanted(row_groups, row_ranges)), self._threads, out))
+                return self._restored(scan.read(scan.select(self._wanted(row_groups, row_ranges)), self._threads, out))
             plan = self._plan(columns, row_groups)
             scan_all = self._scan(plan)
-            outputs = None if out is None else Outputs(out, plan, scan_all.types)
-            return self._arrow.restored(scan_all.read(plan, self._threads, outputs))
+            if out is None:
+                return self._restored(scan_all.read(plan, self._threads))
+            from fastpq.conversion.outputs import Outputs
+
+            return self._restored(scan_all.read(plan, self._threads, Outputs(out, plan, scan_all.types)))
 
     def take(self, indices: Any, columns: Iterable[ColumnKey] | None = None) -> Table:
         """The rows of some numbers, as numpy.take has it: in the order given, a row as often as it is named.
@@ -199,10 +205,10 @@ class ParquetFile:
             distinct, order = np.unique(wanted, return_inverse=True)
             groups = rows.rows_of_groups(rows.ranges_of(distinct), first, range(self.num_row_groups))
             if self._on_error != "raise":
-                return self._arrow.restored(self._recovering().take(self._select(columns), groups, wanted, self._threads))
+                return self._restored(self._recovering().take(self._select(columns), groups, wanted, self._threads))
             scan = self._selective(None, columns)
             in_order = len(distinct) == len(wanted) and bool((wanted == distinct).all())
-            return self._arrow.restored(scan.read(scan.select(groups), self._threads, order=None if in_order else order))
+            return self._restored(scan.read(scan.select(groups), self._threads, order=None if in_order else order))
 
     def head(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
         """The first n rows; all where there are fewer. Args, raises: as ``read``."""
@@ -251,6 +257,8 @@ class ParquetFile:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         with self._errors():
             if self._on_error != "raise":
+                from fastpq.recovery.reading import rebatched
+
                 wanted, chosen = self._wanted(row_groups, row_ranges), self._select(columns)
                 found = self._recovering().tables(chosen, wanted, self._bound(filters), self._threads)
                 batches = rebatched(found, batch_size)
@@ -260,7 +268,7 @@ class ParquetFile:
             else:
                 plan = self._plan(columns, row_groups)
                 batches = self._scan(plan).batches(plan, batch_size, self._threads)
-            return self._while_open(map(self._arrow.restored, batches))
+            return self._while_open(map(self._restored, batches))
 
     def count(self, filters: Any = None) -> int:
         """How many rows there are that filters hold for; row groups that statistics or indexes decide are not read.
@@ -287,6 +295,8 @@ class ParquetFile:
 
         Args, raises: as ``read``.
         """
+        from fastpq.filters.explain import explain
+
         with self._errors():
             scan = self._selective(filters, columns)
             return explain(scan, scan.select(self._wanted(row_groups, row_ranges)))
@@ -300,6 +310,8 @@ class ParquetFile:
         Raises:
             SchemaError: there is no such column, or it has no order.
         """
+        from fastpq.filters import answers
+
         with self._errors():
             chosen = self._flat(column)
             type_ = self._types([chosen]).get(chosen.index, chosen.type)
@@ -311,6 +323,8 @@ class ParquetFile:
         Raises:
             SchemaError: there is no such column.
         """
+        from fastpq.filters import answers
+
         with self._errors():
             chosen = self._flat(column)
             return answers.null_count(self._metadata, chosen, self._reader_of(chosen))
@@ -340,6 +354,8 @@ class ParquetFile:
             SchemaError, FormatError, KeyAccessError, TagVerificationError: as ``offset_index``.
             UnsupportedError: another algorithm, hash or compression than the one that exists.
         """
+        from fastpq.index.bloom_format import read_bloom_filters
+
         with self._errors():
             _, chunk, cipher = self._chunk(row_group, column)
             (found,) = read_bloom_filters(self._source, [(chunk, cipher)])
@@ -348,6 +364,8 @@ class ParquetFile:
             return found
 
     def _indexes(self, row_group: int, column: ColumnKey, column_index: bool) -> ChunkIndexes:
+        from fastpq.index.page_index import IndexRequest, read_page_indexes
+
         with self._errors():
             chosen, chunk, cipher = self._chunk(row_group, column)
             num_rows = self._metadata.row_group(self._groups([row_group])[0]).num_rows
@@ -384,24 +402,32 @@ class ParquetFile:
             raise UnsupportedError("statistics of a nested column", column=column.name)
         return column
 
-    def _reader_of(self, column: ColumnDescriptor) -> answers.ReadColumn:
+    def _reader_of(self, column: ColumnDescriptor) -> ReadColumn:
         return lambda row_groups: self.read([column.index], row_groups=row_groups).flat(column.name)
 
     def _select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
         return list(self.schema.columns) if columns is None else self.schema.select(columns)
 
     def _selective(self, filters: Any, columns: Iterable[ColumnKey] | None) -> SelectiveScan:
+        from fastpq.filters.selective import SelectiveScan
+
         chosen = self._select(columns)
         types = self._types(self.schema.columns)
-        predicate = None if filters is None else bind_filters(filters, self.schema, types)
+        predicate = self._bound(filters)
         views = Scan(self._source, self._metadata.decryptor, self._properties, "views", types)
         finished = Scan(self._source, self._metadata.decryptor, self._properties, self._strings, types)
         return SelectiveScan(views, self._metadata, predicate, chosen, finished.laid_out)
 
     def _bound(self, filters: Any) -> Predicate | None:
-        return None if filters is None else bind_filters(filters, self.schema, self._types(self.schema.columns))
+        if filters is None:
+            return None
+        from fastpq.filters.predicate import bind_filters
+
+        return bind_filters(filters, self.schema, self._types(self.schema.columns))
 
     def _recovering(self) -> RecoveringScan:
+        from fastpq.recovery.reading import RecoveringScan
+
         types = self._types(self.schema.columns)
         scan = Scan(self._source, self._metadata.decryptor, self._properties, self._strings, types)
         return RecoveringScan(scan, self._metadata, self._on_error, self._losses.append)
@@ -417,9 +443,17 @@ class ParquetFile:
         """The types in memory of columns where they differ from the schema's, by number."""
         return int96_types(columns, self._int96_unit)
 
+    def _restored(self, table: Table) -> Table:
+        """A table with the Arrow fields of its columns, where the file has an ARROW:schema."""
+        return table if self._arrow is None else self._arrow.restored(table)
+
     @cached_property
-    def _arrow(self) -> ArrowFields:
+    def _arrow(self) -> ArrowFields | None:
         stored = self._metadata.key_value_metadata.get(ARROW_KEY) if self._arrow_schema else None
+        if stored is None:
+            return None
+        from fastpq.arrow.hints import ArrowFields
+
         return ArrowFields(stored, self.schema.root.children)
 
     @contextmanager

@@ -5,15 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import posixpath
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from fastpq.errors import UnsupportedError
 
 
-@dataclass(frozen=True, slots=True)
-class Remote:
+class Remote(NamedTuple):
     """A path on an fsspec filesystem.
 
     Attributes:

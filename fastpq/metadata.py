@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastpq import format as fmt
-from fastpq.encryption.file import FileDecryptor, FileEncryptor, column_name, open_file_decryptor, open_signed_footer
-from fastpq.encryption.properties import FileDecryptionProperties
+from fastpq.encryption.file import FileDecryptor, column_name, open_file_decryptor, open_signed_footer
 from fastpq.errors import FormatError, LimitError
 from fastpq.properties import DEFAULT_TAIL_READ, ReaderProperties
 from fastpq.schema import ParquetSchema
+
+if TYPE_CHECKING:
+    from fastpq.encryption.encryptor import FileEncryptor
+    from fastpq.encryption.properties import FileDecryptionProperties
+    from fastpq.source import Source
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
@@ -19,6 +23,8 @@ TAIL_LENGTH = 8             # footer length and magic
 SHORTEST_FILE = 12
 # In the key-value metadata of a footer that is a checkpoint: of how many row groups it tells.
 CHECKPOINT_KEY = "fastpq.checkpoint"
+# Likewise: the Arrow schema of the columns (fastpq.arrow.ipc_schema).
+ARROW_KEY = "ARROW:schema"
 
 # Field ids of the lists that are not decoded before they are touched.
 _SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
@@ -399,6 +405,24 @@ def read_footer(
         if "offset" in error.context:
             error.context["offset"] += start
         raise
+
+
+def read_finished(
+    source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
+) -> FileMetaData:
+    """Read the footer of a finished file.
+
+    Raises:
+        FormatError: there is none, it is broken, or the file was not finished.
+        KeyAccessError, TagVerificationError, CryptoError: as ``read_footer``.
+    """
+    metadata = read_footer(source.size, source.read, properties=properties, decryption_properties=decryption_properties)
+    if metadata.is_checkpoint:
+        raise FormatError(
+            f"the file was not finished: it ends with a checkpoint of {metadata.num_row_groups} row groups (recover_table and "
+            'on_error="null" read it)'
+        )
+    return metadata
 
 
 def _open_encrypted(footer: memoryview, properties: FileDecryptionProperties | None) -> FileMetaData:

@@ -6,8 +6,10 @@ import operator
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,6 +32,8 @@ def run(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> 
     waiting = list(items)
     if threads == 1 or len(waiting) < 2:
         return [work(item) for item in waiting]
+    from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+
     with ThreadPoolExecutor(min(threads, len(waiting)), thread_name_prefix="fastpq") as pool:
         futures = [pool.submit(work, item) for item in waiting]
         done, _ = wait(futures, return_when=FIRST_EXCEPTION)
@@ -45,6 +49,8 @@ def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], threads: 
     if threads == 1:
         yield from map(work, items)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(threads, thread_name_prefix="fastpq") as pool:
         waiting: deque[Future[Result]] = deque()
         try:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.index.page_index import OffsetIndex
 from fastpq.index.page_locations import choose_pages
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.quirks import chunk_slack, v2_is_always_compressed
 from fastpq.ranges import Int64s, RowRanges
 from fastpq.schema import ColumnDescriptor, SchemaNode
 
+if TYPE_CHECKING:
+    from fastpq.index.page_index import OffsetIndex
+
 # Rows that are decoded and dropped between two wanted ones rather than passed over.
 MOST_IDLE_ROWS = 32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PageSelection:
+class PageSelection(NamedTuple):
     """Some pages of a column chunk.
 
     Attributes:
@@ -47,8 +48,7 @@ class PageSelection:
         return self.num_bytes > int(self.directory[:, 1].sum())
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkPlan:
+class ChunkPlan(NamedTuple):
     """One column chunk of a read.
 
     Attributes:
@@ -86,7 +86,7 @@ class ChunkPlan:
         kept: Int64s | None = None,
     ) -> ChunkPlan:
         """The plan of some rows of a whole chunk."""
-        # positional, and no dataclasses.replace: a read of few rows has as many plans as columns
+        # positional, and no _replace: a read of few rows has as many plans as columns
         return ChunkPlan(
             self.column, self.row_group, row_offset, num_rows, num_values, self.start, self.length, self.metadata,
             self.v2_is_compressed, pages, kept,
@@ -108,8 +108,7 @@ class ChunkPlan:
         return np.array([[0, self.num_rows]], np.int64) if self.kept is None else self.kept
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnPlan:
+class ColumnPlan(NamedTuple):
     """One column of the output.
 
     Attributes:
@@ -134,8 +133,7 @@ class ColumnPlan:
         return self.leaves[0] if self.leaves[0][0].is_flat else None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPlan:
+class ReadPlan(NamedTuple):
     """A read of some columns of some row groups: num_rows rows."""
 
     num_rows: int
@@ -189,8 +187,7 @@ def plan_read(
     return ReadPlan(offsets[-1], outputs)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupRows:
+class GroupRows(NamedTuple):
     """Some rows of a row group.
 
     Attributes:
@@ -250,8 +247,7 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
     return chunk.of_rows(row_offset, rows.count, chunk.num_values if nested else covered.count, pages, kept)
 
 
-@dataclass(frozen=True, slots=True)
-class LoosePlan:
+class LoosePlan(NamedTuple):
     """A column of which some rows are read that are not wanted.
 
     Attributes:
@@ -280,7 +276,7 @@ def loosen(column: ColumnPlan) -> LoosePlan:
     kept: list[Int64s] = []
     offset = 0
     for chunk, rows, read in zip(chunks, exact, wide, strict=True):
-        loose.append(replace(chunk, row_offset=offset, num_rows=read.count, kept=None if chunk.kept is None else read.bounds))
+        loose.append(chunk._replace(row_offset=offset, num_rows=read.count, kept=None if chunk.kept is None else read.bounds))
         kept.append(RowRanges(rows.within(read), read.count).rows() + offset)
         offset += read.count
     return LoosePlan(ColumnPlan(column.node, [(column.leaves[0][0], loose)]), offset, np.concatenate(kept))

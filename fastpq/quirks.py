@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
+from typing import NamedTuple
 
 from fastpq.index.bounds import order_of
 from fastpq.index.statistics import Order
@@ -34,8 +34,7 @@ class Quirk(Enum):
     IS_COMPRESSED = auto()      # False in the headers of data pages V2 whose values are compressed
 
 
-@dataclass(frozen=True, slots=True)
-class _Mistake:
+class _Mistake(NamedTuple):
     """A mistake that a writer made before a version, or in all versions (None), in some columns."""
 
     quirk: Quirk

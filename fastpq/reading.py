@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fastpq.conversion.dataframes import PANDAS_KEY, dataframe_of, pandas_metadata
 from fastpq.file import ParquetFile, RowRangesLike
 from fastpq.metadata import FileMetaData
 from fastpq.schema import ColumnKey, ParquetSchema
@@ -44,6 +43,8 @@ def read_pandas(where: Any, columns: Iterable[ColumnKey] | None = None, **option
         UnsupportedError: pandas is not installed.
         ParquetError: as ParquetFile and ``ParquetFile.read``.
     """
+    from fastpq.conversion.dataframes import PANDAS_KEY, dataframe_of, pandas_metadata
+
     reading = {name: options.pop(name) for name in ("filters", "row_groups") if name in options}
     with ParquetFile(where, **options) as file:
         described = pandas_metadata(file.metadata.key_value_metadata.get(PANDAS_KEY))

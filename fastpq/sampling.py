@@ -13,7 +13,7 @@ from fastpq.encodings import rle
 from fastpq.encodings.choice import DictionarySample, EncodingChoice, Sample, choose_encoding, index_width
 from fastpq.encodings.dictionary import DictionaryEncoder
 from fastpq.encodings.registry import automatic_encodings
-from fastpq.encryption.file import FileEncryptor
+from fastpq.encryption.encryptor import FileEncryptor
 from fastpq.index.statistics import Order
 from fastpq.nested.shred import LeafToWrite
 

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from fastpq.column.layout import Layout, layout_of
-from fastpq.column.nested import NestedReader
 from fastpq.column.page import PageReader
 from fastpq.column.reader import ChunkReader
 from fastpq.compression import codec_for_read
-from fastpq.conversion.outputs import Outputs
-from fastpq.encryption.cipher import ModuleCipher
-from fastpq.encryption.file import FileDecryptor
 from fastpq.errors import LimitError, ParquetError
 from fastpq.fetching import Fetching
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan
 from fastpq.properties import ReaderProperties
-from fastpq.readings import FlatReading, FlatStream, NestedReading, NestedStream, Reading, Stream
+from fastpq.readings import FlatReading, FlatStream
 from fastpq.schema import ColumnDescriptor
 from fastpq.source import Source
 from fastpq.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType
 from fastpq.values.binary import total_size
 from fastpq.values.slices import SliceReader
+
+if TYPE_CHECKING:
+    from fastpq.conversion.outputs import Outputs
+    from fastpq.encryption.cipher import ModuleCipher
+    from fastpq.encryption.decryptor import FileDecryptor
+    from fastpq.readings import Reading, Stream
 
 Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk as the file has them
 Strings = Literal["views", "offsets", "dictionary"]
@@ -132,11 +134,6 @@ class Scan:
         """A ChunkReader that stands before the first value of a flat column's chunk."""
         return ChunkReader(self.pages(chunk, stored), self.layout(chunk.column), chunk.num_values)
 
-    def open_nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
-        """A NestedReader that stands before the first row of a nested column's chunk."""
-        count = chunk.metadata.num_values if chunk.pages is None else self.pages(chunk, stored).count_values()
-        return NestedReader(self.pages(chunk, stored), self.layout(chunk.column), count)
-
     def locate(self, error: ParquetError, chunk: ChunkPlan) -> None:
         """Add the place of a chunk to an error."""
         error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
@@ -185,6 +182,8 @@ class Scan:
     ) -> Reading:
         """Args: work: bytes of all columns, among which the threads are shared out."""
         if column.flat is None:
+            from fastpq.nested_readings import NestedReading
+
             if self.source.is_remote:       # row groups are decoded as they come
                 return NestedReading(self, column, buffers, len(column.leaves[0][1]))
             # views of several outputs have to be numbered anew, for longer than another thread saves
@@ -194,7 +193,11 @@ class Scan:
         return FlatReading(self, column, num_rows, buffers, None if out is None else out.memory(column.name))
 
     def _stream(self, column: ColumnPlan, buffers: Fetching) -> Stream:
-        return NestedStream(self, column, buffers) if column.flat is None else FlatStream(self, column, buffers)
+        if column.flat is not None:
+            return FlatStream(self, column, buffers)
+        from fastpq.nested_readings import NestedStream
+
+        return NestedStream(self, column, buffers)
 
     def _output_values(self, chunk: ChunkPlan) -> int:
         """How many values of a chunk come into the output, at most."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
@@ -174,7 +173,9 @@ class ParquetSchema:
         # difflib takes its time: a thousand candidates are enough for a hint.
         candidates = [column.name for column in self.columns[:1000]] + list(self.names[:1000])
         folded = [candidate for candidate in candidates if candidate.lower() == name.lower()]
-        near = folded or difflib.get_close_matches(name, candidates, n=3)
+        from difflib import get_close_matches
+
+        near = folded or get_close_matches(name, candidates, n=3)
         if near:
             return f"; did you mean {_listed(list(dict.fromkeys(near)))}?"
         return f"; the schema has {_listed(self.names)}" if self.columns else "; the schema has no columns"

@@ -1,8 +1,7 @@
-"""Where bytes come from: memory maps, buffers, file objects, fsspec. Where they go is in sink, and offered here too."""
+"""Where bytes come from: memory maps, buffers, file objects, fsspec."""
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import io
 import mmap
@@ -18,9 +17,6 @@ from numpy.typing import NDArray
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.location import Remote, locate
 from fastpq.properties import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, DEFAULT_TAIL_READ
-from fastpq.sink import Sink, open_sink
-
-__all__ = ["Bytes", "IOCounts", "Place", "Sink", "Source", "coalesce", "open_sink", "open_source"]
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Range: TypeAlias = tuple[int, int]
@@ -375,6 +371,8 @@ def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
     protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
     if not filesystem.async_impl or filesystem.asynchronous or not protocols & GIVES_ENDS:
         return filesystem.size(path), b""
+
+    import asyncio
 
     async def ask() -> tuple[Any, Any]:
         tail = filesystem._cat_file(path, start=-DEFAULT_TAIL_READ)

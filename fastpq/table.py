@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from fastpq.errors import SchemaError
 from fastpq.nested.columns import ListColumn, StructColumn, nested_field, taken_validity
-from fastpq.nested.concat import concat_columns
 from fastpq.schema import ParquetSchema
 from fastpq.types import ColumnType
 from fastpq.values import binary
@@ -420,6 +419,8 @@ class Table(Mapping[str, AnyColumn]):
         for number, table in enumerate(tables):
             if table.names != first.names:
                 raise SchemaError(f"table {number} has the columns {table.names}, table 0 has {first.names}")
+        from fastpq.nested.concat import concat_columns
+
         columns = {name: concat_columns([table[name] for table in tables], name) for name in first.names}
         return Table(columns, num_rows=sum(table.num_rows for table in tables))
 

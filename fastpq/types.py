@@ -93,32 +93,40 @@ MAX_PRECISION_256 = 76
 
 @dataclass(frozen=True, slots=True)
 class LogicalType:
-    """Base of the logical types (LogicalTypes.md); none is ``None``."""
+    """Base of the logical types (LogicalTypes.md); none is ``None``.
+
+    Types without parameters inherit equality, hash and repr, all by class: nine dataclasses of their own would take time to make.
+    """
 
 
-@dataclass(frozen=True, slots=True)
 class String(LogicalType):
     """UTF-8 text."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class Enum(LogicalType):
     """UTF-8 text that was an enumerated value elsewhere."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class Json(LogicalType):
     """A JSON document as UTF-8 text."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class Bson(LogicalType):
     """A BSON document."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class Uuid(LogicalType):
     """A UUID: 16 bytes, most significant first."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +137,10 @@ class Decimal(LogicalType):
     scale: int
 
 
-@dataclass(frozen=True, slots=True)
 class Date(LogicalType):
     """Days since 1970-01-01."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +167,16 @@ class Integer(LogicalType):
     signed: bool
 
 
-@dataclass(frozen=True, slots=True)
 class Float16(LogicalType):
     """IEEE half-precision floats, little-endian."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+
 class Interval(LogicalType):
     """Months, days and milliseconds, each an unsigned little-endian 32-bit integer; only a ConvertedType exists."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +204,10 @@ class Geography(LogicalType):
     algorithm: EdgeAlgorithm | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Unknown(LogicalType):
     """Always null."""
+
+    __slots__ = ()
 
 
 def max_precision(physical: Type, length: int | None) -> int | None:

@@ -10,20 +10,21 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from fastpq import format as fmt
-from fastpq.arrow.hints import ARROW_KEY, arrow_fields, arrow_schema, needs_arrow_schema
+from fastpq.arrow.hints import arrow_fields, arrow_schema, needs_arrow_schema
 from fastpq.arrow.nodes import SchemaNode as ArrowField
 from fastpq.chunks import ColumnPlan, plan_columns
 from fastpq.column.writer import ChunkWriter
 from fastpq.conversion.dataframes import PANDAS_KEY, has_arrow_dtypes, is_dataframe, table_from_dataframe
 from fastpq.conversion.numpy_input import table_from
 from fastpq.encodings.choice import EncodingChoice
-from fastpq.encryption.file import FileEncryptor, open_file_encryptor
+from fastpq.encryption.encryptor import FileEncryptor
+from fastpq.encryption.file import open_file_encryptor
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError, ParquetError, SchemaError, UnsupportedError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.index.written_pages import WrittenPages
-from fastpq.metadata import CHECKPOINT_KEY, write_footer
+from fastpq.metadata import ARROW_KEY, CHECKPOINT_KEY, write_footer
 from fastpq.nested.columns import used_bytes
 from fastpq.nested.shape import shape_of
 from fastpq.nested.shred import LeafToWrite, leaves_to_write
@@ -32,8 +33,8 @@ from fastpq.parallel import resolve_threads, run, run_ordered
 from fastpq.properties import WriterProperties
 from fastpq.sampling import choose_by_sample
 from fastpq.schema import ParquetSchema
+from fastpq.sink import open_sink
 from fastpq.sorting import RowOrder
-from fastpq.source import open_sink
 from fastpq.table import Table
 from fastpq.types import ColumnType
 from fastpq.variant.writing import Shredder, Shredding

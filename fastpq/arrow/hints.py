@@ -11,16 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from fastpq.arrow.exporting import table_schema
-from fastpq.arrow.ipc_schema import ARROW_KEY, IpcSchema, encode_schema
+from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
 from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.nested.types import MapType
 from fastpq.schema import GroupNode
 from fastpq.schema import SchemaNode as ParquetNode
 from fastpq.table import AnyColumn, ListColumn, StructColumn, Table
-
-__all__ = ["ARROW_KEY", "ArrowFields", "arrow_fields", "arrow_schema", "needs_arrow_schema", "with_field", "with_metadata"]
 
 # The files of a dataset are of one schema: so many entries are kept, up to so many characters each.
 MOST_KEPT = 8
@@ -137,6 +134,8 @@ def _count(node: ParquetNode) -> int:
 
 def arrow_fields(table: Table) -> SchemaNode:
     """The struct whose fields stand in the ARROW:schema entry for a table."""
+    from fastpq.arrow.exporting import table_schema
+
     return table_schema(table.slice(0, 0))     # how its rows are exported need not be tried out
 
 

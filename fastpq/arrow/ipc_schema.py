@@ -14,8 +14,7 @@ import struct
 from fastpq.arrow.flatbuffer import Scalar, Table, TableReader, serialize
 from fastpq.arrow.nodes import KEYS_SORTED, NULLABLE, SchemaNode
 from fastpq.errors import FormatError, UnsupportedError
-
-ARROW_KEY = "ARROW:schema"
+from fastpq.metadata import ARROW_KEY
 
 _CONTINUATION = b"\xff\xff\xff\xff"
 _VERSION_5 = 4

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
+from typing import NamedTuple
 
 from fastpq.types import ColumnType, Decimal, Integer, Timestamp, Type
 
@@ -27,8 +27,7 @@ class Conversion(IntEnum):
     VARIABLE_DECIMAL = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Widths in bytes of one value in a PLAIN page (0 where it varies) and in memory, and the way between them.
 
     ``units`` is the number of ticks in a second of an INT96 column's values in memory, else 0; ``digits`` is how many a decimal
@@ -48,7 +47,7 @@ class Layout:
 def layout_of(column_type: ColumnType) -> Layout:
     """The Layout of a column type."""
     digits = column_type.logical.precision if isinstance(column_type.logical, Decimal) else 0
-    return replace(_layout_of(column_type), physical=column_type.physical, digits=digits)
+    return _layout_of(column_type)._replace(physical=column_type.physical, digits=digits)
 
 
 def _layout_of(column_type: ColumnType) -> Layout:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fastpq.conversion.casting import cast_numeric, decimal_type, infer_numeric, integer_type, pack_decimals, timestamp_type
 from fastpq.errors import SchemaError
 from fastpq.types import MAX_DECIMAL256_PRECISION, ColumnType, Decimal, String, Timestamp, Type, Unknown, Uuid
+from fastpq.values.decimals import EXACT
 from fastpq.values.layouts import Array, BinaryOffsets
-from fastpq.values.numpy_output import EXACT
 from fastpq.values.strings import from_objects
 
 Converted = tuple[ColumnType, Array | BinaryOffsets]

@@ -1,22 +1,27 @@
 """Parquet Modular Encryption (Encryption.md)."""
 
-from fastpq.encryption.evp import AesKey, aes_backend
-from fastpq.encryption.keys import (
-    AwsKmsClient,
-    CryptoFactory,
-    DecryptionConfiguration,
-    EncryptionConfiguration,
-    Keyring,
-    KmsClient,
-    KmsConnectionConfig,
-    Pkcs11KmsClient,
-    VaultKmsClient,
-)
-from fastpq.encryption.properties import (
-    ColumnEncryptionProperties,
-    FileDecryptionProperties,
-    FileEncryptionProperties,
-)
+from typing import TYPE_CHECKING
+
+from fastpq.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fastpq.encryption.evp import AesKey, aes_backend
+    from fastpq.encryption.keys import (
+        AwsKmsClient,
+        CryptoFactory,
+        DecryptionConfiguration,
+        EncryptionConfiguration,
+        Keyring,
+        KmsClient,
+        KmsConnectionConfig,
+        Pkcs11KmsClient,
+        VaultKmsClient,
+    )
+    from fastpq.encryption.properties import (
+        ColumnEncryptionProperties,
+        FileDecryptionProperties,
+        FileEncryptionProperties,
+    )
 
 __all__ = [
     "AesKey",
@@ -34,3 +39,24 @@ __all__ = [
     "VaultKmsClient",
     "aes_backend",
 ]
+
+# The module of each public name, imported when the name is first used.
+_MODULE_OF = {
+    "AesKey": "fastpq.encryption.evp",
+    "AwsKmsClient": "fastpq.encryption.keys",
+    "ColumnEncryptionProperties": "fastpq.encryption.properties",
+    "CryptoFactory": "fastpq.encryption.keys",
+    "DecryptionConfiguration": "fastpq.encryption.keys",
+    "EncryptionConfiguration": "fastpq.encryption.keys",
+    "FileDecryptionProperties": "fastpq.encryption.properties",
+    "FileEncryptionProperties": "fastpq.encryption.properties",
+    "Keyring": "fastpq.encryption.keys",
+    "KmsClient": "fastpq.encryption.keys",
+    "KmsConnectionConfig": "fastpq.encryption.keys",
+    "Pkcs11KmsClient": "fastpq.encryption.keys",
+    "VaultKmsClient": "fastpq.encryption.keys",
+    "aes_backend": "fastpq.encryption.evp",
+}
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

@@ -6,16 +6,18 @@ A plaintext file goes the same road, with the null cipher (Encryption.md, 5).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from fastpq import format as fmt
-from fastpq.encryption.decryptor import DuckDbFileDecryptor, FileDecryptor, KeyedFileDecryptor, column_name
-from fastpq.encryption.encryptor import EncryptedFooterEncryptor, FileEncryptor, PlaintextFooterEncryptor
-from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
+from fastpq.encryption.decryptor import FileDecryptor, column_name
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, SchemaError
+
+if TYPE_CHECKING:
+    from fastpq.encryption.encryptor import FileEncryptor
+    from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 
 __all__ = [
     "FileDecryptor",
-    "FileEncryptor",
     "column_name",
     "open_file_decryptor",
     "open_file_encryptor",
@@ -52,6 +54,9 @@ def open_file_decryptor(
         if encrypted_footer:
             raise KeyAccessError("the footer is encrypted: reading needs decryption_properties", module="FOOTER")
         return FileDecryptor()
+    from fastpq.encryption.keyed_decryptor import DuckDbFileDecryptor, KeyedFileDecryptor
+    from fastpq.encryption.properties import FileDecryptionProperties
+
     if not isinstance(properties, FileDecryptionProperties):
         raise TypeError(f"decryption_properties are FileDecryptionProperties, not {type(properties).__name__}")
     if algorithm is None:
@@ -120,6 +125,9 @@ def open_file_encryptor(
         CryptoError: an encrypted column whose ordinal is over 32767.
         TypeError: properties of another kind.
     """
+    from fastpq.encryption.encryptor import EncryptedFooterEncryptor, FileEncryptor, PlaintextFooterEncryptor
+    from fastpq.encryption.properties import FileEncryptionProperties
+
     if properties is None:
         return FileEncryptor()
     if not isinstance(properties, FileEncryptionProperties):

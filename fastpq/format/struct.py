@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 
 class Kind(IntEnum):
@@ -23,8 +22,7 @@ class Kind(IntEnum):
     ENUM = 21
 
 
-@dataclass(frozen=True, slots=True)
-class FieldType:
+class FieldType(NamedTuple):
     """A kind, and the class of a struct or enum or the FieldType of a list's elements."""
 
     kind: Kind
@@ -41,8 +39,7 @@ BINARY = FieldType(Kind.BINARY)
 STRING = FieldType(Kind.STRING)
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(NamedTuple):
     """One line of a struct's table."""
 
     id: int

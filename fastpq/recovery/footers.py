@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError, TagVerificationError
-from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, SHORTEST_FILE, TAIL_LENGTH, FileMetaData, read_footer
+from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, SHORTEST_FILE, TAIL_LENGTH, FileMetaData, read_finished, read_footer
 from fastpq.properties import MIB, ReaderProperties
 from fastpq.recovery.losses import RecoveryReport
 from fastpq.source import Source
@@ -33,23 +33,6 @@ class FoundFooter(NamedTuple):
     report: RecoveryReport
 
 
-def read_finished(
-    source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
-) -> FoundFooter:
-    """Read the footer of a finished file.
-
-    Raises:
-        FormatError: there is none, it is broken, or the file was not finished.
-        KeyAccessError, TagVerificationError, CryptoError: as ``read_footer``.
-    """
-    metadata = read_footer(
-        source.size, source.read, properties=properties, decryption_properties=decryption_properties
-    )
-    if metadata.is_checkpoint:
-        raise _unfinished(metadata)
-    return FoundFooter(metadata, RecoveryReport("footer"))
-
-
 def find_footer(
     source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
 ) -> FoundFooter:
@@ -60,7 +43,7 @@ def find_footer(
         KeyAccessError, CryptoError: the footer cannot be opened, or is refused.
     """
     try:
-        return read_finished(source, properties, decryption_properties)
+        return FoundFooter(read_finished(source, properties, decryption_properties), RecoveryReport("footer"))
     except (FormatError, LimitError, TagVerificationError) as error:
         reason = error
     read = partial(read_footer, properties=properties, decryption_properties=decryption_properties)
@@ -84,14 +67,6 @@ def find_footer(
             unread = ((end, source.size - end),) if end < source.size else ()
             return FoundFooter(metadata, RecoveryReport("checkpoint", unread=unread, reason=str(reason)))
     raise missing or reason
-
-
-def _unfinished(metadata: FileMetaData) -> FormatError:
-    """What to say of a file that ends with a checkpoint."""
-    return FormatError(
-        f"the file was not finished: it ends with a checkpoint of {metadata.num_row_groups} row groups (recover_table and "
-        'on_error="null" read it)'
-    )
 
 
 def _candidates(source: Source) -> Iterator[tuple[int, int, bool]]:

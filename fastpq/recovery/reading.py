@@ -172,7 +172,7 @@ class RecoveringScan:
             return column
         kept = np.ascontiguousarray(rows.bounds)
         leaves_ = [
-            (leaf, [replace(chunk, num_rows=rows.count, kept=kept) for chunk in chunks]) for leaf, chunks in column.leaves
+            (leaf, [chunk._replace(num_rows=rows.count, kept=kept) for chunk in chunks]) for leaf, chunks in column.leaves
         ]
         return ColumnPlan(column.node, leaves_)
 

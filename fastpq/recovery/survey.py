@@ -8,7 +8,7 @@ where their place is certain: values in a wrong row would be worse than lost one
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
 from fastpq.fetching import Fetching, fetch_chunks
 from fastpq.index.page_index import OffsetIndex
 from fastpq.nested.shape import Leaf
+from fastpq.nested_readings import open_nested
 from fastpq.plan import ChunkPlan, PageSelection
 from fastpq.ranges import Int64s, RowRanges
 from fastpq.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
@@ -53,7 +54,7 @@ class ChunkSurvey:
             kept = None if wanted.is_every else np.ascontiguousarray(wanted.bounds)
         else:
             kept = wanted.within(self.plan.pages.rows)
-        return replace(self.plan, num_rows=wanted.count, kept=kept)
+        return self.plan._replace(num_rows=wanted.count, kept=kept)
 
     def reason(self, start: int, stop: int) -> str:
         """Why rows are lost."""
@@ -144,7 +145,7 @@ class Probe:
             flat = self.scan.open_flat(plan, stored)
             flat.read_ranges(output, 0, np.array([[0, plan.num_rows]], np.int64))
             return plan.num_rows, flat.left_over()
-        nested = self.scan.open_nested(plan, stored)
+        nested = open_nested(self.scan, plan, stored)
         num_rows = nested.read_rows(NestedOutput(self._leaf, self._width), EVERY_ROW)
         return num_rows, nested.left_over()
 
@@ -256,8 +257,7 @@ class _Pages:
         located = self._located[pages]
         directory = np.ascontiguousarray(np.concatenate([pages[:, None], located[:, 1:]], axis=1), np.int64)
         ranges = dictionary + [(offset, size) for offset, size in located[:, :2].tolist()]
-        return replace(
-            chunk,
+        return chunk._replace(
             num_rows=rows.count,
             num_values=chunk.num_values if chunk.column.max_repetition_level else rows.count,
             pages=PageSelection(rows, ranges, directory, len(self._located)),

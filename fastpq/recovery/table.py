@@ -11,10 +11,10 @@ from fastpq.encryption.file import FileDecryptor
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
 from fastpq.location import Remote, locate
-from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData
+from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData, read_finished
 from fastpq.parallel import resolve_threads
 from fastpq.properties import ReaderProperties
-from fastpq.recovery.footers import FoundFooter, find_footer, read_finished
+from fastpq.recovery.footers import FoundFooter, find_footer
 from fastpq.recovery.losses import ON_ERROR, Loss, OnError, RecoveryReport, merged
 from fastpq.recovery.reading import RecoveringScan
 from fastpq.recovery.rebuild import Rebuilt, rebuild
@@ -139,7 +139,7 @@ class _Hints(NamedTuple):
         if sibling is None:
             return cls(schema, row_group_rows, _CODECS)
         with open_source(sibling) as source:
-            metadata, _ = read_finished(source, properties, decryption_properties)
+            metadata = read_finished(source, properties, decryption_properties)
         rows, codecs = _habits(metadata)
         return cls(schema or metadata.schema, row_group_rows or rows, codecs)
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from fastpq import format as fmt
-from fastpq.arrow.hints import ARROW_KEY, ArrowFields, with_metadata
+from fastpq.arrow.hints import ArrowFields, with_metadata
 from fastpq.conversion.dataframes import PANDAS_KEY, without_categories
-from fastpq.encryption.file import FileEncryptor, open_file_encryptor
+from fastpq.encryption.encryptor import FileEncryptor
+from fastpq.encryption.file import open_file_encryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
 from fastpq.index.output import PageIndexes, write_bloom_filter
-from fastpq.metadata import FileMetaData, RowGroupMetaData, write_footer
+from fastpq.metadata import ARROW_KEY, FileMetaData, RowGroupMetaData, read_finished, write_footer
 from fastpq.plan import plan_chunk
 from fastpq.properties import ReaderProperties
-from fastpq.recovery.footers import read_finished
 from fastpq.rewriting.chunks import CopiedChunk, copy_chunk
 from fastpq.schema import ParquetSchema
 from fastpq.sink import Sink, open_sink
@@ -142,7 +142,7 @@ class _MergedFile:
 
     def add(self, source: Source, keys: FileDecryptionProperties | None) -> None:
         """Copy the row groups of a file."""
-        metadata, _ = read_finished(source, self._properties, keys)
+        metadata = read_finished(source, self._properties, keys)
         if self._first is None:
             self._begin(metadata)
         else:

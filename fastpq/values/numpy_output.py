@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import decimal
-import uuid
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 Nulls = Literal["masked", "nan", "object"]
 Strings = Literal["stringdtype", "object"]
 
-# Precision enough for the largest decimal that a column holds, so that no conversion rounds.
-EXACT = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAYS = (datetime.date.min.toordinal() - _EPOCH.toordinal(), datetime.date.max.toordinal() - _EPOCH.toordinal())
 UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
@@ -124,9 +120,13 @@ def _objects(column: Column, values: Array) -> list[Any]:
     type_ = column.type
     match type_.logical:
         case Decimal(_, scale):
-            return [decimal.Decimal(unscaled).scaleb(-scale, EXACT) for unscaled in unscaled_integers(values)]
+            from fastpq.values.decimals import decimals
+
+            return decimals(unscaled_integers(values), scale)
         case Uuid():
-            return [uuid.UUID(bytes=value) for value in _chunks(values)]
+            from uuid import UUID
+
+            return [UUID(bytes=value) for value in _chunks(values)]
         case Interval():
             return list(map(tuple, values.view(np.dtype("<u4")).reshape(-1, 3).tolist()))
         case Date():

@@ -41,7 +41,7 @@ import decimal
 import uuid
 
 from fastpq.errors import SchemaError
-from fastpq.values.numpy_output import EXACT
+from fastpq.values.decimals import EXACT
 from fastpq.variant.kinds import Kind, Primitive
 
 import_datetime()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import fastpq
 from fastpq import format as fmt
-from fastpq import readings
+from fastpq import nested_readings
 from fastpq.conversion.numpy_input import table_from
 from fastpq.table import ListColumn, StructColumn
 from fastpq.types import Type
@@ -151,7 +151,7 @@ def test_row_groups_in_runs(threads: int) -> None:
 )
 def test_runs_of_row_groups(sizes: list[int], parts: int, runs: list[int]) -> None:
     chunks: Any = [SimpleNamespace(num_values=size) for size in sizes]
-    assert [stop - start for start, stop in readings._runs([chunks], parts)] == runs
+    assert [stop - start for start, stop in nested_readings._runs([chunks], parts)] == runs
 
 
 @pytest.mark.parametrize("row_groups", [1, 400])

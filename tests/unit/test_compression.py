@@ -198,6 +198,10 @@ def test_pyarrow_reads_every_level(name: str, levels: tuple[int, ...]) -> None:
         assert foreign(name).decompress(stream, len(data)).to_pybytes() == data
 
 
+def test_highest_zstd_level_is_the_librarys() -> None:
+    assert compression.HIGHEST_ZSTD_LEVEL == zstandard.MAX_COMPRESSION_LEVEL
+
+
 def test_levels_matter() -> None:
     data = CASES["words"]
     for name, high in [("gzip", 9), ("brotli", 9), ("zstd", 19), ("lz4_raw", 12), ("lz4_hadoop", 12)]:

@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.properties import DEFAULT_TAIL_READ
-from fastpq.sink import TEMPORARY_SUFFIX
-from fastpq.source import Source, coalesce, open_sink, open_source
+from fastpq.sink import TEMPORARY_SUFFIX, open_sink
+from fastpq.source import Source, coalesce, open_source
 
 DATA = np.random.default_rng(3).bytes(100_000)
 RANGES = [(99_000, 1000), (0, 4), (50_000, 10_000), (4, 4), (10, 0), (55_000, 100), (100_000, 0)]
@@ -441,7 +441,7 @@ def test_a_kill_in_mid_write_leaves_the_old_file(path: Path) -> None:
     child = run(
         """
         import sys, time
-        from fastpq.source import open_sink
+        from fastpq.sink import open_sink
         sink = open_sink(sys.argv[1])
         for _ in range(100):
             sink.write(bytes(100_000))
@@ -471,7 +471,7 @@ def test_an_exit_in_mid_write_removes_the_temporary_file(path: Path) -> None:
     child = run(
         """
         import sys
-        from fastpq.source import open_sink
+        from fastpq.sink import open_sink
         sink = open_sink(sys.argv[1])
         sink.write(bytes(100_000))
         sys.exit(3)
@@ -489,7 +489,7 @@ def test_a_forked_child_does_not_remove_its_parents_file(path: Path) -> None:
     child = run(
         """
         import os, sys
-        from fastpq.source import open_sink
+        from fastpq.sink import open_sink
         sink = open_sink(sys.argv[1])
         sink.write(b"new")
         pid = os.fork()

@@ -1,0 +1,101 @@
+"""What starting costs: ``python -m benchmarks.startup`` prints seconds of whole processes, beside NumPy, pyarrow and Polars.
+
+Each process imports a package, or imports it and reads a small flat file. Packages take turns; printed are medians of wall time
+and of processor time, and the ratio of the wall time to that of ``import numpy``. Bytecode is kept in a folder of the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import fastpq
+from benchmarks.equality import require_equal
+
+ROWS = 1000
+
+IMPORTS = {
+    "python": "pass",
+    "numpy": "import numpy",
+    "fastpq": "import fastpq",
+    "fastpq, read_table": "import fastpq; fastpq.read_table",
+    "pyarrow": "import pyarrow.parquet",
+    "polars": "import polars",
+}
+READS = {
+    "fastpq": "import fastpq; table = fastpq.read_table({path!r})",
+    "pyarrow": "import pyarrow.parquet; table = pyarrow.parquet.read_table({path!r})",
+    "polars": "import polars; table = polars.read_parquet({path!r})",
+}
+
+
+def seconds(program: str, environment: dict[str, str]) -> tuple[float, float]:
+    """Wall and processor time of a process that runs a program.
+
+    Raises:
+        RuntimeError: the program failed.
+    """
+    started = time.perf_counter()
+    process = os.posix_spawn(sys.executable, [sys.executable, "-c", program], environment)
+    _, status, usage = os.wait4(process, 0)
+    wall = time.perf_counter() - started
+    if status:
+        raise RuntimeError(f"{program!r} ended with status {status}")
+    return wall, usage.ru_utime + usage.ru_stime
+
+
+def check(path: Path) -> None:
+    """Compare the readers' tables.
+
+    Raises:
+        DifferenceError: they are not the same.
+    """
+    truth = pq.read_table(path)
+    require_equal(pa.table(fastpq.read_table(path)), truth)
+    require_equal(polars.read_parquet(path).to_arrow(), truth)
+
+
+def measure(programs: dict[str, str], rounds: int, environment: dict[str, str]) -> dict[str, tuple[float, float]]:
+    """Medians of wall and processor seconds by program; one round before is not counted."""
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
+    for _ in range(rounds + 1):
+        for name, program in programs.items():
+            found[name].append(seconds(program, environment))
+    return {
+        name: (statistics.median(wall for wall, _ in runs[1:]), statistics.median(used for _, used in runs[1:]))
+        for name, runs in found.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "small.parquet"
+        numbers = np.arange(ROWS)
+        words = [f"item {number % 100}" for number in numbers]
+        pq.write_table(pa.table({"id": numbers, "price": numbers / 4, "name": words}), path, store_schema=False)
+        check(path)
+        programs = {f"import {name}": program for name, program in IMPORTS.items()}
+        programs |= {f"first read, {name}": program.format(path=str(path)) for name, program in READS.items()}
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder, "PYTHONDONTWRITEBYTECODE": ""}
+        medians = measure(programs, rounds, environment)
+    numpy_wall = medians["import numpy"][0]
+    print(f"{'seconds, medians of ' + str(rounds):32} {'wall':>8} {'cpu':>8} {'ratio':>8} {'- numpy':>8}")
+    for name, (wall, used) in medians.items():
+        print(f"{name:32} {wall:8.3f} {used:8.3f} {wall / numpy_wall:8.2f} {wall - numpy_wall:+8.3f}")
+
+
+if __name__ == "__main__":
+    main()

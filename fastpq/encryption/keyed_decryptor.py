@@ -1,0 +1,195 @@
+"""Opens what is encrypted in a file: its footer, its column metadata and its column chunks (Encryption.md, 5)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fastpq import format as fmt
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.encryption.decryptor import Bytes, FileDecryptor, column_name, refuse_column
+from fastpq.encryption.evp import AesKey
+from fastpq.encryption.gcm import GcmModuleCipher
+from fastpq.encryption.modules import ModuleType
+from fastpq.encryption.properties import FileDecryptionProperties, as_key
+from fastpq.encryption.variants import CtrModuleCipher, DuckDbModuleCipher
+from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, TagVerificationError, UnsupportedError
+
+NO_PAGE = -1
+
+
+class KeyedFileDecryptor(FileDecryptor):
+    """Opens the modules of an encrypted file for which there are keys."""
+
+    def __init__(
+        self,
+        properties: FileDecryptionProperties,
+        algorithm: fmt.EncryptionAlgorithm,
+        key_metadata: bytes | None,
+        encrypted_footer: bool,
+    ) -> None:
+        self._properties = properties
+        self._algorithm = algorithm
+        self._cipher_class = self._choose_cipher()
+        self._file_aad = self._check_aad()
+        self._footer_key_metadata = key_metadata
+        self._authentic = not encrypted_footer and not properties.verify_footer_signature
+        self._retrieved: dict[bytes, AesKey | None] = {}
+        self._retrieving = threading.Lock()
+
+    def open_footer(self, module: Bytes) -> bytes:
+        with self._naming_an_unstored_prefix():
+            footer = self._footer_cipher().open(ModuleType.FOOTER, NO_PAGE, module)
+        self._authentic = True
+        return footer
+
+    def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
+        with self._naming_an_unstored_prefix():
+            self._footer_cipher().verify_signature(footer, signature)
+        self._authentic = True
+
+    def confirm_algorithm(self, algorithm: fmt.EncryptionAlgorithm | None) -> None:
+        if algorithm is not None and algorithm != self._algorithm:
+            raise CryptoError("the encryption algorithm in front of the footer is not the one inside: it was altered")
+
+    def column_metadata(
+        self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
+    ) -> fmt.ColumnMetaData:
+        self._require_authentic_footer()
+        if chunk.encrypted_column_metadata is None:
+            return super().column_metadata(chunk, row_group_ordinal, column_ordinal)
+        if chunk.crypto_metadata is None:
+            raise FormatError("encrypted column metadata of a column that is not encrypted", column=column_ordinal)
+        key = self._column_key(chunk)
+        if key is None:
+            return super().column_metadata(chunk, row_group_ordinal, column_ordinal)
+        cipher = self._cipher(key, chunk, row_group_ordinal, column_ordinal)
+        plain = cipher.open(ModuleType.COLUMN_METADATA, NO_PAGE, chunk.encrypted_column_metadata)
+        return fmt.decode(fmt.ColumnMetaData, plain)[0]     # parquet-java pads it with zeros
+
+    def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
+        self._require_authentic_footer()
+        if chunk.crypto_metadata is None:
+            return ModuleCipher()
+        key = self._column_key(chunk)
+        if key is None:
+            refuse_column(chunk)
+        return self._cipher(key, chunk, row_group_ordinal, column_ordinal)
+
+    def _cipher(
+        self, key: AesKey, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
+    ) -> GcmModuleCipher:
+        return self._cipher_class(key, self._file_aad, row_group_ordinal, column_ordinal, column_name(chunk))
+
+    def _require_authentic_footer(self) -> None:
+        if not self._authentic:
+            raise CryptoError("the signature of the plaintext footer has not been verified", module="FOOTER")
+
+    def _footer_cipher(self) -> GcmModuleCipher:
+        key = self._footer_key()
+        if key is None:
+            raise KeyAccessError("there is no footer key to open or to verify the footer with", module="FOOTER")
+        return self._cipher_class(key, self._file_aad)
+
+    def _choose_cipher(self) -> type[GcmModuleCipher]:
+        """What opens modules in the file's algorithm, if that is allowed."""
+        name = self._algorithm.member
+        if name is None:
+            raise UnsupportedError("an encryption algorithm other than AES_GCM_V1 and AES_GCM_CTR_V1")
+        if name not in self._properties.allowed_algorithms:
+            raise CryptoError(
+                f"the file says that it is encrypted with {name}, which allowed_algorithms does not list: what it says is "
+                f"not authenticated, and may have been altered to have weaker checks"
+            )
+        return CtrModuleCipher if name == "AES_GCM_CTR_V1" else GcmModuleCipher
+
+    @property
+    def _parameters(self) -> fmt.AesGcmV1 | fmt.AesGcmCtrV1:
+        parameters = self._algorithm.AES_GCM_V1 or self._algorithm.AES_GCM_CTR_V1
+        assert parameters is not None
+        return parameters
+
+    def _check_aad(self) -> bytes:
+        """The part of every AAD that is the file's: the prefix, verified, and the file's identifier (4.4)."""
+        parameters = self._parameters
+        supplied, stored = self._properties.aad_prefix, parameters.aad_prefix or None
+        if parameters.aad_file_unique is None:
+            raise UnsupportedError(
+                "an encrypted file without aad_file_unique, as DuckDB writes them (allow_duckdb_dialect=True reads those)"
+            )
+        if supplied is None and parameters.supply_aad_prefix:
+            raise CryptoError("the file has an AAD prefix that it does not store: aad_prefix must be supplied")
+        if supplied is not None and stored is None and not parameters.supply_aad_prefix:
+            raise CryptoError("an AAD prefix is supplied, but the file was written without one")
+        if supplied is not None and stored is not None and supplied != stored:
+            raise CryptoError("the AAD prefix that the file stores is not the one supplied: this is another file")
+        return (supplied or stored or b"") + parameters.aad_file_unique
+
+    @contextmanager
+    def _naming_an_unstored_prefix(self) -> Iterator[None]:
+        """A prefix that the file does not store can only be verified by opening something with it."""
+        try:
+            yield
+        except TagVerificationError as error:
+            if self._properties.aad_prefix is not None and not self._parameters.aad_prefix:
+                error.message += "; the file does not store its AAD prefix, so that it may be the supplied one that is wrong"
+            raise
+
+    def _footer_key(self) -> AesKey | None:
+        return self._properties.footer_key or self._retrieve(self._footer_key_metadata)
+
+    def _column_key(self, chunk: fmt.ColumnChunk) -> AesKey | None:
+        """The key of an encrypted column; an explicit one comes before the key retriever's."""
+        crypto = chunk.crypto_metadata
+        assert crypto is not None
+        if crypto.ENCRYPTION_WITH_FOOTER_KEY is not None:
+            return self._footer_key()
+        column = crypto.ENCRYPTION_WITH_COLUMN_KEY
+        if column is None:
+            raise UnsupportedError("a ColumnCryptoMetaData that is neither of a footer key nor of a column key")
+        explicit = self._properties.column_keys.find(tuple(column.path_in_schema))
+        try:
+            return explicit or self._retrieve(column.key_metadata)
+        except ParquetError as error:
+            error.at(column=column_name(chunk))
+            raise
+
+    def _retrieve(self, key_metadata: bytes | None) -> AesKey | None:
+        """Ask the key retriever, once for each key metadata; it may be a service far away."""
+        retriever = self._properties.key_retriever
+        if retriever is None or key_metadata is None:
+            return None
+        with self._retrieving:
+            if key_metadata not in self._retrieved:
+                key = retriever(key_metadata)
+                self._retrieved[key_metadata] = None if key is None else as_key(key)
+            return self._retrieved[key_metadata]
+
+
+class DuckDbFileDecryptor(KeyedFileDecryptor):
+    """Opens a file in DuckDB's dialect: every column is encrypted with the footer key, though no metadata say so, and AADs
+    are empty."""
+
+    @staticmethod
+    def wrote(algorithm: fmt.EncryptionAlgorithm) -> bool:
+        """Whether a file with this algorithm is in the dialect."""
+        return algorithm == fmt.EncryptionAlgorithm(AES_GCM_V1=fmt.AesGcmV1())
+
+    def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
+        self._require_authentic_footer()
+        if chunk.crypto_metadata is not None:
+            raise UnsupportedError("crypto metadata of a column in DuckDB's dialect, which has none", column=column_name(chunk))
+        key = self._footer_key()
+        if key is None:
+            refuse_column(chunk)
+        return self._cipher(key, chunk, row_group_ordinal, column_ordinal)
+
+    def _choose_cipher(self) -> type[GcmModuleCipher]:
+        super()._choose_cipher()
+        return DuckDbModuleCipher
+
+    def _check_aad(self) -> bytes:
+        if self._properties.aad_prefix is not None:
+            raise CryptoError("an AAD prefix is supplied, but DuckDB writes files without one")
+        return b""

@@ -1,0 +1,57 @@
+"""Names and modules that are imported on first use, so that ``import fastpq`` and a plain read load little.
+
+Two threads may look up one name at a time: the import system lets one of them load the module, and both find the same object.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The ``__getattr__`` and ``__dir__`` of a package whose names are looked up in its modules (PEP 562).
+
+    Modules of the package are attributes of it too, whether or not they were imported before.
+
+    Args:
+        package: the package's ``__name__``.
+        module_of: the module that defines each public name.
+    """
+
+    def look_up(name: str) -> Any:
+        module = module_of.get(name)
+        if module is not None:
+            value = getattr(import_module(module), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        full_name = f"{package}.{name}"
+        try:
+            if not name.startswith("_"):
+                return import_module(full_name)
+        except ModuleNotFoundError as error:
+            if error.name != full_name:
+                raise
+        raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
+
+    def names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *module_of})
+
+    return look_up, names
+
+
+class LazyModule:
+    """A module that is imported when one of its attributes is first used.
+
+    An attribute is kept here once it was looked up: every later use costs as much as that of an imported module.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self.__name__), name)
+        setattr(self, name, value)
+        return value
