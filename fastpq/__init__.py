@@ -27,7 +27,8 @@ from fastpq.schema import ColumnDescriptor, ParquetSchema
 from fastpq.table import Column, ListColumn, StructColumn, Table
 from fastpq.types import ColumnType, Type
 from fastpq.version import VERSION
-from fastpq.writer import ParquetWriter, write_table
+from fastpq.writer import ParquetWriter
+from fastpq.writing import write_table
 
 __version__ = VERSION
 

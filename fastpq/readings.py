@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fastpq.column.assembly import NestedOutput
 from fastpq.column.nested import NestedReader
@@ -29,7 +29,21 @@ if TYPE_CHECKING:
     from fastpq.scan import Scan, Stored
     from fastpq.table import AnyColumn, Column
 
-Task: TypeAlias = tuple[int, Callable[[], None]]
+
+
+class Task(NamedTuple):
+    """A piece of a read that is independent of the others.
+
+    Attributes:
+        row: first row that is decoded, counted in the output.
+        num_rows: rows that are decoded.
+        work: decodes them.
+    """
+
+    row: int
+    num_rows: int
+    work: Callable[[], None]
+
 
 # Bytes that an output of a nested column reserves whatever the stored bytes, and how much larger than these otherwise.
 ALWAYS_RESERVED = 1 << 20
@@ -57,9 +71,9 @@ class FlatReading:
         self._nulls = [0] * len(self._work)
 
     def tasks(self) -> Iterator[Task]:
-        """Independent pieces of work, each with the row that it begins with."""
+        """The chunks, a task each."""
         for number, (chunk, stored) in enumerate(self._work):
-            yield chunk.row_offset, partial(self._decode, number, chunk, stored)
+            yield Task(chunk.row_offset, chunk.num_rows, partial(self._decode, number, chunk, stored))
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
@@ -114,8 +128,9 @@ class NestedReading:
             self._parts.append(part)
 
     def tasks(self) -> Iterator[Task]:
-        """Independent pieces of work, each with the row that it begins with."""
-        return ((chunks[0].row_offset, partial(self._decode, chunks, output)) for chunks, output in self._work)
+        """The runs of chunks of each leaf, a task each."""
+        for chunks, output in self._work:
+            yield Task(chunks[0].row_offset, sum(chunk.num_rows for chunk in chunks), partial(self._decode, chunks, output))
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""

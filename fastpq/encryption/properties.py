@@ -176,7 +176,11 @@ class FileEncryptionProperties(_Secret):
         self.encrypt_unlisted: Unlisted = encrypt_unlisted or ("plaintext" if column_keys else "footer_key")
 
     def column(self, path: tuple[str, ...]) -> ColumnEncryptionProperties | None:
-        """How a column is encrypted; None for a plaintext column."""
+        """How a column is encrypted; None for a plaintext column.
+
+        Args:
+            path: names of the groups and of the leaf.
+        """
         found = self.column_keys.find(path)
         if found is None and self.encrypt_unlisted == "footer_key":
             return ColumnEncryptionProperties()
