@@ -193,22 +193,31 @@ class SelectiveScan:
         """The same as Tables of batch_size rows (the last may be shorter).
 
         Of each row group the columns of the predicate are read first, WINDOW rows at a time, to know its rows, and then the
-        columns of the result, a batch at a time. A row group is told of as done when its rows are known.
+        columns of the result, a batch at a time. Either is half of the work that is told of.
         """
         waiting = self._nothing
         meter = Meter(progress, sum(selection.pruning.rows.count for selection in selections))
         for selection in selections:
-            rows = self._stream_matching(selection, threads, meter)
+            candidates = selection.pruning.rows.count
+            half = candidates // 2 if selection.pruning.outcome is Outcome.SOME else 0
+            rows = self._stream_matching(selection, threads, meter.span(half))
+            rest = meter.span(candidates - half)
             if not rows.count:
+                meter.add(candidates - half)
                 continue
+            done = 0
             plan = self._plan_rows(self._columns, [selection.group(rows)])
             for table in self._scan.batches(plan, batch_size, threads, first=batch_size - waiting.num_rows):
+                done += table.num_rows
+                if rest is not None:
+                    rest.reach(done, rows.count)
                 whole = Table.concat([waiting, table]) if waiting.num_rows else table
                 if whole.num_rows == batch_size:
                     yield self._finished(whole)
                     waiting = self._nothing
                 else:
                     waiting = whole
+        meter.finish()
         if waiting.num_rows:
             yield self._finished(waiting)
 
@@ -284,17 +293,19 @@ class SelectiveScan:
         columns = {number: leaf_of(read[column.top.element.name], column) for number, column in self._filtered.items()}
         return mask_of(self._predicate, lambda leaf: columns[leaf.column.index]), columns
 
-    def _stream_matching(self, selection: GroupSelection, threads: int, meter: Meter) -> RowRanges:
+    def _stream_matching(self, selection: GroupSelection, threads: int, span: Span | None) -> RowRanges:
         """The rows of one selection for which the predicate holds, found a window at a time."""
         rows = selection.pruning.rows
         if selection.pruning.outcome is not Outcome.SOME:
-            meter.add(rows.count)
             return rows
         plan = self._plan_rows(self._filter_columns, [selection.group(rows)])
-        masks = []
+        masks: list[NDArray[np.bool_]] = []
+        done = 0
         for window in self._scan.batches(plan, WINDOW, threads):
             masks.append(self._mask(window)[0])
-            meter.add(window.num_rows)
+            done += window.num_rows
+            if span is not None:
+                span.reach(done, rows.count)
         return rows.select(np.concatenate(masks))
 
     def _plan_rows(self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows]) -> ReadPlan:

@@ -124,7 +124,10 @@ def _struct_texts(column: StructColumn, levels: int) -> list[str]:
 def _variable_text(column: Column, number: int) -> str:
     if column.null_count and not column.slice(number, number + 1).validity_mask()[0]:
         return NULL
-    stored, length = _first_bytes(column.values, number)
+    try:
+        stored, length = _first_bytes(column.values, number)
+    except IndexError:
+        return BROKEN
     is_cut = len(stored) < length
     if not column.type.is_text:
         return f"{stored!r}{ELLIPSIS if is_cut else ''}"

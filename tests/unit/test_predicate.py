@@ -151,7 +151,7 @@ NEW_YORK = dt.timezone(dt.timedelta(hours=-5))
         (("double", "<", decimal.Decimal("0.5")), "double < 0.5"),
         (("boolean", "==", True), "boolean in (1)"),
         (("boolean", "<", np.bool_(True)), "boolean < 1"),
-        (("text", "==", "é"), f"text in ({'é'.encode()!r})"),
+        (("text", "==", "é"), "text in ('é')"),
         (("text", "starts with", "a"), "text starts with 'a'"),
         (("bytes", "==", "a"), "bytes in (b'a')"),
         (("bytes", "<", bytearray(b"a")), "bytes < b'a'"),
