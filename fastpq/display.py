@@ -6,9 +6,8 @@ The HTML holds its own style, takes colours from the page around it, in light an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from html import escape
 from itertools import zip_longest
+from typing import NamedTuple
 
 ELLIPSIS = "…"
 NULL = "null"
@@ -46,8 +45,7 @@ color:inherit;font-size:12px;line-height:1.4;max-height:40em}
 """.replace("\n", "")
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """The head of a column of a Grid.
 
     Attributes:
@@ -63,8 +61,7 @@ class Heading:
     is_prose: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """A cell with a bar.
 
     Attributes:
@@ -79,8 +76,7 @@ class Share:
 Cell = str | Share
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """A table of a few cells.
 
     Attributes:
@@ -94,8 +90,7 @@ class Grid:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """What an object shows.
 
     Attributes:
@@ -109,7 +104,7 @@ class View:
     name: str
     facts: Sequence[str] = ()
     grid: Grid | None = None
-    lines: Sequence[str] = field(default_factory=tuple)
+    lines: Sequence[str] = ()
     note: str = ""
 
 
@@ -136,6 +131,13 @@ def to_html(view: View) -> str:
     if view.note:
         parts.append(f'<div class="m">{escape(view.note)}</div>')
     return "".join([*parts, "</div>"])
+
+
+def escape(text: str) -> str:
+    """A text as HTML has it."""
+    from html import escape as escaped  # here, because its table of entities takes time to import
+
+    return escaped(text)
 
 
 def shorten(text: str, width: int) -> str:

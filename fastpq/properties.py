@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from difflib import get_close_matches
 from typing import Any, Literal, SupportsIndex, TypedDict, TypeVar
 
 MIB = 1 << 20
@@ -230,6 +229,8 @@ def with_options(properties: WriterProperties | None, options: Mapping[str, Any]
     known = [option.name for option in fields(WriterProperties)]
     unknown = sorted(options.keys() - set(known))
     if unknown:
+        from difflib import get_close_matches
+
         near = list(dict.fromkeys(match for name in unknown for match in get_close_matches(name, known)))
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise TypeError(f"unknown options: {', '.join(unknown)}{hint}")
