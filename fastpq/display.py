@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
 
 ELLIPSIS = "…"
 NULL = "null"
@@ -45,55 +44,53 @@ color:inherit;font-size:12px;line-height:1.4;max-height:40em}
 """.replace("\n", "")
 
 
-class Heading(NamedTuple):
+# Plain classes: every ``import fastpq`` makes them, and those of dataclasses take a hundred times as long to make.
+class Heading:
     """The head of a column of a Grid.
 
-    Attributes:
+    Args:
         name: first line.
         detail: second line, a type.
         is_number: values stand at the right.
         is_prose: values are sentences: they may be long, and HTML wraps them.
     """
 
-    name: str
-    detail: str = ""
-    is_number: bool = False
-    is_prose: bool = False
+    def __init__(self, name: str, detail: str = "", is_number: bool = False, is_prose: bool = False) -> None:
+        self.name, self.detail, self.is_number, self.is_prose = name, detail, is_number, is_prose
 
 
-class Share(NamedTuple):
+class Share:
     """A cell with a bar.
 
-    Attributes:
+    Args:
         text: the numbers.
         part: length of the bar, from 0 to 1.
     """
 
-    text: str
-    part: float
+    def __init__(self, text: str, part: float) -> None:
+        self.text, self.part = text, part
 
 
 Cell = str | Share
 
 
-class Grid(NamedTuple):
+class Grid:
     """A table of a few cells.
 
-    Attributes:
+    Args:
         headings: heads of the columns.
         rows: cells, of each row.
         note: a line below: how much more there is.
     """
 
-    headings: Sequence[Heading]
-    rows: Sequence[Sequence[Cell]]
-    note: str = ""
+    def __init__(self, headings: Sequence[Heading], rows: Sequence[Sequence[Cell]], note: str = "") -> None:
+        self.headings, self.rows, self.note = headings, rows, note
 
 
-class View(NamedTuple):
+class View:
     """What an object shows.
 
-    Attributes:
+    Args:
         name: its class.
         facts: short texts behind the name.
         grid: a table below.
@@ -101,11 +98,10 @@ class View(NamedTuple):
         note: a line at the end.
     """
 
-    name: str
-    facts: Sequence[str] = ()
-    grid: Grid | None = None
-    lines: Sequence[str] = ()
-    note: str = ""
+    def __init__(
+        self, name: str, facts: Sequence[str] = (), grid: Grid | None = None, lines: Sequence[str] = (), note: str = ""
+    ) -> None:
+        self.name, self.facts, self.grid, self.lines, self.note = name, facts, grid, lines, note
 
 
 def to_text(view: View) -> str:

@@ -28,7 +28,7 @@ from fastpq.index.page_index import ChunkIndexes, ColumnIndex, IndexRequest, Off
 from fastpq.metadata import ColumnChunkMetaData, FileMetaData, facts_of
 from fastpq.parallel import resolve_threads
 from fastpq.plan import ReadPlan, choose_row_groups, plan_read
-from fastpq.progress import Meter, Progress, metered
+from fastpq.progress import Meter, Progress
 from fastpq.properties import ReaderProperties
 from fastpq.ranges import RowRanges
 from fastpq.recovery.footers import find_footer, read_finished
@@ -304,7 +304,7 @@ class ParquetFile:
                 batches = scan.batches(scan.select(self._wanted(row_groups, row_ranges)), batch_size, self._threads, progress)
             else:
                 plan = self._plan(columns, row_groups)
-                batches = metered(self._scan(plan).batches(plan, batch_size, self._threads), Meter(progress, plan.num_rows))
+                batches = _metered(self._scan(plan).batches(plan, batch_size, self._threads), Meter(progress, plan.num_rows))
             return self._while_open(map(self._arrow.restored, batches))
 
     def count(self, filters: Any = None) -> int:
@@ -543,6 +543,14 @@ class ParquetFile:
         """Name, size, contents of the footer, and the first columns."""
         facts = [self._source.name, of_bytes(self._size), *facts_of(self._metadata), *(["closed"] if self._closed else [])]
         return View("ParquetFile", facts, column_grid(self.schema, most_columns) if len(self.schema) else None)
+
+
+def _metered(tables: Iterator[Table], meter: Meter) -> Iterator[Table]:
+    """The same Tables; the rows of each are told of before it is handed over."""
+    for table in tables:
+        meter.add(table.num_rows)
+        yield table
+    meter.finish()
 
 
 def _count(n: int) -> int:

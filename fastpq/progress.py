@@ -17,20 +17,11 @@ that was being written does not appear. tqdm and rich take the numbers so::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from threading import Lock
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[int, int], object]
-
-
-class HasRows(Protocol):
-    """A Table, of a room above this one."""
-
-    num_rows: int
-
-
-Sized = TypeVar("Sized", bound=HasRows)
 
 
 class Meter:
@@ -79,14 +70,6 @@ class Meter:
         progress, self._progress = self._progress, None     # after an exception nobody is told any more
         progress(*now)
         self._progress = progress
-
-
-def metered(tables: Iterable[Sized], meter: Meter) -> Iterator[Sized]:
-    """The same Tables; the rows of each are told of before it is handed over."""
-    for table in tables:
-        meter.add(table.num_rows)
-        yield table
-    meter.finish()
 
 
 class Span:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from typing import Any, Literal, SupportsIndex, TypedDict, TypeVar
+from typing import Any, Literal, SupportsIndex, TypeVar
 
 MIB = 1 << 20
 
@@ -191,33 +191,6 @@ class WriterProperties:
             raise ValueError(f'encoding must be "auto" or None, not {self.encoding!r}; column_encoding names encodings')
         if self.data_page_version not in ("1.0", "2.0"):
             raise ValueError(f'data_page_version must be "1.0" or "2.0", not {self.data_page_version!r}')
-
-
-class WriterOptions(TypedDict, total=False):
-    """The fields of WriterProperties as keyword arguments, for ``**options: Unpack[WriterOptions]``."""
-
-    compression: Compression
-    compression_level: CompressionLevel
-    column_encoding: Mapping[str, str]
-    encoding: Literal["auto"] | None
-    use_dictionary: ColumnSwitch
-    row_group_size: int
-    row_group_bytes: int
-    data_page_size: int
-    data_page_rows: int
-    data_page_version: Literal["1.0", "2.0"]
-    dictionary_page_size: int
-    write_statistics: ColumnSwitch
-    statistics_truncation: int
-    write_page_checksum: bool
-    write_page_index: bool
-    float_order: Literal["type", "total"]
-    bloom_filter: Mapping[str, BloomFilterOption]
-    sorting_columns: Sequence[str | SortingColumn]
-    sort_by: Sequence[str | SortingColumn]
-    arrow_schema: bool | None
-    key_value_metadata: Mapping[str, str]
-    checkpoint_every: int | None
 
 
 def with_options(properties: WriterProperties | None, options: Mapping[str, Any]) -> WriterProperties:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 from types import TracebackType
-from typing import Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from fastpq import format as fmt
 from fastpq.arrow.hints import ARROW_KEY, arrow_fields, arrow_schema, needs_arrow_schema
@@ -30,7 +30,7 @@ from fastpq.nested.shred import LeafToWrite, leaves_to_write
 from fastpq.nested.types import DataType
 from fastpq.parallel import resolve_threads, run, run_ordered
 from fastpq.progress import Meter, Progress
-from fastpq.properties import WriterOptions, WriterProperties, spelled_out, with_options
+from fastpq.properties import WriterProperties, spelled_out, with_options
 from fastpq.sampling import choose_by_sample
 from fastpq.schema import ParquetSchema
 from fastpq.sorting import RowOrder
@@ -39,6 +39,9 @@ from fastpq.table import Table
 from fastpq.types import ColumnType
 from fastpq.variant.writing import Shredder, Shredding
 from fastpq.version import VERSION
+
+if TYPE_CHECKING:
+    from fastpq.writer_options import WriterOptions
 
 FORMAT_VERSION = 2
 LARGEST_ROW_GROUP_ORDINAL = 32767

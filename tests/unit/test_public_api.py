@@ -17,7 +17,7 @@ import pytest
 import fastpq
 from fastpq import ParquetDataset, ParquetFile, ParquetWriter, WriterProperties
 from fastpq.encryption import CryptoFactory, FileDecryptionProperties, FileEncryptionProperties
-from fastpq.properties import WriterOptions
+from fastpq.writer_options import WriterOptions
 
 MODULES = ["fastpq", "fastpq.encryption", "fastpq.spark", "fastpq.variant", "fastpq.memory"]
 READERS = [fastpq.read_table, fastpq.read_pandas, fastpq.read_metadata, fastpq.read_schema, ParquetDataset, fastpq.read_dataset]
