@@ -25,7 +25,7 @@ WRITERS = [ParquetWriter, fastpq.write_table, fastpq.write_dataset]
 SPARK = ["compact_dataset", "decrypt_dataset", "encrypt_dataset", "read", "rotate_keys", "scan", "verify_dataset"]
 
 SIGNATURE_LINE = re.compile(r"\w+\([^\n]*\)( -> [^\n]*)?\n\n?")       # which Cython puts before a docstring
-SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Policies[^\n]*):\n", re.MULTILINE)
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):\n", re.MULTILINE)
 ENTRY = re.compile(r"^ {4}((?:\*{0,2}\w+, )*\*{0,2}\w+): ", re.MULTILINE)
 ITEM = re.compile(r"^ *- (``.*?``(?:, ``.*?``)*): ", re.MULTILINE | re.DOTALL)
 
@@ -60,7 +60,7 @@ def docstring(found: Any) -> str:
 def documented(doc: str) -> set[str]:
     """Names in the sections of a docstring that describe parameters, and in lists below ``**options``."""
     parts = SECTION.split(doc)
-    bodies = [body for head, body in zip(parts[1::2], parts[2::2], strict=True) if head.startswith(("Args", "Attr", "Policies"))]
+    bodies = [body for head, body in zip(parts[1::2], parts[2::2], strict=True) if head in ("Args", "Attributes")]
     names = {name.strip() for body in bodies for entry in ENTRY.findall(body) for name in entry.split(",")}
     return names | {name.lstrip("*") for name in names} | options_in(doc).keys()
 
