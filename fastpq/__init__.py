@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from fastpq.schema import ColumnDescriptor, ParquetSchema
     from fastpq.table import Column, ListColumn, StructColumn, Table
     from fastpq.types import ColumnType, Type
-    from fastpq.writer import ParquetWriter, write_table
+    from fastpq.writer import ParquetWriter
+    from fastpq.writing import write_table
 
 __version__ = VERSION
 
@@ -139,7 +140,7 @@ _MODULE_OF = {
     "recover_table": "fastpq.recovery.table",
     "unfinished_files": "fastpq.recovery.table",
     "write_dataset": "fastpq.datasets.dataset",
-    "write_table": "fastpq.writer",
+    "write_table": "fastpq.writing",
 }
 
 if not TYPE_CHECKING:

@@ -21,7 +21,11 @@ class ParquetError(Exception):
         self.context = {key: value for key, value in context.items() if value is not None}
 
     def at(self, **context: Any) -> Self:
-        """Add what an outer layer knows about the place; what an inner layer said stays."""
+        """Add to the place; what is there already stays.
+
+        Args:
+            **context: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.
+        """
         for key, value in context.items():
             if value is not None:
                 self.context.setdefault(key, value)

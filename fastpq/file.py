@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 import numpy as np
 
 from fastpq import rows
+from fastpq.display import View, of_bytes, to_html, to_text
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
-from fastpq.metadata import ARROW_KEY, ColumnChunkMetaData, FileMetaData, read_finished
+from fastpq.metadata import ARROW_KEY, ColumnChunkMetaData, FileMetaData, facts_of, read_finished
 from fastpq.parallel import resolve_threads
 from fastpq.plan import ReadPlan, choose_row_groups, plan_read
+from fastpq.progress import Meter, Progress
 from fastpq.properties import ReaderProperties
 from fastpq.scan import Scan, Strings
-from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema, int96_types
+from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema, column_grid, int96_types
 from fastpq.siblings import open_with_siblings
 from fastpq.source import IOCounts
 from fastpq.table import Table
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from fastpq.recovery.reading import RecoveringScan
 
 DEFAULT_BATCH_SIZE = 65_536
+# Columns that are shown, in text and in a notebook.
+TEXT_COLUMNS, HTML_COLUMNS = 8, 20
 
 RowRangesLike: TypeAlias = Iterable[tuple[int, int]]
 
@@ -104,6 +108,7 @@ class ParquetFile:
                 from fastpq.recovery.footers import find_footer
 
                 self._metadata, self._found = find_footer(self._source, self._properties, decryption_properties)
+            self._size = self._source.size      # which a closed source forgets
         except ParquetError as error:
             self._source.close()
             error.at(path=self._source.name)
@@ -124,6 +129,7 @@ class ParquetFile:
 
     @property
     def num_row_groups(self) -> int:
+        """Number of row groups."""
         return self._metadata.num_row_groups
 
     @property
@@ -146,6 +152,7 @@ class ParquetFile:
         row_ranges: RowRangesLike | None = None,
         filters: Any = None,
         out: Mapping[str, Any] | None = None,
+        progress: Progress | None = None,
     ) -> Table:
         """Read columns into memory.
 
@@ -161,6 +168,8 @@ class ParquetFile:
             out: arrays by the names of columns to read these into (fastpq.conversion.outputs tells which fit); the Table's
                 columns are views of them. A numpy.ma.MaskedArray takes nulls; without a mask a null is a SchemaError.
                 Not with filters, as the number of rows must be known. After an error the arrays hold anything.
+            progress: called as ``progress(done, total)`` after each column chunk, in rows (fastpq.progress); the last call is
+                ``(total, total)``. With filters the total are the rows of which statistics and indexes decide nothing, or all.
 
         Returns:
             A Table of the chosen columns: exactly the rows that are asked for, in the order of the file.
@@ -175,18 +184,23 @@ class ParquetFile:
                 if out is not None:
                     raise SchemaError("out with on_error: the number of rows and nulls is not known before they are read")
                 wanted = self._wanted(row_groups, row_ranges)
-                found = self._recovering().read(self._select(columns), wanted, self._bound(filters), self._threads)
+                found = self._recovering().read(self._select(columns), wanted, self._bound(filters), self._threads, progress)
                 return self._restored(found)
             if filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
-                return self._restored(scan.read(scan.select(self._wanted(row_groups, row_ranges)), self._threads, out))
+                wanted_rows = scan.select(self._wanted(row_groups, row_ranges))
+                return self._restored(scan.read(wanted_rows, self._threads, out, progress=progress))
             plan = self._plan(columns, row_groups)
             scan_all = self._scan(plan)
-            if out is None:
-                return self._restored(scan_all.read(plan, self._threads))
-            from fastpq.conversion.outputs import Outputs
+            outputs = None
+            if out is not None:
+                from fastpq.conversion.outputs import Outputs
 
-            return self._restored(scan_all.read(plan, self._threads, Outputs(out, plan, scan_all.types)))
+                outputs = Outputs(out, plan, scan_all.types)
+            meter = Meter(progress, plan.num_rows)
+            table = scan_all.read(plan, self._threads, outputs, meter.span(plan.num_rows))
+            meter.finish()
+            return self._restored(table)
 
     def take(self, indices: Any, columns: Iterable[ColumnKey] | None = None) -> Table:
         """The rows of some numbers, as numpy.take has it: in the order given, a row as often as it is named.
@@ -194,6 +208,9 @@ class ParquetFile:
         Args:
             indices: whole numbers, shape (n,); negative ones count from the end.
             columns: as for ``read``.
+
+        Returns:
+            A Table of n rows.
 
         Raises:
             SchemaError: a row that the file does not have.
@@ -211,11 +228,29 @@ class ParquetFile:
             return self._restored(scan.read(scan.select(groups), self._threads, order=None if in_order else order))
 
     def head(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
-        """The first n rows; all where there are fewer. Args, raises: as ``read``."""
+        """The first rows.
+
+        Args:
+            n: number of rows; a file with fewer gives all.
+            columns: as for ``read``.
+
+        Raises:
+            ValueError: a negative number.
+            ParquetError: as ``read``.
+        """
         return self.read(columns, row_ranges=[(0, min(_count(n), self._num_rows()))])
 
     def tail(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
-        """The last n rows; all where there are fewer. Args, raises: as ``read``."""
+        """The last rows.
+
+        Args:
+            n: number of rows; a file with fewer gives all.
+            columns: as for ``read``.
+
+        Raises:
+            ValueError: a negative number.
+            ParquetError: as ``read``.
+        """
         num_rows = self._num_rows()
         return self.read(columns, row_ranges=[(max(0, num_rows - _count(n)), num_rows)])
 
@@ -223,7 +258,7 @@ class ParquetFile:
         """n different rows at random, each as likely as any other, in the order of the file.
 
         Args:
-            n: how many.
+            n: number of rows.
             columns: as for ``read``.
             seed: for numpy.random.default_rng; the same one gives the same rows.
 
@@ -244,6 +279,7 @@ class ParquetFile:
         row_groups: Iterable[int] | None = None,
         row_ranges: RowRangesLike | None = None,
         filters: Any = None,
+        progress: Progress | None = None,
     ) -> Iterator[Table]:
         """Read as Tables of batch_size rows; memory is bounded by a batch and a page of each column.
 
@@ -251,7 +287,17 @@ class ParquetFile:
         not mapped, the stored bytes of what is read of a row group are in memory as well, and of remote ones the next
         ones'.
 
-        Args, raises: as ``read``; the last batch may be shorter. A ValueError ends it when the file is closed meanwhile.
+        Args:
+            batch_size: rows of a Table; the last may have fewer.
+            columns: as for ``read``.
+            row_groups: as for ``read``.
+            row_ranges: as for ``read``.
+            filters: as for ``read``.
+            progress: called as ``progress(done, total)`` before each Table is handed over, in rows, as for ``read``.
+
+        Raises:
+            ParquetError: as ``read``.
+            ValueError: the file is closed before the last Table.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
@@ -260,20 +306,24 @@ class ParquetFile:
                 from fastpq.recovery.reading import rebatched
 
                 wanted, chosen = self._wanted(row_groups, row_ranges), self._select(columns)
-                found = self._recovering().tables(chosen, wanted, self._bound(filters), self._threads)
+                found = self._recovering().tables(chosen, wanted, self._bound(filters), self._threads, progress)
                 batches = rebatched(found, batch_size)
             elif filters is not None or row_ranges is not None:
                 scan = self._selective(filters, columns)
-                batches = scan.batches(scan.select(self._wanted(row_groups, row_ranges)), batch_size, self._threads)
+                batches = scan.batches(scan.select(self._wanted(row_groups, row_ranges)), batch_size, self._threads, progress)
             else:
                 plan = self._plan(columns, row_groups)
-                batches = self._scan(plan).batches(plan, batch_size, self._threads)
+                batches = _metered(self._scan(plan).batches(plan, batch_size, self._threads), Meter(progress, plan.num_rows))
             return self._while_open(map(self._restored, batches))
 
     def count(self, filters: Any = None) -> int:
         """How many rows there are that filters hold for; row groups that statistics or indexes decide are not read.
 
-        Args, raises: as ``read``.
+        Args:
+            filters: as for ``read``; None counts all rows.
+
+        Raises:
+            ParquetError: as ``read``.
         """
         if filters is None:
             return self._metadata.num_rows
@@ -291,9 +341,16 @@ class ParquetFile:
         row_groups: Iterable[int] | None = None,
         row_ranges: RowRangesLike | None = None,
     ) -> Explanation:
-        """What ``read`` would touch, and by which evidence; indexes and dictionary pages are read, data pages are not.
+        """Row groups, pages and bytes that ``read`` would touch, with the evidence; no data page is read for it.
 
-        Args, raises: as ``read``.
+        Args:
+            filters: as for ``read``.
+            columns: as for ``read``.
+            row_groups: as for ``read``.
+            row_ranges: as for ``read``.
+
+        Raises:
+            ParquetError: as ``read``.
         """
         from fastpq.filters.explain import explain
 
@@ -303,6 +360,9 @@ class ParquetFile:
 
     def min_max(self, column: ColumnKey) -> tuple[Any, Any]:
         """The smallest and the largest value of a column, from statistics where they are exact, else from its values.
+
+        Args:
+            column: name, dotted path or number of a column that is not nested.
 
         Returns:
             Python objects, as in ``Column.to_pylist``; (None, None) where there is no value. NaNs take no part.
@@ -320,6 +380,9 @@ class ParquetFile:
     def null_count(self, column: ColumnKey) -> int:
         """How many values of a column are null, from statistics where they tell, else from its values.
 
+        Args:
+            column: name, dotted path or number of a column that is not nested.
+
         Raises:
             SchemaError: there is no such column.
         """
@@ -330,7 +393,11 @@ class ParquetFile:
             return answers.null_count(self._metadata, chosen, self._reader_of(chosen))
 
     def offset_index(self, row_group: int, column: ColumnKey) -> OffsetIndex | None:
-        """Where the pages of a column chunk are, checked against the file; None where it has no OffsetIndex.
+        """Where the pages of a column chunk are, checked against the file; None where it has no OffsetIndex (PageIndex.md).
+
+        Args:
+            row_group: index of the row group.
+            column: name, dotted path or number of the column.
 
         Raises:
             SchemaError: there is no such row group or column.
@@ -340,7 +407,11 @@ class ParquetFile:
         return self._indexes(row_group, column, column_index=False).offset_index
 
     def column_index(self, row_group: int, column: ColumnKey) -> ColumnIndex | None:
-        """Bounds and counts of the pages of a column chunk, checked; None where it has no ColumnIndex.
+        """Bounds and counts of the pages of a column chunk, checked; None where it has no ColumnIndex (PageIndex.md).
+
+        Args:
+            row_group: index of the row group.
+            column: name, dotted path or number of the column.
 
         Raises:
             SchemaError, FormatError, KeyAccessError, TagVerificationError: as ``offset_index``.
@@ -348,7 +419,11 @@ class ParquetFile:
         return self._indexes(row_group, column, column_index=True).column_index
 
     def bloom_filter(self, row_group: int, column: ColumnKey) -> SplitBlockBloomFilter | None:
-        """The bloom filter of a column chunk; None where it has none.
+        """The bloom filter of a column chunk; None where it has none (BloomFilter.md).
+
+        Args:
+            row_group: index of the row group.
+            column: name, dotted path or number of the column.
 
         Raises:
             SchemaError, FormatError, KeyAccessError, TagVerificationError: as ``offset_index``.
@@ -494,7 +569,23 @@ class ParquetFile:
         metadata = getattr(self, "_metadata", None)
         if metadata is None:        # in the traceback of an __init__ that failed
             return "<ParquetFile, not open>"
-        return f"<ParquetFile {self._source.name}: {metadata.num_rows} rows, {metadata.num_row_groups} row groups>"
+        return to_text(self._view(TEXT_COLUMNS))
+
+    def _repr_html_(self) -> str:
+        return to_html(self._view(HTML_COLUMNS))
+
+    def _view(self, most_columns: int) -> View:
+        """Name, size, contents of the footer, and the first columns."""
+        facts = [self._source.name, of_bytes(self._size), *facts_of(self._metadata), *(["closed"] if self._closed else [])]
+        return View("ParquetFile", facts, column_grid(self.schema, most_columns) if len(self.schema) else None)
+
+
+def _metered(tables: Iterator[Table], meter: Meter) -> Iterator[Table]:
+    """The same Tables; the rows of each are told of before it is handed over."""
+    for table in tables:
+        meter.add(table.num_rows)
+        yield table
+    meter.finish()
 
 
 def _count(n: int) -> int:

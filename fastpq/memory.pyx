@@ -138,7 +138,11 @@ cdef class GrowingBuffer:
         PyBuffer_FillInfo(buffer, self, self.data, <Py_ssize_t>self.size, 0, flags | PyBUF_WRITABLE)
 
     def array(self, dtype="u1"):
-        """What was written so far, as an array of dtype that keeps the memory; the buffer grows no more."""
+        """The bytes so far as an array, which keeps the memory; the buffer grows no more.
+
+        Args:
+            dtype: of the array.
+        """
         if self.size == 0:
             return np.empty(0, dtype)
         return np.frombuffer(self, dtype)
@@ -146,6 +150,9 @@ cdef class GrowingBuffer:
 
 def empty(int64_t size):
     """A writable array of size bytes (uint8, contents undefined), from an idle block where one fits.
+
+    Args:
+        size: bytes.
 
     Raises:
         MemoryError: there is no memory.
@@ -161,8 +168,14 @@ def idle_bytes():
 
 
 def set_idle_limit(int64_t bytes):
-    """Keep at most so many bytes in idle blocks (an eighth of the machine's memory until this is called), 0 for none;
-    returns the limit before. Blocks over the new limit are freed at once."""
+    """Set the limit of idle blocks, an eighth of the machine's memory at first; blocks over it are freed at once.
+
+    Args:
+        bytes: most bytes in idle blocks; 0 for none.
+
+    Returns:
+        The limit before.
+    """
     global limit
     before = limit
     limit = bytes
@@ -171,7 +184,11 @@ def set_idle_limit(int64_t bytes):
 
 
 def release(int64_t keep=0):
-    """Free idle blocks, the largest first, until at most keep bytes are left in them."""
+    """Free idle blocks, the largest first.
+
+    Args:
+        keep: most bytes that are left in idle blocks.
+    """
     global idle
     cdef int index
     with lock:

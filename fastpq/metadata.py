@@ -7,8 +7,9 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from fastpq import format as fmt
+from fastpq.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
 from fastpq.encryption.file import FileDecryptor, column_name, open_file_decryptor, open_signed_footer
-from fastpq.errors import FormatError, LimitError
+from fastpq.errors import FormatError, LimitError, ParquetError
 from fastpq.properties import DEFAULT_TAIL_READ, ReaderProperties
 from fastpq.schema import ParquetSchema
 
@@ -37,11 +38,20 @@ LONGEST_SCHEMA_KEPT = 1 << 14        # a column of 6 bytes takes 0.4 kB of memor
 # Row groups, and column chunks of each file, that are kept once they are decoded.
 MOST_KEPT = 4096
 
+# Row groups that are shown, in text and in a notebook.
+TEXT_ROW_GROUPS, HTML_ROW_GROUPS = 5, 20
+
 
 class ColumnChunkMetaData:
     """One column chunk (parquet.thrift, ``ColumnChunk`` and ``ColumnMetaData``).
 
     Where its metadata are encrypted, touching them needs the column's key: KeyAccessError without it.
+
+    Args:
+        chunk: its entry in the footer.
+        row_group_ordinal: ordinal of the row group, for AADs.
+        column_ordinal: number of the leaf column.
+        decryptor: of the file.
     """
 
     __slots__ = ("_decryptor", "_metadata", "chunk", "column_ordinal", "row_group_ordinal")
@@ -64,46 +74,57 @@ class ColumnChunkMetaData:
 
     @property
     def file_path(self) -> str | None:
+        """Path of the file that holds the chunk, if it is another one."""
         return self.chunk.file_path
 
     @property
     def is_encrypted(self) -> bool:
+        """Whether the chunk is encrypted."""
         return self.chunk.crypto_metadata is not None
 
     @property
     def physical_type(self) -> int:
+        """Physical type, a number of ``Type``."""
         return self.metadata.type
 
     @property
     def encodings(self) -> list[int]:
+        """Encodings of levels and values, numbers of ``Encoding``."""
         return self.metadata.encodings
 
     @property
     def encoding_stats(self) -> list[fmt.PageEncodingStats]:
+        """Number of pages of each kind and encoding."""
         return self.metadata.encoding_stats or []
 
     @property
     def path_in_schema(self) -> tuple[str, ...]:
+        """Names of the groups and of the leaf."""
         return tuple(self.metadata.path_in_schema)
 
     @property
     def codec(self) -> int:
+        """Compression codec, a number of ``CompressionCodec``."""
         return self.metadata.codec
 
     @property
     def num_values(self) -> int:
+        """Number of values, nulls included."""
         return self.metadata.num_values
 
     @property
     def total_uncompressed_size(self) -> int:
+        """Bytes of all pages with their headers, uncompressed."""
         return self.metadata.total_uncompressed_size
 
     @property
     def total_compressed_size(self) -> int:
+        """Bytes of all pages with their headers, as stored."""
         return self.metadata.total_compressed_size
 
     @property
     def data_page_offset(self) -> int:
+        """Offset of the first data page in the file."""
         return self.metadata.data_page_offset
 
     @property
@@ -113,10 +134,12 @@ class ColumnChunkMetaData:
 
     @property
     def statistics(self) -> fmt.Statistics | None:
+        """Bounds and counts of the chunk."""
         return self.metadata.statistics
 
     @property
     def geospatial_statistics(self) -> fmt.GeospatialStatistics | None:
+        """Bounding box and geometry types of the chunk."""
         return self.metadata.geospatial_statistics
 
     @property
@@ -141,7 +164,15 @@ class ColumnChunkMetaData:
 
 
 class RowGroupMetaData:
-    """One row group (parquet.thrift, ``RowGroup``); its column chunks are decoded when they are touched."""
+    """One row group (parquet.thrift, ``RowGroup``); its column chunks are decoded when they are touched.
+
+    Args:
+        footer: the serialized footer.
+        row_groups: its list of row groups.
+        index: index of the row group.
+        decryptor: of the file.
+        kept: column chunks that are decoded already.
+    """
 
     def __init__(
         self,
@@ -166,26 +197,32 @@ class RowGroupMetaData:
 
     @property
     def num_columns(self) -> int:
+        """Number of column chunks."""
         return len(self._columns)
 
     @property
     def num_rows(self) -> int:
+        """Number of rows."""
         return self.metadata.num_rows
 
     @property
     def total_byte_size(self) -> int:
+        """Bytes of all pages, uncompressed."""
         return self.metadata.total_byte_size
 
     @property
     def total_compressed_size(self) -> int | None:
+        """Bytes of all pages, as stored; None where the writer says nothing."""
         return self.metadata.total_compressed_size
 
     @property
     def file_offset(self) -> int | None:
+        """Offset of the first page in the file; None where the writer says nothing."""
         return self.metadata.file_offset
 
     @property
     def sorting_columns(self) -> list[fmt.SortingColumn]:
+        """Columns by which the rows are sorted."""
         return self.metadata.sorting_columns or []
 
     @property
@@ -195,6 +232,9 @@ class RowGroupMetaData:
 
     def column(self, index: int) -> ColumnChunkMetaData:
         """The chunk of a leaf column.
+
+        Args:
+            index: number of the leaf column.
 
         Raises:
             FormatError: the row group has fewer columns than the schema, or the chunk's entry is broken.
@@ -255,18 +295,22 @@ class FileMetaData:
 
     @property
     def version(self) -> int:
+        """Version of the format, as stored."""
         return self.metadata.version
 
     @property
     def num_rows(self) -> int:
+        """Number of rows."""
         return self.metadata.num_rows
 
     @property
     def num_row_groups(self) -> int:
+        """Number of row groups."""
         return len(self._row_groups.offsets)
 
     @property
     def created_by(self) -> str | None:
+        """Name and version of the writer."""
         return self.metadata.created_by
 
     @property
@@ -281,7 +325,11 @@ class FileMetaData:
         return any(entry.key == CHECKPOINT_KEY for entry in self.metadata.key_value_metadata or [])
 
     def column_order(self, index: int) -> fmt.ColumnOrder | None:
-        """The order of the bounds of a leaf column; None where the writer says nothing."""
+        """The order of the bounds of a leaf column; None where the writer says nothing.
+
+        Args:
+            index: number of the leaf column.
+        """
         if self._column_orders is None or index >= len(self._column_orders.offsets):
             return None
         return fmt.decode(fmt.ColumnOrder, self._footer, int(self._column_orders.offsets[index]))[0]
@@ -294,10 +342,12 @@ class FileMetaData:
 
     @property
     def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
+        """Encryption algorithm and AAD prefix; None for a plaintext file."""
         return self.metadata.encryption_algorithm
 
     @property
     def footer_signing_key_metadata(self) -> bytes | None:
+        """Key metadata of a signed plaintext footer."""
         return self.metadata.footer_signing_key_metadata
 
     @property
@@ -307,6 +357,7 @@ class FileMetaData:
 
     @cached_property
     def schema(self) -> ParquetSchema:
+        """The schema."""
         offsets = self._schema_elements.offsets.tolist()
         if not offsets:
             return ParquetSchema.from_elements(iter(()), 0)
@@ -324,6 +375,9 @@ class FileMetaData:
 
     def row_group(self, index: int) -> RowGroupMetaData:
         """A row group by its index.
+
+        Args:
+            index: from 0 to ``num_row_groups - 1``.
 
         Raises:
             IndexError: there are fewer.
@@ -345,14 +399,51 @@ class FileMetaData:
         return map(self.row_group, range(self.num_row_groups))
 
     def extended(self, row_groups: list[fmt.RowGroup]) -> FileMetaData:
-        """The same of a file with more row groups behind those that it has."""
+        """The same of a file with more row groups behind those that it has.
+
+        Args:
+            row_groups: entries of the footer.
+        """
         whole = fmt.decode(fmt.FileMetaData, self._footer)[0]
         whole.row_groups = [*whole.row_groups, *row_groups]
         whole.num_rows += sum(group.num_rows for group in row_groups)
         return FileMetaData(memoryview(fmt.encode(whole)), self.decryptor)
 
     def __repr__(self) -> str:
-        return f"<FileMetaData: {self.num_rows} rows, {self.num_row_groups} row groups, by {self.created_by}>"
+        return to_text(View("FileMetaData", facts_of(self), self._row_group_grid(TEXT_ROW_GROUPS)))
+
+    def _repr_html_(self) -> str:
+        return to_html(View("FileMetaData", facts_of(self), self._row_group_grid(HTML_ROW_GROUPS)))
+
+    def _row_group_grid(self, most: int) -> Grid | None:
+        """Rows and sizes of the first row groups."""
+        names = ["row group", "rows", "stored", "uncompressed", "offset"]
+        rows = [self._row_group_cells(index) for index in range(min(most, self.num_row_groups))]
+        note = more(self.num_row_groups, len(rows), "row group")
+        return Grid([Heading(name, is_number=True) for name in names], rows, note) if rows else None
+
+    def _row_group_cells(self, index: int) -> list[str]:
+        try:
+            group = self.row_group(index)
+        except ParquetError:
+            return [str(index), "broken", "", "", ""]
+        sizes = [group.total_compressed_size, group.total_byte_size]
+        stored, plain = ("unknown" if size is None else of_bytes(size) for size in sizes)
+        offset = "" if group.file_offset is None else f"{group.file_offset:,}"
+        return [str(index), f"{group.num_rows:,}", stored, plain, offset]
+
+
+def facts_of(metadata: FileMetaData) -> list[str]:
+    """Rows, row groups, columns, writer and encryption, a few words each."""
+    algorithm = metadata.encryption_algorithm
+    name = "AES_GCM_V1" if algorithm is not None and algorithm.AES_GCM_V1 is not None else "AES_GCM_CTR_V1"
+    return [
+        counted(metadata.num_rows, "row"),
+        counted(metadata.num_row_groups, "row group"),
+        counted(metadata.num_columns, "column"),
+        f"by {metadata.created_by}" if metadata.created_by else "by an unnamed writer",
+        "plaintext" if algorithm is None else f"encrypted with {name}",
+    ]
 
 
 def read_footer(

@@ -64,8 +64,9 @@ class NestedReading:
             self._parts.append(part)
 
     def tasks(self) -> Iterator[Task]:
-        """Independent pieces of work, each with the row that it begins with."""
-        return ((chunks[0].row_offset, partial(self._decode, chunks, output)) for chunks, output in self._work)
+        """The runs of chunks of each leaf, a task each."""
+        for chunks, output in self._work:
+            yield Task(chunks[0].row_offset, sum(chunk.num_rows for chunk in chunks), partial(self._decode, chunks, output))
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, SupportsIndex
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Literal, SupportsIndex, TypeVar
 
 MIB = 1 << 20
 
@@ -38,6 +39,7 @@ Compression = str | None | Mapping[str, str | None]
 CompressionLevel = int | None | Mapping[str, int]
 ColumnSwitch = bool | list[str]
 BloomFilterOption = bool | Mapping[str, float | int | None]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 _MAY_BE_ZERO = {"coalesce_gap", "round_trip_bytes"}
@@ -69,7 +71,13 @@ def check_options(properties: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SortingColumn:
-    """A column by which rows are sorted, named by its dotted path; NaNs are the largest values."""
+    """A column by which rows are sorted (parquet.thrift, ``SortingColumn``); NaNs are the largest values.
+
+    Attributes:
+        path: its dotted path.
+        descending: the largest value first.
+        nulls_first: nulls before all values, in either direction.
+    """
 
     path: str
     descending: bool = False
@@ -114,36 +122,44 @@ class ReaderProperties:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterProperties:
-    """How a file is written; sizes in bytes, a mapping or a list names columns by dotted path.
+    """How a file is written; mappings and lists name columns by dotted path.
 
     Attributes:
-        compression: codec name (``"snappy"``, ``"zstd"`` ...; None or ``"none"`` for uncompressed), or one a column.
-        compression_level: the codec's level, or one a column; None for the codec's default.
-        column_encoding: encoding a column, by the specification's name; overrides use_dictionary and encoding.
-        encoding: ``"auto"`` chooses one for each column by a sample of its first rows; None takes a dictionary where it pays,
-            and PLAIN elsewhere.
-        use_dictionary: dictionary-encode every column, none, or those listed.
-        row_group_size: most rows in a row group.
-        row_group_bytes: most uncompressed bytes in a row group.
-        data_page_size: target size of an uncompressed data page.
-        data_page_rows: most rows in a data page.
-        data_page_version: ``"1.0"`` or ``"2.0"``.
-        dictionary_page_size: a larger dictionary makes the chunk fall back to PLAIN.
-        write_statistics: min, max and null count for every column, for none, or for those listed.
-        statistics_truncation: longest bound of a BYTE_ARRAY column that is written.
-        write_page_checksum: write the CRC-32 of every page.
-        write_page_index: write OffsetIndex and, of columns with statistics and an order, ColumnIndex.
-        float_order: order of the bounds of floats: ``"type"``, which every reader knows, or ``"total"``, IEEE 754 total order,
-            which tells zeros of either sign apart and has bounds for NaNs; readers that do not know it do not use these bounds.
-        bloom_filter: columns that get bloom filters: True, or ``fpp`` (false positive rate, 0.01 by default) and ``ndv`` (the
-            number of distinct values to make them for; None, the default, makes them as large as the values need).
-        sorting_columns: by which the rows of each row group are sorted already, which is checked and recorded.
-        sort_by: by which to sort the rows of each row group; recorded likewise.
-        arrow_schema: keep in the footer (ARROW:schema) what the columns were in Arrow and Parquet does not tell: timezones,
-            dictionaries, layouts, durations, extension types; as pyarrow does. None for DataFrames of Arrow dtypes alone.
-        key_value_metadata: stored in the footer.
-        checkpoint_every: after every so many row groups, write a footer of those so far: what a killed writer leaves can be
-            read up to it (fastpq.recover_table). None for no footer but the last one.
+        compression: codec (``"snappy"``, ``"zstd"``, ``"gzip"``, ``"brotli"``, ``"lz4"``, ``"lzo"``; None or ``"none"`` for
+            uncompressed), or a mapping from columns to codecs. Default ``"snappy"``.
+        compression_level: level of the codec, or a mapping from columns to levels; None for the level that the codec takes by
+            itself. Default ``None``.
+        column_encoding: mapping from columns to encodings, by the names of Encodings.md; goes before ``use_dictionary`` and
+            ``encoding``. Default ``{}``.
+        encoding: ``"auto"`` chooses an encoding for each column by a sample of its first rows; None takes a dictionary where it
+            makes the chunk smaller, and PLAIN elsewhere. Default ``None``.
+        use_dictionary: dictionary encoding for every column, for none, or for a list of columns. Default ``True``.
+        row_group_size: most rows in a row group. Default ``1048576``.
+        row_group_bytes: most uncompressed bytes in a row group. Default ``536870912``.
+        data_page_size: target size of an uncompressed data page, in bytes. Default ``1048576``.
+        data_page_rows: most rows in a data page. Default ``20000``.
+        data_page_version: ``"1.0"`` or ``"2.0"``. Default ``"1.0"``.
+        dictionary_page_size: most bytes in a dictionary page; with a larger dictionary the chunk falls back to PLAIN. Default
+            ``1048576``.
+        write_statistics: min, max and null count for every column, for none, or for a list of columns. Default ``True``.
+        statistics_truncation: most bytes in a bound of a BYTE_ARRAY column. Default ``64``.
+        write_page_checksum: write the CRC-32 of every page. Default ``True``.
+        write_page_index: write an OffsetIndex for every column, and a ColumnIndex for columns with statistics and an order.
+            Default ``True``.
+        float_order: order of the bounds of floats: ``"type"``, known to every reader, or ``"total"``, IEEE 754 total order, which
+            tells zeros of either sign apart and has bounds for NaNs; readers that do not know it do not use these bounds. Default
+            ``"type"``.
+        bloom_filter: mapping from columns to True, or to ``fpp`` (false positive rate, 0.01 unless given) and ``ndv`` (number of
+            distinct values; None sizes the filter by the values). Default ``{}``.
+        sorting_columns: columns by which the rows of each row group are sorted already; the order is checked and recorded.
+            Default ``()``.
+        sort_by: columns by which the rows of each row group are sorted before writing; the order is recorded. Default ``()``.
+        arrow_schema: keep in the footer (ARROW:schema) the Arrow types that Parquet does not have: timezones, dictionaries,
+            layouts, durations, extension types; as pyarrow does. None does so for DataFrames of Arrow dtypes alone. Default
+            ``None``.
+        key_value_metadata: mapping from text to text, stored in the footer. Default ``{}``.
+        checkpoint_every: number of row groups after which a footer of the row groups so far is written, so that an unfinished
+            file can be read (``fastpq.recover_table``); None writes the last footer alone. Default ``None``.
     """
 
     compression: Compression = DEFAULT_COMPRESSION
@@ -175,3 +191,35 @@ class WriterProperties:
             raise ValueError(f'encoding must be "auto" or None, not {self.encoding!r}; column_encoding names encodings')
         if self.data_page_version not in ("1.0", "2.0"):
             raise ValueError(f'data_page_version must be "1.0" or "2.0", not {self.data_page_version!r}')
+
+
+def with_options(properties: WriterProperties | None, options: Mapping[str, Any]) -> WriterProperties:
+    """Properties with options in the place of theirs; None leaves the one that is there, but for ``compression``.
+
+    Raises:
+        TypeError: an option that WriterProperties does not have; the message names near ones.
+    """
+    known = [option.name for option in fields(WriterProperties)]
+    unknown = sorted(options.keys() - set(known))
+    if unknown:
+        from difflib import get_close_matches
+
+        near = list(dict.fromkeys(match for name in unknown for match in get_close_matches(name, known)))
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        raise TypeError(f"unknown options: {', '.join(unknown)}{hint}")
+    given = {name: value for name, value in options.items() if value is not None or name == "compression"}
+    return replace(properties or WriterProperties(), **given)
+
+
+def spelled_out(function: F) -> F:
+    """Show each field of WriterProperties with its default in the signature of a function that takes ``**options``.
+
+    Type checkers know the options by ``Unpack[WriterOptions]``, ``inspect.signature`` and ``help`` by this.
+    """
+    signature = inspect.signature(function)
+    named = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    for option in fields(WriterProperties):
+        default = option.default if option.default_factory is MISSING else option.default_factory()
+        named.append(inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option.type))
+    function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+    return function

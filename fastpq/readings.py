@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fastpq.column.reader import ChunkReader, ColumnOutput
 from fastpq.errors import ParquetError
@@ -27,7 +27,19 @@ if TYPE_CHECKING:
     Reading: TypeAlias = "FlatReading | NestedReading"
     Stream: TypeAlias = "FlatStream | NestedStream"
 
-Task: TypeAlias = tuple[int, Callable[[], None]]
+
+class Task(NamedTuple):
+    """A piece of a read that is independent of the others.
+
+    Attributes:
+        row: first row that is decoded, counted in the output.
+        num_rows: rows that are decoded.
+        work: decodes them.
+    """
+
+    row: int
+    num_rows: int
+    work: Callable[[], None]
 
 
 class FlatReading:
@@ -51,9 +63,9 @@ class FlatReading:
         self._nulls = [0] * len(self._work)
 
     def tasks(self) -> Iterator[Task]:
-        """Independent pieces of work, each with the row that it begins with."""
+        """The chunks, a task each."""
         for number, (chunk, stored) in enumerate(self._work):
-            yield chunk.row_offset, partial(self._decode, number, chunk, stored)
+            yield Task(chunk.row_offset, chunk.num_rows, partial(self._decode, number, chunk, stored))
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""

@@ -16,8 +16,9 @@ from fastpq.errors import LimitError, ParquetError
 from fastpq.fetching import Fetching
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan
+from fastpq.progress import Span
 from fastpq.properties import ReaderProperties
-from fastpq.readings import FlatReading, FlatStream
+from fastpq.readings import FlatReading, FlatStream, Task
 from fastpq.schema import ColumnDescriptor
 from fastpq.source import Source
 from fastpq.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, ListColumn, StructColumn, Table
@@ -67,19 +68,24 @@ class Scan:
         self.types = types
         self._layouts: dict[int, Layout] = {}
 
-    def read(self, plan: ReadPlan, threads: int, out: Outputs | None = None) -> Table:
+    def read(self, plan: ReadPlan, threads: int, out: Outputs | None = None, span: Span | None = None) -> Table:
         """All rows of the plan as one Table; chunks are decoded in parallel, those of a flat column into one output.
 
         Args:
             plan: what is read.
             threads: how many chunks are decoded at the same time.
             out: arrays to read columns into, checked against the plan.
+            span: told of chunks that are decoded.
         """
-        read = self.columns([(column, plan.num_rows) for column in plan.columns], threads, out)
+        read = self.columns([(column, plan.num_rows) for column in plan.columns], threads, out, span)
         return Table(_named(plan, read), num_rows=plan.num_rows)
 
     def columns(
-        self, wanted: Sequence[tuple[ColumnPlan, int]], threads: int, out: Outputs | None = None
+        self,
+        wanted: Sequence[tuple[ColumnPlan, int]],
+        threads: int,
+        out: Outputs | None = None,
+        span: Span | None = None,
     ) -> Sequence[AnyColumn]:
         """Planned columns, each of a number of rows of its own; all are fetched together."""
         chunks = [chunk for column, _ in wanted for chunk in column.chunks]
@@ -94,8 +100,8 @@ class Scan:
             if decoded + sum(chunk.num_bytes for chunk in chunks) < WORTH_A_THREAD:
                 threads = 1
             if self.source.is_remote:
-                tasks.sort(key=lambda task: task[0])        # in the order in which bytes come
-            run(_call, [task for _, task in tasks], threads)
+                tasks.sort(key=lambda task: task.row)       # in the order in which bytes come
+            run(_do if span is None else _do_and_tell(span, tasks), tasks, threads)
         read = run(lambda column: column.finish(), columns, threads)
         if out is not None:
             for (column, _), values in zip(wanted, read, strict=True):
@@ -249,8 +255,19 @@ def _named(plan: ReadPlan, columns: Sequence[AnyColumn]) -> dict[str, AnyColumn]
     return {column.name: values for column, values in zip(plan.columns, columns, strict=True)}
 
 
-def _call(task: Callable[[], None]) -> None:
-    task()
+def _do(task: Task) -> None:
+    task.work()
+
+
+def _do_and_tell(span: Span, tasks: Sequence[Task]) -> Callable[[Task], None]:
+    """Do tasks, and count the rows of each in a span of all of them."""
+    span.begin(sum(task.num_rows for task in tasks))
+
+    def work(task: Task) -> None:
+        task.work()
+        span.add(task.num_rows)
+
+    return work
 
 
 def _reader_of(rows: int) -> Callable[[Stream], AnyColumn]:

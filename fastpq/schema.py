@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import overload
 
 from fastpq import format as fmt
+from fastpq.display import ELLIPSIS, Grid, Heading, View, counted, more, to_html, to_text
 from fastpq.errors import FormatError, LimitError, SchemaError
 from fastpq.nested.types import DataType, Field
 from fastpq.schema_elements import elements_of
@@ -24,6 +26,8 @@ from fastpq.types import ColumnType, Timestamp, TimeUnitName, Type
 __all__ = ["ColumnDescriptor", "GroupNode", "ParquetSchema", "SchemaNode"]
 
 MAX_SCHEMA_DEPTH = 512
+# Lines of the tree that are shown, in text and in a notebook.
+TEXT_LINES, HTML_LINES = 24, 200
 
 _REPETITIONS = (REQUIRED, OPTIONAL, REPEATED)
 
@@ -34,6 +38,10 @@ class ParquetSchema:
     """A schema: its tree and its columns.
 
     Iterating, ``len`` and ``[]`` (by number, name or path) go over the columns, which are the leaves.
+
+    Args:
+        root: the root of the tree.
+        columns: its leaves, in their order.
     """
 
     __slots__ = ("columns", "root")
@@ -46,7 +54,11 @@ class ParquetSchema:
     def from_thrift(cls, elements: Sequence[fmt.SchemaElement]) -> ParquetSchema:
         """The schema that a footer holds.
 
-        Args, raises: as ``from_elements``.
+        Args:
+            elements: the nodes, depth first, the root before all.
+
+        Raises:
+            FormatError, LimitError: as ``from_elements``.
         """
         return cls.from_elements(iter(elements), len(elements))
 
@@ -124,6 +136,9 @@ class ParquetSchema:
 
     def column(self, key: ColumnKey) -> ColumnDescriptor:
         """The one column of a name, a path or a number.
+
+        Args:
+            key: name, dotted path, tuple of names or number.
 
         Raises:
             SchemaError: there is none, or there are several.
@@ -209,23 +224,35 @@ class ParquetSchema:
     __hash__ = None  # type: ignore[assignment]  # elements are mutable
 
     def __str__(self) -> str:
-        lines = []
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        """The tree in the text notation of Parquet's specification."""
         open_groups: list[GroupNode] = []
         for node in self._walk():
             while open_groups and open_groups[-1] is not node.parent:
                 open_groups.pop()
-                lines.append("  " * len(open_groups) + "}")
+                yield "  " * len(open_groups) + "}"
             indent = "  " * len(open_groups)
             if isinstance(node, GroupNode):
-                lines.append(indent + group_line(node))
+                yield indent + group_line(node)
                 open_groups.append(node)
             elif isinstance(node, ColumnDescriptor):
-                lines.append(f"{indent}{leaf_line(node)};")
-        lines.extend("  " * depth + "}" for depth in reversed(range(len(open_groups))))
-        return "\n".join(lines)
+                yield f"{indent}{leaf_line(node)};"
+        yield from ("  " * depth + "}" for depth in reversed(range(len(open_groups))))
 
     def __repr__(self) -> str:
-        return f"<ParquetSchema of {len(self.columns)} columns: {_listed(self.names)}>"
+        return to_text(self._view(TEXT_LINES))
+
+    def _repr_html_(self) -> str:
+        return to_html(self._view(HTML_LINES))
+
+    def _view(self, most: int) -> View:
+        """The number of columns and the tree."""
+        lines = list(islice(self._lines(), most + 1))
+        is_cut = len(lines) > most
+        note = f"{ELLIPSIS} str(schema) has all lines" if is_cut else ""
+        return View("ParquetSchema", [counted(len(self.columns), "column")], lines=lines[:most], note=note)
 
 
 def _child_count(element: fmt.SchemaElement, remaining: int) -> int:
@@ -279,3 +306,9 @@ def int96_types(columns: Iterable[ColumnDescriptor], unit: TimeUnitName) -> dict
     """The types in memory of columns where they differ from the schema's, by number: INT96 timestamps in a unit."""
     type_ = ColumnType(Type.INT96, None, Timestamp(unit))
     return {column.index: type_ for column in columns if column.element.type == Type.INT96}
+
+
+def column_grid(schema: ParquetSchema, most: int) -> Grid:
+    """Names and types of the first columns."""
+    rows = [(column.name, leaf_line(column).replace(f" {column.element.name}", "", 1)) for column in schema.columns[:most]]
+    return Grid([Heading("column"), Heading("type")], rows, more(len(schema.columns), len(rows), "column"))

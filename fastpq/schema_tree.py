@@ -96,6 +96,8 @@ class ColumnDescriptor(SchemaNode):
     """A leaf of the schema.
 
     Attributes:
+        element: its element in the footer.
+        parent: the group that it is in.
         index: its number among the leaves.
     """
 

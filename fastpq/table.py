@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
 from fastpq.errors import SchemaError
 from fastpq.nested.columns import ListColumn, StructColumn, nested_field, taken_validity
 from fastpq.schema import ParquetSchema
@@ -41,6 +43,11 @@ __all__ = [
     "StructColumn",
     "Table",
 ]
+
+
+# Rows and columns that are shown, in text and in a notebook.
+TEXT_ROWS, TEXT_COLUMNS = 5, 12
+HTML_ROWS, HTML_COLUMNS = 10, 20
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -94,8 +101,14 @@ class Column:
         return self.values.nbytes + (0 if self.validity is None else self.validity.nbytes)
 
     def __repr__(self) -> str:
-        nulls = f", {self.null_count} nulls" if self.nullable else ""
-        return f"<Column of {len(self)} values, {self.type}{nulls}>"
+        from fastpq.nested.preview import one_line
+
+        return one_line(self, "Column", "value")
+
+    def _repr_html_(self) -> str:
+        from fastpq.nested.preview import column_view
+
+        return to_html(column_view(self, "Column", "value", HTML_ROWS))
 
     def validity_mask(self) -> NDArray[np.bool_]:
         """True where there is a value, False where null; shape (n,), new memory."""
@@ -107,6 +120,10 @@ class Column:
         """Values ``start`` to ``stop - 1``, with Python's rules for what lies outside.
 
         Values are shared; of the validity bits a copy is made where start is not a multiple of 8.
+
+        Args:
+            start: first value.
+            stop: value behind the last; None for all that follow.
         """
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
@@ -146,7 +163,11 @@ class Column:
         return self._with(values, validity, null_count)
 
     def with_arrow(self, field: SchemaNode | None) -> Column:
-        """The same values, with the field that they were in Arrow."""
+        """The same values, with the field that they were in Arrow.
+
+        Args:
+            field: the field; None for none.
+        """
         return Column(self.type, self.values, self.validity, self.null_count, self.nullable, field)
 
     def _with(self, values: Values, validity: Array | None, null_count: int) -> Column:
@@ -187,7 +208,11 @@ class Column:
         return to_pylist(self)
 
     def equals(self, other: object) -> bool:
-        """Whether type, nulls and values are equal; NaN equals NaN; layout and ``nullable`` do not count."""
+        """Whether type, nulls and values are equal; NaN equals NaN; layout and ``nullable`` do not count.
+
+        Args:
+            other: another column; any other object is unequal.
+        """
         if not isinstance(other, Column) or self.type != other.type:
             return False
         if len(self) != len(other) or self.null_count != other.null_count:
@@ -345,6 +370,9 @@ class Table(Mapping[str, AnyColumn]):
     def flat(self, name: str) -> Column:
         """The column of a name, which is not nested.
 
+        Args:
+            name: name of the column.
+
         Raises:
             SchemaError: there is none, or it is nested.
         """
@@ -354,7 +382,12 @@ class Table(Mapping[str, AnyColumn]):
         return column
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The column of a name, or the default where there is none."""
+        """The column of a name, or the default where there is none.
+
+        Args:
+            name: name of the column.
+            default: returned where there is none.
+        """
         return self._columns.get(name, default)
 
     def __contains__(self, name: object) -> bool:
@@ -372,28 +405,60 @@ class Table(Mapping[str, AnyColumn]):
     __hash__ = None  # type: ignore[assignment]  # tables compare by their values
 
     def __repr__(self) -> str:
-        shown = [f"{name}: {column.type}" for name, column in list(self._columns.items())[:10]]
-        more = [f"{len(self) - 10} more"] if len(self) > 10 else []
-        return f"<Table of {self.num_rows} rows: {', '.join(shown + more)}>"
+        return to_text(self._view(TEXT_ROWS, TEXT_COLUMNS))
+
+    def _repr_html_(self) -> str:
+        return to_html(self._view(HTML_ROWS, HTML_COLUMNS))
+
+    def _view(self, most_rows: int, most_columns: int) -> View:
+        """Shape, names, types and the first values."""
+        from fastpq.nested.preview import is_number, type_text, value_texts
+
+        shown = min(self.num_rows, most_rows)
+        some = list(islice(self._columns.items(), most_columns))
+        headings = [Heading(name, type_text(column.type), is_number(column)) for name, column in some]
+        columns = [value_texts(column, 0, shown) for _, column in some]
+        notes = [more(self.num_rows, shown, "row"), more(len(self), len(some), "column")]
+        facts = [counted(self.num_rows, "row"), counted(len(self), "column"), of_bytes(self.nbytes)]
+        grid = Grid(headings, list(zip(*columns, strict=True)), "; ".join(filter(None, notes)))
+        return View("Table", facts, grid if some else None)
 
     def equals(self, other: Table) -> bool:
-        """Whether names, their order, rows and all columns are equal (``Column.equals``)."""
+        """Whether names, their order, rows and all columns are equal (``Column.equals``).
+
+        Args:
+            other: another table.
+        """
         if self.names != other.names or self.num_rows != other.num_rows:
             return False
         return all(mine.equals(theirs) for mine, theirs in zip(self.columns, other.columns, strict=True))
 
     def select(self, names: Iterable[str]) -> Table:
-        """The table of some columns, in the order asked."""
+        """The table of some columns, in the order asked.
+
+        Args:
+            names: names of columns.
+        """
         return Table({name: self[name] for name in names}, num_rows=self.num_rows)
 
     def slice(self, start: int = 0, stop: int | None = None) -> Table:
-        """Rows ``start`` to ``stop - 1``; memory is shared as in ``Column.slice``."""
+        """Rows ``start`` to ``stop - 1``; memory is shared as in ``Column.slice``.
+
+        Args:
+            start: first row.
+            stop: row behind the last; None for all that follow.
+        """
         start, stop, _ = slice(start, stop).indices(self.num_rows)
         sliced = {name: column.slice(start, stop) for name, column in self._columns.items()}
         return Table(sliced, num_rows=max(stop - start, 0))
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> dict[str, Array]:
-        """Every column as a NumPy array (``Column.to_numpy``)."""
+        """Every column as a NumPy array (``Column.to_numpy``).
+
+        Args:
+            nulls: as for ``Column.to_numpy``.
+            strings: as for ``Column.to_numpy``.
+        """
         return {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._columns.items()}
 
     def to_pylist(self) -> list[dict[str, Any]]:
@@ -409,6 +474,9 @@ class Table(Mapping[str, AnyColumn]):
 
         Strings keep their layout: the bytes of views are shared, those of offsets are copied, dictionaries stay if all
         parts have the same one, and different layouts become views. A column is nullable if one of its parts is.
+
+        Args:
+            tables: at least one table.
 
         Raises:
             SchemaError: no table, or tables whose names or types differ, or whose durations have different units.

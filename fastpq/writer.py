@@ -1,13 +1,13 @@
-"""ParquetWriter and write_table."""
+"""ParquetWriter: writing one file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from threading import Lock
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from fastpq import format as fmt
 from fastpq.arrow.hints import arrow_fields, arrow_schema, needs_arrow_schema
@@ -30,7 +30,8 @@ from fastpq.nested.shape import shape_of
 from fastpq.nested.shred import LeafToWrite, leaves_to_write
 from fastpq.nested.types import DataType
 from fastpq.parallel import resolve_threads, run, run_ordered
-from fastpq.properties import WriterProperties
+from fastpq.progress import Meter, Progress
+from fastpq.properties import WriterProperties, spelled_out, with_options
 from fastpq.sampling import choose_by_sample
 from fastpq.schema import ParquetSchema
 from fastpq.sink import open_sink
@@ -40,11 +41,12 @@ from fastpq.types import ColumnType
 from fastpq.variant.writing import Shredder, Shredding
 from fastpq.version import VERSION
 
+if TYPE_CHECKING:
+    from fastpq.writer_options import WriterOptions
+
 FORMAT_VERSION = 2
 LARGEST_ROW_GROUP_ORDINAL = 32767
 MAGIC_LENGTH = 4
-
-_OPTIONS = {field.name for field in fields(WriterProperties)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +68,59 @@ class ParquetWriter:
         where: a path, a writable binary file object or a URL that fsspec knows.
         schema: column types by name, a ParquetSchema, or None to take the schema of the first table. A name without a type
             in it keeps the type that its values have.
-        properties: how to write; or give its fields as keyword arguments.
-        threads: how many columns are encoded at the same time; None for one a core.
+        properties: how to write; options go before it.
+        threads: number of columns that are encoded at the same time; None for one a core.
         encryption_properties: keys; None writes a plaintext file.
         shred: how variant columns are shredded, by name: a shredding schema (``fastpq.variant.shredding_schema``), or
             ``"infer"`` for one that the first table suggests.
+        progress: called as ``progress(done, total)``, in rows of the tables given so far (fastpq.progress); the last call, in
+            ``close``, is ``(total, total)``. An exception from it leaves the target as it was.
+        **options: any of the fields of WriterProperties:
+
+            - ``compression``: codec (``"snappy"``, ``"zstd"``, ``"gzip"``, ``"brotli"``, ``"lz4"``, ``"lzo"``; None or
+              ``"none"`` for uncompressed), or a mapping from columns to codecs. Default ``"snappy"``.
+            - ``compression_level``: level of the codec, or a mapping from columns to levels; None for the level that the codec
+              takes by itself. Default ``None``.
+            - ``column_encoding``: mapping from columns to encodings, by the names of Encodings.md; goes before ``use_dictionary``
+              and ``encoding``. Default ``{}``.
+            - ``encoding``: ``"auto"`` chooses an encoding for each column by a sample of its first rows; None takes a dictionary
+              where it makes the chunk smaller, and PLAIN elsewhere. Default ``None``.
+            - ``use_dictionary``: dictionary encoding for every column, for none, or for a list of columns. Default ``True``.
+            - ``row_group_size``: most rows in a row group. Default ``1048576``.
+            - ``row_group_bytes``: most uncompressed bytes in a row group. Default ``536870912``.
+            - ``data_page_size``: target size of an uncompressed data page, in bytes. Default ``1048576``.
+            - ``data_page_rows``: most rows in a data page. Default ``20000``.
+            - ``data_page_version``: ``"1.0"`` or ``"2.0"``. Default ``"1.0"``.
+            - ``dictionary_page_size``: most bytes in a dictionary page; with a larger dictionary the chunk falls back to PLAIN.
+              Default ``1048576``.
+            - ``write_statistics``: min, max and null count for every column, for none, or for a list of columns. Default
+              ``True``.
+            - ``statistics_truncation``: most bytes in a bound of a BYTE_ARRAY column. Default ``64``.
+            - ``write_page_checksum``: write the CRC-32 of every page. Default ``True``.
+            - ``write_page_index``: write an OffsetIndex for every column, and a ColumnIndex for columns with statistics and an
+              order. Default ``True``.
+            - ``float_order``: order of the bounds of floats: ``"type"``, known to every reader, or ``"total"``, IEEE 754 total
+              order, which tells zeros of either sign apart and has bounds for NaNs; readers that do not know it do not use these
+              bounds. Default ``"type"``.
+            - ``bloom_filter``: mapping from columns to True, or to ``fpp`` (false positive rate, 0.01 unless given) and ``ndv``
+              (number of distinct values; None sizes the filter by the values). Default ``{}``.
+            - ``sorting_columns``: columns by which the rows of each row group are sorted already; the order is checked and
+              recorded. Default ``()``.
+            - ``sort_by``: columns by which the rows of each row group are sorted before writing; the order is recorded. Default
+              ``()``.
+            - ``arrow_schema``: keep in the footer (ARROW:schema) the Arrow types that Parquet does not have: timezones,
+              dictionaries, layouts, durations, extension types; as pyarrow does. None does so for DataFrames of Arrow dtypes
+              alone. Default ``None``.
+            - ``key_value_metadata``: mapping from text to text, stored in the footer. Default ``{}``.
+            - ``checkpoint_every``: number of row groups after which a footer of the row groups so far is written, so that an
+              unfinished file can be read (``fastpq.recover_table``); None writes the last footer alone. Default ``None``.
 
     Raises:
         SchemaError: options that name unknown columns, or tables of another schema.
         UnsupportedError: a codec or an encoding that fastpq does not write.
     """
 
+    @spelled_out
     def __init__(
         self,
         where: Any,
@@ -86,9 +130,11 @@ class ParquetWriter:
         threads: int | None = None,
         encryption_properties: FileEncryptionProperties | None = None,
         shred: Mapping[str, Shredding] | None = None,
-        **options: Any,
+        progress: Progress | None = None,
+        **options: Unpack[WriterOptions],
     ) -> None:
-        self._properties = _merge(properties, options)
+        self._properties = with_options(properties, options)
+        self._meter = Meter(progress)
         self._threads = resolve_threads(threads)
         self._encryption_properties = encryption_properties
         self._types = _types_of(schema)
@@ -121,7 +167,8 @@ class ParquetWriter:
     def write_batch(self, data: Any) -> None:
         """Add rows, which are written when enough for a row group have come, by number or bytes, or at the end.
 
-        Args: as write_table; the arrays may be used again.
+        Args:
+            data: as for ``write_table``; the arrays may be used again.
         """
         self._guarded(self._add, data)
 
@@ -192,6 +239,7 @@ class ParquetWriter:
             self._begin(schema)
         assert self._schema is not None
         _check_schema(self._schema, table)
+        self._meter.expect(table.num_rows)
         return table
 
     def _describe_arrow(self, table: Table, wanted: bool) -> None:
@@ -263,9 +311,18 @@ class ParquetWriter:
         chunks = run_ordered(encode, places, self._threads)
         every = self._properties.checkpoint_every
         for start in starts:
-            self._write_row_group(islice(chunks, len(leaves)), min(size, table.num_rows - start))
+            num_rows = min(size, table.num_rows - start)
+            self._write_row_group(self._counted(islice(chunks, len(leaves)), num_rows), num_rows)
             if every and len(self._row_groups) % every == 0:
                 self._checkpoint()
+
+    def _counted(self, chunks: Iterable[ChunkWriter], num_rows: int) -> Iterator[ChunkWriter]:
+        """The chunks of a row group; each is told of as done when the next is asked for."""
+        span = self._meter.span(num_rows)
+        for done, chunk in enumerate(chunks, 1):
+            yield chunk
+            if span is not None:
+                span.reach(done, len(self._columns))
 
     def _choose_encodings(self, leaves: list[LeafToWrite], num_rows: int, size: int) -> None:
         """Settle the encodings that are to be chosen by a sample, where there are values to choose by."""
@@ -352,6 +409,7 @@ class ParquetWriter:
         self._flush()
         if self._schema is None:
             raise SchemaError("a file needs a schema: pass one, or write a table")
+        self._meter.finish()
         self._write_footer({})
         self._open = False
         self._sink.commit()
@@ -383,34 +441,6 @@ class ParquetWriter:
 
 def _used_bytes(table: Table) -> int:
     return sum(map(used_bytes, table.columns))
-
-
-def write_table(
-    data: Any,
-    where: Any,
-    *,
-    schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
-    **options: Any,
-) -> None:
-    """Write columns as a Parquet file; the target is replaced whole, or not at all.
-
-    Args:
-        data: a Table, a dict of NumPy arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data
-            interface.
-        where: a path, a writable binary file object or a URL that fsspec knows.
-        schema: column types by name, where they should differ from what the values suggest.
-        **options: as for ParquetWriter: ``compression``, ``use_dictionary``, ``encryption_properties`` ...
-    """
-    with ParquetWriter(where, schema, **options) as writer:
-        writer.write_table(data)
-
-
-def _merge(properties: WriterProperties | None, options: Mapping[str, Any]) -> WriterProperties:
-    unknown = options.keys() - _OPTIONS
-    if unknown:
-        raise TypeError(f"unknown options: {', '.join(sorted(unknown))}")
-    given = {name: value for name, value in options.items() if value is not None or name == "compression"}
-    return replace(properties or WriterProperties(), **given)
 
 
 def _types_of(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> Mapping[str, ColumnType] | None:

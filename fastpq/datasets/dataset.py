@@ -7,7 +7,8 @@ import posixpath
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -25,16 +26,23 @@ from fastpq.filters.predicate import And, Bounds, Leaf, Or, Outcome, bind_filter
 from fastpq.location import Remote, locate
 from fastpq.nested.columns import take
 from fastpq.nested.types import Field
+from fastpq.progress import Meter, Progress
+from fastpq.properties import ReaderProperties, WriterProperties, spelled_out
+from fastpq.recovery.losses import OnError
+from fastpq.scan import Strings
 from fastpq.schema import ParquetSchema
 from fastpq.table import AnyColumn, Column, Table
-from fastpq.types import ColumnType
+from fastpq.types import ColumnType, TimeUnitName
 from fastpq.values.layouts import DictionaryValues
 from fastpq.values.numpy_output import fixed_values
-from fastpq.writer import write_table
+from fastpq.variant.writing import Shredding
+from fastpq.writing import write_table
+
+if TYPE_CHECKING:
+    from fastpq.writer_options import WriterOptions
 
 Decryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
 Encryption: TypeAlias = FileEncryptionProperties | Callable[[str], FileEncryptionProperties | None] | None
-Progress: TypeAlias = Callable[[str, int, int], object]
 
 
 class ParquetDataset:
@@ -48,7 +56,14 @@ class ParquetDataset:
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys; of a URL that is the path as its filesystem
             takes it, so that a CryptoFactory with external key material needs its argument ``filesystem`` as well.
-        **options: as for ParquetFile.
+        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        threads: number of chunks that are decoded at the same time; None for one a core.
+        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        properties: bounds and checks.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
+            values.
 
     Raises:
         FileNotFoundError: there is no file.
@@ -57,11 +72,33 @@ class ParquetDataset:
     """
 
     def __init__(
-        self, where: Any, *, partitioning: str | None = "hive", decryption_properties: Decryption = None, **options: Any
+        self,
+        where: Any,
+        *,
+        partitioning: str | None = "hive",
+        decryption_properties: Decryption = None,
+        memory_map: bool = True,
+        threads: int | None = None,
+        strings: Strings = "views",
+        coerce_int96_timestamp_unit: TimeUnitName = "ns",
+        arrow_schema: bool = True,
+        properties: ReaderProperties | None = None,
+        on_error: OnError = "raise",
     ) -> None:
         if partitioning not in ("hive", None):
             raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
-        self._decryption, self._options = decryption_properties, options
+        self._decryption = decryption_properties
+        self._strings = strings
+        self._open_file = partial(
+            ParquetFile,
+            memory_map=memory_map,
+            threads=threads,
+            strings=strings,
+            coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
+            arrow_schema=arrow_schema,
+            properties=properties,
+            on_error=on_error,
+        )
         found = find_files(where)
         if not found:
             raise FileNotFoundError("a dataset of no files")
@@ -72,11 +109,12 @@ class ParquetDataset:
             for file in self._files
         ]
         self._own: list[dict[str, Field]] = []
-        self.num_rows = 0
+        self._rows: list[int] = []
         for data_file in self._files:
             with self._open(data_file) as file:
                 self._own.append(self._fields_of(file))
-                self.num_rows += file.metadata.num_rows
+                self._rows.append(file.metadata.num_rows)
+        self.num_rows = sum(self._rows)
         self._fields = unify(zip(self.files, self._own, strict=True))
         self._fields |= {name: Field(name, type_) for name, type_ in self._partitions.items()}
         self.schema: ParquetSchema = schema_of(self._fields)
@@ -99,7 +137,8 @@ class ParquetDataset:
         Args:
             columns: names of whole columns, in the order of the result; None for all.
             filters: as for ``ParquetFile.read``, on columns of files and of partitions: files of other partitions are not opened.
-            progress: called as ``progress(path, done, total)`` after each file, read or passed over.
+            progress: called as ``progress(done, total)``, in rows of all files (fastpq.progress), those of files that are passed
+                over among them; the last call is ``(total, total)``.
 
         Raises:
             SchemaError: unknown columns, or filters that do not fit.
@@ -122,14 +161,28 @@ class ParquetDataset:
     ) -> Iterator[Table]:
         """Read as Tables of at most batch_size rows, file after file; memory is bounded as in ``ParquetFile.iter_batches``.
 
-        Args, raises: as ``read``; a batch has rows of one file.
+        Args:
+            batch_size: most rows of a Table, which has rows of one file.
+            columns: as for ``read``.
+            filters: as for ``read``.
+            progress: as for ``read``.
+
+        Raises:
+            ParquetError: as ``read``.
         """
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         return self._parts(self._chosen(columns), filters, progress, batch_size)
 
     def count(self, filters: Any = None) -> int:
-        """How many rows there are that filters hold for. Args, raises: as ``read``."""
+        """How many rows there are that filters hold for.
+
+        Args:
+            filters: as for ``read``; None counts all rows.
+
+        Raises:
+            ParquetError: as ``read``.
+        """
         if filters is None:
             return self.num_rows
         return sum(part.num_rows for part in self.iter_batches(columns=[], filters=filters))
@@ -137,22 +190,26 @@ class ParquetDataset:
     def _parts(self, names: list[str], filters: Any, progress: Progress | None, batch_size: int | None) -> Iterator[Table]:
         if filters is not None:
             bind_filters(filters, self.schema)      # wrong ones are refused before any file is read
+        meter = Meter(progress, self.num_rows)
         for number, data_file in enumerate(self._files):
             rest = True if filters is None else self._residual(filters, number)
-            if rest is not False:
+            if rest is False:
+                meter.add(self._rows[number])
+            else:
                 with self._open(data_file) as file:
                     own = [name for name in names if name in self._own[number] and name not in self._partitions]
                     # paths, since names may hold dots
                     paths, wanted = [(name,) for name in own], None if rest is True else rest
+                    span = meter.span(self._rows[number])
+                    told = None if span is None else span.reach
                     tables = (
-                        [file.read(paths, filters=wanted)]
+                        [file.read(paths, filters=wanted, progress=told)]
                         if batch_size is None
-                        else file.iter_batches(batch_size, paths, filters=wanted)
+                        else file.iter_batches(batch_size, paths, filters=wanted, progress=told)
                     )
                     for table in tables:
                         yield self._completed(table, names, number)
-            if progress is not None:
-                progress(data_file.path, number + 1, len(self._files))
+        meter.finish()
 
     def _completed(self, table: Table, names: list[str], number: int) -> Table:
         """The rows of a file with the columns of the dataset."""
@@ -169,8 +226,12 @@ class ParquetDataset:
     def _laid_out(self, column: AnyColumn) -> AnyColumn:
         if not isinstance(column, Column) or not column.type.is_variable:
             return column
-        strings = self._options.get("strings", "views")
-        return column.as_offsets() if strings == "offsets" else column.as_dictionary() if strings == "dictionary" else column
+        match self._strings:
+            case "offsets":
+                return column.as_offsets()
+            case "dictionary":
+                return column.as_dictionary()
+        return column
 
     def _residual(self, filters: Any, number: int) -> Any:
         """What is left of filters in a file: True or False where its partitions and missing columns decide."""
@@ -202,7 +263,7 @@ class ParquetDataset:
     def _open(self, file: DataFile) -> ParquetFile:
         keys = self._decryption
         keys = keys if keys is None or isinstance(keys, FileDecryptionProperties) else keys(file.path)
-        return ParquetFile(file.where, decryption_properties=keys, **self._options)
+        return self._open_file(file.where, decryption_properties=keys)
 
     @staticmethod
     def _fields_of(file: ParquetFile) -> dict[str, Field]:
@@ -216,12 +277,59 @@ def read_dataset(
     *,
     filters: Any = None,
     progress: Progress | None = None,
-    **options: Any,
+    partitioning: str | None = "hive",
+    decryption_properties: Decryption = None,
+    memory_map: bool = True,
+    threads: int | None = None,
+    strings: Strings = "views",
+    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    arrow_schema: bool = True,
+    properties: ReaderProperties | None = None,
+    on_error: OnError = "raise",
 ) -> Table:
-    """Read a dataset into memory: ``ParquetDataset(where, **options).read(columns, filters=filters, progress=progress)``."""
-    return ParquetDataset(where, **options).read(columns, filters=filters, progress=progress)
+    """Read a dataset into memory: a ParquetDataset found and read.
+
+    Args:
+        where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
+        columns: names of whole columns, in the order of the result; None for all.
+        filters: as for ``ParquetFile.read``, on columns of files and of partitions: files of other partitions are not opened.
+        progress: called as ``progress(done, total)``, in rows of all files (fastpq.progress); the last call is
+            ``(total, total)``.
+        partitioning: ``"hive"`` (``name=value`` directories) or None.
+        decryption_properties: keys, or a function from a file's path to its keys, as for ParquetDataset.
+        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        threads: number of chunks that are decoded at the same time; None for one a core.
+        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        properties: bounds and checks.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
+            values.
+
+    Returns:
+        A Table of the columns of the files, then the partition columns.
+
+    Raises:
+        FileNotFoundError: there is no file.
+        SchemaError: files that do not go together, unknown columns, or filters that do not fit.
+        FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
+    """
+    dataset = ParquetDataset(
+        where,
+        partitioning=partitioning,
+        decryption_properties=decryption_properties,
+        memory_map=memory_map,
+        threads=threads,
+        strings=strings,
+        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
+        arrow_schema=arrow_schema,
+        properties=properties,
+        on_error=on_error,
+    )
+    return dataset.read(columns, filters=filters, progress=progress)
 
 
+@spelled_out
 def write_dataset(
     data: Any,
     root: Any,
@@ -229,7 +337,11 @@ def write_dataset(
     partition_by: Sequence[str] = (),
     encryption_properties: Encryption = None,
     progress: Progress | None = None,
-    **options: Any,
+    schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
+    properties: WriterProperties | None = None,
+    threads: int | None = None,
+    shred: Mapping[str, Shredding] | None = None,
+    **options: Unpack[WriterOptions],
 ) -> list[str]:
     """Write a table as files below a directory, one for each combination of partition values; files there stay (append).
 
@@ -242,8 +354,51 @@ def write_dataset(
             text when they are read.
         encryption_properties: keys of every file, or a function from a file's path to its keys, as ParquetDataset takes it;
             external key material needs the function. Values of partition columns stand in the paths, in plaintext.
-        progress: called as ``progress(path, done, total)`` after each file.
-        **options: as for ``write_table``.
+        progress: called as ``progress(done, total)``, in rows (fastpq.progress); the last call is ``(total, total)``. After an
+            exception from it the file that was being written is not there.
+        schema: column types by name, as for ``write_table``.
+        properties: how to write; options go before it.
+        threads: number of columns that are encoded at the same time; None for one a core.
+        shred: how variant columns are shredded, by name, as for ParquetWriter.
+        **options: any of the fields of WriterProperties:
+
+            - ``compression``: codec (``"snappy"``, ``"zstd"``, ``"gzip"``, ``"brotli"``, ``"lz4"``, ``"lzo"``; None or
+              ``"none"`` for uncompressed), or a mapping from columns to codecs. Default ``"snappy"``.
+            - ``compression_level``: level of the codec, or a mapping from columns to levels; None for the level that the codec
+              takes by itself. Default ``None``.
+            - ``column_encoding``: mapping from columns to encodings, by the names of Encodings.md; goes before ``use_dictionary``
+              and ``encoding``. Default ``{}``.
+            - ``encoding``: ``"auto"`` chooses an encoding for each column by a sample of its first rows; None takes a dictionary
+              where it makes the chunk smaller, and PLAIN elsewhere. Default ``None``.
+            - ``use_dictionary``: dictionary encoding for every column, for none, or for a list of columns. Default ``True``.
+            - ``row_group_size``: most rows in a row group. Default ``1048576``.
+            - ``row_group_bytes``: most uncompressed bytes in a row group. Default ``536870912``.
+            - ``data_page_size``: target size of an uncompressed data page, in bytes. Default ``1048576``.
+            - ``data_page_rows``: most rows in a data page. Default ``20000``.
+            - ``data_page_version``: ``"1.0"`` or ``"2.0"``. Default ``"1.0"``.
+            - ``dictionary_page_size``: most bytes in a dictionary page; with a larger dictionary the chunk falls back to PLAIN.
+              Default ``1048576``.
+            - ``write_statistics``: min, max and null count for every column, for none, or for a list of columns. Default
+              ``True``.
+            - ``statistics_truncation``: most bytes in a bound of a BYTE_ARRAY column. Default ``64``.
+            - ``write_page_checksum``: write the CRC-32 of every page. Default ``True``.
+            - ``write_page_index``: write an OffsetIndex for every column, and a ColumnIndex for columns with statistics and an
+              order. Default ``True``.
+            - ``float_order``: order of the bounds of floats: ``"type"``, known to every reader, or ``"total"``, IEEE 754 total
+              order, which tells zeros of either sign apart and has bounds for NaNs; readers that do not know it do not use these
+              bounds. Default ``"type"``.
+            - ``bloom_filter``: mapping from columns to True, or to ``fpp`` (false positive rate, 0.01 unless given) and ``ndv``
+              (number of distinct values; None sizes the filter by the values). Default ``{}``.
+            - ``sorting_columns``: columns by which the rows of each row group are sorted already; the order is checked and
+              recorded. Default ``()``.
+            - ``sort_by``: columns by which the rows of each row group are sorted before writing; the order is recorded. Default
+              ``()``.
+            - ``arrow_schema``: keep in the footer (ARROW:schema) the Arrow types that Parquet does not have: timezones,
+              dictionaries, layouts, durations, extension types; as pyarrow does. None does so for DataFrames of Arrow dtypes
+              alone. Default ``None``.
+            - ``key_value_metadata``: mapping from text to text, stored in the footer. Default ``{}``.
+            - ``checkpoint_every``: number of row groups after which a footer of the row groups so far is written, so that an
+              unfinished file can be read (``fastpq.recover_table``); None writes the last footer alone. Default ``None``.
 
     Returns:
         Paths of the files written.
@@ -256,7 +411,7 @@ def write_dataset(
     if is_dataframe(data):
         data, described = table_from_dataframe(data, with_categories=encryption_properties is None)
         metadata = {PANDAS_KEY: without_columns(described, partition_by)} | dict(options.get("key_value_metadata", {}))
-        options = options | {"key_value_metadata": metadata}
+        options["key_value_metadata"] = metadata
     table = table_from(data)
     kept = [name for name in table.names if name not in partition_by]
     if partition_by and not kept:
@@ -265,7 +420,7 @@ def write_dataset(
     folders = [format_partitions(values) for values, _ in groups]       # refused before anything is written
     if isinstance(encryption_properties, FileEncryptionProperties):
         _check_partitions_are_open(encryption_properties, partition_by)
-    rest, written = table.select(kept), []
+    rest, written, meter = table.select(kept), [], Meter(progress, table.num_rows)
     for number, ((_, rows), folder) in enumerate(zip(groups, folders, strict=True)):
         where, path = _target(root, folder, f"part-{number}-{secrets.token_hex(16)}.parquet")
         part = rest if rows is None else Table({name: take(column, rows) for name, column in rest.items()})
@@ -273,10 +428,20 @@ def write_dataset(
         if keys is not None and not isinstance(keys, FileEncryptionProperties):
             keys = keys(path)
             _check_partitions_are_open(keys, partition_by)
-        write_table(part, where, encryption_properties=keys, **options)
+        span = meter.span(part.num_rows)
+        write_table(
+            part,
+            where,
+            schema=schema,
+            properties=properties,
+            threads=threads,
+            encryption_properties=keys,
+            shred=shred,
+            progress=None if span is None else span.reach,
+            **options,
+        )
         written.append(path)
-        if progress is not None:
-            progress(path, number + 1, len(groups))
+    meter.finish()
     return written
 
 

@@ -176,7 +176,11 @@ class FileEncryptionProperties(_Secret):
         self.encrypt_unlisted: Unlisted = encrypt_unlisted or ("plaintext" if column_keys else "footer_key")
 
     def column(self, path: tuple[str, ...]) -> ColumnEncryptionProperties | None:
-        """How a column is encrypted; None for a plaintext column."""
+        """How a column is encrypted; None for a plaintext column.
+
+        Args:
+            path: names of the groups and of the leaf.
+        """
         found = self.column_keys.find(path)
         if found is None and self.encrypt_unlisted == "footer_key":
             return ColumnEncryptionProperties()
@@ -192,15 +196,15 @@ class FileEncryptionProperties(_Secret):
 class FileDecryptionProperties(_Secret):
     """How an encrypted file is read (Encryption.md).
 
+    The last four options are policies. Each is closed by default, because an attacker without keys could make use of it
+    (SECURITY.md).
+
     Args:
         footer_key: 16, 24 or 32 bytes, copied.
         column_keys: by column path, as for FileEncryptionProperties; paths that a file does not have are ignored.
         key_retriever: called with the key metadata in the file where no explicit key is given; returns a key, or None
             if there is none to be had. What it raises reaches the caller.
         aad_prefix: must be that of the file. Files that do not store theirs need it.
-
-    Policies, each closed by default because an attacker without keys could make use of it (SECURITY.md):
-
         allow_plaintext_files: read files that are not encrypted as well. Whoever can replace a file could replace it by
             one of their own making.
         allowed_algorithms: those that a file may be encrypted with. What a file says of its algorithm is not authenticated,

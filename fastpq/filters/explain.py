@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fastpq.display import Cell, Grid, Heading, Share, View, counted, more, of_bytes, to_html, to_text
 from fastpq.filters.predicate import Outcome
 from fastpq.filters.pruning import Evidence
 from fastpq.filters.selection import GroupSelection
 from fastpq.filters.selective import SelectiveScan
 from fastpq.plan import ChunkPlan
+
+# Row groups that are shown, in text and in a notebook.
+TEXT_ROW_GROUPS, HTML_ROW_GROUPS = 8, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,38 @@ class Explanation:
         kept = sum(group.outcome is not Outcome.NONE for group in self.row_groups)
         total = f"{kept} of {len(self.row_groups)} row groups, {self.bytes_read} of {self.num_bytes} bytes"
         return "\n".join([total, *map(str, self.row_groups)])
+
+    def __repr__(self) -> str:
+        return to_text(self._view(TEXT_ROW_GROUPS))
+
+    def _repr_html_(self) -> str:
+        return to_html(self._view(HTML_ROW_GROUPS))
+
+    def _view(self, most: int) -> View:
+        """What is read in all, and of each of the first row groups, with the evidence."""
+        kept = sum(group.outcome is not Outcome.NONE for group in self.row_groups)
+        facts = [
+            f"{kept:,} of {counted(len(self.row_groups), 'row group')}",
+            f"{of_bytes(self.bytes_read)} of {of_bytes(self.num_bytes)}",
+        ]
+        headings = [Heading("row group", is_number=True), *map(Heading, ("rows", "pages", "bytes"))]
+        headings.append(Heading("evidence", is_prose=True))
+        rows = [_cells(group) for group in self.row_groups[:most]]
+        note = more(len(self.row_groups), len(rows), "row group")
+        return View("Explanation", facts, Grid(headings, rows, note) if rows else None)
+
+
+def _cells(group: RowGroupExplanation) -> tuple[Cell, ...]:
+    read, stored = sum(part.bytes_read for part in group.columns), sum(part.num_bytes for part in group.columns)
+    known = [(part.pages, part.num_pages) for part in group.columns if part.pages is not None and part.num_pages is not None]
+    pages, of_pages = sum(pages for pages, _ in known), sum(count for _, count in known)
+    return (
+        str(group.row_group),
+        Share(f"{group.rows:,} of {group.num_rows:,}", group.rows / max(group.num_rows, 1)),
+        "0" if not read else f"{pages:,} of {of_pages:,}" if len(known) == len(group.columns) else "all",
+        Share(f"{of_bytes(read)} of {of_bytes(stored)}", read / max(stored, 1)),
+        "; ".join(map(str, group.evidence)) or "none is needed",
+    )
 
 
 def explain(scan: SelectiveScan, selections: Sequence[GroupSelection]) -> Explanation:

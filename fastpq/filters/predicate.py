@@ -45,7 +45,11 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of some filters; also what ``&`` makes."""
+    """All of some filters; also what ``&`` makes.
+
+    Args:
+        *children: filters: ``(column, op, value)``, lists of these, And or Or.
+    """
 
     children: tuple[Any, ...]
 
@@ -61,7 +65,11 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of some filters; also what ``|`` makes."""
+    """Any of some filters; also what ``|`` makes.
+
+    Args:
+        *children: filters: ``(column, op, value)``, lists of these, And or Or.
+    """
 
     children: tuple[Any, ...]
 
@@ -152,7 +160,7 @@ class Comparison(Leaf):
         return Outcome.NONE if above else Outcome.ALL if below else Outcome.SOME
 
     def __str__(self) -> str:
-        return f"{self.column.name} {self.ordering} {self.key!r}"
+        return f"{self.column.name} {self.ordering} {_spelled(self.column, self.key)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +193,7 @@ class Membership(Leaf):
 
     def __str__(self) -> str:
         op = "not in" if self.negated else "in"
-        shown = ", ".join(repr(key) for key in self.keys[:5])
+        shown = ", ".join(_spelled(self.column, key) for key in self.keys[:5])
         return f"{self.column.name} {op} ({shown}{', ...' if len(self.keys) > 5 else ''})"
 
 
@@ -206,7 +214,16 @@ class Prefix(Leaf):
         return Outcome.SOME
 
     def __str__(self) -> str:
-        return f"{self.column.name} starts with {self.prefix!r}"
+        return f"{self.column.name} starts with {_spelled(self.column, self.prefix)}"
+
+
+def _spelled(column: ColumnDescriptor, key: Key) -> str:
+    """A key of a domain as its value is written: text as text, floats without their place among NaNs."""
+    if isinstance(key, bytes) and column.type.is_text:
+        return repr(key.decode(errors="replace"))
+    if isinstance(key, tuple):
+        return repr(key[1]) if key[0] == 0 else "NaN"
+    return repr(key)
 
 
 Predicate: TypeAlias = And | Or | Leaf

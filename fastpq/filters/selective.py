@@ -21,6 +21,7 @@ from fastpq.nested.columns import take
 from fastpq.nested.concat import concat_columns
 from fastpq.parallel import run
 from fastpq.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages, plan_read, plan_rows
+from fastpq.progress import Meter, Progress, Span
 from fastpq.ranges import RowRanges
 from fastpq.scan import Scan
 from fastpq.schema import ColumnDescriptor
@@ -93,6 +94,7 @@ class SelectiveScan:
         threads: int,
         out: Mapping[str, Any] | None = None,
         order: NDArray[np.int64] | None = None,
+        progress: Progress | None = None,
     ) -> Table:
         """The rows of all selections for which the predicate holds.
 
@@ -101,19 +103,30 @@ class SelectiveScan:
             threads: how many chunks are decoded at the same time.
             out: arrays to read columns into; without a predicate alone, as the number of rows must be known.
             order: the places of the rows of the result among those read; None for all as they are.
+            progress: told of the candidates that are done.
         """
         if out is not None and self._predicate is not None:
             raise SchemaError("out with filters: the number of rows is not known before they are read")
+        candidates = sum(selection.pruning.rows.count for selection in selections)
+        meter = Meter(progress, candidates)
         if self._may_read_together(selections):
-            return self._read_together(selections, threads)
-        matches = [match for match in self._match(selections, threads) if match.group.rows.count]
-        if self._predicate is None:
-            return self._read_all([match.group for match in matches], threads, out, order)
+            table = self._read_together(selections, threads, meter.span(candidates))
+        else:
+            matches = [match for match in self._match(selections, threads, meter) if match.group.rows.count]
+            if self._predicate is None:
+                table = self._read_all([match.group for match in matches], threads, out, order, meter.span(candidates))
+            else:
+                table = self._read_matches(matches, threads, meter.span(candidates - candidates // 2))
+        meter.finish()
+        return table
+
+    def _read_matches(self, matches: Sequence[_Match], threads: int, span: Span | None) -> Table:
+        """The rows of matches, with those columns that the predicate did not need."""
         groups = [match.group for match in matches]
         num_rows = sum(group.rows.count for group in groups)
         known = {number for match in matches for number in match.columns}
         others = [column for column in self._columns if not (column.is_flat and column.index in known)]
-        read = dict(self._read_rows(others, groups, threads))
+        read = dict(self._read_rows(others, groups, threads, span))
         for column in self._columns:
             if column.is_flat and column.index in known:
                 read[column.name] = self._joined(column, matches, threads)
@@ -148,10 +161,10 @@ class SelectiveScan:
                     return False
         return wasted <= (in_vain if is_remote else MOST_WASTED)
 
-    def _read_together(self, selections: Sequence[GroupSelection], threads: int) -> Table:
+    def _read_together(self, selections: Sequence[GroupSelection], threads: int, span: Span | None) -> Table:
         """The rows for which the predicate holds, of all candidates, whose columns are fetched together."""
         groups = [selection.group(selection.pruning.rows) for selection in selections if selection.pruning.rows.count]
-        read = dict(self._read_rows(self.every_column, groups, threads))
+        read = dict(self._read_rows(self.every_column, groups, threads, span))
         mask, _ = self._mask(read)
         kept = None if mask.all() else np.flatnonzero(mask)
         columns = {name: read[name] if kept is None else take(read[name], kept) for name in self._names}
@@ -163,35 +176,48 @@ class SelectiveScan:
         threads: int,
         out: Mapping[str, Any] | None,
         order: NDArray[np.int64] | None,
+        span: Span | None,
     ) -> Table:
         """All rows of some row groups, put in an order."""
         plan = self._plan_rows(self._columns, groups)
         if out is not None:
-            return self._finished(self._scan.read(plan, threads, Outputs(out, plan, self._scan.types)))
-        read = dict(self._read_rows(self._columns, groups, threads))
+            return self._finished(self._scan.read(plan, threads, Outputs(out, plan, self._scan.types), span))
+        read = dict(self._read_rows(self._columns, groups, threads, span))
         if order is not None:
             read = {name: take(column, order) for name, column in read.items()}
         return self._finished(Table(read, num_rows=plan.num_rows if order is None else len(order)))
 
-    def batches(self, selections: Sequence[GroupSelection], batch_size: int, threads: int) -> Iterator[Table]:
+    def batches(
+        self, selections: Sequence[GroupSelection], batch_size: int, threads: int, progress: Progress | None = None
+    ) -> Iterator[Table]:
         """The same as Tables of batch_size rows (the last may be shorter).
 
         Of each row group the columns of the predicate are read first, WINDOW rows at a time, to know its rows, and then the
-        columns of the result, a batch at a time.
+        columns of the result, a batch at a time. Either is half of the work that is told of.
         """
         waiting = self._nothing
+        meter = Meter(progress, sum(selection.pruning.rows.count for selection in selections))
         for selection in selections:
-            rows = self._stream_matching(selection, threads)
+            candidates = selection.pruning.rows.count
+            half = candidates // 2 if selection.pruning.outcome is Outcome.SOME else 0
+            rows = self._stream_matching(selection, threads, meter.span(half))
+            rest = meter.span(candidates - half)
             if not rows.count:
+                meter.add(candidates - half)
                 continue
+            done = 0
             plan = self._plan_rows(self._columns, [selection.group(rows)])
             for table in self._scan.batches(plan, batch_size, threads, first=batch_size - waiting.num_rows):
+                done += table.num_rows
+                if rest is not None:
+                    rest.reach(done, rows.count)
                 whole = Table.concat([waiting, table]) if waiting.num_rows else table
                 if whole.num_rows == batch_size:
                     yield self._finished(whole)
                     waiting = self._nothing
                 else:
                     waiting = whole
+        meter.finish()
         if waiting.num_rows:
             yield self._finished(waiting)
 
@@ -209,8 +235,8 @@ class SelectiveScan:
         """The columns of the result without a row."""
         return self._scan.read(self.plan(self._columns, ()), 1)
 
-    def _match(self, selections: Sequence[GroupSelection], threads: int) -> list[_Match]:
-        """The rows for which the predicate holds, of each selection with any candidates.
+    def _match(self, selections: Sequence[GroupSelection], threads: int, meter: Meter | None = None) -> list[_Match]:
+        """The rows for which the predicate holds, of each selection with any candidates: half of the work that is told of.
 
         The columns that the predicate is on are fetched together for as many row groups as FETCHED bytes allow.
         """
@@ -224,7 +250,8 @@ class SelectiveScan:
         for part in self._parts(undecided):
             plans = [self._plan_rows(self._filter_columns, [matches[place].group]) for place, _ in part]
             wanted = [(column, plan.num_rows) for plan in plans for column in plan.columns]
-            read = iter(self._scan.columns(wanted, threads))
+            half = sum(selection.pruning.rows.count for _, selection in part) // 2
+            read = iter(self._scan.columns(wanted, threads, span=None if meter is None else meter.span(half)))
             columns = [{column.name: next(read) for column in plan.columns} for plan in plans]
             for (place, _), found in zip(part, run(self._masked, zip(part, columns, strict=True), threads), strict=True):
                 matches[place] = found
@@ -266,24 +293,30 @@ class SelectiveScan:
         columns = {number: leaf_of(read[column.top.element.name], column) for number, column in self._filtered.items()}
         return mask_of(self._predicate, lambda leaf: columns[leaf.column.index]), columns
 
-    def _stream_matching(self, selection: GroupSelection, threads: int) -> RowRanges:
+    def _stream_matching(self, selection: GroupSelection, threads: int, span: Span | None) -> RowRanges:
         """The rows of one selection for which the predicate holds, found a window at a time."""
         rows = selection.pruning.rows
         if selection.pruning.outcome is not Outcome.SOME:
             return rows
         plan = self._plan_rows(self._filter_columns, [selection.group(rows)])
-        windows = self._scan.batches(plan, WINDOW, threads)
-        return rows.select(np.concatenate([self._mask(window)[0] for window in windows]))
+        masks: list[NDArray[np.bool_]] = []
+        done = 0
+        for window in self._scan.batches(plan, WINDOW, threads):
+            masks.append(self._mask(window)[0])
+            done += window.num_rows
+            if span is not None:
+                span.reach(done, rows.count)
+        return rows.select(np.concatenate(masks))
 
     def _plan_rows(self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows]) -> ReadPlan:
         return plan_rows(self._metadata, columns, groups, self._scan.source.size)
 
     def _read_rows(
-        self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows], threads: int
+        self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows], threads: int, span: Span | None = None
     ) -> Iterator[tuple[str, AnyColumn]]:
         """Columns in some rows of row groups, by name, fetched together."""
         loose = [loosen(column) for column in self._plan_rows(columns, groups).columns]
-        found = self._scan.columns([(column.plan, column.num_rows) for column in loose], threads)
+        found = self._scan.columns([(column.plan, column.num_rows) for column in loose], threads, span=span)
         for column, values in zip(loose, found, strict=True):
             yield column.plan.name, values if column.kept is None else take(values, column.kept)
 

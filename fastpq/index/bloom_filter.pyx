@@ -47,6 +47,9 @@ cdef class SplitBlockBloomFilter:
     def of_bitset(const uint8_t[::1] bitset not None):
         """A filter that probes a stored bitset; the memory is shared, and nothing can be inserted.
 
+        Args:
+            bitset: uint8, contiguous, a positive multiple of 32 bytes.
+
         Raises:
             FormatError: its size is no positive multiple of 32.
         """
@@ -95,6 +98,9 @@ cdef class SplitBlockBloomFilter:
     def insert_values(self, SliceReader values not None):
         """Insert values of variable length; nulls are passed over.
 
+        Args:
+            values: a reader of the values.
+
         Raises:
             FormatError: values that point outside their memory.
             ValueError: the filter was read.
@@ -114,10 +120,15 @@ cdef class SplitBlockBloomFilter:
     def probe(self, values, Py_ssize_t width):
         """Which values of one width may have been inserted.
 
-        Args, raises: as ``insert``.
+        Args:
+            values: uint8, the values one after another.
+            width: bytes of one value.
 
         Returns:
             Shape (number of values,), bool.
+
+        Raises:
+            ValueError: the size of values is no multiple of the width.
         """
         cdef const uint8_t[::1] data = values
         cdef int64_t count = _count(data.shape[0], width), done = 0, size
@@ -134,11 +145,14 @@ cdef class SplitBlockBloomFilter:
     def probe_values(self, SliceReader values not None):
         """Which values of variable length may have been inserted; False for nulls.
 
-        Raises:
-            FormatError: values that point outside their memory.
+        Args:
+            values: a reader of the values.
 
         Returns:
             Shape (number of values,), bool.
+
+        Raises:
+            FormatError: values that point outside their memory.
         """
         cdef Slice slices[BATCH]
         cdef uint64_t hashes[BATCH]
@@ -159,7 +173,11 @@ cdef class SplitBlockBloomFilter:
         return np.asarray(found)[:values.count].view(np.bool_)
 
     def might_contain(self, bytes value not None):
-        """Whether one value may have been inserted."""
+        """Whether one value may have been inserted.
+
+        Args:
+            value: its plain encoding.
+        """
         cdef uint64_t hash = xxh64(<const uint8_t*><const char*>value, <size_t>len(value))
         cdef uint8_t found
         split_block_probe(self.bits, self.blocks, &hash, 1, &found)
@@ -170,6 +188,9 @@ cdef class SplitBlockBloomFilter:
 
         Which block a hash belongs to is its place among all of them, so that two neighbours are one block of a filter of
         half the size.
+
+        Args:
+            fpp: false positive rate, from 0 to 1.
         """
         cdef SplitBlockBloomFilter half, whole = self
         while whole.blocks % 2 == 0:

@@ -32,7 +32,13 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PageLocation:
-    """Where a data page is: offset and stored size in the file, and its first row within the row group."""
+    """Where a data page is (parquet.thrift, ``PageLocation``).
+
+    Attributes:
+        offset: of its header in the file.
+        compressed_page_size: bytes of header and page, as stored.
+        first_row_index: its first row, counted within the row group.
+    """
 
     offset: int
     compressed_page_size: int
@@ -71,6 +77,7 @@ class OffsetIndex:
 
     @property
     def num_pages(self) -> int:
+        """Number of data pages."""
         return int(self.locations.shape[1])
 
     @property
@@ -83,6 +90,7 @@ class OffsetIndex:
 
     @property
     def page_locations(self) -> list[PageLocation]:
+        """Where each data page is."""
         columns = (self.offsets.tolist(), self.sizes.tolist(), self.first_rows.tolist())
         return [PageLocation(*location) for location in zip(*columns, strict=True)]
 
@@ -114,10 +122,15 @@ class ColumnIndex:
 
     @property
     def num_pages(self) -> int:
+        """Number of data pages."""
         return len(self.null_pages)
 
     def is_ordered(self, order: Order) -> bool:
-        """Whether the claimed boundary order holds, so that pages may be found by bisection."""
+        """Whether the claimed boundary order holds, so that pages may be found by bisection.
+
+        Args:
+            order: order of the column's bounds.
+        """
         if self.boundary_order == fmt.BoundaryOrder.UNORDERED or order == Order.ORDER_NONE:
             return False
         kept = np.flatnonzero(~self.null_pages).tolist()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.display import to_html
 from fastpq.errors import SchemaError
 from fastpq.nested.types import Field, ListType, MapType, StructType, element_of
 from fastpq.values.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
@@ -19,6 +20,9 @@ from fastpq.values.numpy_output import Nulls, Strings
 if TYPE_CHECKING:
     from fastpq.arrow.nodes import SchemaNode as ArrowField
     from fastpq.table import AnyColumn
+
+# Values that a notebook shows of a column.
+HTML_VALUES = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -66,14 +70,26 @@ class ListColumn:
         return self.offsets.nbytes + self.elements.nbytes + _validity_bytes(self)
 
     def __repr__(self) -> str:
-        return f"<ListColumn of {len(self)} lists, {self.type}>"
+        from fastpq.nested.preview import one_line
+
+        return one_line(self, "ListColumn", "list")
+
+    def _repr_html_(self) -> str:
+        from fastpq.nested.preview import column_view
+
+        return to_html(column_view(self, "ListColumn", "list", HTML_VALUES))
 
     def validity_mask(self) -> NDArray[np.bool_]:
         """True where there is a list, False where null; shape (n,), new memory."""
         return _mask(self)
 
     def slice(self, start: int = 0, stop: int | None = None) -> ListColumn:
-        """Lists ``start`` to ``stop - 1``, with Python's rules for what lies outside; elements are shared."""
+        """Lists ``start`` to ``stop - 1``, with Python's rules for what lies outside; elements are shared.
+
+        Args:
+            start: first value.
+            stop: value behind the last; None for all that follow.
+        """
         start, stop, _ = slice(start, stop).indices(len(self))
         stop = max(start, stop)
         validity, null_count = _sliced_validity(self, start, stop)
@@ -96,11 +112,19 @@ class ListColumn:
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
         """The lists as an object array of lists, None where null, whatever is asked for; offsets and elements are at hand
+
+        Args:
+            nulls: without effect.
+            strings: without effect.
         without a copy."""
         return _object_array(self.to_pylist())
 
     def equals(self, other: object) -> bool:
-        """Whether type, nulls and lists are equal; where the elements lie does not count."""
+        """Whether type, nulls and lists are equal; where the elements lie does not count.
+
+        Args:
+            other: another column; any other object is unequal.
+        """
         if not isinstance(other, ListColumn) or not _same_slots(self, other):
             return False
         mine, theirs = without_hidden_elements(self), without_hidden_elements(other)
@@ -164,7 +188,14 @@ class StructColumn:
         return sum(child.nbytes for child in self.children) + _validity_bytes(self)
 
     def __repr__(self) -> str:
-        return f"<StructColumn of {len(self)} structs, {self.type}>"
+        from fastpq.nested.preview import one_line
+
+        return one_line(self, "StructColumn", "struct")
+
+    def _repr_html_(self) -> str:
+        from fastpq.nested.preview import column_view
+
+        return to_html(column_view(self, "StructColumn", "struct", HTML_VALUES))
 
     def __getitem__(self, name: str) -> AnyColumn:
         """The column of the one field of a name; nulls of the struct are not nulls of it."""
@@ -178,7 +209,12 @@ class StructColumn:
         return _mask(self)
 
     def slice(self, start: int = 0, stop: int | None = None) -> StructColumn:
-        """Structs ``start`` to ``stop - 1``, with Python's rules for what lies outside."""
+        """Structs ``start`` to ``stop - 1``, with Python's rules for what lies outside.
+
+        Args:
+            start: first value.
+            stop: value behind the last; None for all that follow.
+        """
         start, stop, _ = slice(start, stop).indices(self.length)
         stop = max(start, stop)
         validity, null_count = _sliced_validity(self, start, stop)
@@ -208,11 +244,20 @@ class StructColumn:
         return _with_nones(self, rows)
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
-        """The structs as an object array of dicts, None where null, whatever is asked for."""
+        """The structs as an object array of dicts, None where null, whatever is asked for.
+
+        Args:
+            nulls: without effect.
+            strings: without effect.
+        """
         return _object_array(self.to_pylist())
 
     def equals(self, other: object) -> bool:
-        """Whether type, nulls and, where a struct is not null, all fields are equal."""
+        """Whether type, nulls and, where a struct is not null, all fields are equal.
+
+        Args:
+            other: another column; any other object is unequal.
+        """
         if not isinstance(other, StructColumn) or not _same_slots(self, other):
             return False
         if not self.null_count:

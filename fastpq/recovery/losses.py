@@ -6,8 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from fastpq.display import LINE_WIDTH, Grid, Heading, View, counted, more, of_bytes, shorten, to_html, to_text
+
 OnError: TypeAlias = Literal["raise", "null", "skip"]
 ON_ERROR: tuple[OnError, ...] = ("raise", "null", "skip")
+# Losses that are shown, in text and in a notebook.
+TEXT_LOSSES, HTML_LOSSES = 5, 50
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,6 +33,7 @@ class Loss:
 
     @property
     def num_rows(self) -> int:
+        """Number of rows that are lost."""
         return self.stop - self.start
 
     def __str__(self) -> str:
@@ -61,6 +66,28 @@ class RecoveryReport:
         lines = [] if self.reason is None else [f"read by {self.found_by}: {self.reason}"]
         lines += [f"{length} bytes at offset {offset} hold no row group that can be read" for offset, length in self.unread]
         return "\n".join([*lines, *map(str, self.losses)]) or "nothing is lost"
+
+    def __repr__(self) -> str:
+        return to_text(self._view(TEXT_LOSSES))
+
+    def _repr_html_(self) -> str:
+        return to_html(self._view(HTML_LOSSES))
+
+    def _view(self, most: int) -> View:
+        """The footer that was used, and the first losses."""
+        facts = [f"read by {self.found_by}", counted(len(self.losses), "loss")]
+        facts += [f"{of_bytes(sum(length for _, length in self.unread))} unread"] if self.unread else []
+        headings = [
+            Heading("column"), Heading("row group", is_number=True), Heading("rows", is_number=True),
+            Heading("lost", is_number=True), Heading("reason", is_prose=True),
+        ]  # fmt: skip
+        rows = [
+            (loss.column, str(loss.row_group), f"{loss.start:,} to {loss.stop - 1:,}", f"{loss.num_rows:,}", loss.reason)
+            for loss in self.losses[:most]
+        ]
+        grid = Grid(headings, rows, more(len(self.losses), len(rows), "loss")) if rows else None
+        note = self.reason or ("nothing is lost" if self.is_whole else "")
+        return View("RecoveryReport", facts, grid, note=shorten(note, LINE_WIDTH))
 
 
 def merged(losses: Iterable[Loss]) -> tuple[Loss, ...]:

@@ -18,6 +18,7 @@ from fastpq.nested.columns import take
 from fastpq.nested.concat import concat_columns
 from fastpq.nested.shape import Leaf, leaves_of, shape_of
 from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_read
+from fastpq.progress import Meter, Progress
 from fastpq.ranges import Flags, Int64s, RowRanges
 from fastpq.recovery.losses import Loss, OnError
 from fastpq.recovery.survey import ChunkSurvey, is_damage, survey_chunk
@@ -57,10 +58,15 @@ class RecoveringScan:
         self._lost = lost
 
     def read(
-        self, columns: Sequence[ColumnDescriptor], wanted: Wanted, predicate: Predicate | None, threads: int
+        self,
+        columns: Sequence[ColumnDescriptor],
+        wanted: Wanted,
+        predicate: Predicate | None,
+        threads: int,
+        progress: Progress | None = None,
     ) -> Table:
         """What is left of the wanted rows for which a predicate holds; rows that lost a value which it is on are left out."""
-        tables = [table for table, _ in self.tables(columns, wanted, predicate, threads)]
+        tables = [table for table, _ in self.tables(columns, wanted, predicate, threads, progress)]
         return Table.concat(tables) if tables else self._scan.read(self._plan(columns, ()), threads)
 
     def take(self, columns: Sequence[ColumnDescriptor], wanted: Wanted, rows: Int64s, threads: int) -> Table:
@@ -73,7 +79,12 @@ class RecoveringScan:
         return Table({name: take(column, places) for name, column in table.items()}, num_rows=len(places))
 
     def tables(
-        self, columns: Sequence[ColumnDescriptor], wanted: Wanted, predicate: Predicate | None, threads: int
+        self,
+        columns: Sequence[ColumnDescriptor],
+        wanted: Wanted,
+        predicate: Predicate | None,
+        threads: int,
+        progress: Progress | None = None,
     ) -> Iterator[tuple[Table, Int64s]]:
         """The same as ``read``, a Table for each row group, and the numbers of its rows in the file.
 
@@ -85,9 +96,10 @@ class RecoveringScan:
         every = list({column.index: column for column in [*filtered, *columns]}.values())
         starts = first_rows(self._metadata)
         names = [output.name for output in self._plan(columns, ()).columns]
-        for group, rows in wanted:
-            num_rows = int(starts[group + 1] - starts[group])
-            asked = RowRanges.every(num_rows) if rows is None else rows
+        sizes = np.diff(starts).tolist()
+        chosen = [(group, RowRanges.every(sizes[group]) if rows is None else rows) for group, rows in wanted]
+        meter = Meter(progress, sum(asked.count for _, asked in chosen))
+        for group, asked in chosen:
             if not asked.count:
                 continue
             parts = {
@@ -96,7 +108,9 @@ class RecoveringScan:
             }
             kept = self._kept(parts, asked, predicate, filtered)
             table = Table({name: self._fitted(parts[name], kept, asked) for name in names}, num_rows=kept.count)
+            meter.add(asked.count)
             yield table, kept.rows() + starts[group]
+        meter.finish()
 
     def _plan(self, columns: Sequence[ColumnDescriptor], row_groups: Sequence[int]) -> ReadPlan:
         return plan_read(self._metadata, columns, row_groups, self._scan.source.size)

@@ -13,6 +13,7 @@ from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, Sc
 from fastpq.location import Remote, locate
 from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData, read_finished
 from fastpq.parallel import resolve_threads
+from fastpq.progress import Progress
 from fastpq.properties import ReaderProperties
 from fastpq.recovery.footers import FoundFooter, find_footer
 from fastpq.recovery.losses import ON_ERROR, Loss, OnError, RecoveryReport, merged
@@ -40,7 +41,12 @@ _CODECS = (
 
 
 class Recovered(NamedTuple):
-    """What is left of a file, and what is not."""
+    """What is left of a file, and what is not.
+
+    Attributes:
+        table: the rows that could be read.
+        report: the losses.
+    """
 
     table: Table
     report: RecoveryReport
@@ -60,6 +66,7 @@ def recover_table(
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     properties: ReaderProperties | None = None,
     decryption_properties: FileDecryptionProperties | None = None,
+    progress: Progress | None = None,
 ) -> Recovered:
     """Read what is left of a damaged file, or of one that its writer did not finish.
 
@@ -72,12 +79,23 @@ def recover_table(
     What neither a checksum, nor a tag, nor a decoder notices is not noticed here either.
 
     Args:
-        where, threads, memory_map, strings, coerce_int96_timestamp_unit, properties, decryption_properties: as for ParquetFile.
-        columns: as for ``ParquetFile.read``.
+        where: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
+        columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
         on_error: ``"null"``, what is lost is null; or ``"skip"``, rows that lost a value among the columns are left out.
         schema: of a file without any footer.
         sibling: a file that was written alike, to take schema, codecs and rows of a row group from.
         row_group_rows: rows of each row group but the last, where they are known.
+        threads: number of chunks that are decoded at the same time; None for one a core.
+        memory_map: map a local file instead of reading it.
+        strings: layout of variable-length values: ``"views"``, ``"offsets"`` or ``"dictionary"``.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        properties: bounds and checks.
+        decryption_properties: keys, for encrypted files.
+        progress: called as ``progress(done, total)`` after each row group, in rows (fastpq.progress); the last call is
+            ``(total, total)``. The search for pages of a file without a footer, before that, is not told of.
+
+    Returns:
+        The table, and the RecoveryReport: every value that was lost, by row group, column and rows.
 
     Raises:
         FormatError: there is no footer and no schema, or the pages can be put together in more than one way from the first on.
@@ -97,7 +115,7 @@ def recover_table(
             losses: list[Loss] = []
             recovering = RecoveringScan(scan, metadata, on_error, losses.append)
             wanted = [(group, None) for group in range(metadata.num_row_groups)]
-            table = recovering.read(metadata.schema.select(columns), wanted, None, resolve_threads(threads))
+            table = recovering.read(metadata.schema.select(columns), wanted, None, resolve_threads(threads), progress)
         except ParquetError as error:
             error.at(path=source.name)
             raise
@@ -107,7 +125,13 @@ def recover_table(
 def unfinished_files(where: Any) -> list[str]:
     """The files that writers of a local path have begun and not finished: those of killed ones, and of ones at work.
 
-    A writer writes under a hidden name beside its target; what it has written so far stays there when it is killed.
+    A writer writes under a hidden name beside its target; its bytes so far stay there when it is killed.
+
+    Args:
+        where: the path to which the writers write.
+
+    Returns:
+        Paths of the hidden files.
 
     Raises:
         SchemaError: no local path.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from fastpq import format as fmt
@@ -16,6 +17,7 @@ from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, Un
 from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.metadata import ARROW_KEY, FileMetaData, RowGroupMetaData, read_finished, write_footer
 from fastpq.plan import plan_chunk
+from fastpq.progress import Meter, Progress, Span
 from fastpq.properties import ReaderProperties
 from fastpq.rewriting.chunks import CopiedChunk, copy_chunk
 from fastpq.schema import ParquetSchema
@@ -24,7 +26,8 @@ from fastpq.source import Source, open_source
 
 LARGEST_ROW_GROUP_ORDINAL = 32767
 
-Decryption: TypeAlias = FileDecryptionProperties | Callable[[Any], FileDecryptionProperties | None] | None
+KeysOf: TypeAlias = Callable[[Any], FileDecryptionProperties | None]
+Decryption: TypeAlias = FileDecryptionProperties | KeysOf | None
 
 
 def encrypt_file(
@@ -34,6 +37,7 @@ def encrypt_file(
     *,
     decryption_properties: FileDecryptionProperties | None = None,
     properties: ReaderProperties | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Encrypt a file, or encrypt it with other keys; its pages are neither decompressed nor decoded.
 
@@ -48,6 +52,8 @@ def encrypt_file(
         encryption_properties: keys of the new file, which are used with fresh nonces.
         decryption_properties: keys of the source; None if it is plaintext.
         properties: bounds and checks of reading.
+        progress: called as ``progress(done, total)`` after each column chunk, in rows (fastpq.progress); the last call is
+            ``(total, total)``. An exception from it leaves the target as it was.
 
     Raises:
         FormatError, UnsupportedError, LimitError: the source breaks the specification, or has what fastpq does not read.
@@ -62,6 +68,7 @@ def encrypt_file(
         encryption_properties=encryption_properties,
         decryption_properties=decryption_properties,
         properties=properties,
+        progress=progress,
     )
 
 
@@ -71,17 +78,21 @@ def decrypt_file(
     decryption_properties: FileDecryptionProperties,
     *,
     properties: ReaderProperties | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Write the plaintext file of an encrypted one; its pages are neither decompressed nor decoded.
 
     Args:
-        source, target, properties: as for encrypt_file.
+        source: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
+        target: where to; it appears whole or not at all. It may be the source's own path.
         decryption_properties: keys of the source, for all of its columns.
+        properties: bounds and checks of reading.
+        progress: as for ``encrypt_file``.
 
     Raises:
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
     """
-    merge_files([source], target, decryption_properties=decryption_properties, properties=properties)
+    merge_files([source], target, decryption_properties=decryption_properties, properties=properties, progress=progress)
 
 
 def merge_files(
@@ -91,6 +102,7 @@ def merge_files(
     encryption_properties: FileEncryptionProperties | None = None,
     decryption_properties: Decryption = None,
     properties: ReaderProperties | None = None,
+    progress: Progress | None = None,
 ) -> None:
     """Write the row groups of files, one file after another, as one file; pages are neither decompressed nor decoded.
 
@@ -101,23 +113,40 @@ def merge_files(
         encryption_properties: keys of the new file; None for a plaintext file, whatever the sources are.
         decryption_properties: keys of the sources, or a function from a source to its keys.
         properties: bounds and checks of reading.
+        progress: as for ``encrypt_file``, in rows of all sources, whose footers are then read twice.
 
     Raises:
         SchemaError: no source, or sources of different schemas, column orders, units of durations or writers: what is known of
             a writer's mistakes is told by its name, of which a file has one.
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
     """
+    properties = properties or ReaderProperties()
+    keys_of: KeysOf = decryption_properties if callable(decryption_properties) else lambda _: decryption_properties
+    if progress is not None:
+        sources = list(sources)
+    total = 0 if progress is None else sum(_num_rows(where, properties, keys_of) for where in sources)
     with open_sink(target) as sink:
-        merged = _MergedFile(sink, encryption_properties, properties or ReaderProperties())
+        merged = _MergedFile(sink, encryption_properties, properties, Meter(progress, total))
         for where in sources:
-            keys = decryption_properties(where) if callable(decryption_properties) else decryption_properties
-            with open_source(where) as source:
-                try:
-                    merged.add(source, keys)
-                except ParquetError as error:
-                    error.at(path=source.name)
-                    raise
+            with _opened(where) as source:
+                merged.add(source, keys_of(where))
         merged.finish()
+
+
+@contextmanager
+def _opened(where: Any) -> Iterator[Source]:
+    """A source; errors say of which one they are."""
+    with open_source(where) as source:
+        try:
+            yield source
+        except ParquetError as error:
+            error.at(path=source.name)
+            raise
+
+
+def _num_rows(where: Any, properties: ReaderProperties, keys_of: KeysOf) -> int:
+    with _opened(where) as source:
+        return read_finished(source, properties, keys_of(where)).num_rows
 
 
 class _MergedFile:
@@ -127,11 +156,17 @@ class _MergedFile:
         sink: where to.
         encryption_properties: its keys.
         properties: bounds and checks of reading.
+        meter: told of the rows that are copied.
     """
 
     def __init__(
-        self, sink: Sink, encryption_properties: FileEncryptionProperties | None, properties: ReaderProperties
+        self,
+        sink: Sink,
+        encryption_properties: FileEncryptionProperties | None,
+        properties: ReaderProperties,
+        meter: Meter,
     ) -> None:
+        self._meter = meter
         self._sink = sink
         self._encryption_properties = encryption_properties
         self._properties = properties
@@ -158,6 +193,7 @@ class _MergedFile:
         """
         if self._first is None:
             raise SchemaError("no files to merge")
+        self._meter.finish()
         self._page_indexes.write(self._sink)
         footer = copy.copy(self._first.metadata)
         footer.schema = self._first.schema_elements
@@ -185,7 +221,8 @@ class _MergedFile:
         if group.num_columns != metadata.num_columns:
             what = f"{group.num_columns} chunks in a row group of {metadata.num_columns} columns"
             raise FormatError(what, row_group=group.index)
-        chunks = [self._copy(source, metadata, group, index) for index in range(group.num_columns)]
+        span = self._meter.span(group.num_rows)
+        chunks = [self._copy(source, metadata, group, index, span) for index in range(group.num_columns)]
         row_group = copy.copy(group.metadata)
         entries = [chunk.entry.meta_data for chunk in chunks if chunk.entry.meta_data is not None]
         row_group.total_byte_size = sum(entry.total_uncompressed_size for entry in entries)
@@ -195,7 +232,9 @@ class _MergedFile:
         row_group.columns = [self._enter(chunk, metadata.schema, ordinal, index) for index, chunk in enumerate(chunks)]
         self._row_groups.append(row_group)
 
-    def _copy(self, source: Source, metadata: FileMetaData, group: RowGroupMetaData, index: int) -> CopiedChunk:
+    def _copy(
+        self, source: Source, metadata: FileMetaData, group: RowGroupMetaData, index: int, span: Span | None
+    ) -> CopiedChunk:
         column = metadata.schema.columns[index]
         chunk = group.column(index)
         try:
@@ -204,10 +243,13 @@ class _MergedFile:
             plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size, metadata.created_by)
             opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
             sealer = self._encryptor.chunk_cipher(column.path, len(self._row_groups), index)
-            return copy_chunk(source, plan, opener, sealer, self._sink, self._properties)
+            copied = copy_chunk(source, plan, opener, sealer, self._sink, self._properties)
         except ParquetError as error:
             error.at(column=column.name, row_group=group.index)
             raise
+        if span is not None:
+            span.reach(index + 1, group.num_columns)
+        return copied
 
     def _enter(self, chunk: CopiedChunk, schema: ParquetSchema, ordinal: int, index: int) -> fmt.ColumnChunk:
         """Write a chunk's bloom filter and keep its page index; returns its entry in the footer as it is stored."""

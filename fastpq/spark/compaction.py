@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -14,13 +14,15 @@ from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptio
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.file import ParquetFile
 from fastpq.metadata import FileMetaData
+from fastpq.progress import Progress
 from fastpq.reading import read_metadata
 from fastpq.rewriting.files import durations_of, merge_files, without_values
 from fastpq.spark.keyservice import KeyService
+from fastpq.spark.keywords import CompactionKeywords
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, write_options
 from fastpq.spark.rewriting import is_encrypted_file
-from fastpq.spark.running import ERROR, JobError, Outcome, Progress, Work, report_of, run
+from fastpq.spark.running import ERROR, JobError, Outcome, Work, report_of, run
 from fastpq.spark.staging import replace, replacements_of, stage_of
 from fastpq.types import Type
 from fastpq.writer import ParquetWriter
@@ -37,7 +39,7 @@ def compact_dataset(
     *,
     target_bytes: int = DEFAULT_TARGET_BYTES,
     progress: Progress | None = None,
-    **options: Any,
+    **options: Unpack[CompactionKeywords],
 ) -> DataFrame:
     """Make one file of several, a task for each that is made, and put them in the place of the old ones all at once.
 
@@ -49,10 +51,37 @@ def compact_dataset(
         spark: the session.
         path: the dataset's folder, on a filesystem that driver and executors share.
         target_bytes: most bytes of the files that one file is made of; larger files stay as they are.
-        progress: called on the driver with the number of files that are done, and of all; None logs it.
-        **options: of writing, of encryption and of the key service, as the data source has them. Codec and bloom filters
-            are those of the old files, unless options say otherwise. With a key service, plaintext files need
-            ``allowPlaintextFiles``.
+        progress: called on the driver as ``progress(done, total)``, in files; the last call is ``(total, total)``. An exception
+            from it cancels the job. None logs the numbers.
+        **options: any of the options of the data source (fastpq.spark.keywords):
+
+            - ``compression``, ``compressionLevel``, ``columnEncoding``, ``encoding``, ``useDictionary``, ``rowGroupSize``,
+              ``rowGroupBytes``, ``dataPageSize``, ``dataPageRows``, ``dataPageVersion``, ``dictionaryPageSize``,
+              ``writeStatistics``, ``statisticsTruncation``, ``writePageChecksum``, ``writePageIndex``, ``floatOrder``,
+              ``bloomFilter``, ``sortingColumns``, ``sortBy``, ``arrowSchema``, ``keyValueMetadata``, ``checkpointEvery``: fields
+              of WriterProperties; lists and mappings as JSON. ``rowGroupBytes`` is ``134217728`` by default, codec and bloom
+              filters are those of the old files.
+            - ``parquet.encryption.footer.key``: name of the master key of footers.
+            - ``parquet.encryption.column.keys``: names of master keys and their columns: ``"key:column,column;key:column"``.
+            - ``parquet.encryption.uniform.key``: name of one master key for footers and columns, in the place of both above.
+            - ``parquet.encryption.algorithm``: ``"AES_GCM_V1"`` or ``"AES_GCM_CTR_V1"``. Default ``"AES_GCM_V1"``.
+            - ``parquet.encryption.complete.columns``: encrypt columns without a key under the footer key. Default ``False``.
+            - ``parquet.encryption.plaintext.footer``: leave footers readable, and sign them. Default ``False``.
+            - ``parquet.encryption.double.wrapping``: wrap data keys by key encryption keys, and these by master keys. Default
+              ``True``.
+            - ``parquet.encryption.key.material.store.internally``: keep key material in the files, not beside them. Default
+              ``True``.
+            - ``parquet.encryption.data.key.length.bits``: 128, 192 or 256. Default ``128``.
+            - ``parquet.encryption.kek.length.bits``: 128, 192 or 256. Default ``128``.
+            - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
+              files are read.
+            - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
+              FASTPQ_KEY_ACCESS_TOKEN.
+            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
+            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:
         A row for each file that was made: path of the first that it is made of, status, rows, bytes before, seconds, error.

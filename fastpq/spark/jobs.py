@@ -3,30 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
 from fastpq.errors import SchemaError
 from fastpq.file import ParquetFile
+from fastpq.progress import Progress
 from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import KeyService
+from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords
 from fastpq.spark.listing import DataFile, list_files
 from fastpq.spark.options import encryption_of, options_as_text, service_of
 from fastpq.spark.rewriting import reencrypt_dataset
-from fastpq.spark.running import Outcome, Progress, Work, report_of, run
+from fastpq.spark.running import Outcome, Work, report_of, run
 
 _ROWS_AT_A_TIME = 100_000
 
 
-def verify_dataset(spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Any) -> DataFrame:
+def verify_dataset(
+    spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Unpack[ServiceKeywords]
+) -> DataFrame:
     """Read everything in each file of a dataset: checksums, tags, page indexes, bloom filters, and counts of rows.
 
     Args:
         spark: the session.
         path: a file, a folder or a glob.
-        progress: called on the driver with the number of files that are done, and of all; None logs it.
-        **options: of the key service, as the data source has them.
+        progress: called on the driver as ``progress(done, total)``, in files; the last call is ``(total, total)``. An exception
+            from it cancels the job. None logs the numbers.
+        **options: any of the options of the data source (fastpq.spark.keywords):
+
+            - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
+              files are read.
+            - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
+              FASTPQ_KEY_ACCESS_TOKEN.
+            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
+            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:
         A row for each file: path, status (``ok`` or ``error``), rows, bytes, seconds, error.
@@ -35,14 +50,46 @@ def verify_dataset(spark: SparkSession, path: str, *, progress: Progress | None 
     return _over_files(spark, path, "verify", lambda file: Outcome(rows=_verify(file, service)), progress)
 
 
-def rotate_keys(spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Any) -> DataFrame:
+def rotate_keys(
+    spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Unpack[EncryptionKeywords]
+) -> DataFrame:
     """Put a dataset under the newest versions of its master keys.
 
     Without options of encryption, the data keys of each file are wrapped anew in its key material file, and the files stay as
     they are; files whose key material is in the file itself report an error. With them (``parquet.encryption.footer.key`` ...),
     each file is encrypted page by page under new data keys, as encrypt_dataset does it.
 
-    Args, returns: as verify_dataset; path is a folder where files are encrypted anew.
+    Args:
+        spark: the session.
+        path: a file, a folder or a glob; a folder where files are encrypted anew.
+        progress: called on the driver as ``progress(done, total)``, in files; the last call is ``(total, total)``. An exception
+            from it cancels the job. None logs the numbers.
+        **options: any of the options of the data source (fastpq.spark.keywords):
+
+            - ``parquet.encryption.footer.key``: name of the master key of footers.
+            - ``parquet.encryption.column.keys``: names of master keys and their columns: ``"key:column,column;key:column"``.
+            - ``parquet.encryption.uniform.key``: name of one master key for footers and columns, in the place of both above.
+            - ``parquet.encryption.algorithm``: ``"AES_GCM_V1"`` or ``"AES_GCM_CTR_V1"``. Default ``"AES_GCM_V1"``.
+            - ``parquet.encryption.complete.columns``: encrypt columns without a key under the footer key. Default ``False``.
+            - ``parquet.encryption.plaintext.footer``: leave footers readable, and sign them. Default ``False``.
+            - ``parquet.encryption.double.wrapping``: wrap data keys by key encryption keys, and these by master keys. Default
+              ``True``.
+            - ``parquet.encryption.key.material.store.internally``: keep key material in the files, not beside them. Default
+              ``True``.
+            - ``parquet.encryption.data.key.length.bits``: 128, 192 or 256. Default ``128``.
+            - ``parquet.encryption.kek.length.bits``: 128, 192 or 256. Default ``128``.
+            - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
+              files are read.
+            - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
+              FASTPQ_KEY_ACCESS_TOKEN.
+            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
+            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``kms.conf.NAME``: option NAME of the client.
+
+    Returns:
+        A row for each file: path, status (``ok``, ``skipped`` or ``error``), rows, bytes, seconds, error.
 
     Raises:
         SchemaError: no key service.

@@ -170,7 +170,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     )
 
 
-def options_as_text(options: Mapping[str, Any]) -> dict[str, str]:
+def options_as_text(options: Mapping[str, object]) -> dict[str, str]:
     """Options of Python as Spark has them."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
+from fastpq.progress import Progress
 from fastpq.reading import read_metadata
 from fastpq.rewriting.files import decrypt_file, encrypt_file
 from fastpq.spark.keyservice import Encryption, KeyService
+from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords
 from fastpq.spark.options import encryption_of, options_as_text, service_of
-from fastpq.spark.running import Progress
 from fastpq.spark.staging import each_file, replace, stage_of
 
 
-def encrypt_dataset(spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Any) -> DataFrame:
+def encrypt_dataset(
+    spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Unpack[EncryptionKeywords]
+) -> DataFrame:
     """Encrypt the plaintext files of a dataset, a task each, and put them in the place of the plaintext all at once.
 
     Pages are neither decompressed nor decoded. A job that died is run again and goes on from the files that are done; run again
@@ -27,8 +30,31 @@ def encrypt_dataset(spark: SparkSession, path: str, *, progress: Progress | None
     Args:
         spark: the session.
         path: the dataset's folder, on a filesystem that driver and executors share.
-        progress: called on the driver with the number of files that are done, and of all; None logs it.
-        **options: of encryption and of the key service, as the data source has them.
+        progress: called on the driver as ``progress(done, total)``, in files; the last call is ``(total, total)``. An exception
+            from it cancels the job. None logs the numbers.
+        **options: any of the options of the data source (fastpq.spark.keywords):
+
+            - ``parquet.encryption.footer.key``: name of the master key of footers.
+            - ``parquet.encryption.column.keys``: names of master keys and their columns: ``"key:column,column;key:column"``.
+            - ``parquet.encryption.uniform.key``: name of one master key for footers and columns, in the place of both above.
+            - ``parquet.encryption.algorithm``: ``"AES_GCM_V1"`` or ``"AES_GCM_CTR_V1"``. Default ``"AES_GCM_V1"``.
+            - ``parquet.encryption.complete.columns``: encrypt columns without a key under the footer key. Default ``False``.
+            - ``parquet.encryption.plaintext.footer``: leave footers readable, and sign them. Default ``False``.
+            - ``parquet.encryption.double.wrapping``: wrap data keys by key encryption keys, and these by master keys. Default
+              ``True``.
+            - ``parquet.encryption.key.material.store.internally``: keep key material in the files, not beside them. Default
+              ``True``.
+            - ``parquet.encryption.data.key.length.bits``: 128, 192 or 256. Default ``128``.
+            - ``parquet.encryption.kek.length.bits``: 128, 192 or 256. Default ``128``.
+            - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
+              files are read.
+            - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
+              FASTPQ_KEY_ACCESS_TOKEN.
+            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
+            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:
         A row for each file: path, status (``ok``, or ``skipped`` for a file that is encrypted already), rows, bytes, seconds,
@@ -51,10 +77,34 @@ def encrypt_dataset(spark: SparkSession, path: str, *, progress: Progress | None
     return _over_files(spark, path, ("encrypt", encryption, service), service, write, progress)
 
 
-def decrypt_dataset(spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Any) -> DataFrame:
+def decrypt_dataset(
+    spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Unpack[ServiceKeywords]
+) -> DataFrame:
     """Decrypt the encrypted files of a dataset, as encrypt_dataset encrypts plaintext ones.
 
-    Args, returns, raises: as encrypt_dataset; options are those of the key service, and plaintext files are skipped.
+    Args:
+        spark: the session.
+        path: the dataset's folder, on a filesystem that driver and executors share.
+        progress: called on the driver as ``progress(done, total)``, in files; the last call is ``(total, total)``. An exception
+            from it cancels the job. None logs the numbers.
+        **options: any of the options of the data source (fastpq.spark.keywords):
+
+            - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
+              files are read.
+            - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
+              FASTPQ_KEY_ACCESS_TOKEN.
+            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
+            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``kms.conf.NAME``: option NAME of the client.
+
+    Returns:
+        A row for each file: path, status (``ok``, or ``skipped`` for a plaintext file), rows, bytes, seconds, error.
+
+    Raises:
+        SchemaError: no key service, options that do not fit, or files that changed meanwhile.
+        JobError: as encrypt_dataset.
     """
     service = service_of(options_as_text(options))
     if service is None:
@@ -87,7 +137,7 @@ def reencrypt_dataset(
     return _over_files(spark, path, ("rotate", encryption, service), service, write, progress)
 
 
-def encryption_options(options: dict[str, Any]) -> tuple[Encryption, KeyService]:
+def encryption_options(options: Mapping[str, object]) -> tuple[Encryption, KeyService]:
     """What options say of encryption.
 
     Raises:

@@ -16,10 +16,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as st
 
 from fastpq.errors import ParquetError
+from fastpq.progress import Progress
 from fastpq.spark.types import arrow_schema
 
 Item = TypeVar("Item")
-Progress = Callable[[int, int], None]
 
 REPORT = st.StructType(
     [
@@ -126,13 +126,22 @@ def _watched(spark: SparkSession, description: str, total: int, progress: Progre
     group, done = f"fastpq-{uuid.uuid4().hex}", threading.Event()
     tracker = context.statusTracker()
 
+    failures: list[BaseException] = []
+
     def poll() -> None:
+        try:
+            tell_while_running()
+        except BaseException as error:
+            failures.append(error)
+            context.cancelJobGroup(group)
+
+    def tell_while_running() -> None:
         last = -1
         while not done.wait(_POLL_SECONDS):
             stages = [tracker.getStageInfo(stage) for job in tracker.getJobIdsForGroup(group)
                       for stage in getattr(tracker.getJobInfo(job), "stageIds", ())]  # fmt: skip
             count = min(total, sum(stage.numCompletedTasks for stage in stages if stage is not None))
-            if count != last:
+            if count > last:        # a stage that runs again has fewer
                 tell(count, total)
                 last = count
 
@@ -147,4 +156,6 @@ def _watched(spark: SparkSession, description: str, total: int, progress: Progre
         watcher.join()
         for name, value in before.items():
             context.setLocalProperty(name, value)
+        if failures:
+            raise failures[0]
     tell(total, total)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +20,7 @@ from fastpq.spark.batches import ScanPartition
 from fastpq.spark.filters import encode_filters
 from fastpq.spark.footers import Facts, Footers
 from fastpq.spark.handover import Handover, plan_handover, restored
+from fastpq.spark.keywords import ReadKeywords
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, plain_name, read_options
 from fastpq.spark.reader import infer_schema, plan_scan
@@ -36,7 +37,7 @@ def read(
     columns: Sequence[str] | None = None,
     filters: Any = None,
     schema: st.StructType | None = None,
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> DataFrame:
     """A dataset as a DataFrame that reads only some columns and rows.
 
@@ -49,7 +50,26 @@ def read(
         columns: names; None for all.
         filters: which rows, as fastpq.filters.predicate has them; they also leave out row groups and pages.
         schema: to read as, instead of the one in the files.
-        **options: of the source, by name: ``maxPartitionBytes=1 << 20``, ``**{"kms.client": ...}``.
+        **options: any of the options of the data source (fastpq.spark.keywords):
+
+            - ``basePath``: folder below which directories named ``column=value`` are partitions. Default: ``path``.
+            - ``maxPartitionBytes``: most bytes of files in a Spark partition, unless a row group has more. Default ``134217728``.
+            - ``minPartitions``: smaller partitions are planned where fewer would come. Default: cores of the cluster.
+            - ``batchRows``: rows of an Arrow batch. Default ``100000``.
+            - ``mergeSchema``: take the schema of all files, not of the first. Default ``False``.
+            - ``pushFilters``: take filters from Spark's plans. Default: where the session allows it.
+            - ``ignoreMissingFiles``: pass over files that vanish after planning. Default ``False``.
+            - ``planningFooters``: most files whose footers are read while a scan is planned. Default ``64``.
+            - ``columnArrays``: hand columns of fixed width over in arrays, for aggregates and filters. Default ``False``.
+            - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
+              files are read.
+            - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
+              FASTPQ_KEY_ACCESS_TOKEN.
+            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
+            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``kms.conf.NAME``: option NAME of the client.
 
     Raises:
         SchemaError: columns or options that there are not, or a secret among the options.
@@ -74,11 +94,39 @@ def scan(
     columns: Sequence[str],
     filters: Any = None,
     schema: st.StructType | None = None,
-    **options: Any,
+    **options: Unpack[ReadKeywords],
 ) -> DataFrame:
     """A dataset as a DataFrame made by mapInArrow: the files and row groups are planned now, a task for each partition.
 
-    Args, raises: as ``read``; columns must be named.
+    Args:
+        spark: the session.
+        path: a file, a folder or a glob, or several.
+        columns: names.
+        filters: conditions on rows (fastpq.filters.predicate); they also leave out row groups and pages.
+        schema: to read as, instead of the one in the files.
+        **options: any of the options of the data source (fastpq.spark.keywords):
+
+            - ``basePath``: folder below which directories named ``column=value`` are partitions. Default: ``path``.
+            - ``maxPartitionBytes``: most bytes of files in a Spark partition, unless a row group has more. Default ``134217728``.
+            - ``minPartitions``: smaller partitions are planned where fewer would come. Default: cores of the cluster.
+            - ``batchRows``: rows of an Arrow batch. Default ``100000``.
+            - ``mergeSchema``: take the schema of all files, not of the first. Default ``False``.
+            - ``pushFilters``: take filters from Spark's plans. Default: where the session allows it.
+            - ``ignoreMissingFiles``: pass over files that vanish after planning. Default ``False``.
+            - ``planningFooters``: most files whose footers are read while a scan is planned. Default ``64``.
+            - ``columnArrays``: hand columns of fixed width over in arrays, for aggregates and filters. Default ``False``.
+            - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
+              files are read.
+            - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
+              FASTPQ_KEY_ACCESS_TOKEN.
+            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
+            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``kms.conf.NAME``: option NAME of the client.
+
+    Raises:
+        SchemaError: columns or options that there are not, or a secret among the options.
     """
     return _scan(spark, _options_of(spark, path, filters, options), columns, schema)
 
@@ -144,7 +192,7 @@ def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordB
     return read
 
 
-def _options_of(spark: SparkSession, path: str | Sequence[str], filters: Any, options: dict[str, Any]) -> dict[str, str]:
+def _options_of(spark: SparkSession, path: str | Sequence[str], filters: Any, options: Mapping[str, object]) -> dict[str, str]:
     """Options as text; partitions enough for all cores."""
     given = options_as_text(options)
     given["paths"] = json.dumps([path] if isinstance(path, str) else list(path))

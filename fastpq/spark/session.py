@@ -16,7 +16,11 @@ def pushdown_enabled(spark: SparkSession) -> bool:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``fastpq`` a format of a session; it takes filters from plans if the session lets Python sources do so now."""
+    """Make ``fastpq`` a format of a session; it takes filters from plans if the session lets Python sources do so now.
+
+    Args:
+        spark: the session.
+    """
     spark.dataSource.register(PushdownDataSource if pushdown_enabled(spark) else FastpqDataSource)
 
 

@@ -20,33 +20,60 @@ class FastpqDataSource(ds.DataSource):
     """Parquet datasets, encrypted or not, read and written by fastpq in executors.
 
     ``spark.dataSource.register(FastpqDataSource)``, then ``spark.read.format("fastpq")`` and ``df.write.format("fastpq")``;
-    fastpq.spark.options has the options.
+    fastpq.spark.options has the options. Spark calls the methods.
+
+    Args:
+        options: text by name, as Spark hands them over.
     """
 
     pushes_filters = False
 
     @classmethod
     def name(cls) -> str:
+        """The name of the format: ``fastpq``."""
         return "fastpq"
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
 
     def schema(self) -> st.StructType:
+        """The schema of the dataset, from footers and paths."""
         options = read_options(self.options)
         return infer_schema(list_files(options.paths, options.base_path), options, Footers(options.service))
 
     def reader(self, schema: st.StructType) -> ds.DataSourceReader:
+        """The reader of a DataFrame.
+
+        Args:
+            schema: columns to read.
+        """
         options = self._read_options()
         return PushdownReader(schema, options) if options.push_filters else Reader(schema, options)
 
     def writer(self, schema: st.StructType, overwrite: bool) -> ds.DataSourceWriter:
+        """The writer of a DataFrame.
+
+        Args:
+            schema: columns of the DataFrame.
+            overwrite: replace the files of the dataset.
+        """
         return Writer(schema, write_options(self.options), overwrite)
 
     def streamReader(self, schema: st.StructType) -> ds.DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """The reader of a stream.
+
+        Args:
+            schema: columns to read.
+        """
         return StreamReader(schema, self._read_options())
 
     def streamWriter(self, schema: st.StructType, overwrite: bool) -> ds.DataSourceStreamWriter:  # noqa: N802
+        """The writer of a stream.
+
+        Args:
+            schema: columns of the DataFrame.
+            overwrite: replace the files of the dataset.
+        """
         return StreamWriter(schema, write_options(self.options), overwrite)
 
     def _read_options(self) -> ReadOptions:

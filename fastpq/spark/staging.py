@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from fastpq.errors import SchemaError
+from fastpq.progress import Progress
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path
-from fastpq.spark.running import ERROR, OK, SKIPPED, JobError, Outcome, Progress, Work, report_of, run
+from fastpq.spark.running import ERROR, OK, SKIPPED, JobError, Outcome, Work, report_of, run
 from fastpq.spark.writer import companions_of, material_of
 
 _OWN_SUFFIX = re.compile(r"-r[0-9a-f]{12}$")

@@ -89,7 +89,11 @@ class VariantColumn:
 
     @classmethod
     def from_json(cls, texts: Iterable[str | None]) -> Self:
-        """Encode JSON documents, as Variant.from_json; None is a null row, and ``"null"`` a variant null."""
+        """Encode JSON documents, as Variant.from_json; None is a null row, and ``"null"`` a variant null.
+
+        Args:
+            texts: a JSON document each; None for null.
+        """
         documents = [None if text is None else [from_json(text)] for text in texts]
         boxed = cls.from_pylist([None if document is None else document[0] for document in documents], nulls=False)
         present = np.array([document is not None for document in documents], np.bool_)
@@ -141,7 +145,11 @@ class VariantColumn:
     def to_struct(self, schema: ShreddingSchema = None) -> StructColumn:
         """The struct column that files and Arrow hold: metadata and value, and typed_value where a schema is given.
 
-        Raises: as shred.
+        Args:
+            schema: shredding schema; None leaves the variants unshredded.
+
+        Raises:
+            SchemaError: as ``shred``.
         """
         validity = self.value.validity if self.value.null_count else None
         shredded = Shredded(len(self), self.value) if schema is None else self.shred(schema)

@@ -48,6 +48,9 @@ class Variant:
     def from_json(cls, text: str) -> Self:
         """Encode a JSON document; numbers are read as Spark's ``parse_json`` does.
 
+        Args:
+            text: a JSON document.
+
         Raises:
             SchemaError: it is no JSON, has a name twice in an object, or a number that a double does not hold.
             LimitError: more than MAX_DEPTH levels, or more than 2^31 - 1 bytes.

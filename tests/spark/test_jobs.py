@@ -53,6 +53,23 @@ def ours(spark: Any, path: Path, **options: Any) -> list[Any]:
     return rows_of(spark.read.format("fastpq").options(**(options or SERVICE)).load(str(path)))
 
 
+class Stopped(Exception):
+    pass
+
+
+def test_an_exception_from_progress_ends_a_job(source: Any, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fastpq.spark.running._POLL_SECONDS", 0.01)
+    before = content(table)
+
+    def stop(done: int, total: int) -> None:
+        raise Stopped
+
+    with pytest.raises(Stopped):
+        fastpq.spark.encrypt_dataset(source, str(table), progress=stop, **KEYS)
+    assert {path: path.read_bytes() for path in before} == before
+    assert statuses(fastpq.spark.encrypt_dataset(source, str(table), **KEYS)) == ["ok"] * 6    # and it goes on from there
+
+
 @pytest.mark.parametrize("keys", [KEYS, EXTERNAL], ids=["internal", "external"])
 def test_encrypt_rotate_decrypt(source: Any, java_kms: str, table: Path, keys: dict[str, str]) -> None:
     truth = rows_of(source.read.parquet(str(table)))

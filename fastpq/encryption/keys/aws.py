@@ -43,12 +43,22 @@ class AwsKmsClient:
         )
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """See KmsClient; the result is base64 of the service's ciphertext."""
+        """See KmsClient; the result is base64 of the service's ciphertext.
+
+        Args:
+            key_bytes: 16, 24 or 32 bytes.
+            master_key_identifier: of the master key, in its newest version.
+        """
         answer = self._ask("encrypt", master_key_identifier, Plaintext=key_bytes)
         return base64.b64encode(answer["CiphertextBlob"]).decode()
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """See KmsClient; a ciphertext under another key than the one named is refused by the service."""
+        """See KmsClient; a ciphertext under another key than the one named is refused by the service.
+
+        Args:
+            wrapped_key: text that ``wrap_key`` returned.
+            master_key_identifier: of the master key that it was wrapped with.
+        """
         answer = self._ask("decrypt", master_key_identifier, CiphertextBlob=decode_base64(wrapped_key, "a wrapped key"))
         plain: bytes = answer["Plaintext"]
         return plain

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -20,10 +20,15 @@ from fastpq.encryption.keys.secret import random_key
 from fastpq.encryption.keys.store import MaterialFile, Place
 from fastpq.encryption.keys.wrapping import Caches, FileKeyUnwrapper, FileKeyWrapper, KeyService
 from fastpq.encryption.properties import (
+    DEFAULT_ALLOWED_ALGORITHMS,
+    DEFAULT_V2_LAYOUT,
+    Algorithm,
     ColumnEncryptionProperties,
     ColumnPath,
     FileDecryptionProperties,
     FileEncryptionProperties,
+    Key,
+    V2Layout,
 )
 from fastpq.errors import SchemaError
 
@@ -55,7 +60,10 @@ class CryptoFactory:
         encryption_config: EncryptionConfiguration,
         parquet_file_path: PathLike | None = None,
         filesystem: Any = None,
-        **options: Any,
+        *,
+        aad_prefix: bytes | None = None,
+        store_aad_prefix: bool = True,
+        v2_layout: V2Layout = DEFAULT_V2_LAYOUT,
     ) -> FileEncryptionProperties:
         """Make properties for one new file, with data keys of its own.
 
@@ -65,7 +73,9 @@ class CryptoFactory:
             parquet_file_path: where the file will be, a path or URL; needed for external key material, which is written
                 beside it at once, so that the file is readable from its first moment.
             filesystem: an fsspec filesystem that it is on.
-            **options: what else FileEncryptionProperties takes: ``aad_prefix``, ``store_aad_prefix``.
+            aad_prefix: bytes that identify the file and that readers can verify (Encryption.md, 4.4.1).
+            store_aad_prefix: keep the prefix in the file; if not, readers have to supply it.
+            v2_layout: layout of encrypted data pages V2: ``"arrow"`` or ``"parquet-java"``, as in FileEncryptionProperties.
 
         Raises:
             KeyAccessError: the key service does not wrap a key.
@@ -87,6 +97,7 @@ class CryptoFactory:
             keks=self._caches.write_keks,
         )
         storage = _Storage(None if encryption_config.internal_key_material else _material_file(parquet_file_path, filesystem))
+        options = {"aad_prefix": aad_prefix, "store_aad_prefix": store_aad_prefix, "v2_layout": v2_layout}
         properties = _encryption_properties(encryption_config, wrapper, storage, options)
         storage.save()
         return properties
@@ -97,7 +108,14 @@ class CryptoFactory:
         decryption_config: DecryptionConfiguration | None = None,
         parquet_file_path: PathLike | None = None,
         filesystem: Any = None,
-        **options: Any,
+        *,
+        footer_key: Key | None = None,
+        column_keys: Mapping[ColumnPath, Key] | None = None,
+        aad_prefix: bytes | None = None,
+        allow_plaintext_files: bool = False,
+        allowed_algorithms: Iterable[Algorithm] = DEFAULT_ALLOWED_ALGORITHMS,
+        verify_footer_signature: bool = True,
+        allow_duckdb_dialect: bool = False,
     ) -> FileDecryptionProperties:
         """Make properties for reading a file; those of files with internal key material serve any number of files that
         one key service has the keys of.
@@ -107,7 +125,18 @@ class CryptoFactory:
             decryption_config: lifetimes and trust; None for the defaults.
             parquet_file_path: where the file is, a path or URL; needed if its key material is external.
             filesystem: an fsspec filesystem that it is on.
-            **options: what else FileDecryptionProperties takes: ``aad_prefix``, ``allow_plaintext_files`` ...
+            footer_key: a key that goes before the key service, 16, 24 or 32 bytes.
+            column_keys: keys that go before the key service, by column path.
+            aad_prefix: must be that of the file. Files that do not store theirs need it.
+            allow_plaintext_files: read files that are not encrypted as well; see FileDecryptionProperties for this and the
+                other policies.
+            allowed_algorithms: those that a file may be encrypted with.
+            verify_footer_signature: verify the signature of plaintext footers before they are parsed.
+            allow_duckdb_dialect: read files that DuckDB encrypted, whose modules are tied to no file and place.
+
+        Raises:
+            SchemaError: two spellings of one column path.
+            ValueError, TypeError: an option that makes no sense.
         """
         unwrapper = FileKeyUnwrapper(
             self._kms_client_factory,
@@ -116,7 +145,16 @@ class CryptoFactory:
             self._caches,
             None if parquet_file_path is None else _material_file(parquet_file_path, filesystem),
         )
-        return FileDecryptionProperties(key_retriever=unwrapper, **options)
+        return FileDecryptionProperties(
+            footer_key,
+            column_keys,
+            key_retriever=unwrapper,
+            aad_prefix=aad_prefix,
+            allow_plaintext_files=allow_plaintext_files,
+            allowed_algorithms=allowed_algorithms,
+            verify_footer_signature=verify_footer_signature,
+            allow_duckdb_dialect=allow_duckdb_dialect,
+        )
 
     def rotate_master_keys(
         self,
@@ -164,7 +202,11 @@ class CryptoFactory:
         )
 
     def remove_cache_entries_for_token(self, access_token: str) -> None:
-        """Let go of the clients and keys that an access token brought."""
+        """Let go of the clients and keys that an access token brought.
+
+        Args:
+            access_token: the token.
+        """
         self._caches.remove(access_token)
 
     def remove_cache_entries_for_all_tokens(self) -> None:

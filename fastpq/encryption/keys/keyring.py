@@ -119,6 +119,9 @@ class Keyring:
     def rotate_key(self, master_key_identifier: str) -> int:
         """Add a version to a master key; CryptoFactory.rotate_master_keys then brings files to it.
 
+        Args:
+            master_key_identifier: of the master key.
+
         Returns:
             The number of the version, from 1.
         """
@@ -128,13 +131,23 @@ class Keyring:
             return len(versions)
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """See KmsClient."""
+        """See KmsClient.
+
+        Args:
+            key_bytes: 16, 24 or 32 bytes.
+            master_key_identifier: of the master key, in its newest version.
+        """
         versions = self._known(master_key_identifier)
         sealed = seal_key(versions[-1], AesKey(key_bytes), _aad(master_key_identifier, len(versions)))
         return f"{WRAPPED_PREFIX}{len(versions)}:{base64.b64encode(sealed).decode()}"
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """See KmsClient."""
+        """See KmsClient.
+
+        Args:
+            wrapped_key: text that ``wrap_key`` returned.
+            master_key_identifier: of the master key that it was wrapped with.
+        """
         version, colon, sealed = wrapped_key.removeprefix(WRAPPED_PREFIX).partition(":")
         if not wrapped_key.startswith(WRAPPED_PREFIX) or not colon or not version.isdecimal() or len(version) > 6:
             raise FormatError("a wrapped key that is not a keyring's")

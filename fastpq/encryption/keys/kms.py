@@ -36,7 +36,12 @@ class KmsClient(Protocol):
 
     @abstractmethod
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes | bytearray:
-        """Decrypt what wrap_key returned; the arguments come from a file that anybody may have altered."""
+        """Decrypt what wrap_key returned; the arguments come from a file that anybody may have altered.
+
+        Args:
+            wrapped_key: text that ``wrap_key`` returned.
+            master_key_identifier: of the master key that it was wrapped with.
+        """
 
 
 class _Hidden(str):
@@ -95,13 +100,22 @@ class KmsConnectionConfig:
         return self._token.value
 
     def refresh_key_access_token(self, value: str) -> None:
-        """Replace the token, also for the clients that were made with this configuration."""
+        """Replace the token, also for the clients that were made with this configuration.
+
+        Args:
+            value: the new token.
+        """
         if not isinstance(value, str):
             raise TypeError("a key access token is text")
         self._token.value = _Hidden(value)
 
     def resolved(self, kms_instance_id: str, kms_instance_url: str) -> KmsConnectionConfig:
-        """The same for one instance at one place; both share the token."""
+        """The same for one instance at one place; both share the token.
+
+        Args:
+            kms_instance_id: the instance.
+            kms_instance_url: its place.
+        """
         config = KmsConnectionConfig(
             kms_instance_id, kms_instance_url=kms_instance_url, custom_kms_conf=self.custom_kms_conf
         )

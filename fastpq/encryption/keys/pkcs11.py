@@ -56,7 +56,12 @@ class Pkcs11KmsClient:
             raise KeyAccessError(f"no PKCS#11 token {self._label!r}: {type(error).__name__}") from error
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """See KmsClient; the result is ``pkcs11:``, the key's CKA_ID, ``:`` and base64 of nonce, ciphertext and tag."""
+        """See KmsClient; the result is ``pkcs11:``, the key's CKA_ID, ``:`` and base64 of nonce, ciphertext and tag.
+
+        Args:
+            key_bytes: 16, 24 or 32 bytes.
+            master_key_identifier: of the master key, in its newest version.
+        """
         nonce = secrets.token_bytes(NONCE_SIZE)
         with self._keys(master_key_identifier) as keys:
             identifier = max(keys)
@@ -64,7 +69,12 @@ class Pkcs11KmsClient:
         return f"{WRAPPED_PREFIX}{identifier.hex()}:{base64.b64encode(nonce + sealed).decode()}"
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """See KmsClient."""
+        """See KmsClient.
+
+        Args:
+            wrapped_key: text that ``wrap_key`` returned.
+            master_key_identifier: of the master key that it was wrapped with.
+        """
         identifier, colon, text = wrapped_key.removeprefix(WRAPPED_PREFIX).partition(":")
         if not wrapped_key.startswith(WRAPPED_PREFIX) or not colon:
             raise FormatError("a wrapped key that is not a PKCS#11 token's")

@@ -55,12 +55,22 @@ class VaultKmsClient:
         )
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """See KmsClient."""
+        """See KmsClient.
+
+        Args:
+            key_bytes: 16, 24 or 32 bytes.
+            master_key_identifier: of the master key, in its newest version.
+        """
         answer = self._ask("encrypt_data", master_key_identifier, plaintext=base64.b64encode(key_bytes).decode())
         return self._text(answer, "ciphertext")
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """See KmsClient."""
+        """See KmsClient.
+
+        Args:
+            wrapped_key: text that ``wrap_key`` returned.
+            master_key_identifier: of the master key that it was wrapped with.
+        """
         answer = self._ask("decrypt_data", master_key_identifier, ciphertext=wrapped_key)
         return decode_base64(self._text(answer, "plaintext"), "what Vault decrypted")
 

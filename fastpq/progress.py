@@ -1,0 +1,107 @@
+"""Progress of long work, told to one callable: ``progress(done, total)``.
+
+Both numbers count rows; Spark jobs count files. Calls come from the thread that did the work, one at a time; ``done`` never
+falls, and the last call is ``(total, total)``. An exception from the callable ends the work and reaches the caller; a file
+that was being written does not appear. tqdm and rich take the numbers so::
+
+    with tqdm(unit=" rows") as bar:
+        def show(done, total):
+            bar.total = total
+            bar.update(done - bar.n)
+        table = fastpq.read_table(path, progress=show)
+
+    with rich.progress.Progress() as bars:
+        task = bars.add_task("reading")
+        table = fastpq.read_table(path, progress=lambda done, total: bars.update(task, completed=done, total=total))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TypeAlias
+
+Progress: TypeAlias = Callable[[int, int], object]
+
+
+class Meter:
+    """Counts rows that are done, and tells a callable.
+
+    Args:
+        progress: called as ``progress(done, total)``; None for nobody.
+        total: rows of the work, as far as they are known.
+    """
+
+    def __init__(self, progress: Progress | None, total: int = 0) -> None:
+        self._progress = progress
+        self._total = total
+        self._done = 0
+        self._told: tuple[int, int] | None = None
+        self._lock = Lock()
+
+    def expect(self, rows: int) -> None:
+        """Count more rows into the total."""
+        with self._lock:
+            self._total += rows
+
+    def add(self, rows: int) -> None:
+        """Count rows as done."""
+        if self._progress is not None and rows:
+            with self._lock:
+                self._done = min(self._done + rows, self._total)
+                self._tell()
+
+    def finish(self) -> None:
+        """Count all rows as done."""
+        if self._progress is not None:
+            with self._lock:
+                self._done = self._total
+                self._tell()
+
+    def span(self, rows: int) -> Span | None:
+        """A part of the work that is worth some rows; None where nobody is told."""
+        return None if self._progress is None else Span(self, rows)
+
+    def _tell(self) -> None:
+        now = self._done, self._total
+        if self._progress is None or self._told == now:
+            return
+        self._told = now
+        progress, self._progress = self._progress, None     # after an exception nobody is told any more
+        progress(*now)
+        self._progress = progress
+
+
+class Span:
+    """A part of the work, in units of its own.
+
+    Args:
+        meter: of the whole work.
+        rows: rows for which the part stands.
+    """
+
+    def __init__(self, meter: Meter, rows: int) -> None:
+        self._meter = meter
+        self._rows = rows
+        self._units = self._of = self._told = 0
+        self._lock = Lock()
+
+    def begin(self, units: int) -> None:
+        """Say how many units the part has."""
+        self._of = units
+
+    def add(self, units: int) -> None:
+        """Count units as done."""
+        with self._lock:
+            self._units += units
+            self._reach(self._units, self._of)
+
+    def reach(self, done: int, total: int) -> None:
+        """The progress of work that is told of by ``progress(done, total)`` itself."""
+        with self._lock:
+            self._reach(done, total)
+
+    def _reach(self, done: int, total: int) -> None:
+        now = self._rows * done // total if total else self._rows
+        rows, self._told = now - self._told, now
+        self._meter.add(rows)

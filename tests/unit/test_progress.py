@@ -1,0 +1,241 @@
+"""progress(done, total): whole numbers that never fall, one call at a time, the last one (total, total)."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpq
+from fastpq import FileDecryptionProperties, FileEncryptionProperties, ParquetDataset, ParquetFile, ParquetWriter
+from fastpq.progress import Meter, Progress
+
+ROWS, GROUP = 12_000, 2_000
+KEYS = FileEncryptionProperties(b"k" * 16, {"id": b"i" * 16})
+OPEN = FileDecryptionProperties(b"k" * 16, {"id": b"i" * 16})
+FILTERS = [("id", ">=", 3_000), ("name", "!=", "name 3")]
+
+
+class Recorder:
+    """Keeps the calls; fails the test if two come at the same time."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, int]] = []
+        self._busy = threading.Lock()
+
+    def __call__(self, done: int, total: int) -> None:
+        assert self._busy.acquire(blocking=False), "two calls at the same time"
+        time.sleep(0.001)
+        self.calls.append((done, total))
+        self._busy.release()
+
+    def check(self, total: int, least: int = 2) -> None:
+        assert len(self.calls) >= least, self.calls
+        assert self.calls[-1] == (total, total)
+        assert all(type(number) is int for call in self.calls for number in call)
+        done = [call[0] for call in self.calls]
+        assert done == sorted(done)
+        assert all(0 <= number <= of for number, of in self.calls)
+        assert len(set(self.calls)) == len(self.calls)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("progress")
+    fastpq.write_table(rows(), folder / "rows.parquet", row_group_size=GROUP, write_page_index=False)
+    fastpq.write_dataset({**rows(), "part": np.arange(ROWS) % 3}, folder / "parts", partition_by=["part"])
+    fastpq.encrypt_file(folder / "rows.parquet", folder / "secret.parquet", KEYS)
+    damaged = bytearray((folder / "rows.parquet").read_bytes())
+    damaged[40:60] = bytes(20)
+    (folder / "damaged.parquet").write_bytes(damaged)
+    return folder
+
+
+def rows() -> dict[str, Any]:
+    ids = np.arange(ROWS)
+    return {"id": ids, "price": ids / 4, "name": np.char.mod("name %d", ids % 7), "list": [[1, 2], [], [3]] * (ROWS // 3)}
+
+
+READS: dict[str, tuple[Callable[[Path, Progress | None], Any], int, int]] = {
+    "all": (lambda at, tell: fastpq.read_table(at / "rows.parquet", threads=4, progress=tell), ROWS, 10),
+    "one thread": (lambda at, tell: fastpq.read_table(at / "rows.parquet", threads=1, progress=tell), ROWS, 10),
+    "row groups": (lambda at, tell: fastpq.read_table(at / "rows.parquet", row_groups=[1, 3], progress=tell), 2 * GROUP, 3),
+    "no column": (lambda at, tell: fastpq.read_table(at / "rows.parquet", [], progress=tell), ROWS, 1),
+    "ranges": (lambda at, tell: fastpq.read_table(at / "rows.parquet", row_ranges=[(5, 50), (9_000, 9_100)], progress=tell), 145,
+               2),
+    "encrypted": (lambda at, tell: fastpq.read_table(at / "secret.parquet", decryption_properties=OPEN, progress=tell), ROWS, 10),
+    "nothing": (lambda at, tell: fastpq.read_table(at / "rows.parquet", row_groups=[], progress=tell), 0, 1),
+    "pandas": (lambda at, tell: fastpq.read_pandas(at / "rows.parquet", ["id"], progress=tell), ROWS, 3),
+    "damaged": (lambda at, tell: fastpq.read_table(at / "damaged.parquet", on_error="null", progress=tell), ROWS, 6),
+    "recover": (lambda at, tell: fastpq.recover_table(at / "damaged.parquet", progress=tell).table, ROWS, 6),
+    "dataset": (lambda at, tell: fastpq.read_dataset(at / "parts", progress=tell), ROWS, 6),
+    "dataset, one partition": (
+        lambda at, tell: fastpq.read_dataset(at / "parts", filters=[("part", "==", 1)], progress=tell), ROWS, 3),
+    "dataset, batches": (lambda at, tell: [*ParquetDataset(at / "parts").iter_batches(1_500, progress=tell)], ROWS, 6),
+    "batches": (lambda at, tell: [*ParquetFile(at / "rows.parquet").iter_batches(700, progress=tell)], ROWS, 18),
+    "damaged batches": (
+        lambda at, tell: [*ParquetFile(at / "damaged.parquet", on_error="skip").iter_batches(700, progress=tell)], ROWS, 6),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READS)
+def test_reading(name: str, files: Path) -> None:
+    read, total, least = READS[name]
+    tell = Recorder()
+    told, untold = read(files, tell), read(files, None)
+    tell.check(total, least)
+    assert (told.equals(untold) if hasattr(told, "equals") else told == untold)
+
+
+@pytest.mark.parametrize("filters", [FILTERS, [("id", "<", 10)], [("id", ">=", 0)], [("id", "<", -1)]])
+def test_reading_with_filters(filters: Any, files: Path) -> None:
+    """The total is known once statistics are looked at: all rows of the row groups that may match."""
+    with ParquetFile(files / "rows.parquet") as file:
+        candidates = sum(group.rows for group in file.explain(filters).row_groups)
+        for read in (lambda tell: file.read(filters=filters, progress=tell),
+                     lambda tell: file.read(["price"], filters=filters, progress=tell),
+                     lambda tell: [*file.iter_batches(900, filters=filters, progress=tell)]):  # fmt: skip
+            tell = Recorder()
+            assert read(tell) == read(None)
+            tell.check(candidates, 1)
+
+
+def test_filters_over_large_row_groups_are_told_of_in_between(tmp_path: Path) -> None:
+    ids = np.arange(600_000)
+    columns = {name: ids + number for number, name in enumerate("abcd")}
+    fastpq.write_table(columns, tmp_path / "large", row_group_size=200_000, compression=None)
+    tell = Recorder()
+    with ParquetFile(tmp_path / "large") as file:
+        found = file.read(filters=[("a", "!=", 17)], progress=tell)
+    assert found.num_rows == 599_999
+    tell.check(600_000, 4)
+
+
+def write_in_batches(target: Any, tell: Progress | None) -> None:
+    with ParquetWriter(target, row_group_size=GROUP, progress=tell) as writer:
+        columns = rows()
+        for start in range(0, ROWS, 1_700):
+            writer.write_batch({name: values[start : start + 1_700] for name, values in columns.items()})
+
+
+WRITES: dict[str, Callable[[Path, Any, Progress | None], Any]] = {
+    "write_table": lambda at, target, tell: fastpq.write_table(rows(), target, row_group_size=GROUP, progress=tell),
+    "one row group": lambda at, target, tell: fastpq.write_table(rows(), target, progress=tell),
+    "batches": lambda at, target, tell: write_in_batches(target, tell),
+    "encrypt": lambda at, target, tell: fastpq.encrypt_file(at / "rows.parquet", target, KEYS, progress=tell),
+    "decrypt": lambda at, target, tell: fastpq.decrypt_file(at / "secret.parquet", target, OPEN, progress=tell),
+    "merge": lambda at, target, tell: fastpq.merge_files([at / "rows.parquet", at / "rows.parquet"], target, progress=tell),
+    "merge an iterator": lambda at, target, tell: fastpq.merge_files(iter([at / "rows.parquet"]), target, progress=tell),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writing(name: str, files: Path, tmp_path: Path) -> None:
+    tell = Recorder()
+    WRITES[name](files, tmp_path / "told", tell)
+    WRITES[name](files, tmp_path / "untold", None)
+    tell.check(2 * ROWS if name == "merge" else ROWS, 4)
+    keys = OPEN if name == "encrypt" else None
+    told, untold = (fastpq.read_table(tmp_path / file, decryption_properties=keys) for file in ("told", "untold"))
+    assert told == untold
+
+
+def test_an_empty_table_is_told_of_once(tmp_path: Path) -> None:
+    tell = Recorder()
+    fastpq.write_table({"a": np.arange(0)}, tmp_path / "a", progress=tell)
+    fastpq.read_table(tmp_path / "a", progress=tell)
+    assert tell.calls == [(0, 0), (0, 0)]
+
+
+def test_write_dataset(tmp_path: Path) -> None:
+    tell = Recorder()
+    data = {**rows(), "part": np.arange(ROWS) % 3}
+    fastpq.write_dataset(data, tmp_path, partition_by=["part"], progress=tell, row_group_size=700)
+    tell.check(ROWS, 6)
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize("at", [1, 3, "last"])
+@pytest.mark.parametrize("name", WRITES)
+def test_an_exception_leaves_the_target_as_it_was(name: str, at: int | str, files: Path, tmp_path: Path) -> None:
+    calls = []
+
+    def stop(done: int, total: int) -> None:
+        calls.append(done)
+        if len(calls) == at or (at == "last" and done == (2 * ROWS if name == "merge" else ROWS)):
+            raise Stopped
+
+    (tmp_path / "target").write_bytes(b"old")
+    with pytest.raises(Stopped):
+        WRITES[name](files, tmp_path / "target", stop)
+    assert (tmp_path / "target").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["target"]
+    seen = len(calls)
+    time.sleep(0.01)
+    assert len(calls) == seen       # nobody is told any more
+
+
+@pytest.mark.parametrize("name", [name for name, (_, _, least) in READS.items() if least > 2])
+def test_an_exception_ends_a_read(name: str, files: Path) -> None:
+    calls = []
+
+    def stop(done: int, total: int) -> None:
+        calls.append(done)
+        if len(calls) == 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        READS[name][0](files, stop)
+    assert len(calls) == 2
+    READS[name][0](files, None)     # and nothing is left locked
+
+
+def test_write_dataset_keeps_whole_files_only(tmp_path: Path) -> None:
+    def stop(done: int, total: int) -> None:
+        if done > ROWS // 2:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        fastpq.write_dataset({**rows(), "part": np.arange(ROWS) % 3}, tmp_path, partition_by=["part"], progress=stop)
+    found = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(found) == 1
+    assert ParquetDataset(tmp_path).read().num_rows == ROWS // 3
+
+
+def test_nobody_told_costs_nothing() -> None:
+    assert Meter(None, 100).span(100) is None
+
+
+def test_tqdm_takes_it(files: Path) -> None:
+    tqdm = pytest.importorskip("tqdm").tqdm
+    shown = io.StringIO()
+    with tqdm(unit=" rows", file=shown, mininterval=0) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.total = total
+            bar.update(done - bar.n)
+
+        fastpq.read_table(files / "rows.parquet", progress=show)
+        assert (bar.n, bar.total) == (ROWS, ROWS)
+    assert "12000/12000" in shown.getvalue()
+
+
+def test_rich_takes_it(files: Path) -> None:
+    rich = pytest.importorskip("rich.progress")
+    console = pytest.importorskip("rich.console").Console(file=io.StringIO(), force_terminal=True)
+    with rich.Progress(console=console) as bars:
+        task = bars.add_task("reading")
+        fastpq.read_table(files / "rows.parquet", progress=lambda done, total: bars.update(task, completed=done, total=total))
+        assert bars.tasks[0].finished
+        assert (bars.tasks[0].completed, bars.tasks[0].total) == (ROWS, ROWS)
+    assert "100%" in console.file.getvalue()
