@@ -1,22 +1,96 @@
-"""What all tests share."""
+"""What all tests share: one seed, which tests are slow, servers of a whole session, and no skip on CI."""
 
 from __future__ import annotations
 
 import os
+import random
+import sys
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
-# machines that run tests are shared: how long an example takes says nothing
+from tests import requirements
+from tests.interop.parquet_java import ParquetJava
+
+# machines that run tests are shared: the time that an example takes says nothing
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
 
-
-def pytest_report_header() -> str:
-    """Say whether the tests that need real files run."""
-    return f"test data (FASTPQ_TEST_DATA): {os.environ.get('FASTPQ_TEST_DATA', 'none; tests that need it are skipped')}"
+# tests with one of these fixtures are slow, and run in one process, which alone starts the server
+SERVERS = {"parquet_java": "parquet-java", "spark": "spark", "on_cluster": "spark cluster"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How long the search for false negatives of bloom filters is."""
-    parser.addoption("--bloom-probes", type=int, default=2_000_000, help="values inserted and probed (the issue asks for 10^8)")
+    parser.addoption("--bloom-probes", type=int, default=2_000_000, help="values inserted and probed (default: %(default)s)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose one seed, before pytest-randomly and hypothesis do, for the order of tests and all random values."""
+    if not config.pluginmanager.hasplugin("randomly"):
+        return
+    seed = getattr(config, "workerinput", {}).get("randomly_seed", config.option.randomly_seed)
+    if seed == "default":
+        seed = random.SystemRandom().getrandbits(32)
+    config.option.randomly_seed = seed
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = seed
+
+
+def pytest_report_header() -> str:
+    return f"test data (FASTPQ_TEST_DATA): {requirements.DATA if requirements.DATA.is_dir() else 'none'}"
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say how to repeat a run that failed."""
+    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
+        terminalreporter.write_line(f"seed of the order and of random values: --randomly-seed={config.option.randomly_seed}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of servers, and put them first: other processes have the rest meanwhile. Drop what this system is not."""
+    for item in items:
+        for server in SERVERS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
+            item.add_marker(pytest.mark.xdist_group(SERVERS[server]))
+    if sys.platform != "linux":
+        foreign = [item for item in items if item.get_closest_marker("linux")]
+        items[:] = [item for item in items if item not in foreign]
+        config.hook.pytest_deselected(items=foreign)
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+# ---- no skip on CI
+
+
+def fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if os.environ.get("CI") == "true" and report.outcome == "skipped" and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome, report.longrepr = "failed", f"a test was skipped, which is a failure where CI=true: {reason}"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    fail_if_skipped(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    fail_if_skipped(report)
+    return report
+
+
+# ---- servers of a session
+
+
+@pytest.fixture(scope="session")
+def parquet_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ParquetJava]:
+    """A JVM with parquet-java."""
+    with ParquetJava(tmp_path_factory.mktemp("classes")) as running:
+        yield running

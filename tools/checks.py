@@ -1,21 +1,32 @@
-"""Every check of the project, one stage after another; pytest comes last, so that its closing lines do too."""
+"""The checks of fastpq, in stages. The tests come last, so that pytest's closing lines do too.
+
+  tools/test                  lint, types, and the tests of every room but the slow ones: some minutes
+  tools/test --full           every stage, as continuous integration runs it
+  tools/test fast PATH ...    compile what changed, then pytest on these paths, without slow tests; options of pytest
+                              may follow (tools/test fast tests/spark -m slow)
+  tools/test STAGE ...        the stages named
+"""
 
 from __future__ import annotations
 
 import argparse
 import os
 import platform
-import re
-import shutil
+import random
 import subprocess
 import sys
-import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from tools import builds
+from tools.builds import ROOT
+
 SHARED_DATA = ROOT.parent / "shared" / "data"
+SITE = ROOT / "build" / "site"
 KERNEL_TESTS = (
     "tests/encodings",
     "tests/unit",
@@ -23,9 +34,10 @@ KERNEL_TESTS = (
     "tests/variant/test_encoding.py",
     "tests/variant/test_json.py",
 )
-COPIED = ("fastpq", "tests", "benchmarks", "tools", "setup.py", "pyproject.toml", "README.md")
+FUZZ_TARGETS = ("read", "nested", "kernel", "variant", "wkb", "arrow_schema")
 FUZZ_MUTATIONS = 20_000
-PYTEST_PROCESSES = 2
+CORES = 2       # processes at a time, of pytest and of stages
+SEED = "FASTPQ_TEST_SEED"
 
 
 class StageError(Exception):
@@ -47,6 +59,15 @@ def python(*arguments: str, cwd: Path = ROOT, environment: Mapping[str, str] | N
     run(sys.executable, *arguments, cwd=cwd, environment=environment)
 
 
+def pytest(*arguments: str, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> None:
+    """Run tests in CORES processes, in random order; tests of one xdist_group stay in one process."""
+    processes = ("-n", str(CORES), "--dist", "loadgroup", "--no-loadscope-reorder")
+    python("-m", "pytest", "-q", *processes, f"--randomly-seed={os.environ[SEED]}", *arguments, cwd=cwd, environment=environment)
+
+
+# ---- the stages
+
+
 def lint() -> None:
     python("-m", "ruff", "check", "--quiet", ".")
     tools = Path(sys.executable).parent         # cython-lint looks for pycodestyle on the PATH
@@ -57,163 +78,180 @@ def types() -> None:
     python("-m", "mypy")
 
 
-def variant(name: str, options: Mapping[str, str], headers: frozenset[str] | None = None) -> Path:
-    """A copy of the tree in build/NAME, built in place with these environment variables; rebuilt where it changed.
-
-    Args:
-        name: of the folder.
-        options: environment variables of the build.
-        headers: names of the headers that differ with them, so that extensions without these are taken as they are; None where
-            Cython makes other C.
-    """
-    folder = ROOT / "build" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    for entry in COPIED:
-        source, target = ROOT / entry, folder / entry
-        if source.is_dir():
-            remove_deleted(source, target)
-            shutil.copytree(source, target, ignore=compiled_or_made if headers is None else compiled, dirs_exist_ok=True)
-        else:
-            shutil.copy2(source, target)
-    if headers is not None:
-        copy_extensions(folder, headers)
-    with (folder / "build.log").open("w") as log:
-        done = subprocess.run(
-            [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
-            cwd=folder,
-            env={**os.environ, **options},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-    if done.returncode:
-        raise StageError((folder / "build.log").read_text()[-4000:])
-    return folder
+def docs() -> None:
+    python("-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(SITE))
 
 
-def copy_extensions(folder: Path, headers: frozenset[str]) -> None:
-    """Put the extensions that include none of the headers where a build in the folder finds them up to date."""
-    built = folder / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
-    for source in (ROOT / "fastpq").rglob("*.pyx"):
-        included = set(re.findall(r'#include "c/(\w+\.h)"', source.with_suffix(".c").read_text()))
-        if not included & headers:
-            extension = source.with_suffix(sysconfig.get_config_var("EXT_SUFFIX"))
-            place = built / extension.relative_to(ROOT)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(extension, place)
+def release() -> None:
+    python("-m", "tools.release", "--check")
 
 
-def headers_with(name: str) -> frozenset[str]:
-    """Names of the C headers that include one, over any number of others, and its own."""
-    includes = {
-        header.name: set(re.findall(r'#include "(?:[\w./]+/)?(\w+\.h)"', header.read_text()))
-        for header in (ROOT / "fastpq").rglob("*.h")
-    }
-    found, grown = {name}, {name}
-    while grown:
-        grown = {header for header, included in includes.items() if included & found} - found
-        found |= grown
-    return frozenset(found)
-
-
-def remove_deleted(source: Path, target: Path) -> None:
-    """Remove from a copy the source files that the tree has no longer."""
-    for path in list(target.rglob("*.py*")):        # .py, .pyx, .pxd, .pyi
-        if path.suffix != ".pyc" and not (source / path.relative_to(target)).exists():
-            path.unlink()
-
-
-def compiled(folder: str, names: list[str]) -> set[str]:
-    """What a copy of the tree leaves out: extensions and byte code."""
-    return {name for name in names if name.endswith(".so") or name == "__pycache__"}
-
-
-def compiled_or_made(folder: str, names: list[str]) -> set[str]:
-    """The same, and the C that Cython made."""
-    return compiled(folder, names) | {name for name in names if name.endswith(".c") and f"{name[:-2]}.pyx" in names}
-
-
-def kernel_tests(folder: Path, environment: Mapping[str, str] | None = None) -> None:
-    variables = {"PYTHONPATH": str(folder), **(environment or {})}
-    # file descriptor 2 is not captured, so that a sanitizer's last words are seen
-    options = ["-q", "-x", "--capture=sys", "-p", "no:cacheprovider"]
-    python("-m", "pytest", *options, *KERNEL_TESTS, cwd=folder, environment=variables)
+def fresh() -> None:
+    python("tools/fresh", "--ci")
 
 
 def no_clones() -> None:
-    kernel_tests(variant("no-clones", {"FASTPQ_NO_CLONES": "1"}, headers_with("clones.h")))
-
-
-def sanitizer_library(name: str) -> str:
-    found = subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
-    return found.stdout.strip()
+    folder = builds.build("no-clones", {"FASTPQ_NO_CLONES": "1"}, builds.headers_with("clones.h"))
+    kernel_tests(folder, {})
 
 
 def debug() -> None:
-    folder = variant("debug", {"FASTPQ_DEBUG": "1"})
-    kernel_tests(
-        folder,
-        {
-            "LD_PRELOAD": " ".join(sanitizer_library(name) for name in ("libasan.so", "libubsan.so")),
-            "ASAN_OPTIONS": "detect_leaks=0",       # the interpreter itself keeps memory at exit
-            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-            "FASTPQ_DEBUG": "1",
-        },
-    )
+    folder = builds.build("debug", {"FASTPQ_DEBUG": "1"})
+    environment = {
+        "LD_PRELOAD": builds.sanitizer_libraries(),
+        "ASAN_OPTIONS": "detect_leaks=0",       # the interpreter itself keeps memory at exit
+        "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
+    }
+    kernel_tests(folder, environment, "-m", "not pooled")
+
+
+def kernel_tests(folder: Path, environment: Mapping[str, str], *options: str) -> None:
+    # file descriptor 2 is not captured, so that a sanitizer's last words are seen
+    options = ("-x", "--capture=sys", "-p", "no:cacheprovider", *options)
+    pytest(*options, *KERNEL_TESTS, cwd=folder, environment={"PYTHONPATH": str(folder), **environment})
 
 
 def fuzz() -> None:
-    for target in ("read", "nested", "kernel", "variant", "wkb", "arrow_schema"):
+    for target in FUZZ_TARGETS:
         python("-m", "tests.corrupt", "--count", str(FUZZ_MUTATIONS), "--target", target)
 
 
+def quick() -> None:
+    pytest("-m", "not slow")
+
+
 def tests() -> None:
-    if missing := [command for command in ("java", "javac") if shutil.which(command) is None]:
-        say(f"no {' and no '.join(missing)}: tests with Spark and parquet-java are skipped (Debian: openjdk-17-jdk-headless)")
-    python("-m", "pytest", "-q", "-n", str(PYTEST_PROCESSES))
+    pytest()
 
 
-STAGES: dict[str, tuple[Callable[[], None], str]] = {
-    "lint": (lint, "ruff and cython-lint"),
-    "types": (types, "strict mypy over the package"),
-    "no-clones": (no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),
-    "debug": (debug, "kernel tests with bounds checks, ASan and UBSan (FASTPQ_DEBUG=1)"),
-    "fuzz": (fuzz, f"{FUZZ_MUTATIONS:,} mutations each of files, streams, variants, geometries and Arrow schemas"),
-    "tests": (tests, "pytest"),
+@dataclass(frozen=True)
+class Stage:
+    """One check.
+
+    Attributes:
+        run: its commands; raises StageError.
+        summary: one line for --help.
+        cores: processor cores that it keeps busy. Neighbours of one core run beside each other.
+        plain: whether ``tools/test`` alone runs it.
+        full: whether ``tools/test --full`` runs it.
+    """
+
+    run: Callable[[], None]
+    summary: str
+    cores: int = CORES
+    plain: bool = False
+    full: bool = True
+
+
+STAGES = {
+    "lint": Stage(lint, "ruff and cython-lint", cores=1, plain=True),
+    "types": Stage(types, "strict mypy over the package", cores=1, plain=True),
+    "docs": Stage(docs, f"documentation, warnings are errors, to {SITE.relative_to(ROOT)}", cores=1),
+    "release": Stage(release, "sdist and wheels as they would be released", cores=1),
+    "no-clones": Stage(no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),
+    "debug": Stage(debug, "kernel tests with bounds checks, ASan and UBSan (FASTPQ_DEBUG=1)"),
+    "fuzz": Stage(fuzz, f"{FUZZ_MUTATIONS:,} mutations each of files, streams, variants, geometries and Arrow schemas"),
+    "fresh": Stage(fresh, "README's commands in a minimal Debian"),
+    "quick": Stage(quick, "pytest without slow tests", plain=True, full=False),
+    "tests": Stage(tests, "pytest, slow tests too: Java, Spark, ten million nonces"),
 }
+CLOSING = ("quick", "tests")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="tools/test",
-        description=__doc__,
-        epilog="stages: " + "; ".join(f"{name}: {what}" for name, (_, what) in STAGES.items()),
-    )
-    parser.add_argument("stages", nargs="*", metavar="STAGE", help="stages to run, in the order given (default: all)")
-    chosen = parser.parse_args(arguments).stages or list(STAGES)
-    unknown = [name for name in chosen if name not in STAGES]
-    if unknown:
-        parser.error(f"no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
+# ---- running them
+
+
+def main(arguments: Sequence[str]) -> int:
     if "FASTPQ_TEST_DATA" not in os.environ and SHARED_DATA.is_dir():
         os.environ["FASTPQ_TEST_DATA"] = str(SHARED_DATA)
-    say(f"Python {platform.python_version()}, test data: {os.environ.get('FASTPQ_TEST_DATA', 'none')}")
-    failed = [name for name in chosen if not timed(name)]
-    if failed:
+    if arguments[:1] == ["fast"]:
+        return fast(arguments[1:])
+    options = parse(arguments)
+    if options.seed is not None or SEED not in os.environ:      # it is there in a process of run_apart
+        os.environ[SEED] = str(random.getrandbits(32) if options.seed is None else options.seed)
+        say(f"Python {platform.python_version()}, test data: {os.environ.get('FASTPQ_TEST_DATA', 'none')}")
+        say(f"order and random values: --seed {os.environ[SEED]}")
+    failed: list[str] = []
+    for batch in batches(options.stages):
+        if failed and batch[0] in CLOSING:
+            say(f"failed: {', '.join(failed)}")
+        failed += [name for name, passed in zip(batch, run_batch(batch), strict=True) if not passed]
+    if failed and batch[0] not in CLOSING:
         say(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
 
 
-def timed(name: str) -> bool:
-    """Run one stage, say how long it took, return whether it passed."""
-    say(f"{name}: {STAGES[name][1]}")
+def fast(arguments: Sequence[str]) -> int:
+    """Run pytest in this process, on some paths; returns its exit code."""
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *arguments]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Options, with the names of the stages to run in their order."""
+    described = "".join(f"  {name:<10}  {stage.summary}{tiers(stage)}\n" for name, stage in STAGES.items())
+    parser = argparse.ArgumentParser(
+        prog="tools/test",
+        usage="tools/test [--full] [--seed N] [STAGE ...] | fast PATH ...",
+        description=__doc__,
+        epilog=f"stages:\n{described}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help="stages to run, tests last")
+    parser.add_argument("--full", action="store_true", help="every stage")
+    parser.add_argument("--seed", type=int, help="repeat the order and the random values of a run (default: new ones)")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.stages if name not in STAGES]:
+        parser.error(f"no stage {unknown[0]!r}; there are {', '.join(STAGES)}")
+    if options.full and options.stages:
+        parser.error("--full takes no stages")
+    if not options.stages:
+        options.stages = [name for name, stage in STAGES.items() if (stage.full if options.full else stage.plain)]
+    return options
+
+
+def tiers(stage: Stage) -> str:
+    return "" if stage.full and stage.plain else " (--full)" if stage.full else " (without --full)"
+
+
+def batches(names: Sequence[str]) -> list[list[str]]:
+    """Stages that run beside each other: neighbours of one core. Others are alone, those whose output closes ours at the end."""
+    ordered = sorted(names, key=lambda name: name in CLOSING)
+    split: list[list[str]] = []
+    for one_core, group in groupby(ordered, lambda name: STAGES[name].cores == 1):
+        neighbours = list(group)
+        split += [neighbours] if one_core else [[name] for name in neighbours]
+    return split
+
+
+def run_batch(names: Sequence[str]) -> list[bool]:
+    """Run stages beside each other, and return for each whether it passed."""
+    if len(names) == 1:
+        return [passes(names[0])]
+    with ThreadPoolExecutor(CORES) as pool:
+        return list(pool.map(run_apart, names))
+
+
+def run_apart(name: str) -> bool:
+    """Run a stage in a process of its own, whose output is shown when it ends."""
+    command = [sys.executable, "-m", "tools.checks", name]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    print(done.stdout, end="", flush=True)
+    return done.returncode == 0
+
+
+def passes(name: str) -> bool:
+    """Run a stage in this process, say how long it took, and return whether it passed."""
+    say(f"{name}: {STAGES[name].summary}")
     started = time.monotonic()
     try:
-        STAGES[name][0]()
-    except StageError as error:
-        say(f"{name} FAILED after {time.monotonic() - started:.1f} s: {error}")
+        STAGES[name].run()
+    except (StageError, builds.BuildError) as error:
+        if name not in CLOSING:
+            say(f"{name} FAILED after {time.monotonic() - started:.0f} s: {error}")
         return False
-    if name != "tests":     # whose own closing line has the time
-        say(f"{name} passed in {time.monotonic() - started:.1f} s")
+    if name not in CLOSING:
+        say(f"{name} passed in {time.monotonic() - started:.0f} s")
     return True
 
 
@@ -222,4 +260,4 @@ def say(message: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

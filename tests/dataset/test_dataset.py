@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import fsspec
 import numpy as np
 import pandas as pd
@@ -19,6 +18,9 @@ import pytest
 
 import fastpq
 from fastpq.datasets.dataset import ParquetDataset, read_dataset, write_dataset
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
 
 YEARS = [2023, 2024, None, 2024, 2023, 2024]
 PLACES = ["a/b", "ü x", "a/b", None, "a/b", "ü x"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import io
-import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,9 @@ import fastpq
 from fastpq.encodings import alp
 from fastpq.errors import FormatError, SchemaError
 from tests.encodings import reference
+from tests.requirements import DATA, needs_data
 
-FILES = sorted((Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere")) / "parquet-testing/data").glob("alp_*.parquet"))
+FILES = sorted((DATA / "parquet-testing/data").glob("alp_*.parquet"))
 FLOATS = (np.float32, np.float64)
 
 
@@ -199,7 +199,7 @@ def test_only_where_it_is_asked_for() -> None:
         fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), column_encoding={"x": "ALP"}, use_dictionary=False)
 
 
-@pytest.mark.skipif(not FILES, reason="the test data have no files alp_*.parquet")
+@needs_data
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_files_of_others(path: Path) -> None:
     """Bit for bit what stands beside them; the files of Java hold the values of those of C++."""

@@ -6,8 +6,6 @@ import contextlib
 import csv
 import io
 import itertools
-import os
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +18,9 @@ import fastpq
 from fastpq.encodings import delta
 from fastpq.errors import FormatError
 from tests.encodings import reference
+from tests.requirements import DATA, needs_data
 
-DATA = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere")) / "parquet-testing/data"
+FOLDER = DATA / "parquet-testing/data"
 
 
 def varint(value: int) -> bytes:
@@ -172,11 +171,11 @@ def test_any_bytes_decode_or_raise(data: bytes, count: int, width: int) -> None:
             assert 0 < delta.size_of(start + data) <= len(start + data)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs FASTPQ_TEST_DATA")
+@needs_data
 @pytest.mark.parametrize("name", ["delta_binary_packed", "delta_encoding_optional_column", "delta_encoding_required_column"])
 def test_files_with_expectations(name: str) -> None:
-    table = fastpq.read_table(DATA / f"{name}.parquet")
-    with open(DATA / f"{name}_expect.csv", newline="") as file:
+    table = fastpq.read_table(FOLDER / f"{name}.parquet")
+    with open(FOLDER / f"{name}_expect.csv", newline="") as file:
         _, *rows = csv.reader(file)
     columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in table.columns]
     assert columns == [list(texts) for texts in zip(*rows, strict=True)]

@@ -6,7 +6,6 @@ import contextlib
 import csv
 import io
 import itertools
-import os
 from pathlib import Path
 from random import Random
 
@@ -23,9 +22,10 @@ from fastpq.encodings import delta, delta_strings
 from fastpq.errors import FormatError
 from fastpq.types import ColumnType, Type
 from tests.encodings import reference
-from tests.interop import parquet_java
+from tests.interop.parquet_java import ParquetJava, explicit_keys
+from tests.requirements import DATA, needs_data
 
-DATA = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere")) / "parquet-testing/data"
+FOLDER = DATA / "parquet-testing/data"
 
 # neighbours often share a beginning, and lengths fall on both sides of a view's twelve bytes
 VALUES = st.lists(
@@ -214,13 +214,8 @@ def made_by(writer: str, data: bytes) -> bytes:
     return data[:start] + footer + len(footer).to_bytes(4, "little") + data[-4:]
 
 
-@pytest.fixture(scope="module")
-def java_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("java")
-
-
 @pytest.mark.parametrize("fixed", [False, True])
-def test_chains_across_pages(fixed: bool, tmp_path: Path, java_folder: Path) -> None:
+def test_chains_across_pages(fixed: bool, tmp_path: Path, parquet_java: ParquetJava) -> None:
     """PARQUET-246; parquet-java reads such chunks when it knows the writer."""
     values = [f"key {i:010}, in some words".encode() for i in range(40)]
     length = len(values[0]) if fixed else None
@@ -232,7 +227,7 @@ def test_chains_across_pages(fixed: bool, tmp_path: Path, java_folder: Path) -> 
         assert [v for batch in file.iter_batches(7) for v in batch["a"].to_pylist()] == expected
     path = tmp_path / "chained.parquet"
     path.write_bytes(stored)
-    assert parquet_java.run(java_folder, "read", path, None, {}) == "".join(f"{value.decode()}\n" for value in values)
+    assert explicit_keys(parquet_java, "read", path, None, {}) == "".join(f"{value.decode()}\n" for value in values)
 
 
 def test_values_far_larger_than_their_page() -> None:
@@ -265,10 +260,10 @@ def test_text_is_checked(encoding: str) -> None:
         fastpq.read_table(bytes(stored), properties=unchecked)
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs FASTPQ_TEST_DATA")
+@needs_data
 def test_file_with_expectations() -> None:
-    table = fastpq.read_table(DATA / "delta_byte_array.parquet")
-    with open(DATA / "delta_byte_array_expect.csv", newline="") as file:
+    table = fastpq.read_table(FOLDER / "delta_byte_array.parquet")
+    with open(FOLDER / "delta_byte_array_expect.csv", newline="") as file:
         _, *rows = csv.reader(file)
     columns = [[value or "" for value in column.to_pylist()] for column in table.columns]
     assert columns == [list(texts) for texts in zip(*rows, strict=True)]

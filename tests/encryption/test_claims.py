@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -20,6 +19,9 @@ from fastpq.encryption import AesKey, ColumnEncryptionProperties
 from fastpq.encryption.encryptor import VISIBLE_TO_ALL
 from fastpq.encryption.properties import ALGORITHMS
 from tests.encryption.module_walk import open_file
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
 
 FOOTER_KEY, KEY, OTHER_KEY = b"0123456789012345", b"012345678901234567890123", b"01234567890123456789012345678901"
 ROWS = np.arange(1000)

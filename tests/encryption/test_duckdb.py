@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pytest
 
 import fastpq
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
 
 ROWS = 250_000
 RECIPE: dict[str, Any] = {

@@ -7,7 +7,6 @@ import ctypes
 import gc
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 import warnings
@@ -30,6 +29,7 @@ from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import CryptoError
 from tests.encryption.vectors import flipped, known_answers
+from tests.requirements import compiler
 
 BACKENDS = ["evp", "cryptography"]
 BITS = [128, 192, 256]
@@ -184,12 +184,12 @@ for draw in (lambda: GcmModuleCipher(AesKey(bytes(16)), b"").seal(0, 0, b"text")
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs LD_PRELOAD and a compiler")
+@pytest.mark.linux        # LD_PRELOAD
 @pytest.mark.parametrize("result", [0, -1])
 def test_a_generator_that_fails(tmp_path: Path, result: int) -> None:
     (tmp_path / "failing.c").write_text(FAILING_GENERATOR.replace("RESULT", str(result)))
     library = tmp_path / "failing.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "failing.c"], check=True)
+    subprocess.run([compiler(), "-shared", "-fPIC", "-o", library, tmp_path / "failing.c"], check=True)
     preload = " ".join(filter(None, [os.environ.get("LD_PRELOAD"), str(library)]))
     command = [sys.executable, "-c", FAILING]
     done = subprocess.run(command, env={**os.environ, "LD_PRELOAD": preload}, capture_output=True, text=True)
@@ -221,7 +221,6 @@ def test_threads_draw_their_own_nonces() -> None:
         assert opened == {bytes(5000)}
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_processes_after_a_fork_do_not_repeat_nonces() -> None:
     cipher = GcmModuleCipher(AesKey(SECRET), b"file")
     cipher.seal(ModuleType.FOOTER, -1, b"")     # so that the pool holds nonces when the children inherit it

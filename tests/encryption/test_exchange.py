@@ -14,7 +14,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import fastpq
-from tests.interop import parquet_java
+from tests.interop.parquet_java import ParquetJava, explicit_keys
 
 ROWS = 5_000
 PRICE_KEY = b"the price's  key"
@@ -58,6 +58,10 @@ SELECTIONS = {
 }
 
 
+# Polars has no keys of 192 bits
+without_192_bits = pytest.mark.parametrize("footer_key", [FOOTER_KEYS[128], FOOTER_KEYS[256]], ids=["128", "256"], scope="module")
+
+
 @pytest.fixture(params=SELECTIONS, scope="module")
 def column_keys(request: pytest.FixtureRequest) -> dict[str, bytes]:
     return SELECTIONS[request.param]
@@ -82,18 +86,12 @@ def file(tmp_path_factory: pytest.TempPathFactory, footer_key: bytes, column_key
     return path
 
 
-@pytest.fixture(scope="module")
-def java_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("java")
+def test_parquet_java_reads(file: Path, footer_key: bytes, column_keys: dict[str, bytes], parquet_java: ParquetJava) -> None:
+    assert explicit_keys(parquet_java, "read", file, footer_key, column_keys) == lines()
 
 
-def test_parquet_java_reads(file: Path, footer_key: bytes, column_keys: dict[str, bytes], java_folder: Path) -> None:
-    assert parquet_java.run(java_folder, "read", file, footer_key, column_keys) == lines()
-
-
+@without_192_bits
 def test_polars_reads(file: Path, footer_key: bytes, column_keys: dict[str, bytes]) -> None:
-    if len(footer_key) == 24:
-        pytest.skip("Polars has no 192-bit keys")
     with warnings.catch_warnings(action="ignore"):      # Polars calls its encryption unstable
         keys = pl.ParquetDecryptionProperties(footer_key=footer_key, column_keys=column_keys)
         assert_expected(pl.read_parquet(file, decryption=keys).to_arrow())
@@ -106,15 +104,14 @@ def test_pyarrow_reads(file: Path, footer_key: bytes, column_keys: dict[str, byt
     assert table.cast(expected().select(names).schema).equals(expected().select(names))
 
 
-def test_reads_parquet_java(tmp_path: Path, footer_key: bytes, column_keys: dict[str, bytes], java_folder: Path) -> None:
+def test_reads_parquet_java(tmp_path: Path, footer_key: bytes, column_keys: dict[str, bytes], parquet_java: ParquetJava) -> None:
     path = tmp_path / "java.parquet"
-    parquet_java.run(java_folder, "write", path, footer_key, column_keys, str(ROWS))
+    explicit_keys(parquet_java, "write", path, footer_key, column_keys, str(ROWS))
     assert_expected(fastpq.read_table(path, decryption_properties=fastpq.FileDecryptionProperties(footer_key, column_keys)))
 
 
+@without_192_bits
 def test_reads_polars(tmp_path: Path, footer_key: bytes, column_keys: dict[str, bytes]) -> None:
-    if len(footer_key) == 24:
-        pytest.skip("Polars has no 192-bit keys")
     path = tmp_path / "polars.parquet"
     with warnings.catch_warnings(action="ignore"):
         keys = pl.ParquetEncryptionProperties(footer_key=footer_key, column_keys=column_keys)

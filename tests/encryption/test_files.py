@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,9 +23,8 @@ from fastpq.encryption.file import open_file_decryptor
 from fastpq.encryption.properties import ALGORITHMS, Algorithm
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, TagVerificationError
 from tests.encryption.module_walk import OpenFile, encrypt_file, open_file
+from tests.requirements import DATA, needs_data
 
-DATA = os.environ.get("FASTPQ_TEST_DATA")
-needs_data = pytest.mark.skipif(not DATA, reason="needs FASTPQ_TEST_DATA")
 FOOTER_KEYS = {128: b"the footer's key", 192: b"the footer's key, longer", 256: b"the footer's key, of 32 bytes..."}
 FOOTER_KEY = FOOTER_KEYS[128]
 PRICE_KEY = b"the price's  key"
@@ -36,15 +34,13 @@ WRONG_KEY = b"some other's key"
 
 
 def manifest(folder: str) -> list[dict[str, Any]]:
-    if not DATA:
-        return []
-    entries = json.loads((Path(DATA) / "encryption" / folder / "manifest.json").read_text())
+    path = DATA / "encryption" / folder / "manifest.json"
+    entries = json.loads(path.read_text()) if path.exists() else []
     return entries["files"] if isinstance(entries, dict) else entries
 
 
 def read_entry(folder: str, entry: dict[str, Any], properties: FileDecryptionProperties) -> OpenFile:
-    assert DATA
-    return open_file((Path(DATA) / "encryption" / folder / entry["file"]).read_bytes(), properties)
+    return open_file((DATA / "encryption" / folder / entry["file"]).read_bytes(), properties)
 
 
 @needs_data
@@ -61,7 +57,7 @@ def test_every_module_of_other_producers_opens(entry: dict[str, Any]) -> None:
     )
     file = read_entry("fixtures", entry, properties)
     assert file.walk() > 0
-    truth = pq.read_metadata(Path(str(DATA)) / f"encryption/fixtures/expected_{entry['table']}.parquet")
+    truth = pq.read_metadata(DATA / f"encryption/fixtures/expected_{entry['table']}.parquet")
     assert file.metadata.num_rows == truth.num_rows
 
 

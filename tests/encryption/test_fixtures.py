@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 from pathlib import Path
 from typing import Any, Literal
@@ -16,13 +15,13 @@ import pytest
 
 import fastpq
 from fastpq.encryption.properties import ALGORITHMS
+from tests.requirements import DATA, needs_data
 
-FOLDER = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs FASTPQ_TEST_DATA")
+pytestmark = needs_data
 
 
 def manifest(folder: str) -> list[dict[str, Any]]:
-    path = FOLDER / "encryption" / folder / "manifest.json"
+    path = DATA / "encryption" / folder / "manifest.json"
     entries = json.loads(path.read_text()) if path.exists() else []
     return entries["files"] if isinstance(entries, dict) else entries
 
@@ -37,7 +36,7 @@ def read(path: Path, keys: fastpq.FileDecryptionProperties) -> pa.Table:
 
 @pytest.mark.parametrize("entry", manifest("fixtures"), ids=lambda entry: entry["name"])
 def test_fixture(entry: dict[str, Any]) -> None:
-    folder = FOLDER / "encryption/fixtures"
+    folder = DATA / "encryption/fixtures"
     is_ctr = entry["algorithm"] == "AES_GCM_CTR_V1"
     keys = fastpq.FileDecryptionProperties(
         bytes.fromhex(entry["keys"]["footer"]),
@@ -63,8 +62,8 @@ KEYS_256 = {b"kf": b"01234567890123456789012345678901"} | {
 }
 COLUMNS_OF_256 = ("double", "float", "boolean", "int32", "ba", "flba", "int64", "int96")     # by the number of their key
 PARQUET_TESTING = sorted(
-    path.relative_to(FOLDER / "parquet-testing/data").as_posix()
-    for path in (FOLDER / "parquet-testing/data").rglob("*.encrypted")
+    path.relative_to(DATA / "parquet-testing/data").as_posix()
+    for path in (DATA / "parquet-testing/data").rglob("*.encrypted")
 )
 
 
@@ -83,11 +82,11 @@ def test_parquet_testing(name: str, by: str) -> None:
         properties = fastpq.FileDecryptionProperties(keys[b"kf"], columns, aad_prefix=prefix, allowed_algorithms=allowed)
     else:
         properties = fastpq.FileDecryptionProperties(key_retriever=keys.get, aad_prefix=prefix, allowed_algorithms=allowed)
-    table = read(FOLDER / "parquet-testing/data" / name, properties)
+    table = read(DATA / "parquet-testing/data" / name, properties)
     if "bloom_filter" in name:      # of another test, by parquet-java
         with warnings.catch_warnings(action="ignore"):      # Polars calls its encryption unstable
             theirs = pl.ParquetDecryptionProperties(footer_key=keys[b"kf"], column_keys=columns)
-            frame = pl.read_parquet(FOLDER / "parquet-testing/data" / name, columns=table.column_names, decryption=theirs)
+            frame = pl.read_parquet(DATA / "parquet-testing/data" / name, columns=table.column_names, decryption=theirs)
         assert pl.from_arrow(table).equals(frame)
         return
     rows = np.arange(table.num_rows)
@@ -120,7 +119,7 @@ OF_THE_KEY_SERVICE = {"efk:key_metadata_not_json", "efk:kms_url_replaced_in_FCM"
 
 @pytest.mark.parametrize("entry", manifest("forged"), ids=lambda entry: entry["name"])
 def test_forged_files_are_judged_rightly(entry: dict[str, Any]) -> None:
-    path = FOLDER / "encryption/forged" / entry["file"]
+    path = DATA / "encryption/forged" / entry["file"]
     policies: dict[str, Any] = {"allowed_algorithms": ALGORITHMS} if entry["name"].startswith("ctr") else {}
     verdict = entry["verdict"]
     if entry["name"] in OF_THE_KEY_SERVICE or verdict in ("accept", "undetectable", "reject-if-index-read"):

@@ -21,7 +21,8 @@ import pytest
 import fastpq
 from fastpq.encryption import ColumnEncryptionProperties, KmsConnectionConfig
 from fastpq.encryption.properties import ALGORITHMS
-from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory, factory, run_java, wrap
+from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory, factory, managed_keys, wrap
+from tests.interop.parquet_java import ParquetJava
 
 ROWS = 300
 FOOTER_KEY, COLUMN_KEY = b"the footer's key", b"the column's key, of 32 bytes..."
@@ -138,11 +139,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Path]:
     return paths
 
 
-@pytest.fixture(scope="module")
-def java_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("java")
-
-
 def test_fastpq_reads(files: dict[Case, Path]) -> None:
     for case, path in files.items():
         options = {"allowed_algorithms": [MODES[case.mode].get("algorithm", "AES_GCM_V1")]}
@@ -180,11 +176,11 @@ def test_polars_reads_with_explicit_keys(files: dict[Case, Path]) -> None:
             assert_true(pl.read_parquet(files[case], decryption=keys).to_arrow())
 
 
-def test_parquet_java_reads_through_a_key_service(files: dict[Case, Path], java_folder: Path, tmp_path: Path) -> None:
+def test_parquet_java_reads_through_a_key_service(files: dict[Case, Path], parquet_java: ParquetJava, tmp_path: Path) -> None:
     """All rows are, in text, those of a plaintext file that pyarrow wrote."""
     pq.write_table(truth(), tmp_path / "plain.parquet")
     paths = [tmp_path / "plain.parquet", *(files[case] for case in JAVA_READS)]
-    digests = run_java(java_folder, "digest", *paths).splitlines()
+    digests = managed_keys(parquet_java, "digest", *paths).splitlines()
     assert digests[0].split()[0] == str(ROWS)
     different = [case.name for case, digest in zip(JAVA_READS, digests[1:], strict=True) if digest != digests[0]]
     assert not different
@@ -207,7 +203,7 @@ JAVA_MODES = {
 JAVA_CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "LZ4_RAW")
 
 
-def test_reads_parquet_java(java_folder: Path, tmp_path: Path) -> None:
+def test_reads_parquet_java(parquet_java: ParquetJava, tmp_path: Path) -> None:
     """With page indexes and an encrypted bloom filter, which a filter goes through."""
     pq.write_table(truth(), tmp_path / "plain.parquet")
     cases = list(itertools.product(JAVA_MODES, JAVA_CODECS, ("v1", "v2"), ("true", "false")))
@@ -216,7 +212,7 @@ def test_reads_parquet_java(java_folder: Path, tmp_path: Path) -> None:
         ";".join((name, codec, version, dictionary, JAVA_MODES[mode]))
         for name, (mode, codec, version, dictionary) in zip(names, cases, strict=True)
     ]
-    run_java(java_folder, "copy", tmp_path / "plain.parquet", tmp_path, *described)
+    managed_keys(parquet_java, "copy", tmp_path / "plain.parquet", tmp_path, *described)
     for name in names:
         path = tmp_path / f"{name}.parquet"
         assert_true(fastpq.read_table(path, decryption_properties=managed(path)))

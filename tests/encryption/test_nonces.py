@@ -135,7 +135,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc/PID/mem")
+@pytest.mark.linux        # /proc/PID/mem
 @pytest.mark.parametrize("backend", ["evp", "cryptography"])
 @pytest.mark.parametrize("held", ["release", "hold"])
 def test_memory_holds_no_key_after_use(tmp_path: Path, held: str, backend: str) -> None:

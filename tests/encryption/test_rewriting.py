@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +18,9 @@ import pytest
 
 import fastpq
 from fastpq import format as fmt
-from tests.encryption.keys.peers import arrow_factory, run_java
+from tests.encryption.keys.peers import arrow_factory, managed_keys
 from tests.encryption.module_walk import open_file
-from tests.encryption.test_fixtures import FOLDER, manifest
+from tests.encryption.test_fixtures import manifest
 from tests.encryption.test_matrix import (
     COLUMN_KEY,
     COLUMN_PATHS,
@@ -32,6 +33,8 @@ from tests.encryption.test_matrix import (
     encryption,
     truth,
 )  # fmt: skip
+from tests.interop.parquet_java import ParquetJava
+from tests.requirements import DATA, needs_data
 
 CASES = [Case(*case) for case in itertools.product(MODES, ("snappy",), PAGES, (True, False))]
 KEYS = fastpq.FileDecryptionProperties(
@@ -104,10 +107,11 @@ def test_polars_reads(files: dict[Case, Path]) -> None:
                 assert_true(pl.read_parquet(path, decryption=keys).to_arrow())
 
 
-def test_parquet_java_reads(files: dict[Case, Path], tmp_path: Path) -> None:
+def test_parquet_java_reads(files: dict[Case, Path], parquet_java: ParquetJava, tmp_path: Path) -> None:
     pq.write_table(truth(), tmp_path / "plain.parquet")
     cases = [case for case in CASES if case.pages != "2.0" and (case.dictionary or case.mode == "by column")]
-    digests = run_java(tmp_path, "digest", tmp_path / "plain.parquet", *(files[case] for case in cases)).splitlines()
+    paths = [tmp_path / "plain.parquet", *(files[case] for case in cases)]
+    digests = managed_keys(parquet_java, "digest", *paths).splitlines()
     assert digests[0].split()[0] == str(ROWS)
     assert [case.name for case, digest in zip(cases, digests[1:], strict=True) if digest != digests[0]] == []
 
@@ -174,10 +178,10 @@ def starts(data: bytes) -> list[int]:
     return found
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs FASTPQ_TEST_DATA")
+@needs_data
 def test_what_others_encrypted(tmp_path: Path) -> None:
     """Decrypted, and under a key of ours: pages V2 in both layouts, AES-CTR, DuckDB's dialect, bloom filters of parquet-java."""
-    folder = FOLDER / "encryption/fixtures"
+    folder = DATA / "encryption/fixtures"
     for entry in manifest("fixtures"):
         keys = fastpq.FileDecryptionProperties(
             bytes.fromhex(entry["keys"]["footer"]),
@@ -195,12 +199,12 @@ def test_what_others_encrypted(tmp_path: Path) -> None:
         assert found.select(expected.column_names).cast(expected.schema).equals(expected), entry["name"]
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs FASTPQ_TEST_DATA")
+@needs_data
 def test_real_files(tmp_path: Path) -> None:
     """Nested, deprecated and odd: encrypted and decrypted they are the file that copying makes, and read as before."""
     keys = fastpq.FileEncryptionProperties(OTHER)
     compared = 0
-    for path in sorted((FOLDER / "parquet-testing/data").glob("*.parquet")):
+    for path in sorted((DATA / "parquet-testing/data").glob("*.parquet")):
         if path.name == "overflow_i16_page_cnt.parquet" or "corrupt" in path.name:
             continue
         copy = merged(path)
@@ -258,7 +262,6 @@ def test_a_file_that_is_cut_off_is_not_made_whole(keys: fastpq.FileEncryptionPro
 
 @pytest.mark.parametrize("plaintext_footer", [False, True])
 def test_categories_do_not_come_into_an_encrypted_file_s_footer(plaintext_footer: bool) -> None:
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"kind": pd.Categorical(["hidden b", "hidden a"] * 5), "id": range(10)})
     out = io.BytesIO()
     fastpq.write_table(frame, out, arrow_schema=True, compression="none")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,8 @@ import numpy as np
 import pytest
 
 import fastpq
-from tests.interop import parquet_java
-
-DATA = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs FASTPQ_TEST_DATA")
+from tests.interop.parquet_java import ParquetJava, explicit_keys
+from tests.requirements import DATA, needs_data
 
 FOOTER_KEY, ID_KEY = b"0123456789012345", b"1234567890123450"
 ROWS, PAGE_ROWS = 12_345, 1000
@@ -24,11 +21,10 @@ def keys(*columns: str) -> fastpq.FileDecryptionProperties:
 
 
 @pytest.fixture(scope="module")
-def written_by_parquet_java(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written_by_parquet_java(parquet_java: ParquetJava, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Columns id, price and name, id and name under a key of their own, with page indexes and pages of 1000 rows."""
-    folder = tmp_path_factory.mktemp("java")
-    path = folder / "data.parquet"
-    parquet_java.run(folder, "write", path, FOOTER_KEY, {"id": ID_KEY, "name": ID_KEY}, str(ROWS))
+    path = tmp_path_factory.mktemp("java") / "data.parquet"
+    explicit_keys(parquet_java, "write", path, FOOTER_KEY, {"id": ID_KEY, "name": ID_KEY}, str(ROWS))
     return path
 
 

@@ -14,7 +14,7 @@ from fastpq import format as fmt
 from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.properties import ALGORITHMS
 from tests.encryption.module_walk import open_file
-from tests.interop import parquet_java
+from tests.interop.parquet_java import ParquetJava, explicit_keys
 
 FOOTER_KEY, COLUMN_KEY = b"the footer's key", b"the column's key, of twenty-four"[:24]
 LENGTH_SIZE, FRAME = 4, 8       # of a module; of what stands behind the footer
@@ -161,16 +161,11 @@ def test_levels_that_parquet_java_s_layout_leaves_in_the_clear() -> None:
     assert True not in outcomes(default, lambda altered: contents(altered, keys), 0b11)
 
 
-@pytest.fixture(scope="module")
-def java_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("java")
-
-
 @pytest.mark.parametrize("column_keys", [{}, {"id": COLUMN_KEY, "name": COLUMN_KEY}], ids=["uniform", "by column"])
-def test_every_byte_of_a_file_with_indexes(java_folder: Path, tmp_path: Path, column_keys: dict[str, bytes]) -> None:
+def test_every_byte_of_a_file_with_indexes(parquet_java: ParquetJava, tmp_path: Path, column_keys: dict[str, bytes]) -> None:
     """parquet-java's, read with a filter that goes through column and offset indexes."""
     path = tmp_path / "java.parquet"
-    parquet_java.run(java_folder, "write", path, FOOTER_KEY, column_keys, "3")
+    explicit_keys(parquet_java, "write", path, FOOTER_KEY, column_keys, "3")
     data = path.read_bytes()
     keys = fastpq.FileDecryptionProperties(FOOTER_KEY, column_keys)
     plain = set(range(0, 4))

@@ -1,55 +1,90 @@
-"""parquet-java and Spark as peers of the tests: programs in java/, compiled against the jars that PySpark brings."""
+"""parquet-java as a peer of the tests: the programs in java/, in one JVM that serves a whole session."""
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
+import os
+import struct
 import subprocess
+import threading
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
+from types import TracebackType
 
-import pytest
+from tests.requirements import java_jars
 
 SOURCES = Path(__file__).parent / "java"
+TIMEOUT = 600.0     # seconds for one call, after which the JVM is killed: it hangs
+SHOWN = 4000        # characters of the JVM's own output, where it ended
 
 
-def jars() -> Path | None:
-    """The folder of PySpark's jars, without importing PySpark."""
-    spec = importlib.util.find_spec("pyspark")
-    return Path(spec.submodule_search_locations[0]) / "jars" if spec and spec.submodule_search_locations else None
-
-
-def reason_to_skip() -> str | None:
-    if shutil.which("javac") is None:
-        return "parquet-java needs a JDK (Debian: apt-get install openjdk-17-jdk-headless)"
-    if jars() is None:
-        return "parquet-java's jars come with PySpark: pip install 'fastpq[spark]'"
-    return None
-
-
-@cache
-def _class_path(folder: str, program: str) -> str:
-    path = f"{folder}:{jars()}/*"
-    command = ["javac", "-cp", path, "-d", folder, str(SOURCES / f"{program}.java")]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+def class_path(folder: Path) -> str:
+    """Compile the programs of java/ into a folder; returns the class path that runs them."""
+    path = f"{folder}:{java_jars()}/*"
+    subprocess.run(["javac", "-cp", path, "-d", folder, *SOURCES.glob("*.java")], check=True, capture_output=True, text=True)
     return path
 
 
-def run_program(folder: Path, program: str, *arguments: str) -> str:
-    """Run a program of java/; returns what it prints. Classes are compiled once into folder."""
-    if reason := reason_to_skip():
-        pytest.skip(reason)
-    command = ["java", "-cp", _class_path(str(folder), program), program, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return done.stdout
+class ParquetJava:
+    """A JVM that runs the programs of java/, one call after another; a context manager.
+
+    Args:
+        folder: empty, for classes and logs.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "jvm.log"
+        options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g")     # starts fast, leaves the other cores alone
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}   # a sanitizer is not for Java
+        with self._log.open("wb") as log:
+            self._jvm = subprocess.Popen(
+                ["java", *options, "-cp", class_path(folder), "Server"],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment,
+            )  # fmt: skip
+
+    def run(self, program: str, *arguments: object) -> str:
+        """Run a program; returns the text that it prints.
+
+        Raises:
+            RuntimeError: it failed, with its exception; or the JVM ended or hung, with its last words.
+        """
+        words = [str(word).encode() for word in (program, *arguments)]
+        request = struct.pack(">i", len(words)) + b"".join(struct.pack(">i", len(word)) + word for word in words)
+        assert self._jvm.stdin is not None
+        assert self._jvm.stdout is not None
+        guard = threading.Timer(TIMEOUT, self._jvm.kill)
+        guard.start()
+        try:
+            self._jvm.stdin.write(request)
+            self._jvm.stdin.flush()
+            head = self._jvm.stdout.read(5)
+            failed, length = struct.unpack(">?i", head) if len(head) == 5 else (True, 0)
+            printed = self._jvm.stdout.read(length).decode()
+        finally:
+            guard.cancel()
+        if len(head) < 5:
+            raise RuntimeError(f"the JVM ended or was killed after {TIMEOUT} s: {self._log.read_text()[-SHOWN:]}")
+        if failed:
+            raise RuntimeError(printed)
+        return printed
+
+    def __enter__(self) -> ParquetJava:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self._jvm.stdin is not None
+        assert self._jvm.stdout is not None
+        self._jvm.stdin.close()     # at which it ends
+        try:
+            self._jvm.wait(60)
+        finally:
+            self._jvm.kill()
+            self._jvm.wait()
+            self._jvm.stdout.close()
 
 
-def run(folder: Path, command: str, file: Path, footer_key: bytes | None, column_keys: Mapping[str, bytes], *more: str) -> str:
-    """Run ExplicitKeys; returns what it prints."""
+def explicit_keys(
+    java: ParquetJava, command: str, file: Path, footer_key: bytes | None, column_keys: Mapping[str, bytes], *more: object
+) -> str:
+    """Run ExplicitKeys; returns the text that it prints."""
     columns = ",".join(f"{name}={key.hex()}" for name, key in column_keys.items()) or "-"
-    return run_program(
-        folder, "ExplicitKeys", command, str(file), footer_key.hex() if footer_key else "-", columns, *more
-    )
+    return java.run("ExplicitKeys", command, file, footer_key.hex() if footer_key else "-", columns, *more)

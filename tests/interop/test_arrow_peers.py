@@ -9,6 +9,8 @@ from decimal import Decimal as Dec
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -27,6 +29,7 @@ from tests.interop.arrow_cases import (
     pattern,
     stored,
 )
+from tests.requirements import peer
 
 
 def common() -> tuple[Table, dict[str, list[Any]]]:
@@ -60,7 +63,6 @@ def assert_same(got: dict[str, list[Any]], want: dict[str, list[Any]]) -> None:
 
 
 def test_polars_reads_us() -> None:
-    pl = pytest.importorskip("polars")
     table, want = common()
     frame = pl.DataFrame(Stream(table))
     del table
@@ -72,7 +74,6 @@ def test_polars_reads_us() -> None:
 
 
 def test_we_read_polars() -> None:
-    pl = pytest.importorskip("polars")
     times = [dt.time(1, 2, 3), None, dt.time(0)]
     frame = pl.DataFrame(
         {
@@ -116,7 +117,7 @@ def arrow_of(relation: Any) -> pa.Table:
 
 
 def test_duckdb_reads_us() -> None:
-    duckdb = pytest.importorskip("duckdb")
+    duckdb = peer("duckdb")
     table, want = common()
     ours = Stream(table)
     assert_same(arrow_of(duckdb.sql("SELECT * FROM ours")).to_pydict(), want)
@@ -130,7 +131,7 @@ def test_duckdb_reads_us() -> None:
 
 
 def test_we_read_duckdb() -> None:
-    duckdb = pytest.importorskip("duckdb")
+    duckdb = peer("duckdb")
     query = """
         SELECT CASE WHEN i % 7 = 3 THEN NULL ELSE i END AS i, i::HUGEINT AS h, i % 2 = 0 AS b, 'row ' || i AS s,
             ('a much longer row ' || i)::BLOB AS z, DATE '2024-02-29' AS d, TIME '01:02:03' AS t, (i / 4)::DECIMAL(9, 2) AS c,
@@ -156,7 +157,6 @@ def test_we_read_duckdb() -> None:
 
 
 def test_pandas_reads_us_and_we_read_pandas() -> None:
-    pd = pytest.importorskip("pandas")
     table, want = common()
     frame = pd.DataFrame.from_arrow(Stream(table))
     assert len(frame) == 61
@@ -173,7 +173,7 @@ def test_pandas_reads_us_and_we_read_pandas() -> None:
 
 
 def test_nanoarrow_both_ways() -> None:
-    nanoarrow = pytest.importorskip("nanoarrow")
+    nanoarrow = peer("nanoarrow")
     table, want = common()
     array = nanoarrow.c_array_stream(Stream(table))
     assert [child.name for child in array.get_schema().children] == list(want)
@@ -191,7 +191,7 @@ def test_nanoarrow_both_ways() -> None:
 
 
 def test_arro3_both_ways() -> None:
-    arro3 = pytest.importorskip("arro3.core")
+    arro3 = peer("arro3.core", "arro3-core")
     table, want = common()
     theirs = arro3.Table.from_arrow(Stream(table))
     assert theirs.num_rows == 61

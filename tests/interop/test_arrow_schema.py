@@ -16,7 +16,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from arro3.io import read_parquet as arro3_read
 from pandas.testing import assert_frame_equal
 
 import fastpq
@@ -28,6 +27,9 @@ from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.metadata import ARROW_KEY
 from tests.interop.arrow_cases import CASES, array_of, pattern
+from tests.requirements import peer
+
+arro3 = peer("arro3.io", "arro3-io")
 
 TEXTS = [["a", None], [], None, ["more than twelve bytes"]]
 OPAQUE = pa.opaque(pa.large_string(), "kind", "vendor")
@@ -92,7 +94,7 @@ def test_polars_and_arro3_read_what_we_keep() -> None:
     table = pa.table({name: ALL[name] for name in ("duration[ns]", "timestamp[us, Europe/Berlin]", "dictionary of strings")})
     data = written(table, arrow_schema=True)
     assert pl.read_parquet(data).equals(pl.from_arrow(table))
-    assert pa.table(arro3_read(io.BytesIO(data)).read_all()).schema.types == table.schema.types
+    assert pa.table(arro3.read_parquet(io.BytesIO(data)).read_all()).schema.types == table.schema.types
     frame = pl.DataFrame({"e": pl.Series(["x", None], dtype=pl.Enum(["y", "x"])), "d": [dt.timedelta(1), None]})
     sink = io.BytesIO()
     frame.write_parquet(sink)

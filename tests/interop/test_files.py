@@ -6,12 +6,10 @@ Corrupt files must raise one, and so must those of REFUSED, each for the reason 
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,8 +17,10 @@ import pytest
 
 import fastpq
 from tests.interop.comparison import assert_same
+from tests.requirements import DATA, needs_data, peer
 
-FOLDER = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
+duckdb = peer("duckdb")
+
 CORRUPT_CHECKSUMS = {"datapage_v1-corrupt-checksum.parquet", "rle-dict-uncompressed-corrupt-checksum.parquet"}
 LEGAL_AFTER_ALL = "ARROW-GH-43605.parquet"      # indices of 0 bits into a dictionary of one value, as others read them
 WRAPPED_BY_SPARK = "int96_from_spark.parquet"       # its last value overflowed in its writer; every reader has its own
@@ -49,7 +49,7 @@ REFUSED: dict[str, tuple[type[fastpq.ParquetError], str]] = {
     "delta_encoding.parquet": (fastpq.UnsupportedError, "encoding 15"),
 }
 
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs FASTPQ_TEST_DATA")
+pytestmark = needs_data
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,15 @@ class Case:
 
 def cases() -> list[Any]:
     """The files of parquet-testing (but its encrypted ones) and those of the wild by their class."""
-    root, found = FOLDER / "parquet-testing", []
+    root, found = DATA / "parquet-testing", []
     for folder in ("data", "shredded_variant", "bad_data"):
         for path in sorted((root / folder).rglob("*.parquet")):
             is_bad = folder == "bad_data" and path.name != LEGAL_AFTER_ALL
             found.append(Case(path, is_bad, "duckdb" if path.name == OPTIONAL_KEYS else "pyarrow"))
-    manifest = FOLDER / "wild/manifest.json"
+    manifest = DATA / "wild/manifest.json"
     entries = json.loads(manifest.read_text()) if manifest.exists() else []
-    found += [Case(FOLDER / "wild" / entry["file"], entry["class"] == "bad", entry.get("oracle")) for entry in entries]
-    return [pytest.param(case, id=str(case.path.relative_to(FOLDER))) for case in found]
+    found += [Case(DATA / "wild" / entry["file"], entry["class"] == "bad", entry.get("oracle")) for entry in entries]
+    return [pytest.param(case, id=str(case.path.relative_to(DATA))) for case in found]
 
 
 def read_in_every_way(path: Path, **options: Any) -> tuple[list[str], pa.Table]:
@@ -173,11 +173,11 @@ def test_corrupt_checksums_are_read_on_request() -> None:
     """Without verification both read what the altered bytes say."""
     unchecked = fastpq.ReaderProperties(verify_checksums=False)
     for name in CORRUPT_CHECKSUMS:
-        path = FOLDER / "parquet-testing/data" / name
+        path = DATA / "parquet-testing/data" / name
         assert_same(pa.table(fastpq.read_table(path, properties=unchecked)), pq.read_table(path))
 
 
 def test_decimals_over_their_precision_are_read_on_request() -> None:
-    (path,) = (FOLDER / "wild/files").rglob("*-_flow.parquet")
+    (path,) = (DATA / "wild/files").rglob("*-_flow.parquet")
     as_stored = fastpq.ReaderProperties(verify_decimals=False)
     assert_same(pa.table(fastpq.read_table(path, properties=as_stored)), pq.read_table(path))

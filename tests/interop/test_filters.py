@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +24,9 @@ import fastpq
 from fastpq.filters.filtering import keep_rows, mask_of
 from fastpq.filters.predicate import And, Or, bind_filters
 from tests.interop.comparison import assert_same
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
 
 ROWS = 3000
 PREDICATES = 40         # for each file
@@ -110,7 +112,7 @@ def write_duckdb(data: pa.Table, path: Path, chance: random.Random) -> None:
 
 
 def write_datafusion(data: pa.Table, path: Path, chance: random.Random) -> None:
-    datafusion = pytest.importorskip("datafusion")
+    datafusion = peer("datafusion")
     context = datafusion.SessionContext()
     frame = context.create_dataframe([data.combine_chunks().to_batches()])
     frame.write_parquet_with_options(

@@ -10,7 +10,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +20,10 @@ from fastpq.encryption.cipher import ModuleCipher
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import ProbedBlocks, probe_bloom_filters
 from tests.interop.comparison import assert_same
-from tests.interop.parquet_java import run_program
+from tests.interop.parquet_java import ParquetJava
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
 
 ROWS = 5000
 GROUP_ROWS = 2000
@@ -66,8 +68,8 @@ def test_pyarrow_reads_what_it_reads_without(indexed: Path, tmp_path: Path) -> N
     assert_same(pq.read_table(indexed), pq.read_table(tmp_path / "bare.parquet"))
 
 
-def test_parquet_java_sees_every_page(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    printed = run_program(tmp_path_factory.mktemp("classes"), "Indexes", "index", str(indexed))
+def test_parquet_java_sees_every_page(indexed: Path, parquet_java: ParquetJava) -> None:
+    printed = parquet_java.run("Indexes", "index", indexed)
     expected = []
     with fastpq.ParquetFile(indexed) as file:
         for group in range(file.num_row_groups):
@@ -98,13 +100,12 @@ def lines(file: fastpq.ParquetFile, group: int, name: str) -> list[str]:
     return printed
 
 
-def test_parquet_java_prunes(indexed: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("classes")
-    assert int(run_program(folder, "Indexes", "rows", str(indexed), "id", "3000")) == PAGE_ROWS
-    assert int(run_program(folder, "Indexes", "rows", str(indexed), "id", "3001")) in (0, PAGE_ROWS)     # in no page
+def test_parquet_java_prunes(indexed: Path, parquet_java: ParquetJava) -> None:
+    assert int(parquet_java.run("Indexes", "rows", str(indexed), "id", "3000")) == PAGE_ROWS
+    assert int(parquet_java.run("Indexes", "rows", str(indexed), "id", "3001")) in (0, PAGE_ROWS)     # in no page
     there = [str(3 * row) for row in range(0, ROWS, 100)]
     not_there = [str(-row) for row in range(1, 500)]
-    printed = run_program(folder, "Indexes", "bloom", str(indexed), "id", *there, *not_there).splitlines()
+    printed = parquet_java.run("Indexes", "bloom", str(indexed), "id", *there, *not_there).splitlines()
     found = [line[: len(there)] for line in printed]
     for value in range(len(there)):
         assert any(line[value] == "1" for line in found)
@@ -113,7 +114,7 @@ def test_parquet_java_prunes(indexed: Path, tmp_path_factory: pytest.TempPathFac
 
 
 def test_datafusion_prunes_pages(indexed: Path) -> None:
-    datafusion = pytest.importorskip("datafusion")
+    datafusion = peer("datafusion")
     context = datafusion.SessionContext(
         datafusion.SessionConfig({"datafusion.execution.parquet.pushdown_filters": "false"})
     )
@@ -128,7 +129,7 @@ def test_datafusion_prunes_pages(indexed: Path) -> None:
 
 
 def test_datafusion_prunes_with_bloom_filters(indexed: Path) -> None:
-    datafusion = pytest.importorskip("datafusion")
+    datafusion = peer("datafusion")
     context = datafusion.SessionContext()
     context.register_parquet("data", str(indexed))
     plan = str(context.sql("EXPLAIN ANALYZE SELECT id FROM data WHERE id = 3001").to_pydict())
@@ -276,7 +277,7 @@ def test_bloom_filters_of_duckdb(tmp_path: Path) -> None:
 
 def test_bloom_filters_of_parquet_rs(tmp_path: Path) -> None:
     """DataFusion 55 (parquet-rs)."""
-    datafusion = pytest.importorskip("datafusion")
+    datafusion = peer("datafusion")
     ids = np.arange(20_000) * 3
     frame = datafusion.SessionContext().create_dataframe([pa.table({"id": ids}).to_batches()])
     options = datafusion.ParquetWriterOptions(bloom_filter_on_write=True, bloom_filter_fpp=0.02, bloom_filter_ndv=20_000)

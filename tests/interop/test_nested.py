@@ -7,7 +7,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -24,6 +23,9 @@ from fastpq.table import ListColumn, StructColumn
 from fastpq.types import Type
 from tests.interop.comparison import assert_same
 from tests.interop.random_tables import ENCODINGS, encodings, options, tables
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
 
 PATIENT = settings(
     max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

@@ -107,7 +107,7 @@ sink = io.BytesIO()
 fastpq.write_table(frame, sink)
 pd.testing.assert_frame_equal(fastpq.read_pandas(sink.getvalue()), frame)
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=1200)
 
 
 @pytest.mark.parametrize(

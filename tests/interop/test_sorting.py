@@ -7,7 +7,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +14,9 @@ import pytest
 
 import fastpq
 from fastpq import SortingColumn
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
 
 ROWS = 1000
 COLUMNS = {

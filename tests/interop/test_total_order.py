@@ -7,13 +7,15 @@ import math
 import struct
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import fastpq
 from fastpq.index.total_order import is_nan, total_extreme, total_key
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
 
 NAN, INF = math.nan, math.inf
 CODES = {np.float16: "<e", np.float32: "<f", np.float64: "<d"}

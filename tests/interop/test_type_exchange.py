@@ -9,8 +9,6 @@ from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import fastparquet
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -20,6 +18,11 @@ import pytest
 import fastpq
 from fastpq import types
 from fastpq.types import ColumnType, Type
+from tests.requirements import peer
+
+fastparquet = peer("fastparquet")
+
+duckdb = peer("duckdb")
 
 EXACT = Context(prec=80)
 PRECISIONS = (1, 2, 9, 10, 18, 19, 28, 38, 39, 57, 76)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import fastpq
-from tests.interop import parquet_java
+from tests.interop.parquet_java import ParquetJava, explicit_keys
+from tests.requirements import peer
 
 ROWS, PAGE_ROWS, GROUP_ROWS = 4000, 200, 2000
 FOOTER_KEY, ID_KEY = b"0123456789012345", b"1234567890123450"
@@ -61,17 +62,12 @@ def destroy(path: Path, kept: int | None) -> None:
     path.write_bytes(data)
 
 
-@pytest.fixture(scope="module")
-def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("classes")
-
-
 @pytest.mark.parametrize(
     ("protection", "version", "use_dictionary"),
     [*((protection, "1.0", False) for protection in PROTECTION), ("plaintext", "2.0", False), ("by column", "1.0", True)],
 )
 def test_we_and_parquet_java_skip_pages(
-    protection: str, version: str, use_dictionary: bool, tmp_path: Path, classes: Path
+    protection: str, version: str, use_dictionary: bool, tmp_path: Path, parquet_java: ParquetJava
 ) -> None:
     path = tmp_path / "data.parquet"
     write(path, protection, version, use_dictionary)
@@ -82,15 +78,15 @@ def test_we_and_parquet_java_skip_pages(
             file.read()
     keys = {} if protection in ("plaintext", "uniform", "counter mode") else COLUMN_KEYS[protection]
     footer_key = None if protection == "plaintext" else FOOTER_KEY
-    found = parquet_java.run(classes, "find", path, footer_key, keys, str(WANTED))
+    found = explicit_keys(parquet_java, "find", path, footer_key, keys, str(WANTED))
     assert found == f"{WANTED}\t308.5\tname 123\n"
     # neither statistics nor the column index tell that this one is not there: the bloom filter or the dictionary does
     destroy(path, None)
-    assert parquet_java.run(classes, "find", path, footer_key, keys, str(ABSENT)) == ""
+    assert explicit_keys(parquet_java, "find", path, footer_key, keys, str(ABSENT)) == ""
 
 
 def test_datafusion_skips_pages(tmp_path: Path) -> None:
-    datafusion = pytest.importorskip("datafusion")
+    datafusion = peer("datafusion")
     path = tmp_path / "data.parquet"
     write(path, "plaintext", "1.0", False)
     destroy(path, WANTED // 3)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import datetime
 import io
 import json
-import os
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -19,10 +17,12 @@ from fastpq.errors import FormatError, SchemaError
 from fastpq.file_reference import FileReference, file_column
 from fastpq.types import ColumnType, String, Type
 from fastpq.variant import Variant, VariantColumn
+from tests.requirements import DATA, peer
 from tests.variant import reference
 
-FOLDER = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
-CASES = FOLDER / "parquet-testing/shredded_variant"
+duckdb = peer("duckdb")
+
+CASES = DATA / "parquet-testing/shredded_variant"
 STRING = ColumnType(Type.BYTE_ARRAY, logical=String())
 ROWS: list[Any] = [
     {"id": 1, "name": "one", "tags": ["a", "b"], "more": {"x": 1.5, "y": None}},

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -27,6 +26,9 @@ from fastpq import types
 from fastpq.schema import ParquetSchema
 from fastpq.types import ColumnType, Type
 from tests.interop.comparison import assert_same
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
 
 ROWS = 700
 ROW_GROUP_SIZE = 400

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,7 +16,10 @@ import pytest
 import fastpq
 from tests.interop.comparison import assert_same
 from tests.recovery.tables import FOOTER_KEY, GROUP, ROWS, SECRET_KEY, written
+from tests.requirements import peer
 from tests.unit.page_walk import Compact
+
+duckdb = peer("duckdb")
 
 REPOSITORY = Path(__file__).parents[2]
 KEYS = {"footer_key": FOOTER_KEY, "column_keys": {"text": SECRET_KEY}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import socket
+import re
 import subprocess
 import sys
 import time
@@ -16,7 +16,7 @@ import pyspark
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2
-SECONDS_TO_START = 120
+SECONDS_TO_START = 600      # a last guard; it takes some ten
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,6 @@ class Cluster:
 @contextmanager
 def cluster(folder: Path, keys: Mapping[str, str]) -> Iterator[Cluster]:
     """Start a cluster, whose processes have the keys in their environment and nowhere else, and stop it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    master = f"spark://127.0.0.1:{port}"
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
@@ -59,15 +55,17 @@ def cluster(folder: Path, keys: Mapping[str, str]) -> Iterator[Cluster]:
         "PYTHONWARNINGS": "ignore",
         **keys,
     }
-    options = ("--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
-    running = [_daemon("master.Master", environment, folder / "master.log", *options)]
+    log = folder / "master.log"
+    options = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    running = [_daemon("master.Master", environment, log, *options)]
     try:
+        [master] = _wait_for(log, r"Starting Spark master at (spark://\S+)", 1, running)
         for number in range(WORKERS):
             host = f"127.0.0.{number + 1}"      # hosts of their own: no speculative attempt goes to the host of the first one
             options = ("--host", host, "--webui-port", "0", "-c", "1", "-m", "1g", master)
             variables = {**environment, "SPARK_LOCAL_IP": host}
             running.append(_daemon("worker.Worker", variables, folder / f"worker-{number}.log", *options))
-        _wait_for(folder / "master.log", "Registering worker", WORKERS, running)
+        _wait_for(log, "Registering worker", WORKERS, running)
         yield Cluster(master, folder, environment)
     finally:
         for process in reversed(running):
@@ -86,9 +84,11 @@ def _daemon(name: str, environment: Mapping[str, str], log: Path, *arguments: st
         return subprocess.Popen(command, env=dict(environment), stdout=out, stderr=subprocess.STDOUT)
 
 
-def _wait_for(log: Path, line: str, count: int, running: list[subprocess.Popen[bytes]]) -> None:
+def _wait_for(log: Path, pattern: str, count: int, running: list[subprocess.Popen[bytes]]) -> list[str]:
+    """The matches of a pattern in a log, as soon as there are count."""
     deadline = time.monotonic() + SECONDS_TO_START
-    while log.read_text().count(line) < count:
+    while len(found := re.findall(pattern, log.read_text())) < count:
         if time.monotonic() > deadline or any(process.poll() is not None for process in running):
             raise RuntimeError(f"the cluster did not start: {log.read_text()[-2000:]}")
         time.sleep(0.2)
+    return found

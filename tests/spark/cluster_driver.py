@@ -26,6 +26,7 @@ from fastpq.spark.source import FastpqDataSource
 from fastpq.spark.writer import Writer, Written
 
 BEFORE, AFTER = 50, 100
+PATIENCE = 600          # seconds: a last guard against a hang
 CLIENT = "tests.spark.kms:client"
 KEYS = {"kms.client": CLIENT, "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:id"}
 SETTINGS = {
@@ -104,12 +105,19 @@ def failing_task(spark: SparkSession, table: Path) -> None:
 
 
 def speculation(spark: SparkSession, table: Path) -> None:
-    """The first attempt of a task takes so long that Spark starts a second one, which commits."""
-    marker = table.with_suffix(".slow")
+    """The first attempt of a task waits for the second one, which Spark starts, and gives it time to commit."""
+    marker, second = table.with_suffix(".slow"), table.with_suffix(".second")
 
     def wait() -> None:
-        if first_time(marker):
-            time.sleep(15)
+        if not first_time(marker):
+            second.touch()
+            return
+        deadline = time.monotonic() + PATIENCE
+        while not second.exists():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"Spark started no second attempt within {PATIENCE} s")
+            time.sleep(0.1)
+        time.sleep(15)
 
     append(new_rows(spark, wait), table)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -12,7 +11,10 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs PySpark (pip install fastpq[spark])")
+from tests.interop.parquet_java import class_path
+from tests.requirements import java_jars
+
+pytest.importorskip("pyspark", reason="needs PySpark (pip install 'fastpq[spark]')")
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = "tests.spark.kms:client"
@@ -20,19 +22,9 @@ KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"
 
 
 @pytest.fixture(scope="session")
-def java_kms(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The folder with ManagedKeys' classes, or nothing where there is no compiler."""
-    from tests.encryption.keys.peers import java_classes
-    from tests.interop.parquet_java import reason_to_skip
-
-    return "" if reason_to_skip() else java_classes(str(tmp_path_factory.mktemp("classes"))).split(":")[0]
-
-
-@pytest.fixture(scope="package")
-def spark(java_kms: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """local[2], with the key service of the tests in Java and in Python."""
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java 17 (Debian: apt-get install openjdk-17-jre-headless)")
+    java_jars()
     from pyspark.sql import SparkSession
 
     from tests.encryption.keys.peers import MASTER_KEYS, key_list
@@ -40,13 +32,14 @@ def spark(java_kms: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = str(ROOT)
     os.environ[KEYS_VARIABLE] = key_list(MASTER_KEYS)
-    scratch = tmp_path_factory.mktemp("spark")
+    scratch, classes = tmp_path_factory.mktemp("spark"), tmp_path_factory.mktemp("classes")
+    class_path(classes)
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
-        "spark.driver.extraClassPath": java_kms,
+        "spark.driver.extraClassPath": str(classes),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -72,7 +65,7 @@ def spark(java_kms: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
     session.stop()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def source(spark: Any) -> Any:
     """The session with fastpq registered."""
     import fastpq.spark

@@ -6,7 +6,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,18 +20,18 @@ from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import list_files
 from tests.encryption.keys.peers import MASTER_KEYS, key_list, unwrap
+from tests.requirements import java_jars
 from tests.spark.cluster import Cluster, cluster
 from tests.spark.cluster_driver import AFTER, BEFORE, CLIENT
 from tests.spark.conftest import KEYS_VARIABLE
 
 SURVIVED = ("killed_executor", "failing_task", "speculation", "disk_full", "jobs")
-TIMEOUT = 900
+TIMEOUT = 1800      # seconds for a driver's scenarios: a last guard against one that hangs
 
 
 @pytest.fixture(scope="module")
 def on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java 17 (Debian: apt-get install openjdk-17-jre-headless)")
+    java_jars()
     folder = tmp_path_factory.mktemp("cluster")
     small = folder / "disk_full"
     small.mkdir()

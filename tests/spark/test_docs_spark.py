@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.lineitem import lineitem
+from tests.requirements import needs_tpchgen
 from tests.spark.conftest import CLIENT
 from tests.test_docs import blocks, name_of, run, with_blocks
 
@@ -18,10 +18,9 @@ THEIR_CLIENT = "mycompany.kms:Client"
 
 
 @pytest.mark.parametrize("page", with_blocks("python", "spark"), ids=name_of)
-def test_spark_examples(page: Path, source: Any, java_kms: str, tmp_path: Path) -> None:
+def test_spark_examples(page: Path, source: Any, tmp_path: Path) -> None:
     """All of a page in one namespace, in order; ``spark`` and ``folder`` are there."""
-    if not java_kms or not Path(sys.executable).with_name("tpchgen-cli").exists():
-        pytest.skip("needs javac, for the native source's key service, and tpchgen-cli")
+    needs_tpchgen()
     shutil.move(lineitem(SCALE, tmp_path), tmp_path / "lineitem.parquet")
     namespace = {"spark": source, "folder": str(tmp_path)}
     for block in blocks(page):

@@ -39,14 +39,8 @@ def frame_of(spark: Any, rows: int = 1000) -> Any:
     return spark.range(rows, numPartitions=2).selectExpr(*columns)
 
 
-def needs_java(java_kms: str) -> None:
-    if not java_kms:
-        pytest.skip("the native source needs the KMS client in Java, and there is no javac")
-
-
 @pytest.mark.parametrize("mode", MODES, ids=["columns", "uniform", "plaintext-footer", "ctr-single", "external"])
-def test_exchange(source: Any, java_kms: str, tmp_path: Path, mode: dict[str, str]) -> None:
-    needs_java(java_kms)
+def test_exchange(source: Any, tmp_path: Path, mode: dict[str, str]) -> None:
     frame = frame_of(source)
     expected = sorted(frame.collect(), key=lambda row: row.id)
     frame.write.format("fastpq").mode("append").options(**mode, **SERVICE).save(str(tmp_path / "ours"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import socket
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ def test_modules_are_kept_in_workers_alone(source: Any, tmp_path: Path) -> None:
     assert gc.get_freeze_count() == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="TCP_QUICKACK is Linux's")
+@pytest.mark.linux        # TCP_QUICKACK
 def test_connections_stay_open_when_they_acknowledge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TaskContext, "get", object)
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,7 @@ from fastpq.index.bloom_format import serialize
 from fastpq.index.bloom_size import bytes_for, false_positive_rate
 from fastpq.values.layouts import BinaryOffsets
 from fastpq.values.slices import SliceReader
-
-DATA = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs FASTPQ_TEST_DATA")
+from tests.requirements import DATA, compiler, needs_data
 
 SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)
 BATCH = 1 << 20
@@ -145,12 +141,9 @@ void probe(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t
 
 def compiled(folder: Path, name: str, *options: str) -> Any:
     """The loops of split_block.h."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None or not HEADERS.is_dir():
-        pytest.skip("needs a C compiler and the source tree")
     library = folder / f"{name}.so"
     arguments = ["-shared", "-fPIC", "-O2", "-std=c11", f"-I{HEADERS}", *options, "-x", "c", "-", "-o", str(library)]
-    subprocess.run([compiler, *arguments], input=EXPORTED, text=True, check=True)
+    subprocess.run([compiler(), *arguments], input=EXPORTED, text=True, check=True)
     return ctypes.CDLL(str(library))
 
 

@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import math
-import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -28,9 +27,10 @@ from fastpq.logical import logical_from_thrift, logical_to_thrift
 from fastpq.types import ColumnType, Geography, Geometry, Type
 from fastpq.values.layouts import BinaryOffsets
 from fastpq.values.slices import SliceReader
+from tests.requirements import DATA, needs_data
 
-FOLDER = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere")) / "parquet-testing/data/geospatial"
-WILD = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere")) / "wild"
+FOLDER = DATA / "parquet-testing/data/geospatial"
+WILD = DATA / "wild"
 NAN = math.nan
 BOX_FIELDS = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax", "mmin", "mmax")
 
@@ -304,7 +304,7 @@ def assert_same_box(ours: Any, stored: Any, logical: Any) -> None:
         assert one is None or abs(one - other) <= rounding
 
 
-@pytest.mark.skipif(not FOLDER.is_dir(), reason="needs FASTPQ_TEST_DATA")
+@needs_data
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.parquet")), ids=lambda path: path.stem)
 def test_files_of_parquet_testing(path: Path) -> None:
     """The values, the statistics that are stored, and ours of the same values."""

@@ -14,9 +14,6 @@ from fastpq import memory
 
 MiB = 1 << 20
 
-pooled = pytest.mark.skipif(os.environ.get("FASTPQ_DEBUG") == "1", reason="the debug build keeps no blocks: ASan sees all")
-
-
 @pytest.fixture(autouse=True)
 def shelves_of_their_own() -> Iterator[None]:
     gc.collect()
@@ -37,7 +34,7 @@ def test_an_array_of_the_size_asked_for(size: int) -> None:
     assert int(array.sum(dtype=np.int64)) == 7 * size
 
 
-@pooled
+@pytest.mark.pooled
 def test_a_block_serves_the_next_array_of_its_size() -> None:
     first = memory.empty(5 * MiB)
     where = first.ctypes.data
@@ -53,7 +50,7 @@ def test_a_block_serves_the_next_array_of_its_size() -> None:
     assert third.ctypes.data != where
 
 
-@pooled
+@pytest.mark.pooled
 def test_blocks_are_at_most_a_quarter_too_large() -> None:
     for size in (300_000, MiB - 1, MiB + 1, 9 * MiB, 17 * MiB + 3):
         block = memory.empty(size).base
@@ -62,7 +59,7 @@ def test_blocks_are_at_most_a_quarter_too_large() -> None:
         assert size <= memoryview(block).nbytes <= 1.25 * size + 1
 
 
-@pooled
+@pytest.mark.pooled
 def test_the_limit_holds() -> None:
     assert memory.set_idle_limit(4 * MiB) == 64 * MiB
     held = [memory.empty(MiB) for _ in range(10)]
@@ -77,7 +74,7 @@ def test_the_limit_holds() -> None:
     assert memory.idle_bytes() == 0
 
 
-@pooled
+@pytest.mark.pooled
 def test_no_memory() -> None:
     with pytest.raises(MemoryError):
         memory.empty(1 << 60)
@@ -98,7 +95,6 @@ def test_threads_never_share_a_block() -> None:
         assert all(pool.map(work, range(8)))
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_its_own_pages() -> None:
     memory.empty(4 * MiB)

@@ -244,7 +244,7 @@ def test_string_arrays_in_threads() -> None:
         return bool((column_from_numpy(array).as_views().to_numpy() == array).all())
 
     with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(there_and_back, range(24), timeout=60))
+        assert all(pool.map(there_and_back, range(24), timeout=600))
 
 
 def test_text_that_utf8_cannot_hold() -> None:

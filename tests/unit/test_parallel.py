@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from fastpq.parallel import AHEAD, resolve_threads, run, run_ordered
 
+GUARD = 60      # seconds until a test fails that hangs
 
+
+@pytest.mark.parametrize("runner", [run, run_ordered])
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_results_come_in_order(threads: int) -> None:
+def test_results_come_in_order(threads: int, runner: Any) -> None:
+    """Of two items the second is done first, where there are threads for both."""
+    done = [threading.Event() for _ in range(40)]
+
     def work(item: int) -> int:
-        time.sleep(0.002 * (item % 3))
+        if threads > 1 and item % 2 == 0:
+            assert done[item + 1].wait(GUARD), "the next item did not start meanwhile"
+        done[item].set()
         return item * item
 
-    expected = [item * item for item in range(40)]
-    assert list(run(work, range(40), threads)) == expected
-    assert list(run_ordered(work, range(40), threads)) == expected
+    assert list(runner(work, range(40), threads)) == [item * item for item in range(40)]
 
 
 def test_no_more_is_taken_than_may_wait() -> None:
@@ -43,7 +51,8 @@ def test_the_first_error_ends_the_work() -> None:
         started.append(item)
         if item == 3:
             raise LookupError("three")
-        time.sleep(0.001)
+        if item > 3:
+            time.sleep(0.05)        # so that starting 1000 of them takes longer than noticing the error, on any machine
         return item
 
     for runner in (run, run_ordered):
@@ -54,16 +63,24 @@ def test_the_first_error_ends_the_work() -> None:
 
 
 def test_the_pool_ends_with_its_reader() -> None:
-    before = threading.active_count()
+    def threads() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name.startswith("fastpq")}
+
+    before = threads()
     results = run_ordered(lambda item: item, range(100), 3)
     next(results)
+    assert threads() - before
     results.close()  # type: ignore[attr-defined]
-    assert threading.active_count() == before
+    assert not threads() - before
 
 
-def test_threads_as_asked_or_as_there_are() -> None:
+def test_threads_as_asked_or_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_threads(3) == 3
-    assert (resolve_threads(None) >= 1) is True
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 5}, raising=False)
+    assert resolve_threads(None) == 2
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert resolve_threads(None) == 7
     with pytest.raises(ValueError, match="at least 1"):
         resolve_threads(0)
     with pytest.raises(TypeError, match="float"):

@@ -22,6 +22,7 @@ from fastpq import types
 from fastpq.index.bounds import order_of, truncate_max, truncate_min
 from fastpq.index.statistics import Order, compare, merge, min_max, min_max_of, nan_count
 from fastpq.types import ColumnType, Type
+from tests.requirements import peer
 
 INTEGERS = {
     Order.ORDER_INT32: "<i4",
@@ -357,7 +358,7 @@ def test_truncation_by_example(value: bytes, length: int, utf8: bool, low: bytes
     ids=range(6),
 )
 def test_parquet_rs_truncates_text_the_same(text: str, tmp_path: Path) -> None:
-    arro3 = pytest.importorskip("arro3.io")
+    arro3 = peer("arro3.io", "arro3-io")
     arro3.write_parquet(pa.table({"x": [text]}), str(tmp_path / "x.parquet"))  # truncates to 64 bytes
     statistics = pq.read_metadata(tmp_path / "x.parquet").row_group(0).column(0).statistics
     assert truncate_min(text.encode(), 64, True) == (statistics.min.encode(), False)

@@ -6,11 +6,9 @@ import datetime
 import decimal
 import itertools
 import json
-import os
 import re
 import struct
 import uuid
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,15 +18,15 @@ from hypothesis import strategies as st
 
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError
 from fastpq.variant import MAX_DEPTH, Kind, Primitive, Variant, VariantColumn
+from tests.requirements import DATA, needs_data
 from tests.variant import reference
 from tests.variant.reference import Shape
 from tests.variant.strategies import shapes, trees
 
-FOLDER = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere")) / "parquet-testing/variant"
+FOLDER = DATA / "parquet-testing/variant"
 EMPTY = b"\x01\x00\x00"
 ABC = reference.metadata(["a", "b", "c"])
 
-needs_data = pytest.mark.skipif(not FOLDER.is_dir(), reason="needs FASTPQ_TEST_DATA")
 
 
 # ---- the files of parquet-testing

@@ -9,14 +9,16 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from fastpq.types import ColumnType, String, Type
 from fastpq.variant import Kind, Primitive, Variant, VariantColumn, infer_schema
 from fastpq.variant.shredding_schema import ShreddingSchema
-from tests.interop.parquet_java import run_program
+from tests.interop.parquet_java import ParquetJava
+from tests.requirements import peer
 from tests.variant.arrow_tree import read_variants, write_variants
+
+duckdb = peer("duckdb")
 
 UTC = datetime.UTC
 VALUES: list[Any] = [
@@ -29,16 +31,16 @@ VALUES: list[Any] = [
 ]  # fmt: skip
 
 
-def spark(folder: Path, command: str, lines: list[str]) -> list[str]:
+def spark(java: ParquetJava, folder: Path, command: str, lines: list[str]) -> list[str]:
     source, target = folder / "in.txt", folder / "out.txt"
     source.write_text("".join(f"{line}\n" for line in lines))
-    run_program(folder, "Variants", command, str(source), str(target))
+    java.run("Variants", command, source, target)
     return target.read_text().split("\n")[:-1]
 
 
-def test_spark_reads_our_variants(tmp_path: Path) -> None:
+def test_spark_reads_our_variants(parquet_java: ParquetJava, tmp_path: Path) -> None:
     variants = [Variant.from_python(value, sort=sort) for value in VALUES for sort in (True, False)]
-    lines = spark(tmp_path, "to_json", [f"{variant.metadata.hex()} {variant.value.hex()}" for variant in variants])
+    lines = spark(parquet_java, tmp_path, "to_json", [f"{variant.metadata.hex()} {variant.value.hex()}" for variant in variants])
     assert len(lines) == len(variants)
     for variant, line in zip(variants, lines, strict=True):
         ours, theirs = (json.loads(text, parse_float=decimal.Decimal) for text in (variant.to_json(), line))
@@ -47,14 +49,14 @@ def test_spark_reads_our_variants(tmp_path: Path) -> None:
             assert variant.to_json() == line
 
 
-def test_spark_and_we_read_json_alike(tmp_path: Path) -> None:
+def test_spark_and_we_read_json_alike(parquet_java: ParquetJava, tmp_path: Path) -> None:
     documents = [
         "1", "-0", "127", "128", "-32769", "2147483648", "9223372036854775807", "9223372036854775808", "1" + "0" * 38,
         "1.5", "1.50", "-0.0", "1e3", "0.00000000001", "12345678901234567890.12", "1" + "0" * 38 + ".5", "0.1E-7",
         "true", "null", '"x"', '"' + "y" * 64 + '"', "[]", "{}", '[1,"a",{"k":[null]}]', '{"b":1,"a":{"z":1,"y":2}}',
         '"\\u00e9\\ud83d\\udc22"',
     ]  # fmt: skip
-    for document, line in zip(documents, spark(tmp_path, "from_json", documents), strict=True):
+    for document, line in zip(documents, spark(parquet_java, tmp_path, "from_json", documents), strict=True):
         theirs = Variant(*map(bytes.fromhex, line.split()))
         theirs.check()
         ours = Variant.from_json(document)

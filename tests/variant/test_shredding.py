@@ -5,9 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
-import os
 import uuid
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,11 +26,11 @@ from fastpq.variant import Kind, Primitive, Shredded, ShreddedArray, ShreddedObj
 from fastpq.variant.group import variant_elements, variant_shape
 from fastpq.variant.shredded import BINARY, kind_of
 from fastpq.variant.shredding_schema import ShreddingSchema
+from tests.requirements import DATA, needs_data
 from tests.variant import reference
 from tests.variant.arrow_tree import column_of, node_at, read_variants
 from tests.variant.strategies import trees
 
-DATA = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
 CASES = DATA / "parquet-testing/shredded_variant"
 WILD = DATA / "wild/files"
 
@@ -71,7 +69,7 @@ def test_cases_of_parquet_testing(case: dict[str, Any]) -> None:
             truth.check()
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="needs FASTPQ_TEST_DATA")
+@needs_data
 def test_there_are_cases() -> None:
     assert len(cases()) == 137
 
@@ -79,7 +77,7 @@ def test_there_are_cases() -> None:
 # ---- files in the wild
 
 
-@pytest.mark.skipif(not WILD.is_dir(), reason="needs FASTPQ_TEST_DATA")
+@needs_data
 @pytest.mark.parametrize(
     ("name", "column", "expected"),
     [
@@ -97,7 +95,7 @@ def test_files_in_the_wild(name: str, column: str, expected: list[Any]) -> None:
     assert read_variants(WILD / name, column).to_pylist() == expected
 
 
-@pytest.mark.skipif(not WILD.is_dir(), reason="needs FASTPQ_TEST_DATA")
+@needs_data
 def test_variants_inside_lists_in_the_wild() -> None:
     path = WILD / "rapidsai+cudf/29660a2ea0-variant_nested_shredded.parquet"
     [chunk] = pq.read_table(path).column("v_list").chunks

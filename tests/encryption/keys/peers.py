@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import base64
 import os
-import subprocess
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 import pyarrow.parquet.encryption as pe
-import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from fastpq.encryption import CryptoFactory, KmsClient
-from tests.interop import parquet_java
+from tests.interop.parquet_java import ParquetJava
 
-JAVA_SOURCE = Path(parquet_java.__file__).parent / "java" / "ManagedKeys.java"
 Keys = Mapping[str, bytes]
 
 MASTER_KEYS = {"kf": b"0123456789012345", "kc1": b"1234567890123450", "kc2": b"12345678901234511234567890123451"}
@@ -69,28 +65,14 @@ def key_list(keys: Keys) -> str:
     return ",".join(f"{name}:{key.hex()}" for name, key in keys.items())
 
 
-@cache
-def java_classes(folder: str) -> str:
-    """The class path of ManagedKeys, compiled once into a folder."""
-    if reason := parquet_java.reason_to_skip():
-        pytest.skip(reason)
-    path = f"{folder}:{parquet_java.jars()}/*"
-    subprocess.run(["javac", "-cp", path, "-d", folder, str(JAVA_SOURCE)], check=True, capture_output=True, text=True)
-    return path
-
-
-def run_java(
-    folder: Path,
+def managed_keys(
+    java: ParquetJava,
     command: str,
     *arguments: str | Path,
     options: str = "",
     wrapping: Keys = MASTER_KEYS,
     unwrapping: Keys | None = None,
 ) -> str:
-    """Run ManagedKeys; returns what it prints."""
+    """Run ManagedKeys; returns the text that it prints."""
     keys = f"test.wrap={key_list(wrapping)} test.unwrap={key_list(unwrapping or wrapping)}"
-    call = ["java", "-cp", java_classes(str(folder)), "ManagedKeys", command, f"{keys} {options}".strip()]
-    done = subprocess.run([*call, *map(str, arguments)], capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return done.stdout
+    return java.run("ManagedKeys", command, f"{keys} {options}".strip(), *arguments)

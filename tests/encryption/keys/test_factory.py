@@ -15,6 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 
@@ -259,7 +260,6 @@ def test_external_material(tmp_path: Path) -> None:
 
 
 def test_external_material_on_another_filesystem() -> None:
-    fsspec = pytest.importorskip("fsspec")
     keys = factory()
     configuration = EncryptionConfiguration("kf", uniform_encryption=True, internal_key_material=False)
     memory = fsspec.filesystem("memory")
@@ -504,6 +504,7 @@ def test_earlier_errors_keep_their_frames() -> None:
 SCAN = """
 import gc, sys
 from pathlib import Path
+import fsspec
 import numpy as np
 import fastpq
 from fastpq.encryption import *
@@ -534,7 +535,7 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs /proc/PID/mem")
+@pytest.mark.linux        # /proc/PID/mem
 @pytest.mark.parametrize("held", ["release", "hold"])
 def test_memory_holds_no_key_after_use(tmp_path: Path, held: str) -> None:
     """The data keys of single wrapping and the KEKs of double wrapping, which the client prints, in hexadecimal."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +19,9 @@ from fastpq.encryption.keys.material import (
 )
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 from tests.encryption.keys.peers import MASTER_KEYS, factory
+from tests.requirements import DATA, needs_data
 
-DATA = os.environ.get("FASTPQ_TEST_DATA")
-FIXTURES = Path(DATA or "/nowhere") / "encryption/fixtures"
-needs_data = pytest.mark.skipif(not DATA, reason="needs FASTPQ_TEST_DATA")
+FIXTURES = DATA / "encryption/fixtures"
 
 DOUBLE: dict[str, Any] = {
     "keyMaterialType": "PKMT1",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,12 @@ import pytest
 import fastpq
 from fastpq.encryption import CryptoFactory, DecryptionConfiguration, EncryptionConfiguration, KmsClient, KmsConnectionConfig
 from fastpq.encryption.properties import ALGORITHMS
-from tests.encryption.keys.peers import MASTER_KEYS, InMemoryKms, arrow_factory, factory, run_java
+from tests.encryption.keys.peers import MASTER_KEYS, InMemoryKms, arrow_factory, factory, managed_keys
 from tests.encryption.module_walk import open_file
 from tests.encryption.test_exchange import ROWS, assert_expected, columns, expected, lines
+from tests.interop.parquet_java import ParquetJava
+from tests.requirements import DATA, needs_data
 
-DATA = os.environ.get("FASTPQ_TEST_DATA")
 BY_COLUMN: dict[str, list[Any]] = {"kc1": ["price"], "kc2": ["name"]}
 CONNECTION = KmsConnectionConfig()
 FIXTURE_KEYS = {"kf": b"0123456789012345", "kc1": b"1234567890123450", "kc2": b"1234567890123451"}
@@ -55,11 +55,6 @@ def read(path: Path, **more: Any) -> fastpq.Table:
     return fastpq.read_table(path, decryption_properties=keys)
 
 
-@pytest.fixture(scope="module")
-def java_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("java")
-
-
 def assert_arrow_reads(path: Path, master_keys: Any = MASTER_KEYS) -> None:
     keys = arrow_factory(master_keys).file_decryption_properties(
         pe.KmsConnectionConfig(), pe.DecryptionConfiguration(), str(path)
@@ -87,9 +82,9 @@ def test_pyarrow_reads_a_stored_aad_prefix(tmp_path: Path) -> None:
         assert_arrow_reads(hidden)
 
 
-def test_parquet_java_reads(tmp_path: Path, java_folder: Path) -> None:
+def test_parquet_java_reads(tmp_path: Path, parquet_java: ParquetJava) -> None:
     paths = [write(tmp_path, name) for name in WRITTEN]
-    assert run_java(java_folder, "read", *paths) == lines() * len(paths)
+    assert managed_keys(parquet_java, "read", *paths) == lines() * len(paths)
 
 
 @pytest.mark.parametrize("bits", [128, 192, 256])
@@ -125,9 +120,9 @@ JAVA_OPTIONS = {
 
 
 @pytest.mark.parametrize("name", JAVA_OPTIONS)
-def test_reads_parquet_java(tmp_path: Path, java_folder: Path, name: str) -> None:
+def test_reads_parquet_java(tmp_path: Path, parquet_java: ParquetJava, name: str) -> None:
     path = tmp_path / "java.parquet"
-    run_java(java_folder, "write", path, str(ROWS), options=JAVA_OPTIONS[name])
+    managed_keys(parquet_java, "write", path, str(ROWS), options=JAVA_OPTIONS[name])
     assert (tmp_path / "_KEY_MATERIAL_FOR_java.parquet.json").exists() == ("external" in name)
     assert_expected(read(path))
 
@@ -155,16 +150,17 @@ def test_a_group_s_path_covers_its_columns(tmp_path: Path) -> None:
 
 def fixtures() -> list[dict[str, Any]]:
     """The files that pyarrow and Spark wrote with a key service."""
-    if not DATA:
+    path = DATA / "encryption/fixtures/manifest.json"
+    if not path.exists():
         return []
-    manifest = json.loads((Path(DATA) / "encryption/fixtures/manifest.json").read_text())
+    manifest = json.loads(path.read_text())
     return [entry | {"master_keys": manifest["kms_master_keys"]} for entry in manifest["files"] if entry["kms"]]
 
 
-@pytest.mark.skipif(not DATA, reason="needs FASTPQ_TEST_DATA")
+@needs_data
 @pytest.mark.parametrize("entry", fixtures(), ids=lambda entry: entry["name"])
 def test_fixture_through_the_key_service(entry: dict[str, Any]) -> None:
-    path = Path(str(DATA)) / "encryption/fixtures" / entry["file"]
+    path = DATA / "encryption/fixtures" / entry["file"]
     master_keys = {name: bytes.fromhex(key) for name, key in entry["master_keys"].items()}
     # that file names a URL, so the reader has to say where to go
     connection = KmsConnectionConfig(kms_instance_url="https://own") if entry["name"] == "pa_single" else CONNECTION
@@ -177,10 +173,10 @@ def test_fixture_through_the_key_service(entry: dict[str, Any]) -> None:
     assert table.select(truth.column_names).cast(truth.schema).equals(truth)
 
 
-@pytest.mark.skipif(not DATA, reason="needs FASTPQ_TEST_DATA")
+@needs_data
 def test_parquet_testing_s_external_material() -> None:
     """Written by parquet-java: every module opens with the keys that the material file leads to."""
-    folder = Path(str(DATA)) / "parquet-testing/data"
+    folder = DATA / "parquet-testing/data"
     path = folder / "external_key_material_java.parquet.encrypted"
     keys = factory(FIXTURE_KEYS).file_decryption_properties(CONNECTION, parquet_file_path=path)
     file = open_file(path.read_bytes(), keys)
@@ -191,7 +187,7 @@ def test_parquet_testing_s_external_material() -> None:
     assert file.walk() > 0
 
 
-@pytest.mark.skipif(not DATA, reason="needs FASTPQ_TEST_DATA")
+@needs_data
 @pytest.mark.parametrize(
     ("name", "kind", "message"),
     [
@@ -200,12 +196,12 @@ def test_parquet_testing_s_external_material() -> None:
     ],
 )
 def test_forged_key_metadata(name: str, kind: type[Exception], message: str) -> None:
-    path = Path(str(DATA)) / f"encryption/forged/{name}.parquet"
+    path = DATA / f"encryption/forged/{name}.parquet"
     with pytest.raises(kind, match=message):
         fastpq.read_table(path, decryption_properties=factory(FIXTURE_KEYS).file_decryption_properties(CONNECTION))
 
 
-@pytest.mark.skipif(not DATA, reason="needs FASTPQ_TEST_DATA")
+@needs_data
 def test_a_forged_url_is_where_trust_leads() -> None:
     reached = []
 
@@ -213,7 +209,7 @@ def test_a_forged_url_is_where_trust_leads() -> None:
         reached.append(config.kms_instance_url)
         return InMemoryKms(FIXTURE_KEYS)
 
-    path = Path(str(DATA)) / "encryption/forged/efk__kms_url_replaced_in_FCM.parquet"
+    path = DATA / "encryption/forged/efk__kms_url_replaced_in_FCM.parquet"
     trusting = DecryptionConfiguration(trust_kms_url_from_file=True)
     keys = CryptoFactory(connect).file_decryption_properties(CONNECTION, trusting)
     assert fastpq.read_table(path, decryption_properties=keys).num_rows > 0

@@ -16,18 +16,14 @@ import pytest
 
 import fastpq
 from fastpq.encryption import EncryptionConfiguration, KmsConnectionConfig
-from tests.encryption.keys.peers import MASTER_KEYS, NEW_MASTER_KEYS, arrow_factory, factory, key_list, run_java
+from tests.encryption.keys.peers import MASTER_KEYS, NEW_MASTER_KEYS, arrow_factory, factory, key_list, managed_keys
 from tests.encryption.test_exchange import ROWS, assert_expected, columns, expected, lines
+from tests.interop.parquet_java import ParquetJava
 
 CONNECTION = KmsConnectionConfig()
 BY_COLUMN = {"kc1": ["price"], "kc2": ["name"]}
 JAVA_OPTIONS = "footer.key=kf column.keys=kc1:price;kc2:name key.material.store.internally=false"
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module")
-def java_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("java")
 
 
 def write(path: Path, double: bool = True, bits: int = 128) -> None:
@@ -92,17 +88,17 @@ def test_keks_are_as_long_as_the_data_keys(tmp_path: Path) -> None:
     assert len(wrapped) == 80       # base64 of nonce, 32 bytes and tag
 
 
-def test_peers_read_what_fastpq_rotated_of_each(tmp_path: Path, java_folder: Path) -> None:
+def test_peers_read_what_fastpq_rotated_of_each(tmp_path: Path, parquet_java: ParquetJava) -> None:
     paths = [tmp_path / f"{name}.parquet" for name in ("arrow", "fastpq", "java")]
     write_with_arrow(paths[0])
     write(paths[1])
-    run_java(java_folder, "write", paths[2], str(ROWS), options=JAVA_OPTIONS)
+    managed_keys(parquet_java, "write", paths[2], str(ROWS), options=JAVA_OPTIONS)
     assert (tmp_path / "._KEY_MATERIAL_FOR_java.parquet.json.crc").exists()     # or there is nothing to remove
     assert rotate(tmp_path) == [str(path) for path in paths]
     for path in paths:
         assert_expected(read_with_arrow(path))
         assert_expected(read(path))
-    assert run_java(java_folder, "read", *paths, wrapping=NEW_MASTER_KEYS) == lines() * 3
+    assert managed_keys(parquet_java, "read", *paths, wrapping=NEW_MASTER_KEYS) == lines() * 3
 
 
 def test_fastpq_reads_what_pyarrow_rotated(tmp_path: Path) -> None:
@@ -112,10 +108,10 @@ def test_fastpq_reads_what_pyarrow_rotated(tmp_path: Path) -> None:
     assert_expected(read(path))
 
 
-def test_fastpq_reads_what_parquet_java_rotated(tmp_path: Path, java_folder: Path) -> None:
+def test_fastpq_reads_what_parquet_java_rotated(tmp_path: Path, parquet_java: ParquetJava) -> None:
     path = tmp_path / "file.parquet"
     write(path)
-    run_java(java_folder, "rotate", tmp_path, options=JAVA_OPTIONS, wrapping=NEW_MASTER_KEYS, unwrapping=MASTER_KEYS)
+    managed_keys(parquet_java, "rotate", tmp_path, options=JAVA_OPTIONS, wrapping=NEW_MASTER_KEYS, unwrapping=MASTER_KEYS)
     assert_expected(read(path))
     before = material_of(path)
     factory(MASTER_KEYS, NEW_MASTER_KEYS).rotate_master_keys(CONNECTION, path)
@@ -186,7 +182,7 @@ def test_a_service_that_fails_on_the_way(tmp_path: Path) -> None:
     assert material_of(tmp_path / "b.parquet") == before
 
 
-def test_a_rotation_that_a_peer_did_not_finish(tmp_path: Path, java_folder: Path) -> None:
+def test_a_rotation_that_a_peer_did_not_finish(tmp_path: Path, parquet_java: ParquetJava) -> None:
     """parquet-java and Arrow save under another name, delete, and rename: between the last two only the former is there."""
     path = tmp_path / "file.parquet"
     write(path)
@@ -198,7 +194,7 @@ def test_a_rotation_that_a_peer_did_not_finish(tmp_path: Path, java_folder: Path
     assert stored.exists()
     assert not interrupted.exists()
     assert_expected(read(path))
-    assert run_java(java_folder, "read", path, wrapping=NEW_MASTER_KEYS) == lines()
+    assert managed_keys(parquet_java, "read", path, wrapping=NEW_MASTER_KEYS) == lines()
 
 
 KILLED = """

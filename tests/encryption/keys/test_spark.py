@@ -12,9 +12,10 @@ import pytest
 
 import fastpq
 from fastpq.encryption import EncryptionConfiguration, KmsConnectionConfig
-from tests.encryption.keys.peers import MASTER_KEYS, factory, java_classes, key_list
+from tests.encryption.keys.peers import MASTER_KEYS, factory, key_list
+from tests.interop.parquet_java import class_path
 
-pytest.importorskip("pyspark", reason="needs PySpark (pip install fastpq[spark])")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 # reads each of fastpq's files, and writes its own: internal, external, uniform
 SCRIPT = """
@@ -46,7 +47,7 @@ spark.stop()
 
 
 def test_spark(tmp_path: Path) -> None:
-    classes = java_classes(str(tmp_path)).split(":")[0]
+    class_path(tmp_path)
     rows = np.arange(5_000)
     files = []
     for double in (True, False):
@@ -59,8 +60,8 @@ def test_spark(tmp_path: Path) -> None:
             fastpq.write_table({"id": rows, "price": rows / 4}, path, encryption_properties=keys)
             files.append(str(path))
     assert len(factory().rotate_master_keys(KmsConnectionConfig(), tmp_path / "True-False.parquet")) == 1
-    command = [sys.executable, "-c", SCRIPT, classes, key_list(MASTER_KEYS), str(tmp_path), *files]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), key_list(MASTER_KEYS), str(tmp_path), *files]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr[-4000:]
     assert f"RESULT{[[5_000, int(rows.sum()), float((rows / 4).sum())]] * 4}" in done.stdout
     for name in ("internal", "external", "uniform"):

@@ -1,0 +1,101 @@
+"""Copies of the tree in build/, compiled in other ways: with sanitizers, or without function multiversioning."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COPIED = ("fastpq", "tests", "benchmarks", "tools", "setup.py", "pyproject.toml", "README.md")
+SHOWN = 4000        # characters of the log of a failed build
+
+
+class BuildError(Exception):
+    """A variant did not compile; the message is the end of its log."""
+
+
+def build(name: str, options: Mapping[str, str], headers: frozenset[str] | None = None) -> Path:
+    """Bring the copy in build/NAME up to date and compile what changed in it.
+
+    Args:
+        name: of the folder.
+        options: environment variables that setup.py reads.
+        headers: names of the C headers that these options change; extensions without them are copied from the tree. None
+            where the options change the C that Cython makes, so that everything is compiled.
+
+    Raises:
+        BuildError: the compiler failed.
+    """
+    folder = ROOT / "build" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for entry in COPIED:
+        source, target = ROOT / entry, folder / entry
+        if source.is_dir():
+            _remove_deleted(source, target)
+            shutil.copytree(source, target, ignore=_compiled_or_made if headers is None else _compiled, dirs_exist_ok=True)
+        else:
+            shutil.copy2(source, target)
+    if headers is not None:
+        _copy_extensions(folder, headers)
+    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    log = folder / "build.log"
+    with log.open("w") as out:
+        done = subprocess.run(command, cwd=folder, env={**os.environ, **options}, stdout=out, stderr=out, check=False)
+    if done.returncode:
+        raise BuildError(log.read_text()[-SHOWN:])
+    return folder
+
+
+def headers_with(name: str) -> frozenset[str]:
+    """Names of a C header and of all headers that include it, directly or through others."""
+    includes = {
+        header.name: set(re.findall(r'#include "(?:[\w./]+/)?(\w+\.h)"', header.read_text()))
+        for header in (ROOT / "fastpq").rglob("*.h")
+    }
+    found, grown = {name}, {name}
+    while grown:
+        grown = {header for header, included in includes.items() if included & found} - found
+        found |= grown
+    return frozenset(found)
+
+
+def sanitizer_libraries() -> str:
+    """The run-time libraries of gcc's sanitizers, as LD_PRELOAD takes them."""
+    names = ("libasan.so", "libubsan.so")
+    commands = (["gcc", f"-print-file-name={name}"] for name in names)
+    return " ".join(subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip() for call in commands)
+
+
+def _copy_extensions(folder: Path, headers: frozenset[str]) -> None:
+    """Put the extensions that include none of the headers where a build in the folder finds them up to date."""
+    built = folder / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    for source in (ROOT / "fastpq").rglob("*.pyx"):
+        included = set(re.findall(r'#include "c/(\w+\.h)"', source.with_suffix(".c").read_text()))
+        if not included & headers:
+            extension = source.with_suffix(sysconfig.get_config_var("EXT_SUFFIX"))
+            place = built / extension.relative_to(ROOT)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(extension, place)
+
+
+def _remove_deleted(source: Path, target: Path) -> None:
+    """Remove source files from a copy that the tree no longer has."""
+    for path in list(target.rglob("*.py*")):        # .py, .pyx, .pxd, .pyi
+        if path.suffix != ".pyc" and not (source / path.relative_to(target)).exists():
+            path.unlink()
+
+
+def _compiled(folder: str, names: list[str]) -> set[str]:
+    """Extensions and byte code, which a copy leaves out."""
+    return {name for name in names if name.endswith(".so") or name == "__pycache__"}
+
+
+def _compiled_or_made(folder: str, names: list[str]) -> set[str]:
+    """Extensions, byte code, and the C that Cython made."""
+    return _compiled(folder, names) | {name for name in names if name.endswith(".c") and f"{name[:-2]}.pyx" in names}
