@@ -90,6 +90,18 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 @pytest.fixture(scope="session")
+def moto_url() -> Iterator[str]:
+    """AWS KMS and S3, as moto has them."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture(scope="session")
 def parquet_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ParquetJava]:
     """A JVM with parquet-java."""
     with ParquetJava(tmp_path_factory.mktemp("classes")) as running:

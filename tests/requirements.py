@@ -32,6 +32,8 @@ class _Missing:
         self.reason = reason
 
     def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):       # which is asked by who looks for tests
+            raise AttributeError(name)
         pytest.skip(self.reason)
 
 
@@ -48,20 +50,25 @@ def peer(module: str, install: str | None = None) -> Any:
         return _Missing(f"needs {module} (pip install {install or module})")
 
 
-def pyspark_folder() -> Path:
-    """The folder of PySpark, which brings Spark's and parquet-java's jars; found without importing it."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or not spec.submodule_search_locations:
-        pytest.skip("needs PySpark, with its jars (pip install 'fastpq[spark]')")
-    return Path(spec.submodule_search_locations[0])
+def is_there(module: Any) -> bool:
+    """Whether a peer could be imported."""
+    return not isinstance(module, _Missing)
+
+
+def needs(module: Any) -> None:
+    """Skip where a peer is missing."""
+    if isinstance(module, _Missing):
+        pytest.skip(module.reason)
 
 
 def java_jars() -> Path:
-    """The folder of parquet-java's jars, where there is a JDK to compile against them."""
-    folder = pyspark_folder() / "jars"
+    """The folder of Spark's and parquet-java's jars, which PySpark brings, where there is a JDK to compile against them."""
     if missing := [command for command in ("java", "javac") if shutil.which(command) is None]:
         pytest.skip(f"needs {' and '.join(missing)} (Debian: apt-get install openjdk-17-jdk-headless)")
-    return folder
+    pyspark = importlib.util.find_spec("pyspark")       # not imported, which takes a second
+    if pyspark is None or pyspark.origin is None:
+        pytest.skip("needs PySpark, with its jars (pip install 'fastpq[spark]')")
+    return Path(pyspark.origin).parent / "jars"
 
 
 def softhsm_library() -> str:

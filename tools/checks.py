@@ -87,7 +87,7 @@ def release() -> None:
 
 
 def fresh() -> None:
-    python("tools/fresh", "--ci")
+    python("-m", "tools.fresh", "--ci")
 
 
 def no_clones() -> None:

@@ -31,7 +31,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--target", choices=FUZZED, default="read", help="what is done with them (default: %(default)s)")
     parser.add_argument("--corpus", type=Path, help="folder of files to mutate (default: pyarrow's and the test data)")
     parser.add_argument("--workers", type=int, default=2, help="child processes (default: %(default)s)")
-    parser.add_argument("--time-limit", type=float, default=10, help="seconds for one mutation (default: %(default)s)")
+    parser.add_argument("--time-limit", type=float, default=10, help="processor seconds for a mutation (default: %(default)s)")
     parser.add_argument("--memory", type=int, default=2048, help="MiB by which a child may grow (default: %(default)s)")
     parser.add_argument("--save", type=Path, default=REPRODUCERS, help="folder for reproducers (default: %(default)s)")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="only read one reproducer, in this process")
@@ -44,7 +44,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         TARGETS[options.target](options.replay.read_bytes(), int(options.replay.stem.split("-")[-1]))
         return 0
     settings = campaign.Settings(
-        options.count, options.seed, options.corpus, options.workers, options.time_limit, options.memory * MIB, options.target
+        count=options.count,
+        seed=options.seed,
+        corpus=options.corpus,
+        workers=options.workers,
+        time_limit=options.time_limit,
+        memory=options.memory * MIB,
+        target=options.target,
     )
     started = time.monotonic()
     findings = campaign.run(settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-START_TIME = 120.0      # seconds until a child is ready
+START_TIME = 1200.0     # seconds until a child is ready: a last guard
 REFUSALS = {"FormatError", "UnsupportedError", "LimitError", "SchemaError"}
 ENCRYPTION_REFUSALS = {"CryptoError", "TagVerificationError", "KeyAccessError"}     # a mutation can name encryption
 ACCEPTED = {"ok"} | REFUSALS | ENCRYPTION_REFUSALS
@@ -30,7 +31,8 @@ class Settings:
         seed: with the mutation's number, decides what it is.
         corpus: a folder of files, or None for the usual ones of the target.
         workers: child processes.
-        time_limit: seconds for one mutation.
+        time_limit: seconds of processor time for one mutation, which does not hang on the machine's load.
+        patience: seconds for one mutation, of a child that sleeps.
         memory: bytes by which a child may grow.
         target: what is done with the bytes, by its name in targets.py.
     """
@@ -40,6 +42,7 @@ class Settings:
     corpus: Path | None = None
     workers: int = 2
     time_limit: float = 10.0
+    patience: float = 300.0
     memory: int = 2 << 30
     target: str = "read"
 
@@ -71,6 +74,7 @@ class Worker:
             "seed": settings.seed,
             "corpus": settings.corpus and str(settings.corpus),
             "memory": settings.memory,
+            "time_limit": settings.time_limit,
             "target": settings.target,
         }
         self._process = subprocess.Popen(
@@ -91,7 +95,7 @@ class Worker:
         assert self._process.stdin is not None
         self._process.stdin.write(b"%d\n" % index)
         self._process.stdin.flush()
-        return self._answer(self._settings.time_limit)
+        return self._answer(self._settings.patience)
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -103,10 +107,14 @@ class Worker:
         if not ready:
             self._process.kill()
         code = self._process.wait()
+        if code == -signal.SIGPROF:
+            how = f"no answer within {self._settings.time_limit} s of processor time"
+        else:
+            how = f"ended with {code}" if ready else f"no answer within {seconds} s"
         self._errors.seek(0)
         said = self._errors.read()[-4000:].decode(errors="replace")
         self.close()
-        raise DeathError(f"ended with {code}" if ready else f"no answer within {seconds} s", said)
+        raise DeathError(how, said)
 
     def close(self) -> None:
         for stream in (self._process.stdin, self._process.stdout):

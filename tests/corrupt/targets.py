@@ -145,9 +145,14 @@ def crash(data: bytes, index: int) -> None:
         ctypes.string_at(1)
 
 
-def hang(data: bytes, index: int) -> None:
+def sleep(data: bytes, index: int) -> None:
     if index == 3:
         time.sleep(3600)
+
+
+def spin(data: bytes, index: int) -> None:
+    while index == 3:
+        pass
 
 
 def greedy(data: bytes, index: int) -> None:
@@ -220,5 +225,5 @@ def samples_for(target: str, folder: Path | None) -> list[Sample]:
 
 TARGETS: dict[str, Callable[[bytes, int], None]] = {
     target.__name__: target
-    for target in (read, nested, select, rewrite, kernel, variant, wkb, arrow_schema, crash, hang, greedy, bare, refuse)
+    for target in (read, nested, select, rewrite, kernel, variant, wkb, arrow_schema, crash, sleep, spin, greedy, bare, refuse)
 }

@@ -43,16 +43,17 @@ def test_mutated_values_give_a_value_or_a_typed_error(target: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "outcome", "detail"),
+    ("target", "patience", "outcome", "detail"),
     [
-        ("crash", "death", "ended with -11"),
-        ("hang", "death", "no answer within"),
-        ("greedy", "unexpected", "MemoryError"),
-        ("bare", "unexpected", "IndexError: not a ParquetError"),
+        ("crash", 300, "death", "ended with -11"),
+        ("sleep", 8, "death", "no answer within 8 s"),
+        ("spin", 300, "death", "no answer within 1 s of processor time"),
+        ("greedy", 300, "unexpected", "MemoryError"),
+        ("bare", 300, "unexpected", "IndexError: not a ParquetError"),
     ],
 )
-def test_a_campaign_notices(target: str, outcome: str, detail: str) -> None:
-    findings = run(Settings(count=5, workers=1, time_limit=1, target=target))
+def test_a_campaign_notices(target: str, patience: float, outcome: str, detail: str) -> None:
+    findings = run(Settings(count=5, workers=1, time_limit=1, patience=patience, target=target))
     assert findings.outcomes == {outcome: 1, "ok": 4}
     assert findings.failures[0][:2] == (3, outcome)
     assert detail in findings.failures[0][2]

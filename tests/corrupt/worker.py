@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import resource
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -40,8 +41,11 @@ def main() -> None:
     print(json.dumps({"outcome": "ready", "samples": len(samples)}), flush=True)
     for line in sys.stdin:
         index = int(line)
+        signal.setitimer(signal.ITIMER_PROF, request["time_limit"])     # SIGPROF ends the process
         _, data = mutate(samples, request["seed"], index)
-        print(json.dumps(outcome(request["target"], data, index)), flush=True)
+        answer = outcome(request["target"], data, index)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import fastpq
 from fastpq.encodings import alp
 from fastpq.errors import FormatError, SchemaError
 from tests.encodings import reference
-from tests.requirements import DATA, needs_data
+from tests.requirements import DATA
 
 FILES = sorted((DATA / "parquet-testing/data").glob("alp_*.parquet"))
 FLOATS = (np.float32, np.float64)
@@ -199,15 +199,16 @@ def test_only_where_it_is_asked_for() -> None:
         fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), column_encoding={"x": "ALP"}, use_dictionary=False)
 
 
-@needs_data
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_files_of_others(path: Path) -> None:
-    """Bit for bit what stands beside them; the files of Java hold the values of those of C++."""
-    table = fastpq.read_table(path)
-    with path.with_name(path.stem.replace("_java", "") + "_expect.csv").open() as file:
-        names, *rows = csv.reader(file)
-    assert len(rows) == table.num_rows
-    for number, name in enumerate(names):
-        found = np.asarray(table[name])
-        expected = np.array([row[number] for row in rows], found.dtype)
-        assert found.tobytes() == expected.tobytes(), name
+if FILES:       # older copies of parquet-testing have none
+
+    @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+    def test_files_of_others(path: Path) -> None:
+        """Bit for bit the values beside them; the files of Java hold the values of those of C++."""
+        table = fastpq.read_table(path)
+        with path.with_name(path.stem.replace("_java", "") + "_expect.csv").open() as file:
+            names, *rows = csv.reader(file)
+        assert len(rows) == table.num_rows
+        for number, name in enumerate(names):
+            found = np.asarray(table[name])
+            expected = np.array([row[number] for row in rows], found.dtype)
+            assert found.tobytes() == expected.tobytes(), name

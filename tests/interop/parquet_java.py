@@ -20,8 +20,14 @@ SHOWN = 4000        # characters of the JVM's own output, where it ended
 def class_path(folder: Path) -> str:
     """Compile the programs of java/ into a folder; returns the class path that runs them."""
     path = f"{folder}:{java_jars()}/*"
-    subprocess.run(["javac", "-cp", path, "-d", folder, *SOURCES.glob("*.java")], check=True, capture_output=True, text=True)
+    command = ["javac", "-cp", path, "-d", folder, *SOURCES.glob("*.java")]
+    subprocess.run(command, check=True, capture_output=True, text=True, env=environment())
     return path
+
+
+def environment() -> dict[str, str]:
+    """Ours, without a sanitizer's library."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 class ParquetJava:
@@ -34,11 +40,10 @@ class ParquetJava:
     def __init__(self, folder: Path) -> None:
         self._log = folder / "jvm.log"
         options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g")     # starts fast, leaves the other cores alone
-        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}   # a sanitizer is not for Java
         with self._log.open("wb") as log:
             self._jvm = subprocess.Popen(
                 ["java", *options, "-cp", class_path(folder), "Server"],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment(),
             )  # fmt: skip
 
     def run(self, program: str, *arguments: object) -> str:

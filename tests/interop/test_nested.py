@@ -156,6 +156,7 @@ def test_runs_of_row_groups(sizes: list[int], parts: int, runs: list[int]) -> No
     assert [stop - start for start, stop in nested_readings._runs([chunks], parts)] == runs
 
 
+@pytest.mark.linux        # /proc/PID/status
 @pytest.mark.parametrize("row_groups", [1, 400])
 def test_claims_of_a_footer_reserve_no_memory(row_groups: int) -> None:
     """Each row group claims eight million values, and is the same few bytes."""

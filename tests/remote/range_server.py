@@ -1,11 +1,11 @@
-"""A local HTTP server of one folder that answers range requests after a while, and counts them."""
+"""A local HTTP server of one folder that counts range requests and answers as late as a test wants."""
 
 from __future__ import annotations
 
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import formatdate
@@ -13,37 +13,51 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 PIECE = 1 << 16
+GUARD = 120.0       # seconds that a request waits at most for what it waits for: a last guard against a hang
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)$")
 
 
 @dataclass
 class RangeServer:
-    """What the server was asked for.
+    """The requests that the server was asked.
 
     Attributes:
-        folder: what it serves.
+        folder: of the files.
         latency: seconds before each answer.
-        url: where.
-        requests: of data (GET).
-        bytes_sent: with them, up to where the other side hung up.
-        at_once: most requests that waited at the same time.
+        url: of the folder.
+        requests: number of those for data (GET).
+        bytes_sent: by them, up to where the other side hung up.
+        at_once: most requests that were open at the same time.
+        ranges: first byte and length of each, in the order in which they came.
+        gate: called with a range's first byte before its answer; returns when the answer may be sent.
     """
 
     folder: Path
-    latency: float
+    latency: float = 0.0
     url: str = ""
     requests: int = 0
     bytes_sent: int = 0
     at_once: int = 0
     ranges: list[tuple[int, int]] = field(default_factory=list)
+    gate: Callable[[int], object] | None = None
     _open: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def reset(self) -> None:
-        """Count from zero."""
-        with self._lock:
+        """Count from zero, answer at once."""
+        with self._changed:
             self.requests = self.bytes_sent = self.at_once = 0
             self.ranges.clear()
+            self.gate = None
+
+    def wait_for(self, reached: Callable[[RangeServer], bool]) -> bool:
+        """Wait until requests make a condition true; False where they did not within GUARD seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: reached(self), GUARD)
+
+    def hold_until(self, count: int) -> None:
+        """Answer ranges behind the first one only when so many requests have been open at the same time."""
+        self.gate = lambda start: len(self.ranges) == 1 or self.wait_for(lambda state: state.at_once >= count)
 
     def answer(self, handler: BaseHTTPRequestHandler, with_body: bool) -> None:
         """One request."""
@@ -81,19 +95,25 @@ class RangeServer:
             file.seek(start)
             for begin in range(start, stop, PIECE):
                 piece = file.read(min(PIECE, stop - begin))
-                with self._lock:
+                with self._changed:
                     self.bytes_sent += len(piece)
                 handler.wfile.write(piece)
 
     def _wait(self, start: int, length: int) -> None:
-        with self._lock:
+        """Count a request, and keep it open for the latency and as long as the gate says."""
+        with self._changed:
             self.requests += 1
             self.ranges.append((start, length))
             self._open += 1
             self.at_once = max(self.at_once, self._open)
-        time.sleep(self.latency)
-        with self._lock:
-            self._open -= 1
+            self._changed.notify_all()
+        try:
+            time.sleep(self.latency)
+            if self.gate is not None:
+                self.gate(start)
+        finally:
+            with self._changed:
+                self._open -= 1
 
 
 @contextmanager

@@ -1,8 +1,8 @@
-"""Files on an HTTP server with latency and on an S3 server (moto): which requests are made, and how many at a time."""
+"""Files on an HTTP server and on an S3 server (moto): which requests are made, and how many at a time."""
 
 from __future__ import annotations
 
-import time
+import asyncio
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,16 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import s3fs
 
 import fastpq
 from fastpq.properties import DEFAULT_TAIL_READ
 from fastpq.source import FsspecSource
-from tests.remote.range_server import RangeServer, serving
-
-pytest.importorskip("aiohttp")
+from tests.remote.range_server import GUARD, RangeServer, serving
 
 ROWS, GROUP = 200_000, 50_000
-LATENCY = 0.05
 CREDENTIALS = {"key": "test", "secret": "test"}
 
 
@@ -45,7 +43,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(path: Path) -> Iterator[RangeServer]:
-    with serving(path.parent, LATENCY) as state:
+    with serving(path.parent) as state:
         yield state
 
 
@@ -56,23 +54,13 @@ def counted(server: RangeServer) -> RangeServer:
 
 
 @pytest.fixture(scope="module")
-def s3(path: Path) -> Iterator[tuple[str, Any]]:
+def s3(moto_url: str, path: Path) -> tuple[str, Any]:
     """A file in a bucket, and the filesystem of it."""
-    s3fs = pytest.importorskip("s3fs")
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        # moto serves one process: a bucket of a name of its own is this module's
-        bucket = f"bucket-{uuid.uuid4().hex}"
-        filesystem = s3fs.S3FileSystem(**CREDENTIALS, client_kwargs={"endpoint_url": f"http://{host}:{port}"})
-        filesystem.mkdir(bucket)
-        filesystem.put(str(path), f"{bucket}/data.parquet")
-        yield f"{bucket}/data.parquet", filesystem
-    finally:
-        server.stop()
+    filesystem = s3fs.S3FileSystem(**CREDENTIALS, client_kwargs={"endpoint_url": moto_url}, skip_instance_cache=True)
+    bucket = f"bucket-{uuid.uuid4().hex}"
+    filesystem.mkdir(bucket)
+    filesystem.put(str(path), f"{bucket}/data.parquet")
+    return f"{bucket}/data.parquet", filesystem
 
 
 class Opened:
@@ -90,12 +78,13 @@ def test_footer_and_indexes_take_one_request(counted: RangeServer) -> None:
 
 
 def test_a_point_lookup_reads_the_pages_of_its_row(counted: RangeServer, path: Path) -> None:
+    counted.hold_until(8)       # all columns at the same time: the index tells that the row is on one page
     with fastpq.ParquetFile(f"{counted.url}/data.parquet") as file:
         row = file.read(filters=[("id", "==", 77_777)])
         assert pa.table(row).to_pylist() == table().slice(77_777, 1).to_pylist()
         assert (file.io.requests, file.io.bytes_read) == (counted.requests, counted.bytes_sent)
         assert counted.bytes_sent < path.stat().st_size / 20
-        assert counted.at_once >= 8         # all columns at the same time: the index tells that the row is on one page
+        assert counted.at_once >= 8
 
 
 @pytest.mark.parametrize("in_vain", [0, 1 << 30])
@@ -121,11 +110,12 @@ def test_bytes_buy_round_trips(path: Path, server: RangeServer, in_vain: int) ->
 
 def test_ranges_are_read_at_the_same_time(counted: RangeServer) -> None:
     rows = list(range(0, ROWS, 10_000))
+    counted.hold_until(4)
     properties = fastpq.ReaderProperties(coalesce_gap=0)
     with fastpq.ParquetFile(f"{counted.url}/data.parquet", properties=properties) as file:
         assert file.take(rows, ["id"])["id"].to_pylist() == rows
     assert counted.requests >= len(rows)
-    assert counted.at_once >= 4             # one after another there would be never more than one
+    assert counted.at_once >= 4
 
 
 def test_gap_and_size_are_the_callers(counted: RangeServer) -> None:
@@ -158,10 +148,9 @@ def test_batches_are_those_of_the_file(counted: RangeServer, prefetch: bool) -> 
         batches = file.iter_batches(30_000)
         first = next(batches)
         chunks = [file.metadata.row_group(group).column(0).byte_range[0] for group in range(4)]
-        deadline = time.monotonic() + 10
-        while prefetch and chunks[1] not in started(counted) and time.monotonic() < deadline:
-            time.sleep(0.01)
         # the next row group is on its way before a row of it is asked for, the last one not yet
+        if prefetch:
+            assert counted.wait_for(lambda server: chunks[1] in started(server))
         assert (chunks[1] in started(counted)) == prefetch
         assert chunks[3] not in started(counted)
         whole = fastpq.Table.concat([first, *batches])
@@ -169,23 +158,27 @@ def test_batches_are_those_of_the_file(counted: RangeServer, prefetch: bool) -> 
 
 
 def test_decoding_overlaps_reading(counted: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the first row group is decoded, the next one is on its way."""
+    """While the first row group is decoded, the next two are on their way."""
     from fastpq import readings
 
-    seen: list[int] = []
+    begins: list[int] = []      # of the columns in each row group
+    seen: list[set[int]] = []
     decode = readings.FlatReading._decode
 
     def watched(self: Any, number: int, chunk: Any, stored: Any) -> None:
         decode(self, number, chunk, stored)
-        seen.append(counted.requests)
+        if not seen:        # before the next chunk is asked for
+            assert counted.wait_for(lambda server: set(begins[:3]) <= started(server))
+        seen.append(started(counted))
 
     monkeypatch.setattr(readings.FlatReading, "_decode", watched)
     properties = fastpq.ReaderProperties(coalesce_size=1 << 20)
     with fastpq.ParquetFile(f"{counted.url}/data.parquet", properties=properties, threads=1) as file:
+        begins += [file.metadata.row_group(group).column(0).byte_range[0] for group in range(4)]
         assert file.read(["id", "number_0"]).num_rows == ROWS
     assert len(seen) == 8
-    assert seen[0] < counted.requests       # not all had been asked for when the first chunk was decoded
-    assert counted.at_once >= 2
+    assert begins[3] not in seen[0]     # not all had been asked for when the first chunk was decoded
+    assert begins[3] in seen[-1]
 
 
 def test_an_object_in_s3(s3: tuple[str, Any]) -> None:
@@ -197,28 +190,23 @@ def test_an_object_in_s3(s3: tuple[str, Any]) -> None:
 
 
 def test_s3_ranges_are_read_at_the_same_time(s3: tuple[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a latency put before each request of the filesystem: how many wait at the same time."""
-    import asyncio
-
+    """Requests of the filesystem wait until there are four of them."""
     place, filesystem = s3
-    waiting = most = 0
-    fetch = filesystem._cat_file
+    fetch, asked, enough = filesystem._cat_file, 0, asyncio.Event()
 
-    async def slow(*arguments: Any, **options: Any) -> Any:
-        nonlocal waiting, most
-        waiting += 1
-        most = max(most, waiting)
-        await asyncio.sleep(LATENCY)
-        try:
-            return await fetch(*arguments, **options)
-        finally:
-            waiting -= 1
+    async def held(*arguments: Any, **options: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        if asked == 4:
+            enough.set()
+        await asyncio.wait_for(enough.wait(), GUARD)
+        return await fetch(*arguments, **options)
 
-    monkeypatch.setattr(filesystem, "_cat_file", slow)
     rows = list(range(0, ROWS, 20_000))
     with fastpq.ParquetFile(Opened(place, filesystem), properties=fastpq.ReaderProperties(coalesce_gap=0)) as file:
+        monkeypatch.setattr(filesystem, "_cat_file", held)
         assert file.take(rows, ["id"])["id"].to_pylist() == rows
-    assert most >= 4
+    assert asked >= 4
 
 
 def test_the_end_of_the_file_is_kept(counted: RangeServer) -> None:

@@ -14,8 +14,6 @@ import pytest
 from tests.interop.parquet_java import class_path
 from tests.requirements import java_jars
 
-pytest.importorskip("pyspark", reason="needs PySpark (pip install 'fastpq[spark]')")
-
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = "tests.spark.kms:client"
 KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"

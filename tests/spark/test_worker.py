@@ -50,10 +50,11 @@ def test_connections_stay_open_when_they_acknowledge(monkeypatch: pytest.MonkeyP
             before = len(os.listdir("/proc/self/fd"))
             socket.setdefaulttimeout(30)        # which is for connections that are made, not for those that there are
             try:
-                worker.acknowledge()
+                for _ in range(100):
+                    worker.acknowledge()
             finally:
                 socket.setdefaulttimeout(None)
-            assert len(os.listdir("/proc/self/fd")) == before
+            assert len(os.listdir("/proc/self/fd")) < before + 100      # other threads may open some
             assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK) == 1
             assert os.get_blocking(connection.fileno())
             client.sendall(b"input")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import struct
 import sys
 import threading
 import zlib
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +21,10 @@ from fastpq import compression
 from fastpq.compression import Codec, check_claimed_size, codec_for_read, codec_for_write, crc32
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
 from fastpq.framing import HADOOP_BLOCK_SIZE
+from tests.requirements import DATA, is_there, needs, needs_data, peer
 
-NAMES = ["uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4_raw", "lz4_hadoop"]
-try:
-    import lzo  # noqa: F401
-except ImportError:
-    pass
-else:
-    NAMES.append("lzo")
+lzo = peer("lzo", "python-lzo")
+NAMES = ["uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4_raw", "lz4_hadoop", *(["lzo"] if is_there(lzo) else [])]
 
 RANDOM = np.random.default_rng(7)
 TEXT = b"the quick brown fox jumps over the lazy dog; " * 3000
@@ -229,8 +223,8 @@ VECTORS = [
 
 @pytest.mark.parametrize(("name", "stream", "plain"), VECTORS, ids=[vector[0] for vector in VECTORS])
 def test_handwritten_streams(name: str, stream: str, plain: bytes) -> None:
-    if name not in NAMES:
-        pytest.skip("python-lzo is not installed")
+    if name == "lzo":
+        needs(lzo)
     assert decompress(codec_for_write(name), bytes.fromhex(stream), len(plain)) == plain
 
 
@@ -434,16 +428,6 @@ def test_crc32(data: bytes) -> None:
 # ---- pages of files from everywhere
 
 
-def test_data() -> Path:
-    folder = os.environ.get("FASTPQ_TEST_DATA")
-    if not folder:
-        pytest.skip("FASTPQ_TEST_DATA is not set")
-    return Path(folder)
-
-
-test_data.__test__ = False  # type: ignore[attr-defined]
-
-
 def check_page(page: Page) -> bool:
     number = NUMBERS[page.codec]
     if page.crc is not None:
@@ -459,8 +443,9 @@ def check_page(page: Page) -> bool:
 NUMBERS = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "LZO": 3, "BROTLI": 4, "UNKNOWN": 5, "ZSTD": 6, "LZ4": 7}
 
 
+@needs_data
 def test_pages_of_wild_files() -> None:
-    folder = test_data() / "wild"
+    folder = DATA / "wild"
     seen: dict[str, int] = {}
     for entry in json.loads((folder / "manifest.json").read_text()):
         if entry["class"] != "valid" or entry["peers"].get("pyarrow") != "ok":
@@ -475,12 +460,13 @@ def test_pages_of_wild_files() -> None:
     assert {"SNAPPY", "GZIP", "BROTLI", "UNKNOWN", "ZSTD", "LZ4"} <= {codec for codec, count in seen.items() if count}
 
 
+@needs_data
 @pytest.mark.parametrize(
     "name",
     ["hadoop_lz4_compressed", "hadoop_lz4_compressed_larger", "non_hadoop_lz4_compressed", "concatenated_gzip_members"],
 )
 def test_pages_of_reference_files(name: str) -> None:
-    found = list(pages(test_data() / "parquet-testing" / "data" / f"{name}.parquet"))
+    found = list(pages(DATA / "parquet-testing" / "data" / f"{name}.parquet"))
     assert found
     for page in found:
         assert check_page(page)

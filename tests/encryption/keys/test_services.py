@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,9 +26,10 @@ from fastpq.encryption import (
     VaultKmsClient,
 )
 from tests.encryption.keys.vault_server import TransitServer
+from tests.requirements import needs, peer, softhsm_library
 
+pkcs11 = peer("pkcs11", "python-pkcs11")
 KEY = b"a key of 16 byte"
-LIBRARIES = ("/usr/lib/softhsm/libsofthsm2.so", "/usr/lib64/pkcs11/libsofthsm2.so", "/opt/homebrew/lib/softhsm/libsofthsm2.so")
 PIN = "9876"
 
 
@@ -72,52 +70,22 @@ def test_importing_fastpq_brings_none_of_them() -> None:
 # --- AWS KMS ---
 
 
-@pytest.fixture(scope="module")
-def aws_url() -> Iterator[str]:
-    pytest.importorskip("boto3", reason="needs boto3 (pip install fastpq[aws])")
-    pytest.importorskip("moto", reason="needs moto (pip install moto[server])")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_for(port, server)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(600):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        assert server.poll() is None, "the server did not start"
-        time.sleep(0.1)
-    raise TimeoutError("the server does not listen")
-
-
 @pytest.fixture
-def aws(aws_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def aws(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """boto3's own client, to make keys with."""
     import boto3
 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    client = boto3.client("kms", region_name="eu-west-1", endpoint_url=aws_url)
+    client = boto3.client("kms", region_name="eu-west-1", endpoint_url=moto_url)
     yield client
     client.close()
 
 
 @pytest.fixture
-def aws_config(aws_url: str) -> KmsConnectionConfig:
-    return KmsConnectionConfig("eu-west-1", kms_instance_url=aws_url)
+def aws_config(moto_url: str) -> KmsConnectionConfig:
+    return KmsConnectionConfig("eu-west-1", kms_instance_url=moto_url)
 
 
 def test_aws(tmp_path: Path, aws: Any, aws_config: KmsConnectionConfig) -> None:
@@ -164,7 +132,6 @@ def test_aws_is_not_there(aws: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def vault(monkeypatch: pytest.MonkeyPatch) -> Iterator[TransitServer]:
-    pytest.importorskip("hvac", reason="needs hvac (pip install fastpq[vault])")
     for name in ("VAULT_ADDR", "VAULT_TOKEN", "VAULT_NAMESPACE"):
         monkeypatch.delenv(name, raising=False)
     server = TransitServer()
@@ -227,16 +194,17 @@ def test_vault_refuses(vault: TransitServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "module", "options"),
+    ("client", "options"),
     [
-        (AwsKmsClient, "boto3", {"profile": "me"}),
-        (VaultKmsClient, "hvac", {"name_space": "tenant"}),
-        (VaultKmsClient, "hvac", {"ca_cert": ""}),      # which requests would take for no verification at all
-        (Pkcs11KmsClient, "pkcs11", {"library": "/lib.so", "token_label": "a", "pin": "0000"}),
+        (AwsKmsClient, {"profile": "me"}),
+        (VaultKmsClient, {"name_space": "tenant"}),
+        (VaultKmsClient, {"ca_cert": ""}),      # which requests would take for no verification at all
+        (Pkcs11KmsClient, {"library": "/lib.so", "token_label": "a", "pin": "0000"}),
     ],
 )
-def test_options_of_clients_are_known_and_not_empty(client: Any, module: str, options: dict[str, str]) -> None:
-    pytest.importorskip(module)
+def test_options_of_clients_are_known_and_not_empty(client: Any, options: dict[str, str]) -> None:
+    if client is Pkcs11KmsClient:
+        needs(pkcs11)
     with pytest.raises(fastpq.SchemaError, match="custom_kms_conf"):
         client(KmsConnectionConfig(custom_kms_conf=options))
 
@@ -244,13 +212,11 @@ def test_options_of_clients_are_known_and_not_empty(client: Any, module: str, op
 # --- PKCS#11 ---
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")        # a process loads the library, with its configuration, once
 def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KmsConnectionConfig]:
     """A new SoftHSM2 token."""
-    pkcs11 = pytest.importorskip("pkcs11", reason="needs python-pkcs11 (pip install fastpq[pkcs11])")
-    library = next((path for path in LIBRARIES if Path(path).exists()), None)
-    if library is None or shutil.which("softhsm2-util") is None:
-        pytest.skip("needs SoftHSM2 (Debian: apt-get install softhsm2)")
+    needs(pkcs11)
+    library = softhsm_library()
     folder = tmp_path_factory.mktemp("tokens")
     (folder / "softhsm2.conf").write_text(f"directories.tokendir = {folder}\nobjectstore.backend = file\nlog.level = ERROR\n")
     before = os.environ.get("SOFTHSM2_CONF")
@@ -273,8 +239,6 @@ def test_pkcs11(tmp_path: Path, token: KmsConnectionConfig) -> None:
 
 
 def test_pkcs11_s_versions(token: KmsConnectionConfig) -> None:
-    import pkcs11
-
     custom = token.custom_kms_conf
     open_token = pkcs11.lib(custom["library"]).get_token(token_label="fastpq")
     with open_token.open(user_pin=PIN, rw=True) as session:
@@ -291,7 +255,6 @@ def test_pkcs11_s_versions(token: KmsConnectionConfig) -> None:
 
 def test_pkcs11_wraps_as_its_description_says(token: KmsConnectionConfig) -> None:
     """With a master key that is known, opened by the package cryptography."""
-    import pkcs11
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     custom = token.custom_kms_conf
