@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("fastpq", "tests", "benchmarks", "tools", "setup.py", "pyproject.toml", "README.md")
+FOLDERS = ("fastpq", "tests", "benchmarks", "tools")     # copied, with the files beside them
 SHOWN = 4000        # characters of the log of a failed build
 
 
@@ -34,13 +34,13 @@ def build(name: str, options: Mapping[str, str], headers: frozenset[str] | None 
     """
     folder = ROOT / "build" / name
     folder.mkdir(parents=True, exist_ok=True)
-    for entry in COPIED:
-        source, target = ROOT / entry, folder / entry
-        if source.is_dir():
-            _remove_deleted(source, target)
-            shutil.copytree(source, target, ignore=_compiled_or_made if headers is None else _compiled, dirs_exist_ok=True)
-        else:
-            shutil.copy2(source, target)
+    for part in FOLDERS:
+        source, target = ROOT / part, folder / part
+        _remove_deleted(source, target)
+        shutil.copytree(source, target, ignore=_compiled_or_made if headers is None else _compiled, dirs_exist_ok=True)
+    for source in ROOT.iterdir():
+        if source.is_file():
+            shutil.copy2(source, folder)
     if headers is not None:
         _copy_extensions(folder, headers)
     command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]

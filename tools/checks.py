@@ -62,7 +62,8 @@ def python(*arguments: str, cwd: Path = ROOT, environment: Mapping[str, str] | N
 def pytest(*arguments: str, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> None:
     """Run tests in CORES processes, in random order; tests of one xdist_group stay in one process."""
     processes = ("-n", str(CORES), "--dist", "loadgroup", "--no-loadscope-reorder")
-    python("-m", "pytest", "-q", *processes, f"--randomly-seed={os.environ[SEED]}", *arguments, cwd=cwd, environment=environment)
+    options = ("-q", "--durations=10", "--durations-min=5", f"--randomly-seed={os.environ[SEED]}")
+    python("-m", "pytest", *options, *processes, *arguments, cwd=cwd, environment=environment)
 
 
 # ---- the stages
@@ -182,7 +183,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def fast(arguments: Sequence[str]) -> int:
-    """Run pytest in this process, on some paths; returns its exit code."""
+    """Run pytest on some paths, in one process and in random order; returns its exit code."""
+    if not arguments:
+        say("fast needs a path, for example tools/test fast tests/unit/test_numpy.py")
+        return 2
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *arguments]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from collections.abc import Iterator
@@ -12,24 +11,19 @@ from typing import Any
 import pytest
 
 from tests.interop.parquet_java import class_path
-from tests.requirements import java_jars
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = "tests.spark.kms:client"
 KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """local[2], with the key service of the tests in Java and in Python."""
-    java_jars()
     from pyspark.sql import SparkSession
 
     from tests.encryption.keys.peers import MASTER_KEYS, key_list
 
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = str(ROOT)
-    os.environ[KEYS_VARIABLE] = key_list(MASTER_KEYS)
     scratch, classes = tmp_path_factory.mktemp("spark"), tmp_path_factory.mktemp("classes")
     class_path(classes)
     settings = {
@@ -56,14 +50,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     builder = SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        session = builder.getOrCreate()
-    yield session
-    session.stop()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        environment.setenv("PYTHONPATH", str(ROOT))
+        environment.setenv(KEYS_VARIABLE, key_list(MASTER_KEYS))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            session = builder.getOrCreate()
+        yield session
+        session.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def source(spark: Any) -> Any:
     """The session with fastpq registered."""
     import fastpq.spark

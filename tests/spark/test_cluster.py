@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,10 +34,10 @@ def on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
     small = folder / "disk_full"
     small.mkdir()
-    os.environ[KEYS_VARIABLE] = key_list(MASTER_KEYS)
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], capture_output=True, check=False)
     try:
-        with cluster(folder, {KEYS_VARIABLE: key_list(MASTER_KEYS)}) as running:
+        with pytest.MonkeyPatch.context() as environment, cluster(folder, {KEYS_VARIABLE: key_list(MASTER_KEYS)}) as running:
+            environment.setenv(KEYS_VARIABLE, key_list(MASTER_KEYS))       # for rows_in, which reads without Spark
             yield running
     finally:
         if mounted.returncode == 0:

@@ -15,7 +15,7 @@ from fastpq.encryption import EncryptionConfiguration, KmsConnectionConfig
 from tests.encryption.keys.peers import MASTER_KEYS, factory, key_list
 from tests.interop.parquet_java import class_path
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark cluster")]
 
 # reads each of fastpq's files, and writes its own: internal, external, uniform
 SCRIPT = """
