@@ -80,7 +80,7 @@ def types() -> None:
 
 
 def docs() -> None:
-    python("-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(SITE))
+    python("-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", "docs/mkdocs.yml", "--site-dir", str(SITE))
 
 
 def release() -> None:

@@ -51,6 +51,9 @@ class CStream(ctypes.Structure):
     ]
 
 
+# Structures that somebody holds call back into their producer, which is otherwise garbage: the next collection would free it.
+ALIVE: list[Producer] = []
+
 new_capsule = ctypes.pythonapi.PyCapsule_New
 new_capsule.restype = ctypes.py_object
 new_capsule.argtypes = [POINTER, ctypes.c_char_p, POINTER]
@@ -112,6 +115,7 @@ class Producer:
     _keep: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        ALIVE.append(self)
         self._release_schema = RELEASE(self._count_schema)
         self._release_array = RELEASE(self._count_array)
 

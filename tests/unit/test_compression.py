@@ -164,7 +164,7 @@ def test_the_gil_is_released(name: str) -> None:
     stream = bytes(codec.compress(data))
     target = np.empty(len(data), np.uint8)
     for work in (lambda: codec.compress(data), lambda: codec.decompress_into(stream, target)):
-        assert any(counts_while(work) > 500 for _ in range(5))
+        assert any(counts_while(work) > 500 for _ in range(200))     # the first time, unless the machine is very busy
 
 
 # ---- strangers

@@ -11,6 +11,7 @@ import pytest
 from fastpq.encryption.keys.cache import TokenCache
 
 MINUTE = timedelta(minutes=1)
+GUARD = 600     # seconds until a test fails that hangs
 
 
 class Clock:
@@ -94,12 +95,12 @@ def test_threads_make_a_value_once_and_do_not_wait_for_others() -> None:
 
     def slowly() -> int:
         started.set()
-        assert go.wait(10)
+        assert go.wait(GUARD)
         return make()
 
     with ThreadPoolExecutor(8) as pool:
         slow = [pool.submit(cache.get, "token", "slow", MINUTE, slowly) for _ in range(7)]
-        assert started.wait(10)
-        assert pool.submit(cache.get, "token", "fast", MINUTE, lambda: 99).result(10) == 99
+        assert started.wait(GUARD)
+        assert pool.submit(cache.get, "token", "fast", MINUTE, lambda: 99).result(GUARD) == 99
         go.set()
-        assert [future.result(10) for future in slow] == [1] * 7
+        assert [future.result(GUARD) for future in slow] == [1] * 7
