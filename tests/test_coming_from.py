@@ -18,7 +18,7 @@ import fastpq
 from fastpq.format import Encoding
 from tests.test_docs import PAGES, blocks, run
 
-pytest.importorskip("fastparquet")
+pytest.importorskip("fastparquet", reason="needs fastparquet (pip install fastparquet)")
 
 ROW = re.compile(r"^\| `(?P<theirs>.+)` \| `(?P<ours>.+)` \|$", re.MULTILINE)
 FROM = ("from-pyarrow.md", "from-fastparquet.md")

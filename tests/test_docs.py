@@ -82,7 +82,7 @@ def test_python_examples(
     """All of a page in one namespace, in order, in an empty folder; a text block behind one is what the example prints."""
     found = [block for block in blocks(page) if "spark" not in block.words]
     for package in needed(page):
-        pytest.importorskip(package)
+        pytest.importorskip(package, reason=f"needs {package} (pip install {package})")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {}
     for block, after in zip(found, [*found[1:], None], strict=True):
@@ -164,7 +164,7 @@ def test_pages_begin_with_a_heading_and_a_sentence() -> None:
 
 
 def test_tables_of_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("griffe")
+    pytest.importorskip("griffe", reason="needs griffe (pip install 'fastpq[docs]')")
     monkeypatch.syspath_prepend(CONFIGURATION.parent)
     text = "Types:\n\n====  =====\na     b\n====  =====\nx|y   long text\n      goes on\n====  =====\n\nEnd."
     table = "| a | b |\n| --- | --- |\n| x\\|y | long text goes on |"
@@ -173,8 +173,6 @@ def test_tables_of_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("module", MODULES)
 def test_every_public_name_is_in_the_reference(module: str) -> None:
-    if module == "fastpq.spark":
-        pytest.importorskip("pyspark")
     names = MEMBERS[module] if module in MEMBERS else importlib.import_module(module).__all__
     reference = "\n".join(page.read_text() for page in (PAGES / "api").glob("*.md"))
     documented = set(re.findall(r"^::: ([\w.]+)$", reference, re.MULTILINE))

@@ -23,8 +23,8 @@ from fastpq.types import ColumnType, Type
 from tools import format_support, peer_support
 from tools.peer_support import BY_TYPE, NO, PEERS, WRITES_TOO, YES
 
-arro3 = pytest.importorskip("arro3.io")
-duckdb = pytest.importorskip("duckdb")
+arro3 = pytest.importorskip("arro3.io", reason="needs arro3-io (pip install arro3-io)")
+duckdb = pytest.importorskip("duckdb", reason="needs duckdb (pip install duckdb)")
 
 ROWS = np.arange(300)
 TABLE = pa.table({"x": ROWS})

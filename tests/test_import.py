@@ -143,7 +143,6 @@ def processor_seconds(program: str, environment: dict[str, str]) -> float:
 # NumPy and fastpq take turns, so that a slow phase of the machine meets both, and rounds are added until the bound holds: one
 # quiet moment in MOST_ROUNDS is enough. Bytecode is kept, as an installed package has it. On a slower core the bound grows with
 # NumPy's own time.
-@pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell the processor time of one child")
 @pytest.mark.parametrize(
     ("program", "most"),
     [

@@ -148,7 +148,7 @@ STAGES = {
     "lint": Stage(lint, "ruff and cython-lint", cores=1, plain=True),
     "types": Stage(types, "strict mypy over the package", cores=1, plain=True),
     "docs": Stage(docs, f"documentation, warnings are errors, to {SITE.relative_to(ROOT)}", cores=1),
-    "release": Stage(release, "sdist and wheels as they would be released", cores=1),
+    "release": Stage(release, "sdist and one wheel as they would be released"),
     "no-clones": Stage(no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),
     "debug": Stage(debug, "kernel tests with bounds checks, ASan and UBSan (FASTPQ_DEBUG=1)"),
     "fuzz": Stage(fuzz, f"{FUZZ_MUTATIONS:,} mutations each of files, streams, variants, geometries and Arrow schemas"),
