@@ -58,8 +58,7 @@ SELECTIONS = {
 }
 
 
-# Polars has no keys of 192 bits
-without_192_bits = pytest.mark.parametrize("footer_key", [FOOTER_KEYS[128], FOOTER_KEYS[256]], ids=["128", "256"], scope="module")
+POLARS_BITS = (128, 256)      # Polars has no keys of 192 bits
 
 
 @pytest.fixture(params=SELECTIONS, scope="module")
@@ -76,6 +75,11 @@ def footer_key(request: pytest.FixtureRequest) -> bytes:
 def file(tmp_path_factory: pytest.TempPathFactory, footer_key: bytes, column_keys: dict[str, bytes]) -> Path:
     """Written by fastpq: several row groups and pages, dictionaries among them."""
     path = tmp_path_factory.mktemp("exchange") / "fastpq.parquet"
+    write(path, footer_key, column_keys)
+    return path
+
+
+def write(path: Path, footer_key: bytes, column_keys: dict[str, bytes]) -> None:
     fastpq.write_table(
         columns(),
         path,
@@ -83,18 +87,19 @@ def file(tmp_path_factory: pytest.TempPathFactory, footer_key: bytes, column_key
         data_page_rows=300,
         encryption_properties=fastpq.FileEncryptionProperties(footer_key, column_keys),
     )
-    return path
 
 
 def test_parquet_java_reads(file: Path, footer_key: bytes, column_keys: dict[str, bytes], parquet_java: ParquetJava) -> None:
     assert explicit_keys(parquet_java, "read", file, footer_key, column_keys) == lines()
 
 
-@without_192_bits
-def test_polars_reads(file: Path, footer_key: bytes, column_keys: dict[str, bytes]) -> None:
+@pytest.mark.parametrize("bits", POLARS_BITS)
+def test_polars_reads(tmp_path: Path, bits: int, column_keys: dict[str, bytes]) -> None:
+    path, footer_key = tmp_path / "fastpq.parquet", FOOTER_KEYS[bits]
+    write(path, footer_key, column_keys)
     with warnings.catch_warnings(action="ignore"):      # Polars calls its encryption unstable
         keys = pl.ParquetDecryptionProperties(footer_key=footer_key, column_keys=column_keys)
-        assert_expected(pl.read_parquet(file, decryption=keys).to_arrow())
+        assert_expected(pl.read_parquet(path, decryption=keys).to_arrow())
 
 
 def test_pyarrow_reads(file: Path, footer_key: bytes, column_keys: dict[str, bytes]) -> None:
@@ -110,9 +115,9 @@ def test_reads_parquet_java(tmp_path: Path, footer_key: bytes, column_keys: dict
     assert_expected(fastpq.read_table(path, decryption_properties=fastpq.FileDecryptionProperties(footer_key, column_keys)))
 
 
-@without_192_bits
-def test_reads_polars(tmp_path: Path, footer_key: bytes, column_keys: dict[str, bytes]) -> None:
-    path = tmp_path / "polars.parquet"
+@pytest.mark.parametrize("bits", POLARS_BITS)
+def test_reads_polars(tmp_path: Path, bits: int, column_keys: dict[str, bytes]) -> None:
+    path, footer_key = tmp_path / "polars.parquet", FOOTER_KEYS[bits]
     with warnings.catch_warnings(action="ignore"):
         keys = pl.ParquetEncryptionProperties(footer_key=footer_key, column_keys=column_keys)
         pl.from_arrow(expected()).write_parquet(path, encryption=keys)
