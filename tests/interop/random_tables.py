@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from fastpq.conversion.numpy_input import table_from
 from fastpq.types import Type
 
+Leaves = Mapping[pa.DataType, st.SearchStrategy[Any]]      # values of each type that is not nested
 LEAVES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3),
     pa.int32(): st.integers(-5, 5) | st.integers(-(2**31), 2**31 - 1),
@@ -54,31 +56,31 @@ def types(draw: Any, depth: int = 5) -> pa.DataType:
     return pa.list_(element) if kind == "list" else pa.large_list(element)
 
 
-def values(type_: pa.DataType, nullable: bool) -> st.SearchStrategy[Any]:
+def values(type_: pa.DataType, nullable: bool, leaves: Leaves = LEAVES) -> st.SearchStrategy[Any]:
     """Python values of an Arrow type."""
     if pa.types.is_struct(type_):
         found: st.SearchStrategy[Any] = st.fixed_dictionaries(
-            {field.name: values(field.type, field.nullable) for field in type_}
+            {field.name: values(field.type, field.nullable, leaves) for field in type_}
         )
     elif pa.types.is_map(type_):
-        pairs = st.tuples(values(type_.key_type, False), values(type_.item_type, True))
+        pairs = st.tuples(values(type_.key_type, False, leaves), values(type_.item_type, True, leaves))
         found = st.lists(pairs, max_size=3, unique_by=lambda pair: pair[0])
     elif pa.types.is_nested(type_):
-        found = st.lists(values(type_.value_type, type_.value_field.nullable), max_size=3)
+        found = st.lists(values(type_.value_type, type_.value_field.nullable, leaves), max_size=3)
     else:
-        found = LEAVES[type_]
+        found = leaves[type_]
     return st.none() | found if nullable else found
 
 
 @st.composite
-def tables(draw: Any, columns: tuple[int, int] = (1, 2), rows: int = 12) -> pa.Table:
+def tables(draw: Any, columns: tuple[int, int] = (1, 2), rows: int = 12, leaves: Leaves = LEAVES) -> pa.Table:
     """Columns of random types, as few or as many as that, with at most so many rows."""
     count = draw(st.integers(0, rows))
     fields, arrays = [], []
     for number in range(draw(st.integers(*columns))):
         type_, nullable = draw(types()), draw(st.booleans())
         fields.append(pa.field(f"c{number}", type_, nullable))
-        arrays.append(pa.array(draw(st.lists(values(type_, nullable), min_size=count, max_size=count)), type_))
+        arrays.append(pa.array(draw(st.lists(values(type_, nullable, leaves), min_size=count, max_size=count)), type_))
     return pa.table(arrays, schema=pa.schema(fields))
 
 
