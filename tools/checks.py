@@ -80,7 +80,8 @@ def types() -> None:
 
 
 def docs() -> None:
-    python("-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", "docs/mkdocs.yml", "--site-dir", str(SITE))
+    options = ("--quiet", "--strict", "--config-file", "docs/mkdocs.yml", "--site-dir", str(SITE))
+    python("-m", "mkdocs", "build", *options, environment={"NO_MKDOCS_2_WARNING": "1"})     # an advertisement
 
 
 def release() -> None:
