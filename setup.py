@@ -23,7 +23,7 @@ SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 C_FOLDERS = sorted(str(folder.parent) for folder in Path("fastpq").rglob("c") if folder.is_dir())
 # the utility code of Cython's memoryviews, of which each extension would hold, compile and load a copy
 SHARED_UTILITIES = "fastpq._cython"
-# these call rather than loop over values: -O3 makes them larger, not faster
+# these call rather than loop over values: more than -O1 makes them larger, not faster
 CALLING = ("fastpq.arrow.capsules", "fastpq.encryption.", "fastpq.format.", "fastpq.recovery.", "fastpq.variant.")
 OPENSSL_MODULES = {"fastpq.encryption.evp", "fastpq.encryption.keys.secret"}
 STRIPPED = ["-Wl,-s"] if sys.platform == "linux" else ["-Wl,-x"]
@@ -87,7 +87,7 @@ def extension(path: Path) -> Extension:
         macros += [("FASTPQ_NO_CLONES", "1"), ("FASTPQ_DEBUG", "1")]
         compile_args += ["-O1", "-g", "-fno-omit-frame-pointer", *SANITIZERS]
     else:
-        compile_args += ["-O2" if name.startswith(CALLING) else "-O3", "-fno-strict-aliasing", "-g0"]
+        compile_args += ["-O1" if name.startswith(CALLING) else "-O3", "-fno-strict-aliasing", "-g0"]
     return Extension(
         name,
         [str(path)],
@@ -127,7 +127,7 @@ setup(
     cmdclass={"build_ext": BuildExt},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     ext_modules=[
-        Extension(SHARED_UTILITIES, [], extra_compile_args=["-O2", "-g0"]),
+        Extension(SHARED_UTILITIES, [], extra_compile_args=["-O1", "-g0"]),
         *(extension(path) for path in sorted(Path("fastpq").rglob("*.pyx"))),
     ],
 )

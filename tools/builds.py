@@ -73,15 +73,12 @@ def sanitizer_libraries() -> str:
 
 
 def _copy_extensions(folder: Path, headers: frozenset[str]) -> None:
-    """Put the extensions that include none of the headers where a build in the folder finds them up to date."""
-    built = folder / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
-    for source in (ROOT / "fastpq").rglob("*.pyx"):
-        included = set(re.findall(r'#include "c/(\w+\.h)"', source.with_suffix(".c").read_text()))
+    """Copy the extensions that include none of the headers; a build takes them as up to date, for they are younger than their C."""
+    for source in (ROOT / "fastpq").rglob("*.c"):
+        included = set(re.findall(r'#include "c/(\w+\.h)"', source.read_text()))
         if not included & headers:
-            extension = source.with_suffix(sysconfig.get_config_var("EXT_SUFFIX"))
-            place = built / extension.relative_to(ROOT)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(extension, place)
+            extension = source.with_suffix(sysconfig.get_config_var("EXT_SUFFIX")).relative_to(ROOT)
+            shutil.copy2(ROOT / extension, folder / extension)
 
 
 def _remove_deleted(source: Path, target: Path) -> None:
