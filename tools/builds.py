@@ -73,7 +73,7 @@ def sanitizer_libraries() -> str:
 
 
 def _copy_extensions(folder: Path, headers: frozenset[str]) -> None:
-    """Copy the extensions that include none of the headers; a build takes them as up to date, for they are younger than their C."""
+    """Copy the extensions that include none of the headers: younger than their C, they are up to date for a build."""
     for source in (ROOT / "fastpq").rglob("*.c"):
         included = set(re.findall(r'#include "c/(\w+\.h)"', source.read_text()))
         if not included & headers:
