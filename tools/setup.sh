@@ -140,6 +140,7 @@ install_requirements() {
     say "packages: ${extras}${optional_extras:+, where they can be had $optional_extras}"
     # shellcheck disable=SC2086
     required library $extras >"build/$layer.txt"
+    [ "$layer" = demo ] || pip_install --upgrade pip        # Debian's does not find what fits together among so many
     pip_install -r "build/$layer.txt"
     [ -z "$optional_extras" ] || install_optional
 }
