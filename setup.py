@@ -24,7 +24,14 @@ C_FOLDERS = sorted(str(folder.parent) for folder in Path("fastpq").rglob("c") if
 # the utility code of Cython's memoryviews, of which each extension would hold, compile and load a copy
 SHARED_UTILITIES = "fastpq._cython"
 # these call rather than loop over values: more than -O1 makes them larger, not faster
-CALLING = ("fastpq.arrow.capsules", "fastpq.encryption.", "fastpq.format.", "fastpq.recovery.", "fastpq.variant.")
+CALLING = (
+    SHARED_UTILITIES,
+    "fastpq.arrow.capsules",
+    "fastpq.encryption.",
+    "fastpq.format.",
+    "fastpq.recovery.",
+    "fastpq.variant.",
+)
 OPENSSL_MODULES = {"fastpq.encryption.evp", "fastpq.encryption.keys.secret"}
 STRIPPED = ["-Wl,-s"] if sys.platform == "linux" else ["-Wl,-x"]
 
@@ -75,8 +82,7 @@ class BuildExt(build_ext):
         return True
 
 
-def extension(path: Path) -> Extension:
-    name = ".".join(path.with_suffix("").parts)
+def extension(name: str, *sources: str) -> Extension:
     compile_args = ["-std=c11", "-Wall", "-Wextra", "-Wno-unused-function", "-Wno-unused-parameter"]
     compile_args += ["-Wno-cast-function-type", "-Wno-missing-field-initializers", "-Wno-sign-compare"]
     macros = [("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION"), ("NPY_TARGET_VERSION", "NPY_2_0_API_VERSION")]
@@ -90,7 +96,7 @@ def extension(path: Path) -> Extension:
         compile_args += ["-O1" if name.startswith(CALLING) else "-O3", "-fno-strict-aliasing", "-g0"]
     return Extension(
         name,
-        [str(path)],
+        list(sources),
         include_dirs=[np.get_include(), *C_FOLDERS],
         depends=[str(header) for header in Path("fastpq").rglob("*.h")],
         define_macros=macros,
@@ -127,7 +133,7 @@ setup(
     cmdclass={"build_ext": BuildExt},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     ext_modules=[
-        Extension(SHARED_UTILITIES, [], extra_compile_args=["-O1", "-g0"]),
-        *(extension(path) for path in sorted(Path("fastpq").rglob("*.pyx"))),
+        extension(SHARED_UTILITIES),        # of which Cython makes the source, too
+        *(extension(".".join(path.with_suffix("").parts), str(path)) for path in sorted(Path("fastpq").rglob("*.pyx"))),
     ],
 )

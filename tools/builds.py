@@ -74,17 +74,18 @@ def sanitizer_libraries() -> str:
 
 def _copy_extensions(folder: Path, headers: frozenset[str]) -> None:
     """Copy the extensions that include none of the headers: younger than their C, they are up to date for a build."""
-    for source in (ROOT / "fastpq").rglob("*.c"):
-        included = set(re.findall(r'#include "c/(\w+\.h)"', source.read_text()))
-        if not included & headers:
-            extension = source.with_suffix(sysconfig.get_config_var("EXT_SUFFIX")).relative_to(ROOT)
-            shutil.copy2(ROOT / extension, folder / extension)
+    for extension in (ROOT / "fastpq").rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
+        made = extension.with_name(f"{extension.name.partition('.')[0]}.c")
+        if not set(re.findall(r'#include "c/(\w+\.h)"', made.read_text())) & headers:
+            shutil.copy2(extension, folder / extension.relative_to(ROOT))
 
 
 def _remove_deleted(source: Path, target: Path) -> None:
-    """Remove source files from a copy that the tree no longer has."""
-    for path in list(target.rglob("*.py*")):        # .py, .pyx, .pxd, .pyi
-        if path.suffix != ".pyc" and not (source / path.relative_to(target)).exists():
+    """Remove files from a copy that the tree no longer has; what a build made stays where its .pyx does."""
+    for path in target.rglob("*.[pchs]*"):        # .py, .pyx, .pxd, .pyi, .c, .h, .so
+        there = source / path.relative_to(target)
+        made = path.suffix in (".c", ".so") and there.with_name(f"{path.name.partition('.')[0]}.pyx").exists()
+        if path.is_file() and path.suffix != ".pyc" and not made and not there.exists():
             path.unlink()
 
 

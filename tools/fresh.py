@@ -91,9 +91,12 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def readme() -> tuple[list[str], str]:
-    """README's commands, and the packages that it names for a user without root."""
-    text = (ROOT / "README.md").read_text()
+def readme(text: str) -> tuple[list[str], str]:
+    """The commands in README's text, and the packages that README names for a user without root.
+
+    Raises:
+        FreshError: README names other commands, or no packages.
+    """
     named = NAMED_PACKAGES.search(text)
     commands = [line.split("#")[0].strip() for block in SHELL_BLOCK.findall(text) for line in block.splitlines()]
     commands = [command for command in commands if command in ("tools/demo", "tools/test")]
@@ -110,7 +113,10 @@ def try_out(machine: Machine, user: str, commands: Sequence[str], packages: str)
         machine.must("root", f"apt-get install -q -y --no-install-recommends {packages} >/dev/null")
     folder = f"{USERS[user]}/fastpq"
     inside = machine.folder / folder.lstrip("/")
-    subprocess.run(["git", "clone", "-q", "--no-local", str(ROOT), str(inside)], check=True)
+    # the tree may be another user's
+    clone = ["git", "-c", "safe.directory=*", "clone", "-q", "--no-local", str(ROOT), str(inside)]
+    if subprocess.run(clone, check=False).returncode:
+        raise FreshError(f"{ROOT} cannot be cloned")
     machine.must("root", f"chown -R {user}:{user} {USERS[user]}")
     outcomes = []
     for command in commands:
@@ -133,21 +139,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
         parser.error("root and mmdebstrap are needed (Debian: apt-get install mmdebstrap)")
-    commands, packages = readme()
-    outcomes: list[Outcome] = []
     try:
-        for user in options.user or USERS:
-            machine = Machine(options.suite, options.mirror)
-            outcomes += try_out(machine, user, options.command or commands, packages)
-            if not options.keep:
-                machine.close()
+        commands, packages = readme((ROOT / "README.md").read_text())
     except FreshError as error:
-        say(str(error))
-        return 1
+        parser.error(str(error))
+    outcomes: list[Outcome] = []
+    unmade = False
+    for user in options.user or USERS:
+        try:
+            outcomes += on_machine(user, options, commands, packages)
+        except FreshError as error:
+            say(f"{user}: {error}")
+            unmade = True
     for outcome in outcomes:
         passed = "passed" if outcome.code == 0 else f"failed with {outcome.code}"
         say(f"{outcome.user:6} {outcome.command:20} {passed} in {outcome.seconds:.0f} s")
-    return max((outcome.code != 0 for outcome in outcomes), default=True)
+    return int(unmade or any(outcome.code for outcome in outcomes))
+
+
+def on_machine(user: str, options: argparse.Namespace, commands: Sequence[str], packages: str) -> list[Outcome]:
+    """Make a machine, try the commands on it, and remove it, unless it is to be kept."""
+    machine = Machine(options.suite, options.mirror)
+    try:
+        return try_out(machine, user, options.command or commands, packages)
+    finally:
+        if not options.keep:
+            machine.close()
 
 
 def say(message: str) -> None:

@@ -38,17 +38,19 @@ find_python() {
 }
 
 compiles() {    # does a C file with this include compile?
-    printf '#include <%s>\nint main(void) { return 0; }\n' "$1" | "${CC:-gcc}" -x c -fsyntax-only ${CFLAGS:-} ${2:+"-I$2"} - 2>/dev/null
+    # shellcheck disable=SC2086  # CC and CFLAGS may hold several words
+    printf '#include <%s>\nint main(void) { return 0; }\n' "$1" | ${CC:-gcc} -x c -fsyntax-only ${CFLAGS:-} ${2:+"-I$2"} - 2>/dev/null
 }
 
 missing_packages() {    # the Debian packages that are needed and not there
-    command -v "${CC:-gcc}" >/dev/null || echo gcc
+    compiler=${CC:-gcc}
+    command -v "${compiler%% *}" >/dev/null || echo gcc
     base=$(find_python)
     if [ -z "$base" ]; then
         echo python3 python3-venv python3-dev
     else
-        "$base" -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv
-        compiles Python.h "$("$base" -c 'import sysconfig; print(sysconfig.get_path("include"))')" || echo python3-dev
+        "$base" -c 'import ensurepip, venv' 2>/dev/null || echo "$(basename "$base")-venv"
+        compiles Python.h "$("$base" -c 'import sysconfig; print(sysconfig.get_path("include"))')" || echo "$(basename "$base")-dev"
     fi
     compiles openssl/evp.h || echo libssl-dev
     compiles stdio.h || echo libc6-dev
@@ -58,15 +60,17 @@ can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
 apt_install() {
     say "apt-get install $*"
-    apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/dev/null
+    apt-get update -q >build/apt.log 2>&1 || return
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >>build/apt.log 2>&1
 }
 
 install_system_packages() {
     packages=$(missing_packages | tr '\n' ' ')
     [ -n "$packages" ] || return 0
+    case $(uname) in Darwin) die "missing: $packages(Debian's names). Install them, for example: brew install python openssl@3" ;; esac
     can_install || die "missing: $packages(Debian and Ubuntu names). Install them, for example: sudo apt-get install $packages"
     # shellcheck disable=SC2086  # a list of names
-    apt_install $packages
+    apt_install $packages || { cat build/apt.log >&2; die "apt-get failed"; }
     packages=$(missing_packages | tr '\n' ' ')
     [ -z "$packages" ] || die "still missing after installation: $packages(python >= 3.11 is needed)"
 }
@@ -89,10 +93,12 @@ needed_for() {
     esac
 }
 
+tried_today() { [ -n "$(find ".venv/stamps/without-$1" -mtime -1 2>/dev/null)" ]; }
+
 install_optional_packages() {
     for package in $optional_packages; do
-        if there "$package" || [ -e ".venv/stamps/without-$package" ]; then continue; fi
-        if ! can_install || ! apt_install "$package" 2>/dev/null || ! there "$package"; then
+        if there "$package" || tried_today "$package" || { [ -e ".venv/stamps/without-$package" ] && ! can_install; }; then continue; fi
+        if ! can_install || ! apt_install "$package" || ! there "$package"; then
             say "without $package: $(needed_for "$package")"
             : >".venv/stamps/without-$package"
         fi
@@ -101,26 +107,20 @@ install_optional_packages() {
 
 # --- Python packages and fastpq -----------------------------------------------------------------------------------------------
 
-# unchanged NAME FILE...: have these files the contents that they had when NAME was last stamped?
-unchanged() {
-    stamp=.venv/stamps/$1
-    shift
-    cat "$@" | cksum | cmp -s - "$stamp"
-}
+checksum() { cat "$@" | cksum; }
 
-stamp() {
-    name=.venv/stamps/$1
-    shift
-    cat "$@" | cksum >"$name"
-}
+# unchanged NAME CHECKSUM: is this the checksum with which NAME was stamped last?
+unchanged() { [ "$(cat ".venv/stamps/$1" 2>/dev/null)" = "$2" ]; }
+
+stamp() { printf '%s\n' "$2" >".venv/stamps/$1"; }
 
 make_venv() {
-    if ! [ -x "$python" ] || ! usable_python "$python"; then
+    if ! usable_python "$python" || ! "$python" -m pip --version >/dev/null 2>&1; then
         base=$(find_python)
         say "virtual environment .venv with $("$base" --version)"
         "$base" -m venv --clear .venv
     fi
-    mkdir -p .venv/stamps build
+    mkdir -p .venv/stamps
 }
 
 pip_install() { "$python" -m pip install -qq --no-compile --prefer-binary "$@"; }
@@ -132,7 +132,9 @@ install_optional() {    # all at once, or else one after the other without those
     required $optional_extras >build/optional.txt
     pip_install -r build/optional.txt 2>build/optional.log && return
     while read -r requirement; do
-        pip_install "$requirement" 2>>build/optional.log || say "without $requirement: it cannot be installed (build/optional.log)"
+        pip_install "$requirement" 2>>build/optional.log && continue
+        say "without $requirement: it cannot be installed (build/optional.log); tools/test tries again a day later"
+        : >.venv/stamps/without-extras
     done <build/optional.txt
 }
 
@@ -145,43 +147,79 @@ install_requirements() {
     [ -z "$optional_extras" ] || install_optional
 }
 
-sources() { find fastpq -name '*.pyx' -o -name '*.pxd' -o -name '*.h' | LC_ALL=C sort; echo setup.py; }
+sources() { find fastpq -name '*.pyx' -o -name '*.pxd' -o -name '*.h' | LC_ALL=C sort; }
 
-compile() { "$python" setup.py -q build_ext --inplace >build/compile.log 2>&1; }
+# how everything is compiled: a change of it concerns files that look up to date
+way_of_compiling() { echo "debug=${FASTPQ_DEBUG:-} no-clones=${FASTPQ_NO_CLONES:-} setup.py=$(checksum setup.py)"; }
+
+# shellcheck disable=SC2046  # paths without spaces
+sources_checksum() { echo "$(checksum $(sources)) $(way_of_compiling)"; }
+
+remove_extensions() {       # the C that Cython made, and what was compiled from it
+    find fastpq -name '*.so' -delete
+    find fastpq -name '*.c' -delete
+}
+
+are_all_there() { [ "$(find fastpq -name '*.so' | wc -l)" -gt "$(find fastpq -name '*.pyx' | wc -l)" ]; }    # one is Cython's own
+
+start_compiling() {     # in the background
+    compiled=$(sources_checksum)
+    if [ -e .venv/stamps/compiling ] || ! unchanged way "$(way_of_compiling)"; then
+        remove_extensions       # of an interrupted set-up half-written files look up to date, too
+    fi
+    : >.venv/stamps/compiling
+    stamp way "$(way_of_compiling)"
+    "$python" setup.py -q build_ext --inplace >build/compile.log 2>&1 &
+    compiling=$!
+}
 
 finish_compiling() {
     if ! wait "$compiling"; then
         cat build/compile.log >&2
         die "fastpq does not compile"
     fi
-    # shellcheck disable=SC2046  # paths without spaces
-    stamp sources $(sources)
+    compiling=""
+    stamp sources "$compiled"
+    rm .venv/stamps/compiling
+}
+
+stop_compiling() {      # when set-up ends before its time: a process in the background would go on
+    [ -z "$compiling" ] || kill "$compiling" 2>/dev/null || true
 }
 
 install_project() {
-    compiling=""
-    if ! unchanged build pyproject.toml; then
+    wanted=$(checksum pyproject.toml)
+    if ! unchanged build "$wanted"; then
         say "packages: build"
         required build >build/build.txt
         pip_install -r build/build.txt
-        stamp build pyproject.toml
+        stamp build "$wanted"
     fi
-    # shellcheck disable=SC2046
-    if ! unchanged sources $(sources); then
+    if [ -e .venv/stamps/compiling ] || ! unchanged sources "$(sources_checksum)" || ! are_all_there; then
         say "compiling what changed, the first time everything"
-        compile &
-        compiling=$!
+        start_compiling
     fi
-    if ! unchanged "$layer" pyproject.toml; then
+    if ! unchanged "$layer" "$wanted" || { [ -e .venv/stamps/without-extras ] && ! tried_today extras; }; then
+        rm -f .venv/stamps/without-extras
         install_requirements
         [ -z "$compiling" ] || finish_compiling
-        compiling=""
         pip_install --no-deps --no-build-isolation -e .     # everything is compiled: this adds fastpq to the environment
-        stamp "$layer" pyproject.toml
+        stamp "$layer" "$wanted"
     fi
     [ -z "$compiling" ] || finish_compiling
 }
 
+# --- one set-up at a time -----------------------------------------------------------------------------------------------------
+
+mkdir -p build
+exec 9>build/setup.lock
+if command -v flock >/dev/null && ! flock -n 9; then
+    say "waiting for another set-up of this tree"
+    flock 9
+fi
+compiling=""
+trap stop_compiling EXIT
+trap 'exit 130' INT TERM HUP
 started=$(date +%s)
 install_system_packages
 make_venv
@@ -189,3 +227,5 @@ install_optional_packages
 install_project
 say "ready after $(($(date +%s) - started)) s"
 unset started
+trap - EXIT INT TERM HUP
+exec 9>&-
