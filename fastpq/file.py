@@ -566,9 +566,6 @@ class ParquetFile:
         return False
 
     def __repr__(self) -> str:
-        metadata = getattr(self, "_metadata", None)
-        if metadata is None:        # in the traceback of an __init__ that failed
-            return "<ParquetFile, not open>"
         return to_text(self._view(TEXT_COLUMNS))
 
     def _repr_html_(self) -> str:
@@ -576,8 +573,14 @@ class ParquetFile:
 
     def _view(self, most_columns: int) -> View:
         """Name, size, contents of the footer, and the first columns."""
+        if not hasattr(self, "_size"):      # in the traceback of an __init__ that failed
+            return View("ParquetFile", ["not open"])
         facts = [self._source.name, of_bytes(self._size), *facts_of(self._metadata), *(["closed"] if self._closed else [])]
-        return View("ParquetFile", facts, column_grid(self.schema, most_columns) if len(self.schema) else None)
+        try:
+            grid = column_grid(self.schema, most_columns) if len(self.schema) else None
+        except ParquetError:
+            grid = None     # the facts say so
+        return View("ParquetFile", facts, grid)
 
 
 def _metered(tables: Iterator[Table], meter: Meter) -> Iterator[Table]:

@@ -40,6 +40,8 @@ MOST_KEPT = 4096
 
 # Row groups that are shown, in text and in a notebook.
 TEXT_ROW_GROUPS, HTML_ROW_GROUPS = 5, 20
+# In the place of the number of columns.
+BROKEN_SCHEMA = "broken schema"
 
 
 class ColumnChunkMetaData:
@@ -410,10 +412,16 @@ class FileMetaData:
         return FileMetaData(memoryview(fmt.encode(whole)), self.decryptor)
 
     def __repr__(self) -> str:
-        return to_text(View("FileMetaData", facts_of(self), self._row_group_grid(TEXT_ROW_GROUPS)))
+        return to_text(self._view(TEXT_ROW_GROUPS))
 
     def _repr_html_(self) -> str:
-        return to_html(View("FileMetaData", facts_of(self), self._row_group_grid(HTML_ROW_GROUPS)))
+        return to_html(self._view(HTML_ROW_GROUPS))
+
+    def _view(self, most: int) -> View:
+        """Contents of the footer, and the first row groups."""
+        if not hasattr(self, "_row_groups"):        # in the traceback of an __init__ that failed
+            return View("FileMetaData", ["not read"])
+        return View("FileMetaData", facts_of(self), self._row_group_grid(most))
 
     def _row_group_grid(self, most: int) -> Grid | None:
         """Rows and sizes of the first row groups."""
@@ -440,10 +448,17 @@ def facts_of(metadata: FileMetaData) -> list[str]:
     return [
         counted(metadata.num_rows, "row"),
         counted(metadata.num_row_groups, "row group"),
-        counted(metadata.num_columns, "column"),
+        _columns_fact(metadata),
         f"by {metadata.created_by}" if metadata.created_by else "by an unnamed writer",
         "plaintext" if algorithm is None else f"encrypted with {name}",
     ]
+
+
+def _columns_fact(metadata: FileMetaData) -> str:
+    try:
+        return counted(metadata.num_columns, "column")
+    except ParquetError:
+        return BROKEN_SCHEMA
 
 
 def read_footer(

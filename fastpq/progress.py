@@ -1,8 +1,12 @@
 """Progress of long work, told to one callable: ``progress(done, total)``.
 
-Both numbers count rows; Spark jobs count files. Calls come from the thread that did the work, one at a time; ``done`` never
-falls, and the last call is ``(total, total)``. An exception from the callable ends the work and reaches the caller; a file
-that was being written does not appear. tqdm and rich take the numbers so::
+Both numbers count rows; Spark jobs count files. Calls come one at a time, and ``done`` never falls. The last call is
+``(total, total)``; work without rows or files has the one call ``(0, 0)``. Readers call from any of their threads, writers
+from the caller's thread, Spark jobs from a watcher thread of the driver, but for the last call, from the caller's thread.
+
+Writers call ``(total, total)`` once, when the footer is written and before the file takes its place. An exception from the
+callable ends the work and reaches the caller; a file that was being written does not appear. tqdm and rich take the numbers
+so::
 
     with tqdm(unit=" rows") as bar:
         def show(done, total):
@@ -30,26 +34,33 @@ class Meter:
     Args:
         progress: called as ``progress(done, total)``; None for nobody.
         total: rows of the work, as far as they are known.
+        holds_last: ``finish`` alone tells ``(total, total)``: rows that are written make no file without a footer.
     """
 
-    def __init__(self, progress: Progress | None, total: int = 0) -> None:
+    def __init__(self, progress: Progress | None, total: int = 0, *, holds_last: bool = False) -> None:
         self._progress = progress
         self._total = total
+        self._holds_last = holds_last
+        self._is_silent = False     # after an exception from the callable
         self._done = 0
         self._told: tuple[int, int] | None = None
         self._lock = Lock()
 
     def expect(self, rows: int) -> None:
-        """Count more rows into the total."""
-        with self._lock:
-            self._total += rows
+        """Count more rows into the total; the call that was held back is made now, with the new total."""
+        if self._progress is not None and rows:
+            with self._lock:
+                self._total += rows
+                if self._holds_last and self._done:
+                    self._tell()
 
     def add(self, rows: int) -> None:
         """Count rows as done."""
         if self._progress is not None and rows:
             with self._lock:
                 self._done = min(self._done + rows, self._total)
-                self._tell()
+                if self._done < self._total or not self._holds_last:
+                    self._tell()
 
     def finish(self) -> None:
         """Count all rows as done."""
@@ -64,12 +75,12 @@ class Meter:
 
     def _tell(self) -> None:
         now = self._done, self._total
-        if self._progress is None or self._told == now:
+        if self._progress is None or self._is_silent or self._told == now:
             return
         self._told = now
-        progress, self._progress = self._progress, None     # after an exception nobody is told any more
-        progress(*now)
-        self._progress = progress
+        self._is_silent = True
+        self._progress(*now)
+        self._is_silent = False
 
 
 class Span:

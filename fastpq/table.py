@@ -101,9 +101,14 @@ class Column:
         return self.values.nbytes + (0 if self.validity is None else self.validity.nbytes)
 
     def __repr__(self) -> str:
-        from fastpq.nested.preview import one_line
+        from fastpq.nested.preview import headline
 
-        return one_line(self, "Column", "value")
+        return headline(self, "Column", "value")
+
+    def __str__(self) -> str:
+        from fastpq.nested.preview import with_values
+
+        return with_values(self, "Column", "value")
 
     def _repr_html_(self) -> str:
         from fastpq.nested.preview import column_view
@@ -405,20 +410,23 @@ class Table(Mapping[str, AnyColumn]):
     __hash__ = None  # type: ignore[assignment]  # tables compare by their values
 
     def __repr__(self) -> str:
+        return to_text(self._view(0, TEXT_COLUMNS))         # logs and crash reports take the repr: no values
+
+    def __str__(self) -> str:
         return to_text(self._view(TEXT_ROWS, TEXT_COLUMNS))
 
     def _repr_html_(self) -> str:
         return to_html(self._view(HTML_ROWS, HTML_COLUMNS))
 
     def _view(self, most_rows: int, most_columns: int) -> View:
-        """Shape, names, types and the first values."""
+        """Shape, names, types and the first values; no values where ``most_rows`` is 0."""
         from fastpq.nested.preview import is_number, type_text, value_texts
 
         shown = min(self.num_rows, most_rows)
         some = list(islice(self._columns.items(), most_columns))
         headings = [Heading(name, type_text(column.type), is_number(column)) for name, column in some]
         columns = [value_texts(column, 0, shown) for _, column in some]
-        notes = [more(self.num_rows, shown, "row"), more(len(self), len(some), "column")]
+        notes = [more(self.num_rows, shown, "row") if most_rows else "", more(len(self), len(some), "column")]
         facts = [counted(self.num_rows, "row"), counted(len(self), "column"), of_bytes(self.nbytes)]
         grid = Grid(headings, list(zip(*columns, strict=True)), "; ".join(filter(None, notes)))
         return View("Table", facts, grid if some else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from threading import Lock
+from threading import Lock, get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
@@ -74,7 +74,8 @@ class ParquetWriter:
         shred: how variant columns are shredded, by name: a shredding schema (``fastpq.variant.shredding_schema``), or
             ``"infer"`` for one that the first table suggests.
         progress: called as ``progress(done, total)``, in rows of the tables given so far (fastpq.progress); the last call, in
-            ``close``, is ``(total, total)``. An exception from it leaves the target as it was.
+            ``close``, behind the footer and before the file takes its place, is ``(total, total)``. An exception from it leaves
+            the target as it was. It may call ``abort``, which ends the write with a ValueError, and no other method that writes.
         **options: any of the fields of WriterProperties:
 
             - ``compression``: codec (``"snappy"``, ``"zstd"``, ``"gzip"``, ``"brotli"``, ``"lz4"``, ``"lzo"``; None or
@@ -134,7 +135,7 @@ class ParquetWriter:
         **options: Unpack[WriterOptions],
     ) -> None:
         self._properties = with_options(properties, options)
-        self._meter = Meter(progress)
+        self._meter = Meter(progress, holds_last=True)
         self._threads = resolve_threads(threads)
         self._encryption_properties = encryption_properties
         self._types = _types_of(schema)
@@ -152,6 +153,7 @@ class ParquetWriter:
         self._num_rows = 0
         self._open = True
         self._lock = Lock()
+        self._busy_thread: int | None = None    # the one that holds the lock
         self._sink = open_sink(where)
         if self._schema is not None:
             self._guarded(self._begin, self._schema)
@@ -204,9 +206,12 @@ class ParquetWriter:
 
     def _guarded(self, action: Any, *arguments: Any) -> None:
         """Do it, one thread at a time; on any error the file is abandoned."""
+        if self._busy_thread == get_ident():
+            raise ValueError("the writer is busy in this thread: progress cannot write or close, only abort")
         with self._lock:
             if not self._open:
                 raise ValueError("the writer is closed")
+            self._busy_thread = get_ident()
             try:
                 action(*arguments)
             except BaseException as error:
@@ -214,6 +219,13 @@ class ParquetWriter:
                 if isinstance(error, ParquetError):
                     error.at(path=self._sink.name)
                 raise
+            finally:
+                self._busy_thread = None
+
+    def _check_not_aborted(self) -> None:
+        """Raises ValueError if ``abort`` was called by progress."""
+        if not self._open:
+            raise ValueError("the writer was aborted while it wrote")
 
     def _begin(self, schema: ParquetSchema) -> None:
         self._schema = schema
@@ -240,6 +252,7 @@ class ParquetWriter:
         assert self._schema is not None
         _check_schema(self._schema, table)
         self._meter.expect(table.num_rows)
+        self._check_not_aborted()
         return table
 
     def _describe_arrow(self, table: Table, wanted: bool) -> None:
@@ -323,6 +336,7 @@ class ParquetWriter:
             yield chunk
             if span is not None:
                 span.reach(done, len(self._columns))
+                self._check_not_aborted()
 
     def _choose_encodings(self, leaves: list[LeafToWrite], num_rows: int, size: int) -> None:
         """Settle the encodings that are to be chosen by a sample, where there are values to choose by."""
@@ -409,8 +423,9 @@ class ParquetWriter:
         self._flush()
         if self._schema is None:
             raise SchemaError("a file needs a schema: pass one, or write a table")
-        self._meter.finish()
         self._write_footer({})
+        self._meter.finish()
+        self._check_not_aborted()
         self._open = False
         self._sink.commit()
 

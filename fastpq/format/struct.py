@@ -101,7 +101,7 @@ class Struct:
 
     def __repr__(self) -> str:
         given = ((name, getattr(self, name)) for name, _ in self.ORDERED)
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
+        return f"{type(self).__name__}({', '.join(f'{name}={_shown(value)}' for name, value in given if value is not None)})"
 
 
 class Union(Struct):
@@ -111,3 +111,13 @@ class Union(Struct):
     def member(self) -> str | None:
         """Name of the member, or None where it is unknown."""
         return next((name for name, _ in self.ORDERED if getattr(self, name) is not None), None)
+
+
+def _shown(value: object) -> str:
+    """The repr of a field; bytes and floats may be bounds of encrypted values, and logs take the repr."""
+    match value:
+        case bytes():
+            return f"<{len(value)} bytes>"
+        case float():
+            return "<float>"
+    return repr(value)

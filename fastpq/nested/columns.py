@@ -70,9 +70,14 @@ class ListColumn:
         return self.offsets.nbytes + self.elements.nbytes + _validity_bytes(self)
 
     def __repr__(self) -> str:
-        from fastpq.nested.preview import one_line
+        from fastpq.nested.preview import headline
 
-        return one_line(self, "ListColumn", "list")
+        return headline(self, "ListColumn", "list")
+
+    def __str__(self) -> str:
+        from fastpq.nested.preview import with_values
+
+        return with_values(self, "ListColumn", "list")
 
     def _repr_html_(self) -> str:
         from fastpq.nested.preview import column_view
@@ -188,9 +193,14 @@ class StructColumn:
         return sum(child.nbytes for child in self.children) + _validity_bytes(self)
 
     def __repr__(self) -> str:
-        from fastpq.nested.preview import one_line
+        from fastpq.nested.preview import headline
 
-        return one_line(self, "StructColumn", "struct")
+        return headline(self, "StructColumn", "struct")
+
+    def __str__(self) -> str:
+        from fastpq.nested.preview import with_values
+
+        return with_values(self, "StructColumn", "struct")
 
     def _repr_html_(self) -> str:
         from fastpq.nested.preview import column_view

@@ -1,4 +1,4 @@
-"""The first values of a column as short texts, whatever their number and length: for reprs, which are cheap and never fail."""
+"""The first values of a column as short texts, whatever their number and length: for displays, which are cheap and never fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_INNER = 6
 MOST_LEVELS = 4
 MOST_BYTES = 256
-# Values in the repr of a column.
+# Values in the text of a column.
 MOST_IN_A_LINE = 10
 # A value that cannot be shown: bytes outside of their memory, for example.
 BROKEN = "<broken>"
@@ -52,8 +52,13 @@ def column_view(column: AnyColumn, name: str, noun: str, most: int) -> View:
     return View(name, facts, Grid([heading], rows, more(len(column), shown, noun)) if rows else None)
 
 
-def one_line(column: AnyColumn, name: str, noun: str) -> str:
-    """The same as two lines of text."""
+def headline(column: AnyColumn, name: str, noun: str) -> str:
+    """The type of a column and its length, in one line without values."""
+    return to_text(View(name, [type_text(column.type), counted(len(column), noun)]))
+
+
+def with_values(column: AnyColumn, name: str, noun: str) -> str:
+    """Type, length, nulls and first values of a column, in two lines."""
     view = column_view(column, name, noun, MOST_IN_A_LINE)
     texts = [] if view.grid is None else [shorten(str(row[0]), TEXT_WIDTH) for row in view.grid.rows]
     texts += [ELLIPSIS] * (len(column) > len(texts))

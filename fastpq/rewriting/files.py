@@ -126,7 +126,7 @@ def merge_files(
         sources = list(sources)
     total = 0 if progress is None else sum(_num_rows(where, properties, keys_of) for where in sources)
     with open_sink(target) as sink:
-        merged = _MergedFile(sink, encryption_properties, properties, Meter(progress, total))
+        merged = _MergedFile(sink, encryption_properties, properties, Meter(progress, total, holds_last=True))
         for where in sources:
             with _opened(where) as source:
                 merged.add(source, keys_of(where))
@@ -193,7 +193,6 @@ class _MergedFile:
         """
         if self._first is None:
             raise SchemaError("no files to merge")
-        self._meter.finish()
         self._page_indexes.write(self._sink)
         footer = copy.copy(self._first.metadata)
         footer.schema = self._first.schema_elements
@@ -205,6 +204,7 @@ class _MergedFile:
         footer.encryption_algorithm = self._encryptor.encryption_algorithm
         footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
         self._sink.write(write_footer(footer, self._encryptor))
+        self._meter.finish()
 
     def _begin(self, metadata: FileMetaData) -> None:
         self._first = metadata

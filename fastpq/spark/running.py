@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as st
 
@@ -34,6 +35,7 @@ REPORT = st.StructType(
 OK, SKIPPED, ERROR = "ok", "skipped", "error"
 _RESULT = st.StructType([*REPORT.fields, st.StructField("made", st.StringType())])
 _POLL_SECONDS = 0.5
+_CANCEL_SECONDS = 0.1
 _log = logging.getLogger("fastpq.spark")
 
 
@@ -78,9 +80,14 @@ class Work(Generic[Item]):
 
 
 def run(spark: SparkSession, items: Sequence[Item], work: Work[Item], progress: Progress | None) -> list[Row]:
-    """Do a task for each item; returns their rows: those of REPORT, and what each task made."""
+    """Do a task for each item; returns their rows: those of REPORT, and what each task made.
+
+    ``progress`` is called in a watcher thread while tasks run, and in this thread when all are done.
+    """
     items = list(items)
     if not items:
+        if progress is not None:
+            progress(0, 0)
         return []
 
     def tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,45 +124,95 @@ def _reported(item: Item, work: Work[Item]) -> dict[str, Any]:
 @contextmanager
 def _watched(spark: SparkSession, description: str, total: int, progress: Progress | None) -> Iterator[None]:
     """Tell how many tasks are done while they run; Spark Connect does not say."""
+
+    def tell(count: int) -> None:
+        if progress is not None:
+            progress(count, total)
+        else:
+            _log.info("%s: %d of %d files", description, count, total)
+
     context = getattr(spark, "_sc", None)
-    tell = progress if progress is not None else lambda done, total: _log.info("%s: %d of %d files", description, done, total)
     if context is None:
         yield
-        tell(total, total)
+        tell(total)
         return
-    group, done = f"fastpq-{uuid.uuid4().hex}", threading.Event()
-    tracker = context.statusTracker()
-
-    failures: list[BaseException] = []
-
-    def poll() -> None:
-        try:
-            tell_while_running()
-        except BaseException as error:
-            failures.append(error)
-            context.cancelJobGroup(group)
-
-    def tell_while_running() -> None:
-        last = -1
-        while not done.wait(_POLL_SECONDS):
-            stages = [tracker.getStageInfo(stage) for job in tracker.getJobIdsForGroup(group)
-                      for stage in getattr(tracker.getJobInfo(job), "stageIds", ())]  # fmt: skip
-            count = min(total, sum(stage.numCompletedTasks for stage in stages if stage is not None))
-            if count > last:        # a stage that runs again has fewer
-                tell(count, total)
-                last = count
-
-    watcher = threading.Thread(target=poll, name="fastpq-progress", daemon=True)
+    watcher = _Watcher(context, f"fastpq-{uuid.uuid4().hex}", total, tell)
     before = {name: context.getLocalProperty(name) for name in ("spark.jobGroup.id", "spark.job.description")}
-    context.setJobGroup(group, f"fastpq: {description}")
+    context.setJobGroup(watcher.group, f"fastpq: {description}")
     watcher.start()
     try:
         yield
     finally:
-        done.set()
-        watcher.join()
+        watcher.stop()
         for name, value in before.items():
             context.setLocalProperty(name, value)
-        if failures:
-            raise failures[0]
-    tell(total, total)
+        if watcher.failure is not None:
+            raise watcher.failure
+    tell(total)
+
+
+class _Watcher:
+    """A thread that tells how many tasks of a job group are done, and cancels the group after an exception from ``tell``.
+
+    Args:
+        context: the SparkContext.
+        group: id of the job group.
+        total: number of tasks.
+        tell: called with the number of completed tasks whenever it grows.
+
+    Attributes:
+        failure: the exception from ``tell``, or None.
+    """
+
+    def __init__(self, context: SparkContext, group: str, total: int, tell: Callable[[int], object]) -> None:
+        self.group = group
+        self.failure: BaseException | None = None
+        self._context = context
+        self._total = total
+        self._tell = tell
+        self._is_done = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="fastpq-progress", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; ``tell`` is not called any more."""
+        self._is_done.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        last = -1
+        while not self._is_done.wait(_POLL_SECONDS):
+            count = self._completed()
+            if count is None or count <= last:      # a stage that runs again has fewer
+                continue
+            last = count
+            try:
+                self._tell(count)
+            except BaseException as error:
+                self.failure = error
+                self._cancel()
+                return
+
+    def _completed(self) -> int | None:
+        """The number of completed tasks; None where Spark does not say, which the job outlives."""
+        try:
+            tracker = self._context.statusTracker()
+            infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.group)]
+            stages = [tracker.getStageInfo(stage) for info in infos if info is not None for stage in info.stageIds]
+        except Exception:
+            _log.warning("the progress of a job is unknown for now", exc_info=True)
+            return None
+        return min(self._total, sum(stage.numCompletedTasks for stage in stages if stage is not None))
+
+    def _cancel(self) -> None:
+        """Cancel the group until its job has ended: a job that is not submitted yet cannot be cancelled."""
+        while True:
+            try:
+                self._context.cancelJobGroup(self.group)
+            except Exception:
+                _log.warning("a job was not cancelled yet", exc_info=True)
+            if self._is_done.wait(_CANCEL_SECONDS):
+                return

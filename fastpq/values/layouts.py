@@ -1,4 +1,4 @@
-"""The shapes in which a Column holds values that are not one array of a fixed width."""
+"""The shapes in which a Column holds values that are not one array of a fixed width; their reprs show no values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INLINE_SIZE = 12  # longest value that stands in the view itself
 MAX_INT32 = (1 << 31) - 1
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BinaryViews:
     """Variable-length values as Arrow string views.
 
@@ -38,7 +38,7 @@ class BinaryViews:
         return self.views.nbytes + sum(buffer.nbytes for buffer in self.buffers)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BinaryOffsets:
     """Variable-length values as offsets (int32 or int64, shape (n + 1,)) into data (uint8).
 
@@ -54,7 +54,7 @@ class BinaryOffsets:
         return self.offsets.nbytes + int(self.offsets[-1] - self.offsets[0])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DictionaryValues:
     """Values as codes (int32, shape (n,); 0 where null) into a dictionary column without nulls."""
 

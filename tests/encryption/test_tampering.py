@@ -71,7 +71,7 @@ def contents(data: bytes, keys: fastpq.FileDecryptionProperties, filters: Any = 
             for column in range(file.metadata.num_columns)
         ]
         values = {column.name: table[column.name].to_pylist() for column in file.schema.columns}
-        return values, file.metadata.num_rows, [repr(column.statistics) for column in columns]
+        return values, file.metadata.num_rows, [column.statistics for column in columns]
 
 
 def outcomes(data: bytes, read: Any, mask: int | None = None) -> list[Outcome]:

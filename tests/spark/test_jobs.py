@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +15,14 @@ import pytest
 
 import fastpq
 import fastpq.spark
-from fastpq.spark import compaction, journal, staging
+from fastpq.spark import compaction, journal, running, staging
 from tests.spark.conftest import CLIENT
 
 SERVICE = {"kms.client": CLIENT}
 KEYS = {
     "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price;kc2:tags.list.element", **SERVICE,
 }  # fmt: skip
+PLAIN = {"allowPlaintextFiles": "true", **SERVICE}
 EXTERNAL = {**KEYS, "parquet.encryption.key.material.store.internally": "false"}
 ROWS = 1000
 
@@ -68,6 +71,74 @@ def test_an_exception_from_progress_ends_a_job(source: Any, table: Path, monkeyp
         fastpq.spark.encrypt_dataset(source, str(table), progress=stop, **KEYS)
     assert {path: path.read_bytes() for path in before} == before
     assert statuses(fastpq.spark.encrypt_dataset(source, str(table), **KEYS)) == ["ok"] * 6    # and it goes on from there
+
+
+@pytest.mark.parametrize("is_early", [True, False], ids=["before the job is submitted", "after the first task"])
+def test_an_exception_from_progress_cancels_the_tasks(
+    source: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_early: bool
+) -> None:
+    """Later tasks wait for a file that appears when the job has ended: only a cancelled job ends."""
+    monkeypatch.setattr("fastpq.spark.running._POLL_SECONDS", 0.01)
+    items, folder, limit = 20, str(tmp_path), 120
+    cancelled = threading.Event()
+
+    def act(number: int) -> running.Outcome:
+        Path(folder, f"began {number}").touch()
+        deadline = time.monotonic() + limit
+        while number and time.monotonic() < deadline and not Path(folder, "over").exists():
+            time.sleep(0.05)
+        return running.Outcome()
+
+    def stop(done: int, total: int) -> None:
+        if is_early or done:
+            raise Stopped
+
+    original = running._Watcher._cancel
+
+    def cancel(self: Any) -> None:
+        cancelled.set()
+        original(self)
+
+    def start(self: Any) -> None:
+        self._thread.start()
+        assert not is_early or cancelled.wait(60)
+
+    monkeypatch.setattr(running._Watcher, "_cancel", cancel)
+    monkeypatch.setattr(running._Watcher, "start", start)
+    started = time.monotonic()
+    with pytest.raises(Stopped):
+        running.run(source, range(items), running.Work("wait", lambda number: (str(number), 0), act), stop)
+    assert time.monotonic() - started < limit
+    assert cancelled.is_set()
+    (tmp_path / "over").touch()
+    assert len(list(tmp_path.glob("began *"))) < items
+
+
+def test_errors_of_the_status_tracker_do_not_end_a_job(
+    source: Any, table: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("fastpq.spark.running._POLL_SECONDS", 0.01)
+    failed = []
+
+    class Tracker:
+        def getJobIdsForGroup(self, group: str) -> list[int]:  # noqa: N802 - Spark's name
+            failed.append(group)
+            raise RuntimeError("the gateway is gone")
+
+    monkeypatch.setattr(type(source.sparkContext), "statusTracker", lambda _: Tracker())
+    seen: list[tuple[int, int]] = []
+    for progress in (None, lambda done, total: seen.append((done, total))):
+        assert statuses(fastpq.spark.verify_dataset(source, str(table), progress=progress, **PLAIN)) == ["ok"] * 6
+    assert seen == [(6, 6)]
+    assert len(set(failed)) == 2
+    assert "the gateway is gone" in caplog.text
+
+
+def test_a_job_over_no_files_is_told_of_once(source: Any, tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    assert running.run(source, [], running.Work("nothing", str, str), lambda *told: seen.append(told)) == []    # type: ignore[arg-type]
+    assert seen == [(0, 0)]
+    assert running.run(source, [], running.Work("nothing", str, str), None) == []   # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("keys", [KEYS, EXTERNAL], ids=["internal", "external"])

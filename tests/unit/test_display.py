@@ -1,4 +1,4 @@
-"""Reprs and HTML of Table, Column, ParquetFile, FileMetaData, ParquetSchema, RecoveryReport and Explanation."""
+"""Reprs, texts and HTML of Table, Column, ParquetFile, FileMetaData, ParquetSchema, RecoveryReport and Explanation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ import pytest
 
 import fastpq
 from fastpq import Column, FileDecryptionProperties, FileEncryptionProperties, ParquetFile, Table
+from fastpq import format as fmt
 from fastpq.conversion.numpy_input import table_from
 from fastpq.display import Grid, Heading, Share, View, counted, of_bytes, shorten, to_html, to_text
 from fastpq.filters.explain import Explanation
+from fastpq.format.parquet import BoundingBox
+from fastpq.metadata import FileMetaData
+from fastpq.nested.columns import ListColumn, StructColumn
 from fastpq.recovery.losses import Loss, RecoveryReport
 from fastpq.values.layouts import BinaryOffsets, BinaryViews
 
@@ -53,13 +57,19 @@ class Tags(html.parser.HTMLParser):
 
 def checked(shown: Any) -> tuple[str, str]:
     """The repr and the text of the HTML, which hold no more than a few lines and no markup of their own."""
+    if isinstance(shown, Table | Column | ListColumn | StructColumn):       # str has values
+        checked_lines(str(shown))
     text, tags = repr(shown), Tags(shown._repr_html_())
     assert set(tags.tags) <= {"div", "style", "span", "table", "thead", "tbody", "tr", "th", "td", "pre", "i"}
+    checked_lines(text)
+    assert len(shown._repr_html_()) <= 80_000
+    return text, tags.text
+
+
+def checked_lines(text: str) -> None:
     assert len(text.splitlines()) <= 30
     assert max(map(len, text.splitlines())) <= 1_200
-    assert len(shown._repr_html_()) <= 80_000
     assert all(line.isprintable() for line in text.splitlines())
-    return text, tags.text
 
 
 # ---- exact
@@ -71,7 +81,7 @@ def small() -> Table:
 
 def test_table() -> None:
     table = small()
-    assert repr(table) == (
+    assert str(table) == (
         f"<Table: 3 rows, 3 columns, {table.nbytes} B>\n"
         "     id  name    tags\n"
         "  INT64  String  list<String>\n"
@@ -79,19 +89,25 @@ def test_table() -> None:
         "     20  null    []\n"
         "    300  'b'     null"
     )
-    assert checked(table)[1].split()[:8] == ["Table", "3", "rows", "3", "columns", f"{table.nbytes}", "B", "id"]
+    assert repr(table) == "\n".join(str(table).splitlines()[:3])
     assert repr(Table({}, num_rows=4)) == "<Table: 4 rows, 0 columns, 0 B>"
-    assert repr(table.slice(0, 0)).splitlines()[1:] == ["     id  name    tags", "  INT64  String  list<String>"]
-    assert repr(table_from({"n": np.arange(7)})).splitlines()[-2:] == ["      4", "  … and 2 more rows"]
+    assert checked(table)[1].split()[:8] == ["Table", "3", "rows", "3", "columns", f"{table.nbytes}", "B", "id"]
+    assert str(Table({}, num_rows=4)) == "<Table: 4 rows, 0 columns, 0 B>"
+    assert str(table.slice(0, 0)).splitlines()[1:] == ["     id  name    tags", "  INT64  String  list<String>"]
+    assert str(table_from({"n": np.arange(7)})).splitlines()[-2:] == ["      4", "  … and 2 more rows"]
 
 
 def test_columns() -> None:
     table = small()
-    assert repr(table["id"]) == "<Column: INT64, 3 values>\n  1, 20, 300"
-    assert repr(table["name"]) == "<Column: String, 3 values, 1 null>\n  'a', null, 'b'"
-    assert repr(table["tags"]) == "<ListColumn: list<String>, 3 lists, 1 null>\n  ['x'], [], null"
-    assert repr(table_from({"n": np.arange(12)})["n"]) == "<Column: INT64, 12 values>\n  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …"
-    assert repr(table_from({"n": np.arange(0)})["n"]) == "<Column: INT64, 0 values>"
+    assert repr(table["id"]) == "<Column: INT64, 3 values>"
+    assert repr(table["name"]) == "<Column: String, 3 values>"
+    assert repr(table["tags"]) == "<ListColumn: list<String>, 3 lists>"
+    assert repr(table_from({"s": [{"a": "secret"}]})["s"]) == "<StructColumn: struct<a: String>, 1 struct>"
+    assert str(table["id"]) == "<Column: INT64, 3 values>\n  1, 20, 300"
+    assert str(table["name"]) == "<Column: String, 3 values, 1 null>\n  'a', null, 'b'"
+    assert str(table["tags"]) == "<ListColumn: list<String>, 3 lists, 1 null>\n  ['x'], [], null"
+    assert str(table_from({"n": np.arange(12)})["n"]) == "<Column: INT64, 12 values>\n  0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …"
+    assert str(table_from({"n": np.arange(0)})["n"]) == "<Column: INT64, 0 values>"
 
 
 def test_values_of_every_kind() -> None:
@@ -101,7 +117,7 @@ def test_values_of_every_kind() -> None:
         "struct": [{"a": 1, "b": [None, "x"]}, None], "bool": [True, None],
         "map": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
     })  # fmt: skip
-    shown = {name: repr(column).splitlines()[1].strip() for name, column in table.items()}
+    shown = {name: str(column).splitlines()[1].strip() for name, column in table.items()}
     assert shown["decimal"] == "1.50, null"
     assert shown["day"] == "2024-02-29, null"
     assert shown["uuid"] == f"{str(uuid.UUID(int=7))[:23]}…, null"
@@ -119,11 +135,11 @@ def test_layouts_of_strings(layout: str) -> None:
     column = table_from({"s": ["short", "x" * 40, None, "é" * 200, ""]})["s"]
     assert isinstance(column, Column)
     shown = getattr(column, layout)()
-    assert repr(shown) == (
+    assert str(shown) == (
         f"<Column: String, 5 values, 1 null>\n  'short', '{'x' * 22}…, null, '{'é' * 22}…, ''"
     )
     assert "'" + "é" * 62 + "…" in Tags(shown._repr_html_()).text
-    assert repr(shown.slice(3)).endswith(f"\n  '{'é' * 22}…, ''")
+    assert str(shown.slice(3)).endswith(f"\n  '{'é' * 22}…, ''")
 
 
 def test_schema() -> None:
@@ -242,9 +258,9 @@ def test_broken_columns_are_shown_all_the_same() -> None:
     text = table_from({"s": ["a" * 50, "b"]}).flat("s").as_views()
     assert isinstance(text.values, BinaryViews)
     lost = replace(text, values=BinaryViews(text.values.views, []))
-    assert repr(lost) == "<Column: String, 2 values>\n  <broken>, 'b'"
+    assert str(lost) == "<Column: String, 2 values>\n  <broken>, 'b'"
     offsets = replace(text, values=BinaryOffsets(np.array([0, 1, 9], np.int32), np.frombuffer(b"\xffb", np.uint8)))
-    assert repr(offsets).splitlines()[1].startswith("  '\ufffd', 'b'")
+    assert str(offsets).splitlines()[1].startswith("  '\ufffd', 'b'")
 
 
 # ---- encrypted files
@@ -266,6 +282,85 @@ def test_nothing_of_columns_without_a_key(tmp_path: Path) -> None:
         assert "encrypted with AES_GCM_V1" in repr(file)
     for properties in (keys, opening):
         assert "key1234567" not in repr(properties)
+
+
+def test_reprs_hold_no_values(tmp_path: Path) -> None:
+    """Logs and crash reports take the repr, also of what was read of an encrypted column."""
+    columns = dict.fromkeys(("s", "n", "f", "l", "r"), b"columnkey1234567")
+    keys = FileEncryptionProperties(b"footerkey1234567", columns)
+    data = {"s": ["classified"] * 9, "n": [777_333_111] * 9, "f": [777_333_111.5] * 9, "l": [["classified"]] * 9,
+            "r": [{"a": "classified"}] * 9}  # fmt: skip
+    fastpq.write_table(data, tmp_path / "a", encryption_properties=keys)
+    opening = FileDecryptionProperties(b"footerkey1234567", columns)
+    with ParquetFile(tmp_path / "a", decryption_properties=opening) as file:
+        table = file.read()
+        text = table.flat("s")
+        chunks = [file.metadata.row_group(0).column(index) for index in range(file.metadata.num_columns)]
+        shown = [table, *table.columns, text.values, text.as_offsets().values, text.as_views().values, text.as_dictionary().values,
+                 file.recovery, file, file.metadata, *chunks, *(chunk.statistics for chunk in chunks)]  # fmt: skip
+        assert bytes(chunks[0].statistics.min_value) == b"classified"      # type: ignore[union-attr, arg-type]
+        for each in shown:
+            for secret in ("classified", "777", b"classified"[:3].hex(), "99, 108", " 99 108", repr(np.int64(777_333_111).tobytes())):
+                assert secret not in repr(each), type(each)
+        assert "classified" in str(table)
+        assert "777333111" in str(table["n"])
+        assert "classified" in table._repr_html_()
+    assert repr(BoundingBox(xmin=777.5, xmax=1.0, ymin=1.0, ymax=1.0)).startswith("BoundingBox(xmin=<float>, ")
+
+
+# ---- broken files and half-made objects
+
+
+def with_broken_schema(path: Path) -> None:
+    """A file whose schema element has more children than there are elements."""
+    fastpq.write_table({"id": np.arange(10)}, path)
+    with ParquetFile(path) as file:
+        footer = fmt.decode(fmt.FileMetaData, file.metadata._footer)[0]
+    footer.schema[0].num_children = 7
+    stored = fmt.encode(footer)
+    data = path.read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    path.write_bytes(data[:start] + stored + len(stored).to_bytes(4, "little") + b"PAR1")
+
+
+def test_a_broken_schema_is_shown(tmp_path: Path) -> None:
+    with_broken_schema(tmp_path / "a")
+    with ParquetFile(tmp_path / "a") as file:
+        with pytest.raises(fastpq.FormatError):
+            _ = file.schema
+        for shown in (file, file.metadata):
+            for text in checked(shown):
+                assert "10 rows" in text
+                assert "broken schema" in text
+        assert len(repr(file).splitlines()) == 1
+        assert len(repr(file.metadata).splitlines()) == 3       # with its row group
+
+
+def test_any_footer_that_opens_is_shown(tmp_path: Path) -> None:
+    fastpq.write_table({"id": np.arange(3), "l": [["x"], [], None]}, tmp_path / "a", write_page_index=False)
+    data = (tmp_path / "a").read_bytes()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    opened = 0
+    for place in range(start, len(data) - 8):
+        for mask in (1, 0x10, 0x80):
+            altered = bytearray(data)
+            altered[place] ^= mask
+            try:
+                file = ParquetFile(bytes(altered))
+            except fastpq.ParquetError:
+                continue
+            opened += 1
+            for shown in (file, file.metadata):
+                assert repr(shown)
+                assert shown._repr_html_()
+    assert opened > 100
+
+
+@pytest.mark.parametrize("kind", [ParquetFile, FileMetaData])
+def test_half_made_objects_are_shown(kind: Any) -> None:
+    half = kind.__new__(kind)
+    assert repr(half) == {ParquetFile: "<ParquetFile: not open>", FileMetaData: "<FileMetaData: not read>"}[kind]
+    assert "not " in checked(half)[1]
 
 
 # ---- the pieces

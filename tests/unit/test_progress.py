@@ -212,8 +212,155 @@ def test_write_dataset_keeps_whole_files_only(tmp_path: Path) -> None:
     assert ParquetDataset(tmp_path).read().num_rows == ROWS // 3
 
 
+# ---- writers: the last call, and calls of the writer's own methods
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_the_last_call_stands_between_footer_and_commit(name: str, files: Path, tmp_path: Path) -> None:
+    """Whoever is told of all rows finds the whole file, footer included, under its temporary name, and the old target."""
+    (tmp_path / "target").write_bytes(b"old")
+    total = 2 * ROWS if name == "merge" else ROWS
+    seen = []
+
+    def look(done: int, total_now: int) -> None:
+        whole = [path for path in tmp_path.iterdir() if path.name != "target" and path.read_bytes()[-4:] in (b"PAR1", b"PARE")]
+        seen.append((done, len(whole), (tmp_path / "target").read_bytes()))
+
+    WRITES[name](files, tmp_path / "target", look)
+    assert [call for call in seen if call[0] == total] == [(total, 1, b"old")]
+    assert (tmp_path / "target").stat().st_size > 1_000
+
+
+@pytest.mark.parametrize("name", ["write_table", "batches", "encrypt", "merge"])
+def test_an_error_in_the_footer_is_not_told_of_as_done(
+    name: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def fail(*_: object) -> bytes:
+        raise Stopped
+
+    monkeypatch.setattr("fastpq.writer.write_footer", fail)
+    monkeypatch.setattr("fastpq.rewriting.files.write_footer", fail)
+    with pytest.raises(Stopped):
+        WRITES[name](files, tmp_path / "target", lambda done, total: calls.append((done, total)))
+    assert calls
+    assert all(done < total for done, total in calls)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_growing_total_is_told_of_with_the_next_table(tmp_path: Path) -> None:
+    calls = []
+    with ParquetWriter(tmp_path / "a", progress=lambda done, total: calls.append((done, total))) as writer:
+        for _ in range(3):
+            writer.write_table({"a": np.arange(10)})
+    assert calls == [(10, 20), (20, 30), (30, 30)]
+
+
+@pytest.mark.parametrize("at_end", [False, True], ids=["writing", "closing"])
+@pytest.mark.parametrize("method", ["close", "write_table", "write_batch"])
+def test_progress_cannot_write(method: str, at_end: bool, tmp_path: Path) -> None:
+    """Refused at once, and the write goes on if progress catches the error."""
+    data = {"a": np.arange(10), "b": np.arange(10)}
+    refused = []
+
+    def write(done: int, total: int) -> None:
+        if (done == total) == at_end:
+            with pytest.raises(ValueError, match="the writer is busy in this thread") as caught:
+                getattr(writer, method)(*[data] * (method != "close"))
+            refused.append(caught.value)
+
+    writer = ParquetWriter(tmp_path / "a", progress=write)
+    in_time(lambda: (writer.write_table(data), writer.close()))
+    assert len(refused) == 1
+    assert fastpq.read_table(tmp_path / "a").num_rows == 10
+
+
+@pytest.mark.parametrize("at_end", [False, True], ids=["writing", "closing"])
+def test_progress_can_abort(at_end: bool, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    data = {"a": np.arange(10), "b": np.arange(10)}
+
+    def give_up(done: int, total: int) -> None:
+        if (done == total) == at_end:
+            writer.abort()
+
+    writer = ParquetWriter(tmp_path / "a", progress=give_up)
+
+    def use() -> None:
+        with pytest.raises(ValueError, match="the writer was aborted while it wrote"), writer:
+            writer.write_table(data)
+            assert at_end
+        with pytest.raises(ValueError, match="the writer is closed"):
+            writer.write_table(data)
+
+    in_time(use)
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def in_time(action: Callable[[], object]) -> None:
+    """Do it in a thread that may hang: a deadlock fails the test and does not stop the others."""
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            action()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive(), "deadlock"
+    if failures:
+        raise failures[0]
+
+
+# ---- counting
+
+
 def test_nobody_told_costs_nothing() -> None:
     assert Meter(None, 100).span(100) is None
+
+
+def test_parallel_callers_lose_no_count() -> None:
+    """A row that is counted while another thread is in the callable counts too."""
+    calls: list[tuple[int, int]] = []
+    entered, counted = threading.Event(), threading.Event()
+
+    def show(done: int, total: int) -> None:
+        calls.append((done, total))
+        if done == 1:
+            entered.set()
+            counted.wait(0.2)       # the other thread waits for the lock, or, without one, loses its row
+
+    meter = Meter(show, 10)
+    first = threading.Thread(target=meter.add, args=(1,))
+    first.start()
+    assert entered.wait(60)
+    second = threading.Thread(target=lambda: (meter.add(2), counted.set()))
+    second.start()
+    first.join(60)
+    second.join(60)
+    assert calls == [(1, 10), (3, 10)]
+    meter.finish()
+    assert calls[-1] == (10, 10)
+
+
+def test_nobody_is_told_after_an_exception() -> None:
+    calls = []
+
+    def stop(done: int, total: int) -> None:
+        calls.append(done)
+        raise Stopped
+
+    meter = Meter(stop, 10)
+    with pytest.raises(Stopped):
+        meter.add(1)
+    meter.add(1)
+    meter.finish()
+    assert calls == [1]
 
 
 def test_tqdm_takes_it(files: Path) -> None:
