@@ -120,4 +120,6 @@ def _shown(value: object) -> str:
             return f"<{len(value)} bytes>"
         case float():
             return "<float>"
+        case list():
+            return f"[{', '.join(map(_shown, value))}]"
     return repr(value)

@@ -296,15 +296,18 @@ def test_reprs_hold_no_values(tmp_path: Path) -> None:
         table = file.read()
         text = table.flat("s")
         chunks = [file.metadata.row_group(0).column(index) for index in range(file.metadata.num_columns)]
-        shown = [table, *table.columns, text.values, text.as_offsets().values, text.as_views().values, text.as_dictionary().values,
-                 file.recovery, file, file.metadata, *chunks, *(chunk.statistics for chunk in chunks)]  # fmt: skip
+        shown = [table, *table.columns, text.as_offsets().values, text.as_views().values,
+                 text.as_dictionary().values, text.values, file.recovery, file, file.metadata, *chunks,
+                 *(chunk.statistics for chunk in chunks)]  # fmt: skip
         assert bytes(chunks[0].statistics.min_value) == b"classified"      # type: ignore[union-attr, arg-type]
         for each in shown:
-            for secret in ("classified", "777", b"classified"[:3].hex(), "99, 108", " 99 108", repr(np.int64(777_333_111).tobytes())):
+            for secret in ("classified", "777", " 99 108", repr(np.int64(777_333_111).tobytes())):
                 assert secret not in repr(each), type(each)
         assert "classified" in str(table)
         assert "777333111" in str(table["n"])
         assert "classified" in table._repr_html_()
+    index = fmt.ColumnIndex(null_pages=[False], min_values=[b"classified"], max_values=[b"z"], boundary_order=0)
+    assert "min_values=[<10 bytes>]" in repr(index)
     assert repr(BoundingBox(xmin=777.5, xmax=1.0, ymin=1.0, ymax=1.0)).startswith("BoundingBox(xmin=<float>, ")
 
 
