@@ -45,8 +45,9 @@ def pytest_report_header() -> str:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say how to repeat a run that failed."""
-    if terminalreporter.stats.get("failed") or terminalreporter.stats.get("error"):
-        terminalreporter.write_line(f"seed of the order and of random values: --randomly-seed={config.option.randomly_seed}")
+    seed = getattr(config.option, "randomly_seed", None)
+    if seed is not None and (terminalreporter.stats.get("failed") or terminalreporter.stats.get("error")):
+        terminalreporter.write_line(f"seed of the order and of random values: --randomly-seed={seed}")
 
 
 @pytest.hookimpl(tryfirst=True)
