@@ -27,19 +27,32 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
             value = getattr(import_module(module), name)
             setattr(sys.modules[package], name, value)
             return value
-        full_name = f"{package}.{name}"
-        try:
-            if not name.startswith("_"):
-                return import_module(full_name)
-        except ModuleNotFoundError as error:
-            if error.name != full_name:
-                raise
-        raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
+        message = f"module {package!r} has no attribute {name!r}"
+        if _is_module(package, name):
+            try:
+                return import_module(f"{package}.{name}")
+            except Exception as error:
+                from fastpq.errors import UnsupportedError
+
+                if not isinstance(error, UnsupportedError):     # which says that a package of an extra is not installed
+                    raise
+                raise AttributeError(f"{message}: {error}", name=name, obj=sys.modules[package]) from error
+        raise AttributeError(message, name=name, obj=sys.modules[package])
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *module_of})
 
     return look_up, names
+
+
+def _is_module(package: str, name: str) -> bool:
+    """Whether a package has a public module of a name. Folders of headers are none: their specifications have no loader."""
+    if name.startswith("_") or not name.isidentifier():
+        return False
+    from importlib.util import find_spec
+
+    specification = find_spec(f"{package}.{name}")
+    return specification is not None and specification.loader is not None
 
 
 class LazyModule:

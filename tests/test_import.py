@@ -201,7 +201,8 @@ def test_modules_are_attributes(name: str) -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="module 'fastpq' has no attribute 'read_tabel'"):
         fastpq.read_tabel  # type: ignore[attr-defined]  # noqa: B018
-    assert not hasattr(fastpq, "_private")
+    for name in ("_private", "a.b", "no name", "", "c"):      # c is a folder of headers
+        assert not hasattr(fastpq, name)
     with pytest.raises(ImportError, match="cannot import name 'read_tabel'"):
         exec("from fastpq import read_tabel")
 
@@ -212,6 +213,18 @@ def test_a_missing_package_is_named(package: str, use: str) -> None:
     program = f"import sys; sys.modules[{package!r}] = None; import fastpq; {use}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].startswith(f"ModuleNotFoundError: import of {package} halted")
+
+
+def test_a_room_whose_extra_is_missing_is_no_attribute() -> None:
+    """The error of the attribute names the package; who imports the room is told by fastpq's own error."""
+    program = "import sys; sys.modules['pyspark'] = None; import fastpq; print(hasattr(fastpq, 'spark'))"
+    assert in_a_process(program) == "False\n"
+    for use, last in (
+        ("fastpq.spark", "AttributeError: module 'fastpq' has no attribute 'spark': fastpq.spark needs the package pyspark"),
+        ("from fastpq import spark", "fastpq.errors.UnsupportedError: fastpq.spark needs the package pyspark"),
+    ):
+        done = subprocess.run([sys.executable, "-c", f"{program}; {use}"], check=False, capture_output=True, text=True)
+        assert done.stderr.splitlines()[-1].startswith(last)
 
 
 def test_threads_find_the_same_objects(small: Path) -> None:
