@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+import fastpq
 from fastpq import rows
 from fastpq.display import View, of_bytes, to_html, to_text
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
+from fastpq.lazy import LazyModule
 from fastpq.metadata import ARROW_KEY, ColumnChunkMetaData, FileMetaData, facts_of, read_finished
 from fastpq.parallel import resolve_threads
 from fastpq.plan import ReadPlan, choose_row_groups, plan_read
 from fastpq.progress import Meter, Progress
-from fastpq.properties import ReaderProperties
+from fastpq.properties import OnError, ReaderProperties
 from fastpq.scan import Scan, Strings
 from fastpq.schema import ColumnDescriptor, ColumnKey, ParquetSchema, column_grid, int96_types
 from fastpq.siblings import open_with_siblings
@@ -29,16 +31,16 @@ from fastpq.types import ColumnType, TimeUnitName
 if TYPE_CHECKING:
     from fastpq.arrow.hints import ArrowFields
     from fastpq.encryption.cipher import ModuleCipher
-    from fastpq.encryption.properties import FileDecryptionProperties
+    from fastpq.filters import explain as explaining
     from fastpq.filters.answers import ReadColumn
-    from fastpq.filters.explain import Explanation
     from fastpq.filters.predicate import Predicate
     from fastpq.filters.selective import SelectiveScan
-    from fastpq.index.bloom_filter import SplitBlockBloomFilter
-    from fastpq.index.page_index import ChunkIndexes, ColumnIndex, OffsetIndex
+    from fastpq.index.page_index import ChunkIndexes
     from fastpq.ranges import RowRanges
-    from fastpq.recovery.losses import Loss, OnError, RecoveryReport
+    from fastpq.recovery.losses import Loss
     from fastpq.recovery.reading import RecoveringScan
+else:       # types of annotations, which typing.get_type_hints finds; others are found in the lazy package itself
+    explaining = LazyModule("fastpq.filters.explain")
 
 DEFAULT_BATCH_SIZE = 65_536
 # Columns that are shown, in text and in a notebook.
@@ -82,7 +84,7 @@ class ParquetFile:
         coerce_int96_timestamp_unit: TimeUnitName = "ns",
         arrow_schema: bool = True,
         properties: ReaderProperties | None = None,
-        decryption_properties: FileDecryptionProperties | None = None,
+        decryption_properties: fastpq.FileDecryptionProperties | None = None,
         on_error: OnError = "raise",
     ) -> None:
         if on_error not in ("raise", "null", "skip"):
@@ -101,7 +103,7 @@ class ParquetFile:
         self._on_error: OnError = on_error
         self._losses: list[Loss] = []
         try:
-            self._found: RecoveryReport | None = None
+            self._found: fastpq.RecoveryReport | None = None
             if on_error == "raise":
                 self._metadata = read_finished(self._source, self._properties, decryption_properties)
             else:
@@ -133,7 +135,7 @@ class ParquetFile:
         return self._metadata.num_row_groups
 
     @property
-    def recovery(self) -> RecoveryReport:
+    def recovery(self) -> fastpq.RecoveryReport:
         """What reads so far could not read, where ``on_error`` lets them go on."""
         from fastpq.recovery.losses import RecoveryReport, merged
 
@@ -340,7 +342,7 @@ class ParquetFile:
         *,
         row_groups: Iterable[int] | None = None,
         row_ranges: RowRangesLike | None = None,
-    ) -> Explanation:
+    ) -> explaining.Explanation:
         """Row groups, pages and bytes that ``read`` would touch, with the evidence; no data page is read for it.
 
         Args:
@@ -392,7 +394,7 @@ class ParquetFile:
             chosen = self._flat(column)
             return answers.null_count(self._metadata, chosen, self._reader_of(chosen))
 
-    def offset_index(self, row_group: int, column: ColumnKey) -> OffsetIndex | None:
+    def offset_index(self, row_group: int, column: ColumnKey) -> fastpq.OffsetIndex | None:
         """Where the pages of a column chunk are, checked against the file; None where it has no OffsetIndex (PageIndex.md).
 
         Args:
@@ -406,7 +408,7 @@ class ParquetFile:
         """
         return self._indexes(row_group, column, column_index=False).offset_index
 
-    def column_index(self, row_group: int, column: ColumnKey) -> ColumnIndex | None:
+    def column_index(self, row_group: int, column: ColumnKey) -> fastpq.ColumnIndex | None:
         """Bounds and counts of the pages of a column chunk, checked; None where it has no ColumnIndex (PageIndex.md).
 
         Args:
@@ -418,7 +420,7 @@ class ParquetFile:
         """
         return self._indexes(row_group, column, column_index=True).column_index
 
-    def bloom_filter(self, row_group: int, column: ColumnKey) -> SplitBlockBloomFilter | None:
+    def bloom_filter(self, row_group: int, column: ColumnKey) -> fastpq.SplitBlockBloomFilter | None:
         """The bloom filter of a column chunk; None where it has none (BloomFilter.md).
 
         Args:

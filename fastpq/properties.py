@@ -35,6 +35,7 @@ DEFAULT_FLOAT_ORDER: Literal["type", "total"] = "type"
 DEFAULT_BLOOM_FILTER_FPP = 0.01
 DEFAULT_ARROW_SCHEMA: bool | None = None
 
+OnError = Literal["raise", "null", "skip"]
 Compression = str | None | Mapping[str, str | None]
 CompressionLevel = int | None | Mapping[str, int]
 ColumnSwitch = bool | list[str]

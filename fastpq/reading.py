@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import fastpq
 from fastpq.file import ParquetFile, RowRangesLike
+from fastpq.lazy import LazyModule
 from fastpq.metadata import FileMetaData
+from fastpq.progress import Progress
+from fastpq.properties import OnError, ReaderProperties
+from fastpq.scan import Strings
 from fastpq.schema import ColumnKey, ParquetSchema
 from fastpq.table import Table
+from fastpq.types import TimeUnitName
 
 if TYPE_CHECKING:
     import pandas
-
-    from fastpq.encryption.properties import FileDecryptionProperties
-    from fastpq.progress import Progress
-    from fastpq.properties import ReaderProperties
-    from fastpq.recovery.losses import OnError
-    from fastpq.scan import Strings
-    from fastpq.types import TimeUnitName
+else:
+    pandas = LazyModule("pandas")
 
 
 def read_table(
@@ -36,7 +37,7 @@ def read_table(
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
-    decryption_properties: FileDecryptionProperties | None = None,
+    decryption_properties: fastpq.FileDecryptionProperties | None = None,
     on_error: OnError = "raise",
 ) -> Table:
     """Read a file into memory: a ParquetFile opened, read and closed.
@@ -98,7 +99,7 @@ def read_pandas(
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
-    decryption_properties: FileDecryptionProperties | None = None,
+    decryption_properties: fastpq.FileDecryptionProperties | None = None,
     on_error: OnError = "raise",
 ) -> pandas.DataFrame:
     """Read a file as a pandas DataFrame, with the index, categories and dtypes that its metadata tells of.
@@ -154,7 +155,7 @@ def read_metadata(
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
-    decryption_properties: FileDecryptionProperties | None = None,
+    decryption_properties: fastpq.FileDecryptionProperties | None = None,
     on_error: OnError = "raise",
 ) -> FileMetaData:
     """The footer of a file (parquet.thrift, ``FileMetaData``).
@@ -198,7 +199,7 @@ def read_schema(
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
-    decryption_properties: FileDecryptionProperties | None = None,
+    decryption_properties: fastpq.FileDecryptionProperties | None = None,
     on_error: OnError = "raise",
 ) -> ParquetSchema:
     """The schema of a file.

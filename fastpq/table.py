@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fastpq.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
 from fastpq.errors import SchemaError
+from fastpq.lazy import LazyModule
 from fastpq.nested.columns import ListColumn, StructColumn, nested_field, taken_validity
 from fastpq.schema import ParquetSchema
 from fastpq.types import ColumnType
@@ -30,7 +31,9 @@ from fastpq.values.numpy_output import Nulls, Strings, fixed_values, to_numpy, t
 from fastpq.values.slices import SliceReader
 
 if TYPE_CHECKING:
-    from fastpq.arrow.nodes import SchemaNode
+    from fastpq.arrow import nodes
+else:
+    nodes = LazyModule("fastpq.arrow.nodes")
 
 __all__ = [
     "VIEW_DTYPE",
@@ -71,7 +74,7 @@ class Column:
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
-    arrow: SchemaNode | None = None
+    arrow: nodes.SchemaNode | None = None
 
     def __post_init__(self) -> None:
         values, dtype = self.values, self.type.dtype
@@ -167,7 +170,7 @@ class Column:
         validity, null_count = taken_validity(self, indices)
         return self._with(values, validity, null_count)
 
-    def with_arrow(self, field: SchemaNode | None) -> Column:
+    def with_arrow(self, field: nodes.SchemaNode | None) -> Column:
         """The same values, with the field that they were in Arrow.
 
         Args:

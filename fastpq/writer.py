@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from threading import Lock, get_ident
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import Any, Literal, Self, Unpack
 
 from fastpq import format as fmt
 from fastpq.arrow.hints import arrow_fields, arrow_schema, needs_arrow_schema
@@ -40,9 +40,7 @@ from fastpq.table import Table
 from fastpq.types import ColumnType
 from fastpq.variant.writing import Shredder, Shredding
 from fastpq.version import VERSION
-
-if TYPE_CHECKING:
-    from fastpq.writer_options import WriterOptions
+from fastpq.writer_options import WriterOptions
 
 FORMAT_VERSION = 2
 LARGEST_ROW_GROUP_ORDINAL = 32767

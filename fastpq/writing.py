@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.progress import Progress
@@ -12,9 +12,7 @@ from fastpq.schema import ParquetSchema
 from fastpq.types import ColumnType
 from fastpq.variant.writing import Shredding
 from fastpq.writer import ParquetWriter
-
-if TYPE_CHECKING:
-    from fastpq.writer_options import WriterOptions
+from fastpq.writer_options import WriterOptions
 
 
 @spelled_out

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -27,8 +27,7 @@ from fastpq.location import Remote, locate
 from fastpq.nested.columns import take
 from fastpq.nested.types import Field
 from fastpq.progress import Meter, Progress
-from fastpq.properties import ReaderProperties, WriterProperties, spelled_out
-from fastpq.recovery.losses import OnError
+from fastpq.properties import OnError, ReaderProperties, WriterProperties, spelled_out
 from fastpq.scan import Strings
 from fastpq.schema import ParquetSchema
 from fastpq.table import AnyColumn, Column, Table
@@ -36,10 +35,8 @@ from fastpq.types import ColumnType, TimeUnitName
 from fastpq.values.layouts import DictionaryValues
 from fastpq.values.numpy_output import fixed_values
 from fastpq.variant.writing import Shredding
+from fastpq.writer_options import WriterOptions
 from fastpq.writing import write_table
-
-if TYPE_CHECKING:
-    from fastpq.writer_options import WriterOptions
 
 Decryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
 Encryption: TypeAlias = FileEncryptionProperties | Callable[[str], FileEncryptionProperties | None] | None

@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 
 from fastpq.display import to_html
 from fastpq.errors import SchemaError
+from fastpq.lazy import LazyModule
 from fastpq.nested.types import Field, ListType, MapType, StructType, element_of
 from fastpq.values.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
 from fastpq.values.layouts import Array, BinaryViews
 from fastpq.values.numpy_output import Nulls, Strings
 
 if TYPE_CHECKING:
-    from fastpq.arrow.nodes import SchemaNode as ArrowField
-    from fastpq.table import AnyColumn
+    from fastpq import table as tables
+    from fastpq.arrow import nodes
+else:       # types of annotations, which typing.get_type_hints finds
+    tables = LazyModule("fastpq.table")
+    nodes = LazyModule("fastpq.arrow.nodes")
 
 # Values that a notebook shows of a column.
 HTML_VALUES = 10
@@ -45,11 +49,11 @@ class ListColumn:
 
     type: ListType | MapType
     offsets: Array
-    elements: AnyColumn
+    elements: tables.AnyColumn
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
-    arrow: ArrowField | None = None
+    arrow: nodes.SchemaNode | None = None
 
     def __post_init__(self) -> None:
         offsets = self.offsets
@@ -100,7 +104,7 @@ class ListColumn:
         validity, null_count = _sliced_validity(self, start, stop)
         return replace(self, offsets=self.offsets[start : stop + 1], validity=validity, null_count=null_count)
 
-    def used_elements(self) -> AnyColumn:
+    def used_elements(self) -> tables.AnyColumn:
         """The elements from the first offset to the last."""
         return self.elements.slice(int(self.offsets[0]), int(self.offsets[-1]))
 
@@ -169,12 +173,12 @@ class StructColumn:
     """
 
     type: StructType
-    children: tuple[AnyColumn, ...]
+    children: tuple[tables.AnyColumn, ...]
     length: int
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
-    arrow: ArrowField | None = None
+    arrow: nodes.SchemaNode | None = None
 
     def __post_init__(self) -> None:
         if [child.type for child in self.children] != [field.type for field in self.type.fields]:
@@ -207,7 +211,7 @@ class StructColumn:
 
         return to_html(column_view(self, "StructColumn", "struct", HTML_VALUES))
 
-    def __getitem__(self, name: str) -> AnyColumn:
+    def __getitem__(self, name: str) -> tables.AnyColumn:
         """The column of the one field of a name; nulls of the struct are not nulls of it."""
         found = [child for field, child in zip(self.type.fields, self.children, strict=True) if field.name == name]
         if len(found) != 1:
@@ -295,12 +299,12 @@ class StructColumn:
 NestedColumn: TypeAlias = ListColumn | StructColumn
 
 
-def nested_field(name: str, column: AnyColumn) -> Field:
+def nested_field(name: str, column: tables.AnyColumn) -> Field:
     """The field under which a column stands in a struct or a list."""
     return Field(name, column.type, column.nullable)
 
 
-def take(column: AnyColumn, indices: Array) -> AnyColumn:
+def take(column: tables.AnyColumn, indices: Array) -> tables.AnyColumn:
     """The values of a column at some places.
 
     Args:
@@ -348,7 +352,7 @@ def _check_validity(column: NestedColumn) -> None:
         raise SchemaError(f"{column.null_count} nulls and no validity bitmap of {len(column)} bits")
 
 
-def used_bytes(column: AnyColumn) -> int:
+def used_bytes(column: tables.AnyColumn) -> int:
     """Bytes of a column's own values: of memory that it shares, what it refers to, each value as often as it does."""
     if isinstance(column, StructColumn):
         return sum(map(used_bytes, column.children)) + _validity_bytes(column)
@@ -360,11 +364,11 @@ def used_bytes(column: AnyColumn) -> int:
     return column.nbytes
 
 
-def _validity_bytes(column: AnyColumn) -> int:
+def _validity_bytes(column: tables.AnyColumn) -> int:
     return 0 if column.validity is None else column.validity.nbytes
 
 
-def _mask(column: AnyColumn) -> NDArray[np.bool_]:
+def _mask(column: tables.AnyColumn) -> NDArray[np.bool_]:
     if column.validity is None or not column.null_count:
         return np.ones(len(column), np.bool_)
     return unpack_bitmap(column.validity, 0, len(column))
@@ -378,7 +382,7 @@ def _sliced_validity(column: NestedColumn, start: int, stop: int) -> tuple[Array
     return (validity if null_count else None), null_count
 
 
-def taken_validity(column: AnyColumn, indices: Array) -> tuple[Array | None, int]:
+def taken_validity(column: tables.AnyColumn, indices: Array) -> tuple[Array | None, int]:
     """Validity bitmap, or None, and number of nulls of the values at some places."""
     if column.validity is None or not column.null_count:
         return None, 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from fastpq.display import LINE_WIDTH, Grid, Heading, View, counted, more, of_bytes, shorten, to_html, to_text
+from fastpq.properties import OnError
 
-OnError: TypeAlias = Literal["raise", "null", "skip"]
 ON_ERROR: tuple[OnError, ...] = ("raise", "null", "skip")
 # Losses that are shown, in text and in a notebook.
 TEXT_LOSSES, HTML_LOSSES = 5, 50

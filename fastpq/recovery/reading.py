@@ -19,8 +19,9 @@ from fastpq.nested.concat import concat_columns
 from fastpq.nested.shape import Leaf, leaves_of, shape_of
 from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_read
 from fastpq.progress import Meter, Progress
+from fastpq.properties import OnError
 from fastpq.ranges import Flags, Int64s, RowRanges
-from fastpq.recovery.losses import Loss, OnError
+from fastpq.recovery.losses import Loss
 from fastpq.recovery.survey import ChunkSurvey, is_damage, survey_chunk
 from fastpq.rows import first_rows
 from fastpq.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan

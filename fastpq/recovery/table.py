@@ -14,9 +14,9 @@ from fastpq.location import Remote, locate
 from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData, read_finished
 from fastpq.parallel import resolve_threads
 from fastpq.progress import Progress
-from fastpq.properties import ReaderProperties
+from fastpq.properties import OnError, ReaderProperties
 from fastpq.recovery.footers import FoundFooter, find_footer
-from fastpq.recovery.losses import ON_ERROR, Loss, OnError, RecoveryReport, merged
+from fastpq.recovery.losses import ON_ERROR, Loss, RecoveryReport, merged
 from fastpq.recovery.reading import RecoveringScan
 from fastpq.recovery.rebuild import Rebuilt, rebuild
 from fastpq.scan import Scan, Strings

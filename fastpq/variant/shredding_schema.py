@@ -10,14 +10,18 @@ A schema is
 
 from __future__ import annotations
 
-from typing import Union
+from typing import TYPE_CHECKING, ForwardRef, Union
 
 from fastpq.errors import FormatError, LimitError, SchemaError
 from fastpq.types import ColumnType
 from fastpq.variant.kinds import MAX_DEPTH
 from fastpq.variant.shredded import kind_of
 
-ShreddingSchema = Union[ColumnType, "dict[str, ShreddingSchema]", "list[ShreddingSchema]", None]
+if TYPE_CHECKING:
+    ShreddingSchema = Union[ColumnType, "dict[str, ShreddingSchema]", "list[ShreddingSchema]", None]  # noqa: UP007
+else:       # with the module, so that typing.get_type_hints finds the name from every other one
+    _FIELDS, _ELEMENT = (ForwardRef(each, module=__name__) for each in ("dict[str, ShreddingSchema]", "list[ShreddingSchema]"))
+    ShreddingSchema = ColumnType | _FIELDS | _ELEMENT | None
 
 
 def normalized(schema: ShreddingSchema, depth: int = 0) -> ShreddingSchema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import importlib.util
+import importlib
 import inspect
 import re
 import typing
@@ -18,6 +18,9 @@ import fastpq
 from fastpq import ParquetDataset, ParquetFile, ParquetWriter, WriterProperties
 from fastpq.encryption import CryptoFactory, FileDecryptionProperties, FileEncryptionProperties
 from fastpq.writer_options import WriterOptions
+from tests.requirements import is_there, needs, peer
+
+pyspark = peer("pyspark", "'fastpq[spark]'")
 
 MODULES = ["fastpq", "fastpq.encryption", "fastpq.spark", "fastpq.variant", "fastpq.memory"]
 READERS = [fastpq.read_table, fastpq.read_pandas, fastpq.read_metadata, fastpq.read_schema, ParquetDataset, fastpq.read_dataset]
@@ -46,11 +49,7 @@ def members(name: str) -> Iterator[tuple[str, Any]]:
 
 
 def public_objects() -> dict[str, Any]:
-    return {path: found for name in MODULES if name != "fastpq.spark" or has_spark() for path, found in members(name)}
-
-
-def has_spark() -> bool:
-    return importlib.util.find_spec("pyspark") is not None
+    return {path: found for name in MODULES if name != "fastpq.spark" or is_there(pyspark) for path, found in members(name)}
 
 
 def docstring(found: Any) -> str:
@@ -115,6 +114,35 @@ def test_the_walk_sees_what_is_public() -> None:
     assert len(found) > 250
     assert "batch_size" in parameters(ParquetFile.iter_batches)
     assert documented("One.\n\nArgs:\n    a: one\n        b: two\n    *c: three\n") == {"a", "*c", "c"}
+
+
+# ---- annotations
+
+
+def annotated(found: Any) -> list[Any]:
+    """Objects whose annotations typing.get_type_hints evaluates: a class and its constructor, or the function of a method."""
+    found = unwrapped(found)
+    if inspect.isclass(found):
+        return [found, found.__init__] if "__init__" in vars(found) else [found]
+    found = getattr(found, "fget", None) or getattr(found, "func", found)
+    return [found] if inspect.isroutine(found) else []
+
+
+@pytest.mark.parametrize("path", [path for path, found in public_objects().items() if annotated(found)])
+def test_type_hints_are_found(path: str) -> None:
+    """By what checks types at run time (pydantic, typeguard, beartype); modules of the types are loaded then, and not before."""
+    for found in annotated(public_objects()[path]):
+        hints = typing.get_type_hints(found)
+        assert hints.keys() >= getattr(found, "__annotations__", {}).keys()
+        assert not [name for name, hint in hints.items() if isinstance(hint, str)]
+
+
+def test_type_hints_are_the_types() -> None:
+    hints = typing.get_type_hints(fastpq.read_table)
+    assert hints["decryption_properties"] == FileDecryptionProperties | None
+    assert hints["progress"] == fastpq.progress.Progress | None
+    assert typing.get_type_hints(ParquetFile.offset_index)["return"] == fastpq.OffsetIndex | None
+    assert fastpq.ListColumn in typing.get_args(typing.get_type_hints(fastpq.ListColumn)["elements"])
 
 
 # ---- options of reading: as ParquetFile has them
@@ -217,14 +245,14 @@ def test_crypto_factory_passes_options_on(method: Callable[..., Any], made: type
 
 @pytest.mark.parametrize("name", SPARK)
 def test_spark_jobs_document_every_option(name: str) -> None:
-    spark = pytest.importorskip("fastpq.spark")
-    function = getattr(spark, name)
+    needs(pyspark)
+    function = getattr(fastpq.spark, name)
     (typed,) = typing.get_args(typing.get_type_hints(function)["options"])
     assert options_in(docstring(function)).keys() == typed.__annotations__.keys() | {"kms.conf.NAME"}
 
 
 def test_spark_keywords_are_the_options_of_the_data_source() -> None:
-    pytest.importorskip("fastpq.spark")
+    needs(pyspark)
     from fastpq.spark import keywords, options
 
     def folded(typed: Any, but: Any = None) -> set[str]:
