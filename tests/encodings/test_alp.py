@@ -199,16 +199,18 @@ def test_only_where_it_is_asked_for() -> None:
         fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), column_encoding={"x": "ALP"}, use_dictionary=False)
 
 
-if FILES:       # older copies of parquet-testing have none
+# older copies of parquet-testing have none; a test that does not run shows in the report, without being a skip
+NO_FILES = pytest.param(None, marks=pytest.mark.xfail(run=False, reason="the test data hold no ALP files of other writers"))
 
-    @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-    def test_files_of_others(path: Path) -> None:
-        """Bit for bit the values beside them; the files of Java hold the values of those of C++."""
-        table = fastpq.read_table(path)
-        with path.with_name(path.stem.replace("_java", "") + "_expect.csv").open() as file:
-            names, *rows = csv.reader(file)
-        assert len(rows) == table.num_rows
-        for number, name in enumerate(names):
-            found = np.asarray(table[name])
-            expected = np.array([row[number] for row in rows], found.dtype)
-            assert found.tobytes() == expected.tobytes(), name
+
+@pytest.mark.parametrize("path", FILES or [NO_FILES], ids=lambda path: path.stem if path else "none")
+def test_files_of_others(path: Path) -> None:
+    """Bit for bit the values beside them; the files of Java hold the values of those of C++."""
+    table = fastpq.read_table(path)
+    with path.with_name(path.stem.replace("_java", "") + "_expect.csv").open() as file:
+        names, *rows = csv.reader(file)
+    assert len(rows) == table.num_rows
+    for number, name in enumerate(names):
+        found = np.asarray(table[name])
+        expected = np.array([row[number] for row in rows], found.dtype)
+        assert found.tobytes() == expected.tobytes(), name
