@@ -223,11 +223,12 @@ def interpreter_at(path: Path) -> Interpreter | None:
 
 
 def found_interpreters() -> list[Interpreter]:
-    """The first Python of each supported version: of the PATH, then of pyenv."""
+    """The first Python of each supported version: of the PATH, the running one, then of pyenv."""
     found = []
     for minor in supported():
         name = f"python{minor}"
-        places = [shutil.which(name), *Path.home().glob(f".pyenv/versions/{minor}.*/bin/{name}")]
+        running = sys.executable if minor == ".".join(platform.python_version_tuple()[:2]) else None
+        places = [shutil.which(name), running, *Path.home().glob(f".pyenv/versions/{minor}.*/bin/{name}")]
         usable = (interpreter_at(Path(place)) for place in places if place)
         if first := next((one for one in usable if one), None):
             found.append(first)
@@ -242,7 +243,10 @@ def chosen_interpreters(arguments: argparse.Namespace) -> list[Interpreter]:
         if None in chosen:
             raise ReleaseError(f"{arguments.python[chosen.index(None)]} is no Python")
         return [one for one in chosen if one]
-    return found_interpreters()
+    found = found_interpreters()
+    if not found:
+        raise ReleaseError(f"no Python {', '.join(supported())} on this machine (--python names one)")
+    return found
 
 
 def release(arguments: argparse.Namespace, console: Console) -> None:
