@@ -29,6 +29,7 @@ NUMPY_SECONDS = 0.07
 MOST_SECONDS = 0.06
 # Seconds that a whole first read may add, with the codec's package.
 MOST_SECONDS_OF_A_READ = 0.08
+MOST_SLOWNESS = 2
 ROUNDS = 5
 MOST_ROUNDS = 60
 
@@ -141,12 +142,12 @@ def processor_seconds(program: str, environment: dict[str, str]) -> float:
 
 # Measured is the processor time of child processes, the least of each program: other programs only ever add to a child's time.
 # NumPy and fastpq take turns, so that a slow phase of the machine meets both, and rounds are added until the bound holds: one
-# quiet moment in MOST_ROUNDS is enough. Bytecode is kept, as an installed package has it. On a slower core the bound grows with
-# NumPy's own time.
+# quiet moment in MOST_ROUNDS is enough. Bytecode is kept, as an installed package has it. The bounds are those of a core that
+# imports NumPy in NUMPY_SECONDS: on a slower or busy core they grow with NumPy's own time, to MOST_SLOWNESS times at most.
 @pytest.mark.parametrize(
     ("program", "most"),
     [
-        ("import fastpq", MOST_SECONDS),
+        ("import fastpq, numpy", MOST_SECONDS),
         ("import fastpq; fastpq.read_table", MOST_SECONDS),
         ("import fastpq; fastpq.read_table({path!r})", MOST_SECONDS_OF_A_READ),
     ],
@@ -161,9 +162,9 @@ def test_import_takes_little_more_than_numpy(program: str, most: float, small: P
         for number, each in enumerate(programs):
             least[number] = min(least[number], processor_seconds(each, environment))
         added = least[1] - least[0]
-        if done + 1 >= ROUNDS and added <= most * max(1.0, least[0] / NUMPY_SECONDS):
+        if done + 1 >= ROUNDS and added <= most * min(max(1.0, least[0] / NUMPY_SECONDS), MOST_SLOWNESS):
             return
-    pytest.fail(f"{program} takes {added:.3f} s more than import numpy ({least[0]:.3f} s), {most} s are allowed")
+    pytest.fail(f"{program} takes {added:.3f} s more than import numpy ({least[0]:.3f} s), {most} s are allowed on a fast core")
 
 
 @pytest.mark.parametrize("package", LAZY_PACKAGES, ids=lambda package: package.__name__)
@@ -201,7 +202,7 @@ def test_modules_are_attributes(name: str) -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="module 'fastpq' has no attribute 'read_tabel'"):
         fastpq.read_tabel  # type: ignore[attr-defined]  # noqa: B018
-    for name in ("_private", "a.b", "no name", "", "c"):      # c is a folder of headers
+    for name in ("_private", "a.b", "no name", "", "c"):     # c is a folder of headers
         assert not hasattr(fastpq, name)
     with pytest.raises(ImportError, match="cannot import name 'read_tabel'"):
         exec("from fastpq import read_tabel")
