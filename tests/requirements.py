@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-DATA = Path(os.environ.get("FASTPQ_TEST_DATA", "/nowhere"))
+DATA = Path(os.environ.get("FASTPQ_TEST_DATA") or "/nowhere")
 SOFTHSM_LIBRARIES = (
     "/usr/lib/softhsm/libsofthsm2.so",
     "/usr/lib64/pkcs11/libsofthsm2.so",
@@ -56,9 +56,9 @@ def is_there(module: Any) -> bool:
 
 
 def needs(module: Any) -> None:
-    """Skip where a peer is missing."""
+    """Skip a test where a peer is missing; at the head of a module, all of its tests."""
     if isinstance(module, _Missing):
-        pytest.skip(module.reason)
+        pytest.skip(module.reason, allow_module_level=True)
 
 
 def java_jars() -> Path:

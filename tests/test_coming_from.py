@@ -16,9 +16,10 @@ import pytest
 
 import fastpq
 from fastpq.format import Encoding
+from tests.requirements import needs, peer
 from tests.test_docs import PAGES, blocks, run
 
-pytest.importorskip("fastparquet", reason="needs fastparquet (pip install fastparquet)")
+needs(peer("fastparquet"))
 
 ROW = re.compile(r"^\| `(?P<theirs>.+)` \| `(?P<ours>.+)` \|$", re.MULTILINE)
 FROM = ("from-pyarrow.md", "from-fastparquet.md")

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.requirements import needs, peer
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "docs" / "pages"
 README = ROOT / "README.md"
@@ -82,7 +84,7 @@ def test_python_examples(
     """All of a page in one namespace, in order, in an empty folder; a text block behind one is what the example prints."""
     found = [block for block in blocks(page) if "spark" not in block.words]
     for package in needed(page):
-        pytest.importorskip(package, reason=f"needs {package} (pip install {package})")
+        needs(peer(package))
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, Any] = {}
     for block, after in zip(found, [*found[1:], None], strict=True):
@@ -164,7 +166,7 @@ def test_pages_begin_with_a_heading_and_a_sentence() -> None:
 
 
 def test_tables_of_docstrings_become_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("griffe", reason="needs griffe (pip install 'fastpq[docs]')")
+    needs(peer("griffe", "'fastpq[docs]'"))
     monkeypatch.syspath_prepend(CONFIGURATION.parent)
     text = "Types:\n\n====  =====\na     b\n====  =====\nx|y   long text\n      goes on\n====  =====\n\nEnd."
     table = "| a | b |\n| --- | --- |\n| x\\|y | long text goes on |"

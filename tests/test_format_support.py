@@ -20,11 +20,14 @@ import fastpq
 from fastpq import format as fmt
 from fastpq.encodings.registry import FITTING
 from fastpq.types import ColumnType, Type
+from tests.requirements import needs, peer
 from tools import format_support, peer_support
 from tools.peer_support import BY_TYPE, NO, PEERS, WRITES_TOO, YES
 
-arro3 = pytest.importorskip("arro3.io", reason="needs arro3-io (pip install arro3-io)")
-duckdb = pytest.importorskip("duckdb", reason="needs duckdb (pip install duckdb)")
+arro3 = peer("arro3.io", "arro3-io")
+duckdb = peer("duckdb")
+needs(arro3)
+needs(duckdb)
 
 ROWS = np.arange(300)
 TABLE = pa.table({"x": ROWS})
@@ -63,9 +66,9 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_sources_are_of_known_features_and_libraries() -> None:
     features = {feature.name for _, _, features in format_support.SECTIONS for feature in features()}
-    for feature, peer in [*peer_support.FOUND, *peer_support.CITED]:
+    for feature, library in [*peer_support.FOUND, *peer_support.CITED]:
         assert feature in features
-        assert peer in PEERS
+        assert library in PEERS
     assert not set(peer_support.STATUS) - features
     assert all(len(cells.split()) == len(PEERS) for cells in peer_support.STATUS.values())
 

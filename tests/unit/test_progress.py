@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rich.console
+import rich.progress
+from tqdm import tqdm
 
 import fastpq
 from fastpq import FileDecryptionProperties, FileEncryptionProperties, ParquetDataset, ParquetFile, ParquetWriter
@@ -364,7 +367,6 @@ def test_nobody_is_told_after_an_exception() -> None:
 
 
 def test_tqdm_takes_it(files: Path) -> None:
-    tqdm = pytest.importorskip("tqdm").tqdm
     shown = io.StringIO()
     with tqdm(unit=" rows", file=shown, mininterval=0) as bar:
 
@@ -378,9 +380,8 @@ def test_tqdm_takes_it(files: Path) -> None:
 
 
 def test_rich_takes_it(files: Path) -> None:
-    rich = pytest.importorskip("rich.progress")
-    console = pytest.importorskip("rich.console").Console(file=io.StringIO(), force_terminal=True)
-    with rich.Progress(console=console) as bars:
+    console = rich.console.Console(file=io.StringIO(), force_terminal=True)
+    with rich.progress.Progress(console=console) as bars:
         task = bars.add_task("reading")
         fastpq.read_table(files / "rows.parquet", progress=lambda done, total: bars.update(task, completed=done, total=total))
         assert bars.tasks[0].finished
