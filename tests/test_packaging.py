@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import hashlib
+import platform
 import re
 import runpy
 import sys
@@ -13,6 +15,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from tests.requirements import needs, peer
+
+auditwheel = peer("auditwheel", "'fastpq[release]'")
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -89,7 +95,9 @@ def test_classifiers_name_the_pythons_that_are_required_and_built() -> None:
 
 
 def test_an_sdist_that_lacks_a_file_or_has_another_is_refused(tmp_path: Path) -> None:
-    artefacts = pytest.importorskip("tools.artefacts", reason="needs auditwheel (extra release)")
+    needs(auditwheel)
+    from tools import artefacts
+
     for name in ("a.py", "b.py", "PKG-INFO"):
         (tmp_path / name).touch()
     with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
@@ -113,7 +121,9 @@ def test_an_sdist_that_lacks_a_file_or_has_another_is_refused(tmp_path: Path) ->
     ],
 )
 def test_a_wheel_with_sources_or_tests_or_without_openssl_is_refused(tmp_path: Path, files: list[str], message: str) -> None:
-    artefacts = pytest.importorskip("tools.artefacts", reason="needs auditwheel (extra release)")
+    needs(auditwheel)
+    from tools import artefacts
+
     wheel = tmp_path / "fastpq-1.0-cp311-cp311-linux_x86_64.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for name in (*files, "fastpq/x.cpython-311-x86_64-linux-gnu.so", "fastpq/_cython.cpython-311-x86_64-linux-gnu.so"):
@@ -126,7 +136,28 @@ def test_a_wheel_with_sources_or_tests_or_without_openssl_is_refused(tmp_path: P
 
 @pytest.mark.linux        # ELF
 def test_an_extension_with_symbols_is_refused() -> None:
-    artefacts = pytest.importorskip("tools.artefacts", reason="needs auditwheel (extra release)")
+    needs(auditwheel)
+    from tools import artefacts
+
     library = next((ROOT / "fastpq").rglob("*.so"))
     with pytest.raises(artefacts.ContentError, match="is not stripped"):
         artefacts.check_linking("x", library.read_bytes(), set())
+
+
+def test_a_release_without_any_python_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs(auditwheel)
+    from tools import release
+
+    nothing = argparse.Namespace(check=False, python=None)
+    assert platform.python_version() in [one.version for one in release.chosen_interpreters(nothing)]
+    monkeypatch.setattr(release, "interpreter_at", lambda path: None)
+    with pytest.raises(release.ReleaseError, match=r"no Python 3\.11, "):
+        release.chosen_interpreters(nothing)
+
+
+def test_the_tests_of_wheels_exist() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    assert all((ROOT / path).exists() for path in settings["test-sources"])
+    named = [word for command in settings["test-command"] for word in command.split() if "/" in word]
+    assert len(named) >= 4
+    assert all((ROOT / path).exists() for path in named)

@@ -2,7 +2,7 @@
 
 The sdist is made of the files that git knows; the wheels are made of the unpacked sdist. The contents of both are compared with
 the list of files, twine checks the metadata, auditwheel puts OpenSSL into the wheels, and tools/smoke.py runs in an environment
-that holds the wheel and its dependencies alone.
+that holds the wheel and its dependencies alone. The tests that cibuildwheel runs on its wheels run on the first of these.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table as Grid
@@ -184,6 +185,34 @@ def smoke(wheel: Path, interpreter: Interpreter) -> str:
         return said.splitlines()[0].partition(", ")[2]       # behind name and version
 
 
+def test_as_cibuildwheel(wheel: Path, interpreter: Interpreter, source: Path) -> str:
+    """Run the tests that cibuildwheel runs on each wheel, as pyproject.toml names these, in an environment outside the tree.
+
+    Args:
+        wheel: to install, beside the packages of ``test-requires``.
+        interpreter: the Python of the wheel.
+        source: the unpacked sdist, of which ``test-sources`` are copied.
+
+    Returns:
+        The last line that the commands print.
+
+    Raises:
+        ReleaseError: a command failed.
+    """
+    settings = project_settings()["tool"]["cibuildwheel"]
+    with tempfile.TemporaryDirectory(prefix="fastpq-wheel-tests-") as name:
+        folder = Path(name)
+        python = new_environment(interpreter, folder / "environment")
+        run(python, "-m", "pip", "install", "-q", wheel, *settings["test-requires"], cwd=folder)
+        for path in settings["test-sources"]:
+            (folder / "sources" / path).parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if (source / path).is_dir() else shutil.copy2)(source / path, folder / "sources" / path)
+        variables = {name: value for name, value in os.environ.items() if name not in {*CHANGED_BUILDS, "FASTPQ_TEST_DATA"}}
+        variables |= settings["test-environment"] | {"PATH": f"{python.parent}:{os.environ['PATH']}"}
+        said = [run("sh", "-c", command, cwd=folder / "sources", environment=variables) for command in settings["test-command"]]
+    return said[-1].splitlines()[-1]
+
+
 def check_cibuildwheel() -> None:
     """Each supported Python has its wheels for glibc, musl and macOS in the configuration of cibuildwheel.
 
@@ -200,10 +229,14 @@ def check_cibuildwheel() -> None:
                 raise ReleaseError(f"cibuildwheel builds no wheel {name}-{system}*:\n{listed}")
 
 
+def project_settings() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
 def supported() -> list[str]:
     """Versions of Python in the classifiers."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    found = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", name) for name in project["classifiers"]]
+    classifiers = project_settings()["project"]["classifiers"]
+    found = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", name) for name in classifiers]
     return [match[1] for match in found if match]
 
 
@@ -278,6 +311,8 @@ def release(arguments: argparse.Namespace, console: Console) -> None:
         built.append(Built(interpreter, facts, raw.stat().st_size, seconds, smoke(wheel, interpreter)))
         console.print(f"release: {facts.name} after {seconds:.0f} s; {built[-1].smoke}")
     run(sys.executable, "-m", "twine", "check", "--strict", sdist, *sorted(out.glob("fastpq-*.whl")))
+    said = test_as_cibuildwheel(out / built[0].facts.name, built[0].interpreter, source)
+    console.print(f"release: tests of cibuildwheel with {built[0].facts.tags}: {said}")
     show(console, sdist, built)
     missing = sorted(set(supported()) - {one.minor for one in interpreters})
     if missing and not (arguments.check or arguments.python):
