@@ -98,7 +98,7 @@ def extension(name: str, *sources: str) -> Extension:
         name,
         list(sources),
         include_dirs=[np.get_include(), *C_FOLDERS],
-        depends=[str(header) for header in Path("fastpq").rglob("*.h")],
+        depends=["setup.py", *(str(header) for header in Path("fastpq").rglob("*.h"))],
         define_macros=macros,
         extra_compile_args=compile_args,
         extra_link_args=SANITIZERS if DEBUG else [],
