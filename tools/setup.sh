@@ -169,7 +169,9 @@ start_compiling() {     # in the background
     fi
     : >.venv/stamps/compiling
     stamp way "$(way_of_compiling)"
-    "$python" setup.py -q build_ext --inplace >build/compile.log 2>&1 &
+    # a process group of its own, to be stopped with its workers, which do not hold the lock
+    "$python" -c 'import os, sys; os.setpgid(0, 0); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])' \
+        setup.py -q build_ext --inplace >build/compile.log 2>&1 9>&- &
     compiling=$!
 }
 
@@ -184,7 +186,7 @@ finish_compiling() {
 }
 
 stop_compiling() {      # when set-up ends before its time: a process in the background would go on
-    [ -z "$compiling" ] || kill "$compiling" 2>/dev/null || true
+    [ -z "$compiling" ] || kill -s TERM -- "-$compiling" 2>/dev/null || true
 }
 
 install_project() {
