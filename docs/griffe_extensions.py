@@ -8,6 +8,8 @@ from typing import Any
 
 import griffe
 
+from fastpq.properties import with_options_listed
+
 PREFIX = "DEFAULT_"
 BORDER = re.compile(r"=+( +=+)+")     # of a table in reStructuredText, "simple tables"
 
@@ -45,15 +47,17 @@ def _value(default: Any, where: griffe.Object) -> Any:
     return constant.final_target.value if constant.is_alias else constant.value
 
 
-class Tables(griffe.Extension):
-    """Writes the tables of docstrings in Markdown."""
+class Docstrings(griffe.Extension):
+    """Lists the options of writers, as ``help`` does, and writes the tables of docstrings in Markdown."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         """Every docstring of a package, once."""
         for object_ in _with_docstrings(pkg):
             docstring = object_.docstring
-            if docstring is not None and "====" in docstring.value:
-                docstring.value = in_markdown(docstring.value)
+            if docstring is not None:
+                docstring.value = with_options_listed(docstring.value) or ""
+                if "====" in docstring.value:
+                    docstring.value = in_markdown(docstring.value)
 
 
 def _with_docstrings(object_: griffe.Object) -> Iterator[griffe.Object]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
+from textwrap import dedent, indent
 from typing import Any, Literal, SupportsIndex, TypeVar
 
 MIB = 1 << 20
@@ -41,6 +43,8 @@ CompressionLevel = int | None | Mapping[str, int]
 ColumnSwitch = bool | list[str]
 BloomFilterOption = bool | Mapping[str, float | int | None]
 F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS_ENTRY = re.compile(r"^( *)\*\*options: any of the fields of WriterProperties:\n", re.MULTILINE)
 
 
 _MAY_BE_ZERO = {"coalesce_gap", "round_trip_bytes"}
@@ -212,15 +216,26 @@ def with_options(properties: WriterProperties | None, options: Mapping[str, Any]
     return replace(properties or WriterProperties(), **given)
 
 
-def spelled_out(function: F) -> F:
-    """Show each field of WriterProperties with its default in the signature of a function that takes ``**options``.
+def spelled_out(target: F) -> F:
+    """Show each field of WriterProperties in the signature and the docstring of a function, or a class, that takes ``**options``.
 
-    Type checkers know the options by ``Unpack[WriterOptions]``, ``inspect.signature`` and ``help`` by this.
+    Type checkers know the options by ``Unpack[WriterOptions]``, ``inspect.signature`` and ``help`` by this decorator.
     """
+    function: Any = target.__init__ if isinstance(target, type) else target     # type: ignore[misc]
     signature = inspect.signature(function)
     named = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
     for option in fields(WriterProperties):
         default = option.default if option.default_factory is MISSING else option.default_factory()
         named.append(inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option.type))
-    function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
-    return function
+    function.__signature__ = signature.replace(parameters=named)
+    target.__doc__ = with_options_listed(target.__doc__)
+    return target
+
+
+def with_options_listed(docstring: str | None) -> str | None:
+    """A docstring with a list of the fields of WriterProperties below its entry ``**options``; None without docstrings."""
+    if docstring is None or WriterProperties.__doc__ is None:
+        return None
+    _, _, attributes = inspect.cleandoc(WriterProperties.__doc__).partition("Attributes:\n")
+    items = re.sub(r"^(\w+): ", r"- ``\1``: ", dedent(attributes), flags=re.MULTILINE)
+    return _OPTIONS_ENTRY.sub(lambda entry: f"{entry[0]}\n{indent(items, entry[1] + '    ')}\n", docstring)

@@ -359,44 +359,6 @@ def write_dataset(
         shred: how variant columns are shredded, by name, as for ParquetWriter.
         **options: any of the fields of WriterProperties:
 
-            - ``compression``: codec (``"snappy"``, ``"zstd"``, ``"gzip"``, ``"brotli"``, ``"lz4"``, ``"lzo"``; None or
-              ``"none"`` for uncompressed), or a mapping from columns to codecs. Default ``"snappy"``.
-            - ``compression_level``: level of the codec, or a mapping from columns to levels; None for the level that the codec
-              takes by itself. Default ``None``.
-            - ``column_encoding``: mapping from columns to encodings, by the names of Encodings.md; goes before ``use_dictionary``
-              and ``encoding``. Default ``{}``.
-            - ``encoding``: ``"auto"`` chooses an encoding for each column by a sample of its first rows; None takes a dictionary
-              where it makes the chunk smaller, and PLAIN elsewhere. Default ``None``.
-            - ``use_dictionary``: dictionary encoding for every column, for none, or for a list of columns. Default ``True``.
-            - ``row_group_size``: most rows in a row group. Default ``1048576``.
-            - ``row_group_bytes``: most uncompressed bytes in a row group. Default ``536870912``.
-            - ``data_page_size``: target size of an uncompressed data page, in bytes. Default ``1048576``.
-            - ``data_page_rows``: most rows in a data page. Default ``20000``.
-            - ``data_page_version``: ``"1.0"`` or ``"2.0"``. Default ``"1.0"``.
-            - ``dictionary_page_size``: most bytes in a dictionary page; with a larger dictionary the chunk falls back to PLAIN.
-              Default ``1048576``.
-            - ``write_statistics``: min, max and null count for every column, for none, or for a list of columns. Default
-              ``True``.
-            - ``statistics_truncation``: most bytes in a bound of a BYTE_ARRAY column. Default ``64``.
-            - ``write_page_checksum``: write the CRC-32 of every page. Default ``True``.
-            - ``write_page_index``: write an OffsetIndex for every column, and a ColumnIndex for columns with statistics and an
-              order. Default ``True``.
-            - ``float_order``: order of the bounds of floats: ``"type"``, known to every reader, or ``"total"``, IEEE 754 total
-              order, which tells zeros of either sign apart and has bounds for NaNs; readers that do not know it do not use these
-              bounds. Default ``"type"``.
-            - ``bloom_filter``: mapping from columns to True, or to ``fpp`` (false positive rate, 0.01 unless given) and ``ndv``
-              (number of distinct values; None sizes the filter by the values). Default ``{}``.
-            - ``sorting_columns``: columns by which the rows of each row group are sorted already; the order is checked and
-              recorded. Default ``()``.
-            - ``sort_by``: columns by which the rows of each row group are sorted before writing; the order is recorded. Default
-              ``()``.
-            - ``arrow_schema``: keep in the footer (ARROW:schema) the Arrow types that Parquet does not have: timezones,
-              dictionaries, layouts, durations, extension types; as pyarrow does. None does so for DataFrames of Arrow dtypes
-              alone. Default ``None``.
-            - ``key_value_metadata``: mapping from text to text, stored in the footer. Default ``{}``.
-            - ``checkpoint_every``: number of row groups after which a footer of the row groups so far is written, so that an
-              unfinished file can be read (``fastpq.recover_table``); None writes the last footer alone. Default ``None``.
-
     Returns:
         Paths of the files written.
 
