@@ -1,6 +1,6 @@
 """How objects show themselves: a headline, facts and a small table, as text and as HTML for notebooks; pure functions of text.
 
-The HTML holds its own style, takes colours from the page around it, in light and dark, and escapes every name and value.
+The HTML holds its own style, takes colours from the page, light or dark, and escapes every name and value.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ class Grid:
 
 
 class View:
-    """What an object shows.
+    """The display of one object.
 
     Args:
         name: its class.
         facts: short texts behind the name.
         grid: a table below.
-        lines: text below, as it stands.
+        lines: text below, unchanged.
         note: a line at the end.
     """
 
@@ -130,7 +130,7 @@ def to_html(view: View) -> str:
 
 
 def escape(text: str) -> str:
-    """A text as HTML has it."""
+    """A text, escaped for HTML."""
     from html import escape as escaped  # here, because its table of entities takes time to import
 
     return escaped(text)

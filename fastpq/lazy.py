@@ -1,6 +1,6 @@
-"""Names and modules that are imported on first use, so that ``import fastpq`` and a plain read load little.
+"""Names and modules imported on first use: ``import fastpq`` and a plain read load little.
 
-Two threads may look up one name at a time: the import system lets one of them load the module, and both find the same object.
+Threads may look up one name at the same time: the import system loads the module once, and all find the same object.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a package whose names are looked up in its modules (PEP 562).
 
-    Modules of the package are attributes of it too, whether or not they were imported before.
+    Modules of the package are attributes, too, imported before or not.
 
     Args:
         package: the package's ``__name__``.
-        module_of: the module that defines each public name.
+        module_of: defining module of each public name.
     """
 
     def look_up(name: str) -> Any:
@@ -34,7 +34,7 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
             except Exception as error:
                 from fastpq.errors import UnsupportedError
 
-                if not isinstance(error, UnsupportedError):     # which says that a package of an extra is not installed
+                if not isinstance(error, UnsupportedError):     # a package of an extra is not installed
                     raise
                 raise AttributeError(f"{message}: {error}", name=name, obj=sys.modules[package]) from error
         raise AttributeError(message, name=name, obj=sys.modules[package])
@@ -56,9 +56,9 @@ def _is_module(package: str, name: str) -> bool:
 
 
 class LazyModule:
-    """A module that is imported when one of its attributes is first used.
+    """A module, imported at the first use of an attribute.
 
-    An attribute is kept here once it was looked up: every later use costs as much as that of an imported module.
+    Attributes are kept after the first look-up: later uses cost as much as with an imported module.
     """
 
     def __init__(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""tools/test: which stages run, in which order, and what its exit code says."""
+"""tools/test: stages, their order, and the exit code."""
 
 from __future__ import annotations
 

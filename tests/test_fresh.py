@@ -1,4 +1,4 @@
-"""tools/fresh: what it takes from README."""
+"""tools/fresh: commands and packages from README."""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ class BuildError(Exception):
 
 
 def build(name: str, options: Mapping[str, str], headers: frozenset[str] | None = None) -> Path:
-    """Bring the copy in build/NAME up to date and compile what changed in it.
+    """Bring the copy in build/NAME up to date and compile its changed modules.
 
     Args:
         name: of the folder.
-        options: environment variables that setup.py reads.
-        headers: names of the C headers that these options change; extensions without them are copied from the tree. None
-            where the options change the C that Cython makes, so that everything is compiled.
+        options: environment variables of setup.py.
+        headers: names of the C headers changed by these options; extensions without such headers are copied from the tree.
+            None where the options change the C made by Cython: everything is compiled.
 
     Raises:
         BuildError: the compiler failed.
@@ -53,7 +53,7 @@ def build(name: str, options: Mapping[str, str], headers: frozenset[str] | None 
 
 
 def headers_with(name: str) -> frozenset[str]:
-    """Names of a C header and of all headers that include it, directly or through others."""
+    """Names of a C header and of all headers including this one, directly or through others."""
     includes = {
         header.name: set(re.findall(r'#include "(?:[\w./]+/)?(\w+\.h)"', header.read_text()))
         for header in (ROOT / "fastpq").rglob("*.h")
@@ -66,14 +66,14 @@ def headers_with(name: str) -> frozenset[str]:
 
 
 def sanitizer_libraries() -> str:
-    """The run-time libraries of gcc's sanitizers, as LD_PRELOAD takes them."""
+    """Run-time libraries of gcc's sanitizers, in the form of LD_PRELOAD."""
     names = ("libasan.so", "libubsan.so")
     commands = (["gcc", f"-print-file-name={name}"] for name in names)
     return " ".join(subprocess.run(call, capture_output=True, text=True, check=True).stdout.strip() for call in commands)
 
 
 def _copy_extensions(folder: Path, headers: frozenset[str]) -> None:
-    """Copy the extensions that include none of the headers: younger than their C, they are up to date for a build."""
+    """Copy the extensions without any of the headers: younger than their C, the copies are up to date for a build."""
     for extension in (ROOT / "fastpq").rglob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
         made = extension.with_name(f"{extension.name.partition('.')[0]}.c")
         if not set(re.findall(r'#include "c/(\w+\.h)"', made.read_text())) & headers:
@@ -81,7 +81,7 @@ def _copy_extensions(folder: Path, headers: frozenset[str]) -> None:
 
 
 def _remove_deleted(source: Path, target: Path) -> None:
-    """Remove files from a copy that the tree no longer has; what a build made stays where its .pyx does."""
+    """Remove files from a copy where the tree has none; C and extensions of a present .pyx stay."""
     for path in target.rglob("*.[pchs]*"):        # .py, .pyx, .pxd, .pyi, .c, .h, .so
         there = source / path.relative_to(target)
         made = path.suffix in (".c", ".so") and there.with_name(f"{path.name.partition('.')[0]}.pyx").exists()
@@ -90,10 +90,10 @@ def _remove_deleted(source: Path, target: Path) -> None:
 
 
 def _compiled(folder: str, names: list[str]) -> set[str]:
-    """Extensions and byte code, which a copy leaves out."""
+    """Extensions and byte code: left out of a copy."""
     return {name for name in names if name.endswith(".so") or name == "__pycache__"}
 
 
 def _compiled_or_made(folder: str, names: list[str]) -> set[str]:
-    """Extensions, byte code, and the C that Cython made."""
+    """Extensions, byte code, and the C made by Cython."""
     return _compiled(folder, names) | {name for name in names if name.endswith(".c") and f"{name[:-2]}.pyx" in names}

@@ -1,7 +1,7 @@
 """README's two commands on a fresh machine: a clone of HEAD in a minimal Debian or Ubuntu, made by mmdebstrap in build/fresh.
 
 The machine has Python, gcc, git and certificates. As root the commands install the rest themselves; for a user without root the
-packages that README names are installed first, and no others.
+packages named in README are installed first, and no others.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def readme(text: str) -> tuple[list[str], str]:
 
 
 def try_out(machine: Machine, user: str, commands: Sequence[str], packages: str) -> list[Outcome]:
-    """Clone HEAD as a user and run the commands there, up to the first that fails."""
+    """Clone HEAD as a user and run the commands there, up to the first failure."""
     if user != "root":
         machine.must("root", f"useradd --create-home {user}")
         machine.must("root", "apt-get update -q >/dev/null")
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def on_machine(user: str, options: argparse.Namespace, commands: Sequence[str], packages: str) -> list[Outcome]:
-    """Make a machine, try the commands on it, and remove it, unless it is to be kept."""
+    """Make a machine, try the commands there, and remove the machine, unless --keep is given."""
     machine = Machine(options.suite, options.mirror)
     try:
         return try_out(machine, user, options.command or commands, packages)
