@@ -18,6 +18,9 @@ cdef extern from "c/nonces.h" nogil:
     int fastpq_watch_forks()
     int fastpq_next_nonce(uint8_t* out)
 
+cdef extern from "c/registers.h" nogil:
+    void fastpq_wipe_registers()
+
 cdef extern from * nogil:
     """
     #define fastpq_add(counter, n) __atomic_fetch_add((counter), (n), __ATOMIC_RELAXED)
@@ -37,8 +40,9 @@ cdef EVP_CIPHER* ctr_ciphers[3]
 
 
 cdef int check(int result, const char* what) except -1 nogil:
-    """Raise unless OpenSSL said 1: everything that calls EVP or RAND ends here."""
+    """Raise unless OpenSSL said 1, and wipe the registers of the processor: everything that calls EVP or RAND ends here."""
     cdef char text[256]
+    fastpq_wipe_registers()
     if result == 1:
         return 0
     with gil:
@@ -82,6 +86,7 @@ cdef int gcm_open(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* 
         and (size == 0 or EVP_DecryptUpdate(context, out, &moved, sealed, size) == 1)
     )
     if done and EVP_DecryptFinal_ex(context, out + size, &last) == 1:
+        fastpq_wipe_registers()
         return 1
     OPENSSL_cleanse(out, size)
     check(done, "decrypt")
@@ -190,6 +195,7 @@ cdef class AesKey:
                 self.large = LargeAead(copy)
             finally:
                 OPENSSL_cleanse(PyByteArray_AS_STRING(copy), self.size)
+                fastpq_wipe_registers()
         return self.large
 
     cdef int count(self) except -1 nogil:
@@ -239,6 +245,7 @@ cdef class GcmContext:
             with gil:
                 self.key._large().seal_into(view_of(out, NONCE_SIZE), view_of(plain, size), view_of(aad, aad_size),
                                             room_at(out + NONCE_SIZE, size + TAG_SIZE))
+            fastpq_wipe_registers()
             return 0
         if self.encryption == NULL:
             self.encryption = copy_context(self.key.encryption)
@@ -255,6 +262,7 @@ cdef class GcmContext:
                 finally:
                     if not authentic:
                         OPENSSL_cleanse(out, <size_t>size)
+                    fastpq_wipe_registers()
             return authentic
         if self.decryption == NULL:
             self.decryption = copy_context(self.key.decryption)

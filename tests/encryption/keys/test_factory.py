@@ -528,7 +528,7 @@ def use(path, double):
     if sys.argv[2] == "hold":
         return keys, made
 path = Path(sys.argv[1])
-held = [use(path, double) for double in (False, True)]
+held = [use(path, double) for double in (False, True) * 8]
 gc.collect()
 print("done", flush=True)
 sys.stdin.read()
@@ -538,7 +538,10 @@ sys.stdin.read()
 @pytest.mark.linux        # /proc/PID/mem
 @pytest.mark.parametrize("held", ["release", "hold"])
 def test_memory_holds_no_key_after_use(tmp_path: Path, held: str) -> None:
-    """The data keys of single wrapping and the KEKs of double wrapping, which the client prints, in hexadecimal."""
+    """The data keys of single wrapping and the KEKs of double wrapping, which the client prints, in hexadecimal.
+
+    Vector registers that keep a key reach the stack of a thread in one use of five: sixteen uses find them.
+    """
     command = [sys.executable, "-c", SCAN, str(tmp_path / "file.parquet"), held]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -548,12 +551,12 @@ def test_memory_holds_no_key_after_use(tmp_path: Path, held: str) -> None:
             keys.append(bytes.fromhex(line))
         found = [occurrences(process.pid, key) for key in keys]
         process.kill()
-    assert len(keys) == 4
+    assert len(keys) == 32
     assert all(len(key) == 32 for key in keys)
     if held == "hold":
         assert sum(found[:2]) > 0       # the scan finds what is there: the data keys that the properties hold
     else:
-        assert found == [0, 0, 0, 0]
+        assert not any(found)
 
 
 def occurrences(pid: int, key: bytes) -> int:
