@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import sys
 import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
 
-# Repetitions of the runs that are compared. NumPy keeps freed memory for later arrays, some tens of blocks more in each run
-# whatever its length: growing runs have a falling share of these.
+# Repetitions of the runs that are compared. NumPy keeps freed memory for later arrays, some blocks more in each run whatever
+# its length: growing runs have a falling share of these.
 RUNS = (150, 300, 600)
 # Blocks for each repetition that a line may keep. A leak of every fifth call keeps 0.2.
 MOST_KEPT = 0.1
@@ -20,6 +21,7 @@ def leaking_lines(work: Callable[[], object]) -> list[str]:
         for _ in range(times):
             work()
         gc.collect()
+        clear_type_cache()
         return tracemalloc.take_snapshot()
 
     tracemalloc.start()
@@ -32,3 +34,11 @@ def leaking_lines(work: Callable[[], object]) -> list[str]:
         for times, (before, after) in zip(RUNS, pairwise(snapshots), strict=True)
     ]
     return [str(line) for line in set.intersection(*kept)]
+
+
+def clear_type_cache() -> None:
+    """Frees 4,096 names of attributes, each kept until another takes its place: NumPy makes such names anew in every call."""
+    if sys.version_info >= (3, 13):
+        sys._clear_internal_caches()
+    else:
+        sys._clear_type_cache()
