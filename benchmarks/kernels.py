@@ -14,7 +14,7 @@ from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.variants import CtrModuleCipher
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
-from fastpq.index.statistics import Order, min_max
+from fastpq.stats.statistics import Order, min_max
 
 Kernel = tuple[str, int, Callable[[], Any]]
 COUNT = 1 << 20

@@ -21,7 +21,7 @@ from benchmarks import keys
 from benchmarks.data import path_of
 from benchmarks.jobs import Job
 from benchmarks.peers import ROW_GROUP_SIZE
-from fastpq.compression import crc32
+from fastpq.codecs.checksum import crc32
 from fastpq.encryption import AesKey
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType

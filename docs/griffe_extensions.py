@@ -8,7 +8,7 @@ from typing import Any
 
 import griffe
 
-from fastpq.properties import with_options_listed
+from fastpq.options import with_options_listed
 
 PREFIX = "DEFAULT_"
 BORDER = re.compile(r"=+( +=+)+")     # of a table in reStructuredText, "simple tables"

@@ -2,12 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from fastpq.lazy import lazy_names
+from fastpq.arrays.extensions import register
+from fastpq.common.lazy import lazy_names
 from fastpq.version import VERSION
 
 if TYPE_CHECKING:
+    from fastpq.api.file import ParquetFile
+    from fastpq.api.functions import read_metadata, read_pandas, read_schema, read_table
+    from fastpq.api.writer import ParquetWriter
+    from fastpq.api.writing import write_table
+    from fastpq.arrays.table import Column, ListColumn, StructColumn, Table
     from fastpq.datasets.dataset import ParquetDataset, read_dataset, write_dataset
-    from fastpq.encodings.choice import EncodingChoice
     from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
     from fastpq.errors import (
         CryptoError,
@@ -19,21 +24,17 @@ if TYPE_CHECKING:
         TagVerificationError,
         UnsupportedError,
     )
-    from fastpq.file import ParquetFile
     from fastpq.filters.predicate import And, Or
     from fastpq.index.bloom_filter import SplitBlockBloomFilter
     from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
-    from fastpq.metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
-    from fastpq.properties import ReaderProperties, SortingColumn, WriterProperties
-    from fastpq.reading import read_metadata, read_pandas, read_schema, read_table
+    from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
+    from fastpq.options import ReaderProperties, SortingColumn, WriterProperties
     from fastpq.recovery.losses import Loss, RecoveryReport
     from fastpq.recovery.table import Recovered, recover_table, unfinished_files
     from fastpq.rewriting.files import decrypt_file, encrypt_file, merge_files
-    from fastpq.schema import ColumnDescriptor, ParquetSchema
-    from fastpq.table import Column, ListColumn, StructColumn, Table
-    from fastpq.types import ColumnType, Type
-    from fastpq.writer import ParquetWriter
-    from fastpq.writing import write_table
+    from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
+    from fastpq.schema.types import ColumnType, Type
+    from fastpq.write.choice import EncodingChoice
 
 __version__ = VERSION
 
@@ -93,55 +94,64 @@ __all__ = [
 # The module of each public name, imported when the name is first used.
 _MODULE_OF = {
     "And": "fastpq.filters.predicate",
-    "Column": "fastpq.table",
-    "ColumnChunkMetaData": "fastpq.metadata",
-    "ColumnDescriptor": "fastpq.schema",
+    "Column": "fastpq.arrays.table",
+    "ColumnChunkMetaData": "fastpq.metadata.file_metadata",
+    "ColumnDescriptor": "fastpq.schema.schema",
     "ColumnIndex": "fastpq.index.page_index",
-    "ColumnType": "fastpq.types",
+    "ColumnType": "fastpq.schema.types",
     "CryptoError": "fastpq.errors",
-    "EncodingChoice": "fastpq.encodings.choice",
+    "EncodingChoice": "fastpq.write.choice",
     "FileDecryptionProperties": "fastpq.encryption.properties",
     "FileEncryptionProperties": "fastpq.encryption.properties",
-    "FileMetaData": "fastpq.metadata",
+    "FileMetaData": "fastpq.metadata.file_metadata",
     "FormatError": "fastpq.errors",
     "KeyAccessError": "fastpq.errors",
     "LimitError": "fastpq.errors",
-    "ListColumn": "fastpq.table",
+    "ListColumn": "fastpq.arrays.table",
     "Loss": "fastpq.recovery.losses",
     "OffsetIndex": "fastpq.index.page_index",
     "Or": "fastpq.filters.predicate",
     "PageLocation": "fastpq.index.page_index",
     "ParquetDataset": "fastpq.datasets.dataset",
     "ParquetError": "fastpq.errors",
-    "ParquetFile": "fastpq.file",
-    "ParquetSchema": "fastpq.schema",
-    "ParquetWriter": "fastpq.writer",
-    "ReaderProperties": "fastpq.properties",
+    "ParquetFile": "fastpq.api.file",
+    "ParquetSchema": "fastpq.schema.schema",
+    "ParquetWriter": "fastpq.api.writer",
+    "ReaderProperties": "fastpq.options",
     "Recovered": "fastpq.recovery.table",
     "RecoveryReport": "fastpq.recovery.losses",
-    "RowGroupMetaData": "fastpq.metadata",
+    "RowGroupMetaData": "fastpq.metadata.file_metadata",
     "SchemaError": "fastpq.errors",
-    "SortingColumn": "fastpq.properties",
+    "SortingColumn": "fastpq.options",
     "SplitBlockBloomFilter": "fastpq.index.bloom_filter",
-    "StructColumn": "fastpq.table",
-    "Table": "fastpq.table",
+    "StructColumn": "fastpq.arrays.table",
+    "Table": "fastpq.arrays.table",
     "TagVerificationError": "fastpq.errors",
-    "Type": "fastpq.types",
+    "Type": "fastpq.schema.types",
     "UnsupportedError": "fastpq.errors",
-    "WriterProperties": "fastpq.properties",
+    "WriterProperties": "fastpq.options",
     "decrypt_file": "fastpq.rewriting.files",
     "encrypt_file": "fastpq.rewriting.files",
     "merge_files": "fastpq.rewriting.files",
     "read_dataset": "fastpq.datasets.dataset",
-    "read_metadata": "fastpq.reading",
-    "read_pandas": "fastpq.reading",
-    "read_schema": "fastpq.reading",
-    "read_table": "fastpq.reading",
+    "read_metadata": "fastpq.api.functions",
+    "read_pandas": "fastpq.api.functions",
+    "read_schema": "fastpq.api.functions",
+    "read_table": "fastpq.api.functions",
     "recover_table": "fastpq.recovery.table",
     "unfinished_files": "fastpq.recovery.table",
     "write_dataset": "fastpq.datasets.dataset",
-    "write_table": "fastpq.writing",
+    "write_table": "fastpq.api.writing",
 }
+
+for _role, _function in {
+    "export_schema": "fastpq.arrow.exporting:export_schema",
+    "export_array": "fastpq.arrow.exporting:export_array",
+    "export_stream": "fastpq.arrow.exporting:export_stream",
+    "to_pylist VARIANT": "fastpq.variant.column:variants_of",
+    "to_pylist FILE": "fastpq.file_reference.reference:file_references",
+}.items():
+    register(_role, _function)
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

@@ -19,7 +19,7 @@ import pytest
 import fastpq
 from fastpq import format as fmt
 from fastpq.encodings.registry import FITTING
-from fastpq.types import ColumnType, Type
+from fastpq.schema.types import ColumnType, Type
 from tests.requirements import needs, peer
 from tools import format_support, peer_support
 from tools.peer_support import BY_TYPE, NO, PEERS, WRITES_TOO, YES

@@ -25,8 +25,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 APACHE_2_SHA256 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"      # of the text that apache.org publishes
 IMPORTERS = ("import_module", "LazyModule")
 # packages that are installed under another name, or along with another package
-DISTRIBUTIONS = {"lzo": "python-lzo", "pkcs11": "python-pkcs11", "botocore": "boto3", "requests": "hvac", "py4j": "pyspark"}
-USER_EXTRAS = ("spark", "remote", "s3", "aws", "vault", "pkcs11", "lzo", "pandas")
+DISTRIBUTIONS = {"google_crc32c": "google-crc32c", "lzo": "python-lzo", "pkcs11": "python-pkcs11", "botocore": "boto3", "requests": "hvac", "py4j": "pyspark"}
+USER_EXTRAS = ("spark", "remote", "s3", "aws", "crc32c", "vault", "pkcs11", "lzo", "pandas")
 CYTHON_ONLY = {"cpython", "cython", "libc"}
 
 

@@ -22,7 +22,7 @@ from rich.table import Table as Grid
 
 import fastpq
 from benchmarks.lineitem import lineitem
-from fastpq.types import Decimal
+from fastpq.schema.types import Decimal
 
 SCALE = 0.1
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "demo"

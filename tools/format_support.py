@@ -21,14 +21,15 @@ import numpy as np
 import pyarrow as pa
 
 import fastpq
-from fastpq import encryption, types
+from fastpq import encryption
 from fastpq import format as fmt
-from fastpq.compression import codec_for_read, codec_for_write
+from fastpq.codecs.table import codec_for_read, codec_for_write
 from fastpq.encodings.registry import FITTING, check_readable, check_writable
 from fastpq.encryption.properties import ALGORITHMS, V2Layout
 from fastpq.errors import FormatError, ParquetError
 from fastpq.file_reference import FileReference, file_column
-from fastpq.types import ColumnType, Type
+from fastpq.schema import types
+from fastpq.schema.types import ColumnType, Type
 from fastpq.variant import VariantColumn
 from tools import peer_support
 from tools.peer_support import NO, PEERS, READS, WRITES_TOO, YES

@@ -8,7 +8,7 @@ https://arrow.apache.org/docs/format/CDataInterface.html
 
 from typing import TYPE_CHECKING
 
-from fastpq.lazy import lazy_names
+from fastpq.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fastpq.arrow.exporting import export_array, export_schema, export_stream

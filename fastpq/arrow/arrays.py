@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.arrays.table import BinaryOffsets, BinaryViews, Column, DictionaryValues
 from fastpq.arrow import loops
 from fastpq.arrow.capsules_in import ForeignArray
 from fastpq.arrow.formats import ArrowType, Layout
 from fastpq.errors import LimitError, SchemaError
-from fastpq.table import BinaryOffsets, BinaryViews, Column, DictionaryValues
 
 _MAX_BYTES = 2**63 - 1
 

@@ -3,7 +3,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.arrow.nodes import SchemaNode
+from fastpq.arrays.nodes import SchemaNode
 
 def take_schema(capsule: object) -> SchemaNode: ...
 def take_array(capsule: object) -> ForeignArray: ...

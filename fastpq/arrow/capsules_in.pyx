@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset, strerror
 
 from fastpq.arrow.abi cimport ArrowArray, ArrowArrayStream, ArrowSchema
 
-from fastpq.arrow.nodes import SchemaNode
+from fastpq.arrays.nodes import SchemaNode
 from fastpq.errors import LimitError, SchemaError
 
 cnp.import_array()

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from fastpq.arrow.nodes import ArrayNode, SchemaNode
+from fastpq.arrays.nodes import ArrayNode, SchemaNode
 
 def schema_capsule(node: SchemaNode) -> Any: ...
 def array_capsule(node: ArrayNode) -> Any: ...

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fastpq.table import Column, DictionaryValues
-from fastpq.values.concat import concat_validity, concat_values
+from fastpq.arrays.concat import concat_validity, concat_values
+from fastpq.arrays.table import Column, DictionaryValues
 
 
 def concat_columns(columns: Sequence[Column]) -> Column:

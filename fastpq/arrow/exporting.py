@@ -14,16 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.arrow.capsules_in import take_schema
-from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
-from fastpq.arrow.convert import widen_decimals
-from fastpq.arrow.formats import exported_metadata, fixed_list_size, index_dtype
-from fastpq.arrow.nodes import KEYS_SORTED, NULLABLE, ORDERED, ArrayNode, SchemaNode
-from fastpq.arrow.restoring import dictionary_of_numbers, restoring
-from fastpq.errors import ParquetError, SchemaError
-from fastpq.nested.columns import take
-from fastpq.nested.types import MapType, element_of
-from fastpq.table import (
+from fastpq.arrays.nested import take
+from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, ArrayNode, SchemaNode
+from fastpq.arrays.table import (
     AnyColumn,
     BinaryOffsets,
     BinaryViews,
@@ -33,7 +26,14 @@ from fastpq.table import (
     StructColumn,
     Table,
 )
-from fastpq.types import Decimal, Type, Unknown
+from fastpq.arrow.capsules_in import take_schema
+from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
+from fastpq.arrow.convert import widen_decimals
+from fastpq.arrow.formats import exported_metadata, fixed_list_size, index_dtype
+from fastpq.arrow.restoring import dictionary_of_numbers, restoring
+from fastpq.errors import ParquetError, SchemaError
+from fastpq.schema.nested_types import MapType, element_of
+from fastpq.schema.types import Decimal, Type, Unknown
 
 _INT32_MAX = 2**31 - 1
 _NARROW_DECIMALS = (",32", ",64")     # given when they are asked for alone: Polars reads them as if they were of 128 bits

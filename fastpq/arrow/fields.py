@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.arrays.concat import concat_offsets, concat_validity
+from fastpq.arrays.nested import nested_field, take
+from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
 from fastpq.arrow.arrays import checked_list_views, checked_offsets, empty_values, read_dictionary, read_validity, read_values
 from fastpq.arrow.capsules_in import ForeignArray
 from fastpq.arrow.concat import concat_columns
 from fastpq.arrow.formats import EXTENSION_NAME, PARQUET_VARIANT, Layout, arrow_type, fixed_list_size, index_dtype
-from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import LimitError, ParquetError, SchemaError
-from fastpq.nested.columns import nested_field, take
-from fastpq.nested.types import Annotation, ListType, MapType, StructType
-from fastpq.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
-from fastpq.values.concat import concat_offsets, concat_validity
+from fastpq.schema.nested_types import Annotation, ListType, MapType, StructType
 
 
 class Field(ABC):

@@ -37,12 +37,12 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
+from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, StructColumn
 from fastpq.arrow import convert, restoring
 from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata, geospatial_type
-from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.table import AnyColumn, Column, DictionaryValues, StructColumn
-from fastpq.types import (
+from fastpq.schema.types import (
     ColumnType,
     Date,
     Decimal,

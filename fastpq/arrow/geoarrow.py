@@ -10,7 +10,7 @@ import json
 from typing import Any, cast, get_args
 
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.types import EdgeAlgorithm, Geography, Geometry
+from fastpq.schema.types import EdgeAlgorithm, Geography, Geometry
 
 GEOARROW_WKB = b"geoarrow.wkb"
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.table import AnyColumn, ListColumn, StructColumn, Table
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
-from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import FormatError, UnsupportedError
-from fastpq.nested.types import MapType
-from fastpq.schema import GroupNode
-from fastpq.schema import SchemaNode as ParquetNode
-from fastpq.table import AnyColumn, ListColumn, StructColumn, Table
+from fastpq.schema.nested_types import MapType
+from fastpq.schema.schema import GroupNode
+from fastpq.schema.schema import SchemaNode as ParquetNode
 
 # The files of a dataset are of one schema: so many entries are kept, up to so many characters each.
 MOST_KEPT = 8

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.table import AnyColumn, Table
 from fastpq.arrow.arrays import read_validity
 from fastpq.arrow.capsules_in import ForeignArray, ForeignStream, take_array, take_schema
 from fastpq.arrow.fields import Field, field_of
 from fastpq.arrow.hints import with_field
-from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import SchemaError
-from fastpq.table import AnyColumn, Table
 
 
 def import_table(source: Any) -> Table:

@@ -11,10 +11,10 @@ import base64
 import binascii
 import struct
 
+from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, SchemaNode
 from fastpq.arrow.flatbuffer import Scalar, Table, TableReader, serialize
-from fastpq.arrow.nodes import KEYS_SORTED, NULLABLE, SchemaNode
 from fastpq.errors import FormatError, UnsupportedError
-from fastpq.metadata import ARROW_KEY
+from fastpq.metadata.file_metadata import ARROW_KEY
 
 _CONTINUATION = b"\xff\xff\xff\xff"
 _VERSION_5 = 4

@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.arrays.table import Column, DictionaryValues
 from fastpq.errors import SchemaError
-from fastpq.table import Column, DictionaryValues
-from fastpq.types import Decimal, Interval
+from fastpq.schema.types import Decimal, Interval
 
 Restore: TypeAlias = Callable[[NDArray[Any]], NDArray[Any] | None]
 

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from fastpq.column.reader cimport Output
-from fastpq.memory cimport GrowingBuffer
+from fastpq.arrays.memory cimport GrowingBuffer
 
 
 cdef class LayerOutput:

@@ -3,7 +3,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fastpq.column.reader import Output
-from fastpq.nested.shape import Layer, Leaf
+from fastpq.schema.shape import Layer, Leaf
 
 class LayerOutput:
     is_list: bool

@@ -1,7 +1,7 @@
 """Levels of nested columns -> validity and offsets, a page at a time (README.md, "Nested Encoding").
 
 The entries of a page are walked once for the leaf and once for each layer above it; what a layer's slots are, its numbers say
-(fastpq.nested.shape.Layer).
+(fastpq.schema.shape.Layer).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -9,9 +9,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 import numpy as np
 
 from fastpq.column.reader cimport Output
-from fastpq.memory cimport GrowingBuffer
+from fastpq.arrays.memory cimport GrowingBuffer
 
-from fastpq.values.bitmap import pack_bitmap
+from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.errors import LimitError
 
 cdef extern from "c/assembly.h" nogil:
@@ -29,7 +29,7 @@ cdef class LayerOutput:
     """What the levels say about one list or nullable struct.
 
     Args:
-        layer: a fastpq.nested.shape.Layer.
+        layer: a fastpq.schema.shape.Layer.
     """
 
     def __cinit__(self, object layer):
@@ -82,7 +82,7 @@ cdef class NestedOutput(Output):
     """The memory that one leaf of a nested column is read into, and what its levels say about the layers above it.
 
     Args:
-        leaf: a fastpq.nested.shape.Leaf.
+        leaf: a fastpq.schema.shape.Leaf.
         width: bytes of one value in memory.
         expected: for how many slots there is room at first.
     """

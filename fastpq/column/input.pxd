@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 from fastpq.column.scratch cimport Scratch
 from fastpq.column.shredding cimport Levels
 from fastpq.encodings.views cimport Slice
-from fastpq.values.slices cimport SliceReader
+from fastpq.arrays.slices cimport SliceReader
 
 
 cdef class ColumnInput:

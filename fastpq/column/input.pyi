@@ -2,11 +2,11 @@ from typing import Any
 
 import numpy as np
 
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.table import Column
 from fastpq.column.layout import Layout
 from fastpq.column.shredding import Levels
 from fastpq.encodings.dictionary import DictionaryEncoder
-from fastpq.table import Column
-from fastpq.values.slices import SliceReader
 
 class ColumnInput:
     @property

@@ -10,10 +10,10 @@ from fastpq.column.shredding cimport Levels
 from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encodings.levels cimport bitmap_count, compact
 from fastpq.encodings.views cimport Slice
-from fastpq.values.slices cimport SliceReader, array_start, raise_status
+from fastpq.arrays.slices cimport SliceReader, array_start, raise_status
 
 from fastpq.errors import SchemaError
-from fastpq.values.numpy_output import fixed_values
+from fastpq.arrays.numpy_output import fixed_values
 
 
 cdef class ColumnInput:

@@ -6,7 +6,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from fastpq.types import ColumnType, Decimal, Integer, Timestamp, Type
+from fastpq.schema.types import ColumnType, Decimal, Integer, Timestamp, Type
 
 VIEW_WIDTH = 16
 

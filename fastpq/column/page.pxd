@@ -52,7 +52,7 @@ cdef class PageReader:
     cdef int64_t max_allocation
     cdef object owner               # keeps data alive
     cdef ModuleCipher cipher
-    cdef object codec               # fastpq.compression.Codec
+    cdef object codec               # fastpq.codecs.compression.Codec
     cdef object decompress_into
     cdef int64_t produced           # Codec.most_expansion
     cdef int64_t consumed

@@ -3,10 +3,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.compression import Codec
+from fastpq.codecs.codec import Codec
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import ParquetError
-from fastpq.properties import ReaderProperties
+from fastpq.options import ReaderProperties
 
 class PageReader:
     def __init__(

@@ -18,8 +18,9 @@ from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DICTIONARY_PAGE
 from fastpq.format.page_header cimport PAGE_HEADER_TRUNCATED, PageHeader, read_page_header
 
-from fastpq import memory
-from fastpq.compression import check_claimed_size, crc32
+from fastpq.arrays import memory
+from fastpq.codecs.checksum import crc32
+from fastpq.codecs.table import check_claimed_size
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 
 # parquet.thrift: PageType
@@ -38,7 +39,7 @@ cdef class PageReader:
     Args:
         chunk: the stored bytes of the chunk, from its first page.
         cipher: the ModuleCipher of the chunk.
-        codec: a fastpq.compression.Codec.
+        codec: a fastpq.codecs.codec.Codec.
         max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
         retain_values: whether the bytes of values are referred to after the page is done, where its encoding leaves each
             value in one piece.

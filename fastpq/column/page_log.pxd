@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from fastpq.column.scratch cimport Scratch
 from fastpq.encodings.views cimport Slice
-from fastpq.memory cimport GrowingBuffer
+from fastpq.arrays.memory cimport GrowingBuffer
 
 cdef enum:
     WIDEST_BOUND = 64       # bytes of the widest fixed-width value that has an order

@@ -8,11 +8,11 @@ import numpy as np
 
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encodings.views cimport Slice
-from fastpq.index.statistics cimport ORDER_BYTES, ORDER_NONE, ORDER_SIGNED_BYTES, min_max_fixed, min_max_slices
-from fastpq.memory cimport GrowingBuffer
+from fastpq.stats.statistics cimport ORDER_BYTES, ORDER_NONE, ORDER_SIGNED_BYTES, min_max_fixed, min_max_slices
+from fastpq.arrays.memory cimport GrowingBuffer
 
-from fastpq.index.statistics import extreme
-from fastpq.index.total_order import total_extreme
+from fastpq.stats.statistics import extreme
+from fastpq.stats.total_order import total_extreme
 
 cdef enum:
     FIELDS = 6          # of a PageRecord
@@ -23,7 +23,7 @@ cdef class PageLog:
     """Counts and bounds of the data pages of one chunk, in the order of its column.
 
     Args:
-        order: a value of ``Order`` in fastpq.index.statistics.
+        order: a value of ``Order`` in fastpq.stats.statistics.
         width: bytes of a stored value, or 0 where values are of variable length.
         total_order: whether floats are in IEEE 754 total order: bounds are exact in the sign of zero, and are of NaNs where
             there is nothing else.

@@ -19,7 +19,7 @@ from fastpq.encodings.levels cimport (
 )
 from fastpq.encodings.numbers cimport PLAIN
 
-from fastpq import memory
+from fastpq.arrays import memory
 from fastpq.errors import FormatError, LimitError
 
 cdef class Output:

@@ -7,7 +7,7 @@ import numpy as np
 
 from fastpq.column.input cimport ColumnInput
 from fastpq.encodings.views cimport Slice
-from fastpq.index.statistics cimport compare_fixed, compare_slices, count_nans
+from fastpq.stats.statistics cimport compare_fixed, compare_slices, count_nans
 
 cdef enum:
     RUN = 16            # rows that are sorted by insertion before runs are merged
@@ -18,7 +18,7 @@ cdef class SortKey:
 
     Args:
         input: a column of at most one value a row; its memory is used as long as the key lives, so nothing else may read it.
-        order: a value of ``Order`` in fastpq.index.statistics.
+        order: a value of ``Order`` in fastpq.stats.statistics.
         descending: whether larger values come first; this does not concern nulls.
         nulls_first: whether nulls come before all values.
     """

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport uint8_t
 
-from fastpq.memory cimport block_give, block_take
+from fastpq.arrays.memory cimport block_give, block_take
 
 
 cdef struct Scratch:

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from fastpq.memory cimport GrowingBuffer
+from fastpq.arrays.memory cimport GrowingBuffer
 
 
 cdef class Levels:

@@ -9,7 +9,7 @@ from libc.string cimport memset
 
 import numpy as np
 
-from fastpq.memory cimport GrowingBuffer
+from fastpq.arrays.memory cimport GrowingBuffer
 
 from fastpq.errors import LimitError, SchemaError
 

@@ -33,7 +33,7 @@ cdef extern from "c/decimals.h" nogil:
     void largest_decimal(int digits, uint64_t* limit) noexcept
     bint decimals_fit(const uint8_t* values, size_t width, int64_t count, const uint64_t* limit) noexcept
 
-from fastpq import memory
+from fastpq.arrays import memory
 from fastpq.encodings.registry import check_readable
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 

@@ -1,9 +1,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from fastpq.codecs.codec import Codec
 from fastpq.column.input import ColumnInput
 from fastpq.column.page_log import PageLog
-from fastpq.compression import Codec
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.format import GeospatialStatistics
 from fastpq.index.bloom_filter import SplitBlockBloomFilter

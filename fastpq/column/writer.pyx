@@ -26,7 +26,7 @@ from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_P
 from fastpq.format.page_header cimport PAGE_HEADER_BOUND, PageHeader, write_page_header
 from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
 
-from fastpq.compression import crc32
+from fastpq.codecs.checksum import crc32
 from fastpq.errors import LimitError, SchemaError
 from fastpq.index.bloom_size import bytes_for
 
@@ -51,7 +51,7 @@ class ChunkSettings:
         keep_dictionary: keep it even where it does not pay.
         value_encoding: number of the encoding of pages without one.
         index_encoding: PLAIN_DICTIONARY or RLE_DICTIONARY.
-        order: a value of ``Order`` in fastpq.index.statistics.
+        order: a value of ``Order`` in fastpq.stats.statistics.
         total_order: whether its floats are in IEEE 754 total order.
         statistics: whether the footer gets any for the column.
         data_page_size, data_page_rows, dictionary_page_size: bounds of a page; the sizes in uncompressed bytes.
@@ -84,7 +84,7 @@ cdef class ChunkWriter:
 
     Args:
         input: the column.
-        codec: a fastpq.compression.Codec.
+        codec: a fastpq.codecs.codec.Codec.
         cipher: the ModuleCipher of the chunk.
         settings: its ChunkSettings.
     """

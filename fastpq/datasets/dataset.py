@@ -12,31 +12,31 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from fastpq.conversion.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe, without_columns
-from fastpq.conversion.nulls import null_column
-from fastpq.conversion.numpy_input import column_from_numpy, table_from
+from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
+from fastpq.api.writer_options import WriterOptions
+from fastpq.api.writing import write_table
+from fastpq.arrays.layouts import DictionaryValues
+from fastpq.arrays.nested import take
+from fastpq.arrays.numpy_output import fixed_values
+from fastpq.arrays.table import AnyColumn, Column, Table
+from fastpq.common.progress import Meter, Progress
+from fastpq.convert.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe, without_columns
+from fastpq.convert.nulls import null_column
+from fastpq.convert.numpy_input import column_from_numpy, table_from
 from fastpq.datasets.discovery import DataFile, RemotePath, find_files
 from fastpq.datasets.hive import format_partitions, infer_partition_type, partition_value
 from fastpq.datasets.unify import conform, schema_of, unify
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import SchemaError
-from fastpq.file import DEFAULT_BATCH_SIZE, ParquetFile
 from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Leaf, Or, Outcome, bind_filters
-from fastpq.location import Remote, locate
-from fastpq.nested.columns import take
-from fastpq.nested.types import Field
-from fastpq.progress import Meter, Progress
-from fastpq.properties import OnError, ReaderProperties, WriterProperties, spelled_out
-from fastpq.scan import Strings
-from fastpq.schema import ParquetSchema
-from fastpq.table import AnyColumn, Column, Table
-from fastpq.types import ColumnType, TimeUnitName
-from fastpq.values.layouts import DictionaryValues
-from fastpq.values.numpy_output import fixed_values
+from fastpq.io.location import Remote, locate
+from fastpq.options import OnError, ReaderProperties, WriterProperties, spelled_out
+from fastpq.read.scan import Strings
+from fastpq.schema.nested_types import Field
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.types import ColumnType, TimeUnitName
 from fastpq.variant.writing import Shredding
-from fastpq.writer_options import WriterOptions
-from fastpq.writing import write_table
 
 Decryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
 Encryption: TypeAlias = FileEncryptionProperties | Callable[[str], FileEncryptionProperties | None] | None
@@ -134,7 +134,7 @@ class ParquetDataset:
         Args:
             columns: names of whole columns, in the order of the result; None for all.
             filters: as for ``ParquetFile.read``, on columns of files and of partitions: files of other partitions are not opened.
-            progress: called as ``progress(done, total)``, in rows of all files (fastpq.progress), those of files that are passed
+            progress: called as ``progress(done, total)``, in rows of all files, those of files that are passed
                 over among them; the last call is ``(total, total)``.
 
         Raises:
@@ -290,7 +290,7 @@ def read_dataset(
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
         columns: names of whole columns, in the order of the result; None for all.
         filters: as for ``ParquetFile.read``, on columns of files and of partitions: files of other partitions are not opened.
-        progress: called as ``progress(done, total)``, in rows of all files (fastpq.progress); the last call is
+        progress: called as ``progress(done, total)``, in rows of all files; the last call is
             ``(total, total)``.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys, as for ParquetDataset.
@@ -351,7 +351,7 @@ def write_dataset(
             text when they are read.
         encryption_properties: keys of every file, or a function from a file's path to its keys, as ParquetDataset takes it;
             external key material needs the function. Values of partition columns stand in the paths, in plaintext.
-        progress: called as ``progress(done, total)``, in rows (fastpq.progress); the last call is ``(total, total)``. After an
+        progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. After an
             exception from it the file that was being written is not there.
         schema: column types by name, as for ``write_table``.
         properties: how to write; options go before it.

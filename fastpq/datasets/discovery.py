@@ -11,7 +11,7 @@ from typing import Any
 
 from fastpq.datasets.hive import parse_partitions
 from fastpq.errors import SchemaError
-from fastpq.location import Remote, locate
+from fastpq.io.location import Remote, locate
 
 
 @dataclass(frozen=True, slots=True)

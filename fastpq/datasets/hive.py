@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from fastpq.errors import SchemaError
-from fastpq.types import ColumnType, Date, Integer, String, Type
+from fastpq.schema.types import ColumnType, Date, Integer, String, Type
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 

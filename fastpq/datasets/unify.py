@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fastpq.conversion.numpy_input import column_from_numpy
+from fastpq.arrays.table import AnyColumn
+from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.errors import SchemaError
-from fastpq.nested.types import DataType, Field
-from fastpq.schema import ParquetSchema
-from fastpq.table import AnyColumn
-from fastpq.types import ColumnType, Integer, Type
+from fastpq.schema.nested_types import DataType, Field
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.types import ColumnType, Integer, Type
 
 
 def unify(schemas: Iterable[tuple[str, dict[str, Field]]]) -> dict[str, Field]:

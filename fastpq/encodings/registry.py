@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.format import Encoding
-from fastpq.types import Type
+from fastpq.schema.types import Type
 
 _EVERY_TYPE = frozenset(Type)
 _NO_BOOLEANS = _EVERY_TYPE - {Type.BOOLEAN}

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fastpq.lazy import lazy_names
+from fastpq.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fastpq.encryption.evp import AesKey, aes_backend

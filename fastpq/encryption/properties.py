@@ -7,7 +7,7 @@ from typing import Generic, Literal, NoReturn, TypeVar, get_args
 
 from fastpq.encryption.evp import AesKey
 from fastpq.errors import SchemaError
-from fastpq.properties import check_switch
+from fastpq.options import check_switch
 
 KeyBytes = bytes | bytearray | memoryview
 Key = AesKey | KeyBytes

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from fastpq.arrays.layouts import BinaryOffsets
+from fastpq.arrays.numpy_output import fixed_values
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.strings import to_objects
+from fastpq.arrays.table import Column
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.filters.evidence import chunk_bounds, exact_bounds
 from fastpq.filters.literals import FloatDomain, IntegerDomain, Key, domain_of
-from fastpq.index.bounds import order_of
-from fastpq.index.statistics import Order
-from fastpq.metadata import FileMetaData
-from fastpq.schema import ColumnDescriptor
-from fastpq.table import Column
-from fastpq.types import ColumnType
-from fastpq.values.layouts import BinaryOffsets
-from fastpq.values.numpy_output import fixed_values
-from fastpq.values.slices import SliceReader
-from fastpq.values.strings import to_objects
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.types import ColumnType
+from fastpq.stats.bounds import order_of
+from fastpq.stats.statistics import Order
 
 ReadColumn = Callable[[list[int]], Column]      # the column in some row groups
 

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from numpy import bool_, int8
 from numpy.typing import NDArray
 
-from fastpq.values.slices import SliceReader
+from fastpq.arrays.slices import SliceReader
 
 def compare_values(values: SliceReader, other: bytes) -> NDArray[int8]: ...
 def begin_with(values: SliceReader, prefix: bytes) -> NDArray[bool_]: ...

@@ -7,7 +7,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp
 
 from fastpq.encodings.views cimport Slice
-from fastpq.values.slices cimport SLICE_BLOCK, SliceReader, raise_status
+from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 
 import numpy as np
 

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from fastpq import format as fmt
 from fastpq.filters.literals import NAN, Domain, FloatDomain, Key, domain_of
 from fastpq.filters.predicate import Bounds
-from fastpq.index.bounds import order_of
 from fastpq.index.page_index import ColumnIndex, OffsetIndex
-from fastpq.index.statistics import Order
-from fastpq.metadata import ColumnChunkMetaData, FileMetaData
-from fastpq.quirks import bounds_are_trusted, deprecated_bounds_are_trusted, null_counts_are_trusted
-from fastpq.ranges import Int64s
-from fastpq.schema import ColumnDescriptor
-from fastpq.types import Type
+from fastpq.index.ranges import Int64s
+from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.types import Type
+from fastpq.stats.bounds import order_of
+from fastpq.stats.quirks import bounds_are_trusted, deprecated_bounds_are_trusted, null_counts_are_trusted
+from fastpq.stats.statistics import Order
 
 
 def chunk_bounds(

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.arrays.layouts import Array
+from fastpq.arrays.nested import take
+from fastpq.arrays.numpy_output import fixed_values
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.table import AnyColumn, Column
 from fastpq.filters.compare import are_among, begin_with, compare_values
 from fastpq.filters.literals import NAN, FloatDomain, IntegerDomain, Key, Ordering, domain_of
 from fastpq.filters.predicate import Comparison, Leaf, Membership, NullTest, Predicate, Prefix, fold
-from fastpq.nested.columns import take
-from fastpq.table import AnyColumn, Column
-from fastpq.values.layouts import Array
-from fastpq.values.numpy_output import fixed_values
-from fastpq.values.slices import SliceReader
 
 Mask = NDArray[np.bool_]
 

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from fastpq.errors import SchemaError
-from fastpq.types import (
+from fastpq.schema.types import (
     ColumnType,
     Date,
     Decimal,

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.filters.literals import BytesDomain, Domain, Key, Ordering, domain_of
-from fastpq.schema import ColumnDescriptor, ParquetSchema
-from fastpq.types import ColumnType, Unknown
+from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
+from fastpq.schema.types import ColumnType, Unknown
 
 R = TypeVar("R")
 

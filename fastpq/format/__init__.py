@@ -65,6 +65,7 @@ from fastpq.format.parquet import (
     TimestampType,
     TimeType,
     TimeUnit,
+    Type,
     TypeDefinedOrder,
     Uncompressed,
     UUIDType,
@@ -73,7 +74,6 @@ from fastpq.format.parquet import (
 )
 from fastpq.format.scan import StructList
 from fastpq.format.struct import Struct, Union
-from fastpq.types import Type
 
 __all__ = [
     "AesGcmCtrV1",

@@ -5,7 +5,19 @@ from __future__ import annotations
 from enum import IntEnum
 
 from fastpq.format.struct import BINARY, BOOL, DOUBLE, I8, I16, I32, I64, STRING, Struct, Union, optional, required
-from fastpq.types import Type
+
+
+class Type(IntEnum):
+    """Physical types (parquet.thrift, ``Type``)."""
+
+    BOOLEAN = 0
+    INT32 = 1
+    INT64 = 2
+    INT96 = 3
+    FLOAT = 4
+    DOUBLE = 5
+    BYTE_ARRAY = 6
+    FIXED_LEN_BYTE_ARRAY = 7
 
 
 class ConvertedType(IntEnum):

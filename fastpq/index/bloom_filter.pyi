@@ -4,7 +4,7 @@ from numpy import bool_, uint8, uint64
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from fastpq.values.slices import SliceReader
+from fastpq.arrays.slices import SliceReader
 
 class SplitBlockBloomFilter:
     def __init__(self, num_bytes: int) -> None: ...

@@ -4,7 +4,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from fastpq.encodings.views cimport Slice
-from fastpq.values.slices cimport SliceReader, raise_status
+from fastpq.arrays.slices cimport SliceReader, raise_status
 
 import numpy as np
 

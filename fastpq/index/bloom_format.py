@@ -11,8 +11,8 @@ from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter, hash_bytes
 from fastpq.index.bloom_size import BLOCK_BYTES
-from fastpq.metadata import ColumnChunkMetaData
-from fastpq.source import Bytes, Source
+from fastpq.io.source import Bytes, Source
+from fastpq.metadata.file_metadata import ColumnChunkMetaData
 
 NO_PAGE = -1
 # Writers of before format 2.10 do not say how long a filter is: its header is looked for in so many bytes.

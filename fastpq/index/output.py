@@ -7,7 +7,7 @@ from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import serialize
-from fastpq.sink import BytesLike, Sink
+from fastpq.io.sink import BytesLike, Sink
 
 NO_PAGE = -1
 

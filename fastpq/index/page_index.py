@@ -15,13 +15,13 @@ from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError
-from fastpq.index import statistics
-from fastpq.index.bounds import bound_lengths
 from fastpq.index.page_locations import check_page_locations, read_page_locations
-from fastpq.index.statistics import Order
-from fastpq.metadata import ColumnChunkMetaData
-from fastpq.schema import ColumnDescriptor
-from fastpq.source import Bytes, Source
+from fastpq.io.source import Bytes, Source
+from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.schema.schema import ColumnDescriptor
+from fastpq.stats import statistics
+from fastpq.stats.bounds import bound_lengths
+from fastpq.stats.statistics import Order
 
 NO_PAGE = -1
 _PAGE_LOCATIONS = 1         # field id in OffsetIndex

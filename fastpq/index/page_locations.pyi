@@ -1,6 +1,6 @@
 from typing import Any
 
-from fastpq.ranges import Int64s, RowRanges
+from fastpq.index.ranges import Int64s, RowRanges
 
 def read_page_locations(data: Any, offset: int) -> Int64s: ...
 def check_page_locations(locations: Int64s, num_rows: int, start: int, length: int, first_page: int) -> None: ...

@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint8_t
 
 from fastpq.format.cursor cimport I32, I64, STRUCT, Cursor, cursor_over, skip_value, take_field, take_list, take_zigzag
-from fastpq.ranges cimport Growing, RowRanges
+from fastpq.index.ranges cimport Growing, RowRanges
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64
 
     Returns:
         None where all pages do; otherwise the rows that these pages hold, where they are as (offset, length) of each run of
-        pages, the directory of the data pages (fastpq.plan.PageSelection), and the wanted rows counted among theirs.
+        pages, the directory of the data pages (fastpq.read.plan.PageSelection), and the wanted rows counted among theirs.
     """
     cdef int64_t pages = locations.shape[1], count = rows.view.shape[0], chosen = 0, page, i = 0, first, end, offset, size
     cdef int64_t run_start = -1, run_end = -1

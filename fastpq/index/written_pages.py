@@ -9,12 +9,12 @@ from itertools import accumulate
 import numpy as np
 
 from fastpq import format as fmt
-from fastpq.index import total_order
-from fastpq.index.bounds import order_of, truncate_max, truncate_min
-from fastpq.index.statistics import Order, is_monotonic
-from fastpq.properties import DEFAULT_STATISTICS_TRUNCATION
-from fastpq.schema import ColumnDescriptor
-from fastpq.types import Decimal, Type
+from fastpq.options import DEFAULT_STATISTICS_TRUNCATION
+from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.types import Decimal, Type
+from fastpq.stats import total_order
+from fastpq.stats.bounds import order_of, truncate_max, truncate_min
+from fastpq.stats.statistics import Order, is_monotonic
 
 FLOAT_ORDERS = (Order.ORDER_FLOAT16, Order.ORDER_FLOAT, Order.ORDER_DOUBLE)
 

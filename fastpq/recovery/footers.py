@@ -9,10 +9,18 @@ from typing import NamedTuple
 
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError, TagVerificationError
-from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, SHORTEST_FILE, TAIL_LENGTH, FileMetaData, read_finished, read_footer
-from fastpq.properties import MIB, ReaderProperties
+from fastpq.io.source import Source
+from fastpq.metadata.file_metadata import (
+    ENCRYPTED_MAGIC,
+    MAGIC,
+    SHORTEST_FILE,
+    TAIL_LENGTH,
+    FileMetaData,
+    read_finished,
+    read_footer,
+)
+from fastpq.options import MIB, ReaderProperties
 from fastpq.recovery.losses import RecoveryReport
-from fastpq.source import Source
 
 SEARCHED = 4 * MIB
 LENGTH_SIZE = 4

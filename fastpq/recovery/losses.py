@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from fastpq.display import LINE_WIDTH, Grid, Heading, View, counted, more, of_bytes, shorten, to_html, to_text
-from fastpq.properties import OnError
+from fastpq.common.display import LINE_WIDTH, Grid, Heading, View, counted, more, of_bytes, shorten, to_html, to_text
+from fastpq.options import OnError
 
 ON_ERROR: tuple[OnError, ...] = ("raise", "null", "skip")
 # Losses that are shown, in text and in a notebook.

@@ -9,7 +9,7 @@ import numpy as np
 
 from fastpq.format.page_header cimport PAGE_HEADER_INVALID, PageHeader, try_page_header
 
-from fastpq.compression import crc32
+from fastpq.codecs.checksum import crc32
 from fastpq.errors import LimitError
 
 cdef enum:

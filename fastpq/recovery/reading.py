@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fastpq.conversion.nulls import null_column
+from fastpq.arrays.nested import take
+from fastpq.arrays.nested_concat import concat_columns
+from fastpq.arrays.table import AnyColumn, Table
+from fastpq.common.progress import Meter, Progress
+from fastpq.convert.nulls import null_column
 from fastpq.errors import FormatError, KeyAccessError, ParquetError
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.predicate import Predicate, leaves
-from fastpq.filters.selective import leaf_of
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
-from fastpq.metadata import FileMetaData
-from fastpq.nested.columns import take
-from fastpq.nested.concat import concat_columns
-from fastpq.nested.shape import Leaf, leaves_of, shape_of
-from fastpq.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_read
-from fastpq.progress import Meter, Progress
-from fastpq.properties import OnError
-from fastpq.ranges import Flags, Int64s, RowRanges
+from fastpq.index.ranges import Flags, Int64s, RowRanges
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.options import OnError
+from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_read
+from fastpq.read.rows import first_rows
+from fastpq.read.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
+from fastpq.read.selective import leaf_of
 from fastpq.recovery.losses import Loss
 from fastpq.recovery.survey import ChunkSurvey, is_damage, survey_chunk
-from fastpq.rows import first_rows
-from fastpq.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
-from fastpq.schema import ColumnDescriptor
-from fastpq.table import AnyColumn, Table
+from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.shape import Leaf, leaves_of, shape_of
 
 Wanted = Sequence[tuple[int, RowRanges | None]]
 

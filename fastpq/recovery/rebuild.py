@@ -14,18 +14,18 @@ from functools import cached_property
 import numpy as np
 
 from fastpq import format as fmt
-from fastpq.compression import codec_for_read
+from fastpq.codecs.table import codec_for_read
 from fastpq.encryption.file import FileDecryptor
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
-from fastpq.metadata import ColumnChunkMetaData
-from fastpq.nested.shape import Leaf, leaves_of, shape_of
-from fastpq.plan import ChunkPlan, PageSelection
-from fastpq.ranges import Int64s, RowRanges
+from fastpq.index.ranges import Int64s, RowRanges
+from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.read.plan import ChunkPlan, PageSelection
+from fastpq.read.scan import Scan
 from fastpq.recovery.pages import find_pages
 from fastpq.recovery.survey import UNKNOWN, Probe
-from fastpq.scan import Scan
-from fastpq.schema import ColumnDescriptor, ParquetSchema
-from fastpq.types import Type
+from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
+from fastpq.schema.shape import Leaf, leaves_of, shape_of
+from fastpq.schema.types import Type
 
 POSITION, SIZE, KIND, VALUES, ENCODING, ROWS, BODY, CLEAR, PLAIN = range(9)      # of what find_pages returns
 _DICTIONARY_ENCODINGS = (fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY)

@@ -15,13 +15,13 @@ import numpy as np
 from fastpq.column.assembly import NestedOutput
 from fastpq.column.reader import ColumnOutput
 from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
-from fastpq.fetching import Fetching, fetch_chunks
 from fastpq.index.page_index import OffsetIndex
-from fastpq.nested.shape import Leaf
-from fastpq.nested_readings import open_nested
-from fastpq.plan import ChunkPlan, PageSelection
-from fastpq.ranges import Int64s, RowRanges
-from fastpq.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
+from fastpq.index.ranges import Int64s, RowRanges
+from fastpq.read.fetch import Fetching, fetch_chunks
+from fastpq.read.nested import open_nested
+from fastpq.read.plan import ChunkPlan, PageSelection
+from fastpq.read.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
+from fastpq.schema.shape import Leaf
 
 UNKNOWN = -1
 EVERY_ROW = int(np.iinfo(np.int64).max)

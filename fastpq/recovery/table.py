@@ -7,25 +7,25 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fastpq import format as fmt
+from fastpq.arrays.table import Table
+from fastpq.common.parallel import resolve_threads
+from fastpq.common.progress import Progress
 from fastpq.encryption.file import FileDecryptor
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
-from fastpq.location import Remote, locate
-from fastpq.metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData, read_finished
-from fastpq.parallel import resolve_threads
-from fastpq.progress import Progress
-from fastpq.properties import OnError, ReaderProperties
+from fastpq.io.location import Remote, locate
+from fastpq.io.siblings import open_with_siblings
+from fastpq.io.sink import temporary_files
+from fastpq.io.source import Source, open_source
+from fastpq.metadata.file_metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData, read_finished
+from fastpq.options import OnError, ReaderProperties
+from fastpq.read.scan import Scan, Strings
 from fastpq.recovery.footers import FoundFooter, find_footer
 from fastpq.recovery.losses import ON_ERROR, Loss, RecoveryReport, merged
 from fastpq.recovery.reading import RecoveringScan
 from fastpq.recovery.rebuild import Rebuilt, rebuild
-from fastpq.scan import Scan, Strings
-from fastpq.schema import ColumnKey, ParquetSchema, int96_types
-from fastpq.siblings import open_with_siblings
-from fastpq.sink import temporary_files
-from fastpq.source import Source, open_source
-from fastpq.table import Table
-from fastpq.types import TimeUnitName
+from fastpq.schema.schema import ColumnKey, ParquetSchema, int96_types
+from fastpq.schema.types import TimeUnitName
 
 # In the order in which they are tried; what is stored as it is, is tried last.
 _CODECS = (
@@ -91,7 +91,7 @@ def recover_table(
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
-        progress: called as ``progress(done, total)`` after each row group, in rows (fastpq.progress); the last call is
+        progress: called as ``progress(done, total)`` after each row group, in rows; the last call is
             ``(total, total)``. The search for pages of a file without a footer, before that, is not told of.
 
     Returns:

@@ -11,11 +11,11 @@ from fastpq.errors import FormatError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import read_bloom_filters
 from fastpq.index.page_index import IndexRequest, OffsetIndex, StoredIndexes, read_stored_page_index
-from fastpq.plan import ChunkPlan
-from fastpq.properties import ReaderProperties
+from fastpq.io.sink import Sink
+from fastpq.io.source import Source
+from fastpq.options import ReaderProperties
+from fastpq.read.plan import ChunkPlan
 from fastpq.rewriting.pages import CopiedPages, PageCopier
-from fastpq.sink import Sink
-from fastpq.source import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,20 +9,20 @@ from typing import Any, TypeAlias
 
 from fastpq import format as fmt
 from fastpq.arrow.hints import ArrowFields, with_metadata
-from fastpq.conversion.dataframes import PANDAS_KEY, without_categories
+from fastpq.common.progress import Meter, Progress, Span
+from fastpq.convert.dataframes import PANDAS_KEY, without_categories
 from fastpq.encryption.encryptor import FileEncryptor
 from fastpq.encryption.file import open_file_encryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
 from fastpq.index.output import PageIndexes, write_bloom_filter
-from fastpq.metadata import ARROW_KEY, FileMetaData, RowGroupMetaData, read_finished, write_footer
-from fastpq.plan import plan_chunk
-from fastpq.progress import Meter, Progress, Span
-from fastpq.properties import ReaderProperties
+from fastpq.io.sink import Sink, open_sink
+from fastpq.io.source import Source, open_source
+from fastpq.metadata.file_metadata import ARROW_KEY, FileMetaData, RowGroupMetaData, read_finished, write_footer
+from fastpq.options import ReaderProperties
+from fastpq.read.plan import plan_chunk
 from fastpq.rewriting.chunks import CopiedChunk, copy_chunk
-from fastpq.schema import ParquetSchema
-from fastpq.sink import Sink, open_sink
-from fastpq.source import Source, open_source
+from fastpq.schema.schema import ParquetSchema
 
 LARGEST_ROW_GROUP_ORDINAL = 32767
 
@@ -52,7 +52,7 @@ def encrypt_file(
         encryption_properties: keys of the new file, which are used with fresh nonces.
         decryption_properties: keys of the source; None if it is plaintext.
         properties: bounds and checks of reading.
-        progress: called as ``progress(done, total)`` after each column chunk, in rows (fastpq.progress); the last call is
+        progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
             ``(total, total)``. An exception from it leaves the target as it was.
 
     Raises:

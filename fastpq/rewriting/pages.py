@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fastpq import format as fmt
-from fastpq.compression import crc32
+from fastpq.codecs.checksum import crc32
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
-from fastpq.properties import ReaderProperties
-from fastpq.sink import Sink
+from fastpq.io.sink import Sink
+from fastpq.options import ReaderProperties
 
 LARGEST_PAGE = 0x7FFFFFFF       # sizes in page headers are i32
 _DATA_PAGES = (fmt.PageType.DATA_PAGE, fmt.PageType.DATA_PAGE_V2)

@@ -10,12 +10,14 @@ import pyarrow as pa
 from pyspark.sql import types as st
 from pyspark.sql.datasource import InputPartition
 
+from fastpq.api.file import ParquetFile
+from fastpq.arrays.table import Column, StructColumn, Table
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
-from fastpq.file import ParquetFile
 from fastpq.filters.predicate import And, Or
-from fastpq.nested.shape import Struct, shape_of
-from fastpq.schema import ColumnKey, ParquetSchema
-from fastpq.schema_tree import ColumnDescriptor, GroupNode, SchemaNode
+from fastpq.schema.schema import ColumnKey, ParquetSchema
+from fastpq.schema.shape import Struct, shape_of
+from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
+from fastpq.schema.types import Decimal, Type, column_type
 from fastpq.spark.filters import columns_of, fold
 from fastpq.spark.handover import AS_IT_IS, Handover, handed_over
 from fastpq.spark.keyservice import KeyService
@@ -23,8 +25,6 @@ from fastpq.spark.listing import partition_value
 from fastpq.spark.planning import Split
 from fastpq.spark.types import arrow_schema, conform, nulls_of
 from fastpq.spark.worker import keep_modules
-from fastpq.table import Column, StructColumn, Table
-from fastpq.types import Decimal, Type, column_type
 from fastpq.variant.column import VariantColumn
 
 VARIANT = ("metadata", "value")

@@ -9,14 +9,16 @@ from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from fastpq.compression import codec_for_read
+from fastpq.api.file import ParquetFile
+from fastpq.api.functions import read_metadata
+from fastpq.api.writer import ParquetWriter
+from fastpq.codecs.table import codec_for_read
+from fastpq.common.progress import Progress
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
-from fastpq.file import ParquetFile
-from fastpq.metadata import FileMetaData
-from fastpq.progress import Progress
-from fastpq.reading import read_metadata
+from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.rewriting.files import durations_of, merge_files, without_values
+from fastpq.schema.types import Type
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.keywords import CompactionKeywords
 from fastpq.spark.listing import list_files
@@ -24,8 +26,6 @@ from fastpq.spark.options import options_as_text, write_options
 from fastpq.spark.rewriting import is_encrypted_file
 from fastpq.spark.running import ERROR, JobError, Outcome, Work, report_of, run
 from fastpq.spark.staging import replace, replacements_of, stage_of
-from fastpq.types import Type
-from fastpq.writer import ParquetWriter
 
 DEFAULT_TARGET_BYTES = 128 << 20
 # Row groups of at least so many bytes are copied page by page; smaller ones are decoded and made larger.

@@ -11,14 +11,14 @@ from pyspark.sql import types as st
 from fastpq.errors import KeyAccessError, ParquetError
 from fastpq.filters.evidence import chunk_bounds
 from fastpq.filters.predicate import Bounds
-from fastpq.metadata import FileMetaData
-from fastpq.schema_tree import ColumnDescriptor, SchemaNode
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.schema.tree import ColumnDescriptor, SchemaNode
+from fastpq.schema.types import Decimal
 from fastpq.spark.batches import columns_by_name, open_file
 from fastpq.spark.handover import MAX_INT32, MIN_INT32
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.listing import DataFile
 from fastpq.spark.types import spark_schema
-from fastpq.types import Decimal
 
 AT_ONCE = 16            # files that are opened at the same time
 MOST_KEPT = 64          # footers

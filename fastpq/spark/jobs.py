@@ -7,9 +7,9 @@ from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
+from fastpq.api.file import ParquetFile
+from fastpq.common.progress import Progress
 from fastpq.errors import SchemaError
-from fastpq.file import ParquetFile
-from fastpq.progress import Progress
 from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import KeyService
 from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords

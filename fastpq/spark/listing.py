@@ -15,7 +15,7 @@ from pyspark.sql import types as st
 
 from fastpq.datasets.hive import STRING_TYPE, format_partitions, infer_partition_type, parse_partitions
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.location import Remote, locate
+from fastpq.io.location import Remote, locate
 from fastpq.spark.journal import pending
 from fastpq.spark.types import spark_type
 

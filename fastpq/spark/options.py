@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fastpq.errors import SchemaError
-from fastpq.properties import WriterProperties
+from fastpq.options import WriterProperties
 from fastpq.spark.filters import decode_filters
 from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, KeyService, refuse_secrets
 

@@ -7,10 +7,10 @@ from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 
+from fastpq.api.functions import read_metadata
+from fastpq.common.progress import Progress
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
-from fastpq.progress import Progress
-from fastpq.reading import read_metadata
 from fastpq.rewriting.files import decrypt_file, encrypt_file
 from fastpq.spark.keyservice import Encryption, KeyService
 from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords

@@ -16,8 +16,8 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as st
 
+from fastpq.common.progress import Progress
 from fastpq.errors import ParquetError
-from fastpq.progress import Progress
 from fastpq.spark.types import arrow_schema
 
 Item = TypeVar("Item")

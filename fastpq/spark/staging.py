@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from fastpq.common.progress import Progress
 from fastpq.errors import SchemaError
-from fastpq.progress import Progress
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path
 from fastpq.spark.running import ERROR, OK, SKIPPED, JobError, Outcome, Work, report_of, run

@@ -14,12 +14,12 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.types import is_geography, is_geometry, to_arrow_schema
 from pyspark.sql.pandas.types import is_variant as is_variant_struct
 
-from fastpq import types as pt
 from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.nested.shape import shape_of
-from fastpq.nested.types import DataType, ListType, MapType, StructType
-from fastpq.schema import ParquetSchema
+from fastpq.schema import types as pt
+from fastpq.schema.nested_types import DataType, ListType, MapType, StructType
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.shape import shape_of
 
 MAX_SPARK_PRECISION = 38
 _VARIANT = {"ARROW:extension:name": "arrow.parquet.variant", "ARROW:extension:metadata": ""}

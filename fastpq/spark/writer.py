@@ -13,6 +13,7 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
+from fastpq.api.writer import ParquetWriter
 from fastpq.encryption.keys.store import PREFIX as MATERIAL_PREFIX
 from fastpq.encryption.keys.store import SUFFIX as MATERIAL_SUFFIX
 from fastpq.errors import SchemaError, UnsupportedError
@@ -21,7 +22,6 @@ from fastpq.spark.listing import list_files, local_path, partition_folder
 from fastpq.spark.options import WriteOptions
 from fastpq.spark.types import arrow_schema, stored_column, stored_schema
 from fastpq.spark.worker import keep_modules
-from fastpq.writer import ParquetWriter
 
 SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
 DEFAULT_ROW_GROUP_ROWS = 1 << 20

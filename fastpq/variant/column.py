@@ -8,13 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from fastpq.arrays.bitmap import count_zeros
+from fastpq.arrays.layouts import Array, BinaryOffsets, DictionaryValues
+from fastpq.arrays.nested import StructColumn
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.table import Column
 from fastpq.errors import SchemaError
-from fastpq.nested.columns import StructColumn
-from fastpq.properties import DEFAULT_MAX_ALLOCATION
-from fastpq.table import Column
-from fastpq.values.bitmap import count_zeros
-from fastpq.values.layouts import Array, BinaryOffsets, DictionaryValues
-from fastpq.values.slices import SliceReader
+from fastpq.options import DEFAULT_MAX_ALLOCATION
 from fastpq.variant.decode import decode_rows
 from fastpq.variant.encode import Encoder, collect_names, sorted_names
 from fastpq.variant.json_input import from_json
@@ -65,7 +65,7 @@ class VariantColumn:
         """Encode Python objects; one sorted dictionary serves all rows.
 
         Args:
-            values: what ``fastpq.variant.kinds`` shows.
+            values: what ``fastpq.schema.variant_kinds`` shows.
             nulls: None is a null row; else it is a variant null.
 
         Raises:
@@ -186,6 +186,15 @@ class VariantColumn:
             LimitError: deeper than MAX_DEPTH.
         """
         return shred(_reader(self.metadata), _reader(self.value), normalized(schema))
+
+
+def variants_of(column: StructColumn) -> list[Any]:
+    """The values of a VARIANT column as Python objects, None where null (``fastpq.schema.variant_kinds``).
+
+    Args:
+        column: structs of a StructType that is annotated VARIANT.
+    """
+    return VariantColumn.of(column).to_pylist()
 
 
 def _reader(column: Column) -> SliceReader:

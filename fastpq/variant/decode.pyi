@@ -1,6 +1,6 @@
 from typing import Any
 
-from fastpq.values.slices import SliceReader
+from fastpq.arrays.slices import SliceReader
 
 def decode(metadata: bytes, value: bytes, typed: bool = False) -> Any: ...
 def decode_rows(metadata: SliceReader, value: SliceReader, typed: bool = False) -> list[Any]: ...

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from fastpq.encodings.views cimport Slice
-from fastpq.values.slices cimport SLICE_BLOCK, SliceReader, raise_status
+from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.layout cimport (
     ARRAY,
     KIND_BINARY,
@@ -41,8 +41,8 @@ import decimal
 import uuid
 
 from fastpq.errors import SchemaError
-from fastpq.values.decimals import EXACT
-from fastpq.variant.kinds import Kind, Primitive
+from fastpq.arrays.decimals import EXACT
+from fastpq.schema.variant_kinds import Kind, Primitive
 
 import_datetime()
 
@@ -163,7 +163,7 @@ def decode(bytes metadata not None, bytes value not None, bint typed=False):
         typed: every primitive as a ``Primitive``, so that nothing of its type is lost.
 
     Returns:
-        What ``fastpq.variant.kinds`` shows.
+        What ``fastpq.schema.variant_kinds`` shows.
 
     Raises:
         FormatError: the bytes break VariantEncoding.md.

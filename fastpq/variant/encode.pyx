@@ -47,7 +47,7 @@ import uuid
 import numpy as np
 
 from fastpq.errors import SchemaError
-from fastpq.variant.kinds import MAX_DIGITS, Kind, Primitive
+from fastpq.schema.variant_kinds import MAX_DIGITS, Kind, Primitive
 
 cnp.import_array()
 

@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, cast
 
-from fastpq.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
+from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
+from fastpq.schema.variant_kinds import MAX_DIGITS, Kind, Primitive
 from fastpq.variant.column import VariantColumn
-from fastpq.variant.kinds import MAX_DIGITS, Kind, Primitive
 from fastpq.variant.shredding_schema import ShreddingSchema
 
 DEFAULT_SAMPLE = 4096

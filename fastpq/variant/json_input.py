@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from fastpq.errors import LimitError, SchemaError
-from fastpq.variant.kinds import MAX_DEPTH, MAX_DIGITS
+from fastpq.schema.variant_kinds import MAX_DEPTH, MAX_DIGITS
 
 _LONGEST_INTEGER = MAX_DIGITS + 1       # characters, with a sign
 

@@ -1,4 +1,4 @@
-"""Variants as JSON text, as Spark writes it; fastpq.variant.kinds shows how."""
+"""Variants as JSON text, as Spark writes it; fastpq.schema.variant_kinds shows how."""
 
 from cpython.mem cimport PyMem_Free
 from libc.math cimport isfinite
@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, strlen
 
 from fastpq.encodings.views cimport Slice
-from fastpq.values.slices cimport SLICE_BLOCK, SliceReader, raise_status
+from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.decode cimport decimal_of
 from fastpq.variant.emit cimport Bytes, bytes_free, bytes_put
 from fastpq.variant.layout cimport (

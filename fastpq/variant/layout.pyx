@@ -18,7 +18,7 @@ from libc.string cimport memcmp
 from fastpq.encodings.views cimport Slice
 
 from fastpq.errors import FormatError, LimitError
-from fastpq.variant.kinds import MAX_DEPTH
+from fastpq.schema.variant_kinds import MAX_DEPTH
 
 cdef extern from "c/variant.h" nogil:
     int variant_has_digits(const uint8_t* p, int width, int digits)

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.values.slices import SliceReader
+from fastpq.arrays.slices import SliceReader
 from fastpq.variant.shredded import Shredded
 
 def reassemble(

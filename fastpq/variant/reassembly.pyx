@@ -18,7 +18,7 @@ from libc.string cimport memcpy
 
 cimport numpy as cnp
 from fastpq.encodings.views cimport Slice
-from fastpq.values.slices cimport SLICE_BLOCK, SliceReader, raise_status
+from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.emit cimport (
     Bytes,
     Field,

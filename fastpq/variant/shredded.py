@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from fastpq.errors import FormatError, SchemaError
-from fastpq.table import Column
-from fastpq.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
-from fastpq.values.bitmap import bitmap_size
-from fastpq.values.layouts import Array
-from fastpq.variant.kinds import MAX_DIGITS, Kind
+from fastpq.arrays.bitmap import bitmap_size
+from fastpq.arrays.layouts import Array
+from fastpq.arrays.table import Column
+from fastpq.errors import SchemaError
+from fastpq.schema.types import ColumnType, Type
 
 BINARY = ColumnType(Type.BYTE_ARRAY)
 
@@ -86,47 +85,3 @@ class Shredded:
             raise SchemaError("a shredded variant has a value or a typed_value")
         if self.validity is not None and len(self.validity) < bitmap_size(self.length):
             raise SchemaError(f"no validity bitmap of {self.length} bits")
-
-
-_PLAIN = {Type.BOOLEAN: Kind.TRUE, Type.INT32: Kind.INT32, Type.INT64: Kind.INT64, Type.FLOAT: Kind.FLOAT}
-_PLAIN |= {Type.DOUBLE: Kind.DOUBLE, Type.BYTE_ARRAY: Kind.BINARY}
-_INTEGERS = {8: Kind.INT8, 16: Kind.INT16, 32: Kind.INT32, 64: Kind.INT64}
-_DECIMALS = {Type.INT32: Kind.DECIMAL4, Type.INT64: Kind.DECIMAL8}
-_TIMESTAMPS = {
-    ("us", True): Kind.TIMESTAMP,
-    ("us", False): Kind.TIMESTAMP_NTZ,
-    ("ns", True): Kind.TIMESTAMP_NANOS,
-    ("ns", False): Kind.TIMESTAMP_NTZ_NANOS,
-}
-
-
-def kind_of(type_: ColumnType) -> Kind:
-    """The variant type of a primitive typed_value (VariantShredding.md, "Shredded Value Types").
-
-    Args:
-        type_: of the column; booleans are of kind TRUE.
-
-    Raises:
-        FormatError: a type that no variant may be shredded as.
-    """
-    kind: Kind | None = None
-    match type_.logical:
-        case None:
-            kind = _PLAIN.get(type_.physical)
-        case Integer(width, signed=True):
-            kind = _INTEGERS[width]
-        case Decimal(precision) if precision <= MAX_DIGITS:
-            kind = _DECIMALS.get(type_.physical, Kind.DECIMAL16)
-        case Date():
-            kind = Kind.DATE
-        case Time("us", utc=False):
-            kind = Kind.TIME
-        case Timestamp(unit, utc):
-            kind = _TIMESTAMPS.get((unit, utc))
-        case String():
-            kind = Kind.STRING
-        case Uuid():
-            kind = Kind.UUID
-    if kind is None:
-        raise FormatError(f"{type_} is no type of a shredded variant's typed_value")
-    return kind

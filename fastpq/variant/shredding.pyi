@@ -1,4 +1,4 @@
-from fastpq.values.slices import SliceReader
+from fastpq.arrays.slices import SliceReader
 from fastpq.variant.shredded import Shredded
 from fastpq.variant.shredding_schema import ShreddingSchema
 

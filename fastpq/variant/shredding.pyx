@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from fastpq.encodings.views cimport Slice
-from fastpq.values.slices cimport SLICE_BLOCK, SliceReader, raise_status
+from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.emit cimport Bytes, Field, bytes_add, bytes_put, finish_object, sort_fields
 from fastpq.variant.layout cimport (
     ARRAY,

@@ -2,7 +2,7 @@
 
 A schema is
 
-- a ColumnType of a primitive that ``fastpq.variant.shredded.kind_of`` knows: values of that type are shredded;
+- a ColumnType of a primitive that ``fastpq.schema.variant_kinds.kind_of`` knows: values of that type are shredded;
 - a dict of names and schemas: objects are shredded into these fields;
 - a list of one schema: arrays are shredded into elements of that schema;
 - None: nothing is shredded, values stay as they are.
@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ForwardRef, Union
 
 from fastpq.errors import FormatError, LimitError, SchemaError
-from fastpq.types import ColumnType
-from fastpq.variant.kinds import MAX_DEPTH
-from fastpq.variant.shredded import kind_of
+from fastpq.schema.types import ColumnType
+from fastpq.schema.variant_kinds import MAX_DEPTH, kind_of
 
 if TYPE_CHECKING:
     ShreddingSchema = Union[ColumnType, "dict[str, ShreddingSchema]", "list[ShreddingSchema]", None]  # noqa: UP007

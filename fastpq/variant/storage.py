@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from fastpq.arrays.bitmap import count_zeros
+from fastpq.arrays.layouts import Array
+from fastpq.arrays.nested import ListColumn, StructColumn, nested_field
+from fastpq.arrays.table import AnyColumn, Column
 from fastpq.errors import SchemaError
-from fastpq.nested.columns import ListColumn, StructColumn, nested_field
-from fastpq.nested.types import Annotation, ListType, StructType
-from fastpq.table import AnyColumn, Column
-from fastpq.types import Type
-from fastpq.values.bitmap import count_zeros
-from fastpq.values.layouts import Array
-from fastpq.variant.kinds import MAX_DEPTH
+from fastpq.schema.nested_types import Annotation, ListType, StructType
+from fastpq.schema.types import Type
+from fastpq.schema.variant_kinds import MAX_DEPTH
 from fastpq.variant.shredded import Shredded, ShreddedArray, ShreddedObject, TypedValue
 
 

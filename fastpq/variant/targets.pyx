@@ -12,11 +12,11 @@ from fastpq.variant.tree cimport TYPED_ARRAY, TYPED_FIXED, TYPED_NONE, TYPED_OBJ
 import numpy as np
 
 from fastpq.errors import SchemaError
-from fastpq.values.layouts import BinaryOffsets
-from fastpq.table import Column
-from fastpq.types import Decimal
-from fastpq.variant.kinds import Kind
-from fastpq.variant.shredded import BINARY, Shredded, ShreddedArray, ShreddedObject, kind_of
+from fastpq.arrays.layouts import BinaryOffsets
+from fastpq.arrays.table import Column
+from fastpq.schema.types import Decimal
+from fastpq.schema.variant_kinds import Kind, kind_of
+from fastpq.variant.shredded import BINARY, Shredded, ShreddedArray, ShreddedObject
 
 cnp.import_array()
 

@@ -5,16 +5,16 @@ from libc.string cimport memset
 
 cimport numpy as cnp
 from fastpq.encodings.views cimport Slice
-from fastpq.values.slices cimport SliceReader, array_start, held, raise_status
+from fastpq.arrays.slices cimport SliceReader, array_start, held, raise_status
 from fastpq.variant.layout cimport BAD_STRUCTURE, DEPTH_LIMIT, TOO_DEEP, compare_text, raise_wrong
 
 import numpy as np
 
 from fastpq.errors import SchemaError
-from fastpq.values.numpy_output import fixed_values
-from fastpq.types import Decimal
-from fastpq.variant.kinds import Kind
-from fastpq.variant.shredded import ShreddedArray, ShreddedObject, kind_of
+from fastpq.arrays.numpy_output import fixed_values
+from fastpq.schema.types import Decimal
+from fastpq.schema.variant_kinds import Kind, kind_of
+from fastpq.variant.shredded import ShreddedArray, ShreddedObject
 
 cnp.import_array()
 

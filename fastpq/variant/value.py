@@ -27,7 +27,7 @@ class Variant:
 
     @classmethod
     def from_python(cls, value: Any, *, sort: bool = True) -> Self:
-        """Encode Python objects, as ``fastpq.variant.kinds`` shows.
+        """Encode Python objects, as ``fastpq.schema.variant_kinds`` shows.
 
         Args:
             value: None, bool, int, float, str, bytes, Decimal, dates and times, UUID, NumPy scalars, ``Primitive``, and
@@ -58,7 +58,7 @@ class Variant:
         return cls.from_python(from_json(text))
 
     def to_python(self, *, typed: bool = False) -> Any:
-        """Decode to Python objects, as ``fastpq.variant.kinds`` shows.
+        """Decode to Python objects, as ``fastpq.schema.variant_kinds`` shows.
 
         Args:
             typed: every primitive as a ``Primitive``.
@@ -70,7 +70,7 @@ class Variant:
         return decode(self.metadata, self.value, typed)
 
     def to_json(self) -> str:
-        """Decode to JSON, as ``fastpq.variant.kinds`` shows. Raises as to_python."""
+        """Decode to JSON, as ``fastpq.schema.variant_kinds`` shows. Raises as to_python."""
         return json_of(self.metadata, self.value)
 
     def check(self) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
+from fastpq.arrays.nested import StructColumn
+from fastpq.arrays.table import Table
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.nested.columns import StructColumn
-from fastpq.table import Table
 from fastpq.variant.column import VariantColumn
 from fastpq.variant.inference import infer_schema
 from fastpq.variant.shredding_schema import ShreddingSchema, normalized

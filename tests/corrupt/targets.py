@@ -16,13 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 import fastpq
+from fastpq.arrays.layouts import BinaryOffsets
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.table import Column
 from fastpq.arrow.hints import ArrowFields
 from fastpq.arrow.ipc_schema import IpcSchema
-from fastpq.index.geospatial import GeospatialBounds
-from fastpq.table import Column
-from fastpq.types import ColumnType, Decimal, String, Type
-from fastpq.values.layouts import BinaryOffsets
-from fastpq.values.slices import SliceReader
+from fastpq.schema.types import ColumnType, Decimal, String, Type
+from fastpq.stats.geospatial import GeospatialBounds
 from fastpq.variant import Shredded, ShreddedObject, Variant, VariantColumn
 from fastpq.variant.shredded import BINARY
 from fastpq.variant.shredding_schema import ShreddingSchema

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastpq
-from fastpq import types
 from fastpq.encodings import delta, delta_strings
 from fastpq.errors import FormatError
-from fastpq.types import ColumnType, Type
+from fastpq.schema import types
+from fastpq.schema.types import ColumnType, Type
 from tests.encodings import reference
 from tests.interop.parquet_java import ParquetJava, explicit_keys
 from tests.requirements import DATA, needs_data

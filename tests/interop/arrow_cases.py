@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from fastpq.arrays.table import BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
 from fastpq.arrow import export_array, export_schema, export_stream
-from fastpq.table import BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
-from fastpq.types import (
+from fastpq.schema.types import (
     ColumnType,
     Date,
     Decimal,

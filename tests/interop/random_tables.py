@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from fastpq.conversion.numpy_input import table_from
-from fastpq.types import Type
+from fastpq.convert.numpy_input import table_from
+from fastpq.schema.types import Type
 
 Leaves = Mapping[pa.DataType, st.SearchStrategy[Any]]      # values of each type that is not nested
 LEAVES: dict[pa.DataType, st.SearchStrategy[Any]] = {

@@ -14,10 +14,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from fastpq.arrays.table import BinaryViews, DictionaryValues, Table
 from fastpq.arrow import import_column, import_table
 from fastpq.errors import SchemaError
-from fastpq.table import BinaryViews, DictionaryValues, Table
-from fastpq.types import Decimal, Timestamp
+from fastpq.schema.types import Decimal, Timestamp
 from tests.interop.arrow_cases import (
     CASES,
     DAY,

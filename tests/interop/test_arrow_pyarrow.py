@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fastpq.arrays.table import Column, Table
 from fastpq.arrow import export_array, export_schema, export_stream, import_column, import_table
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.table import Column, Table
-from fastpq.types import (
+from fastpq.schema.types import (
     ColumnType,
     Decimal,
     Enum,

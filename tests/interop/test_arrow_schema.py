@@ -19,13 +19,13 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import fastpq
+from fastpq.arrays.nodes import SchemaNode
 from fastpq.arrow import export_stream
 from fastpq.arrow.flatbuffer import Scalar, serialize
 from fastpq.arrow.hints import ArrowFields
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
-from fastpq.arrow.nodes import SchemaNode
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.metadata import ARROW_KEY
+from fastpq.metadata.file_metadata import ARROW_KEY
 from tests.interop.arrow_cases import CASES, array_of, pattern
 from tests.requirements import peer
 

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 import fastpq
 from fastpq import format as fmt
-from fastpq import nested_readings
-from fastpq.conversion.numpy_input import table_from
-from fastpq.table import ListColumn, StructColumn
-from fastpq.types import Type
+from fastpq.arrays.table import ListColumn, StructColumn
+from fastpq.convert.numpy_input import table_from
+from fastpq.read import nested as nested_readings
+from fastpq.schema.types import Type
 from tests.interop.comparison import assert_same
 from tests.interop.random_tables import ENCODINGS, encodings, options, tables
 from tests.requirements import peer

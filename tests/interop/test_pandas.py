@@ -14,7 +14,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import fastpq
-from fastpq.conversion.dataframes import table_from_dataframe
+from fastpq.convert.dataframes import table_from_dataframe
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 
 PLAIN = {

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import fastpq
-from fastpq import types
-from fastpq.quirks import (
+from fastpq.schema import types
+from fastpq.schema.types import ColumnType, Type
+from fastpq.stats.quirks import (
     MISTAKES,
     bloom_filters_are_trusted,
     bounds_are_trusted,
@@ -18,7 +19,6 @@ from fastpq.quirks import (
     deprecated_bounds_are_trusted,
     null_counts_are_trusted,
 )
-from fastpq.types import ColumnType, Type
 from tests.encodings.test_delta_strings import made_by
 
 TEXT = ColumnType(Type.BYTE_ARRAY, None, types.String())

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.index.total_order import is_nan, total_extreme, total_key
+from fastpq.stats.total_order import is_nan, total_extreme, total_key
 from tests.requirements import peer
 
 duckdb = peer("duckdb")

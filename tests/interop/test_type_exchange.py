@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq import types
-from fastpq.types import ColumnType, Type
+from fastpq.schema import types
+from fastpq.schema.types import ColumnType, Type
 from tests.requirements import peer
 
 fastparquet = peer("fastparquet")

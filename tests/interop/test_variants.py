@@ -15,7 +15,8 @@ import pytest
 import fastpq
 from fastpq.errors import FormatError, SchemaError
 from fastpq.file_reference import FileReference, file_column
-from fastpq.types import ColumnType, String, Type
+from fastpq.schema.nested_types import Field, ListType
+from fastpq.schema.types import ColumnType, String, Type
 from fastpq.variant import Variant, VariantColumn
 from tests.requirements import DATA, peer
 from tests.variant import reference
@@ -115,7 +116,7 @@ def test_arrow_knows_them_as_its_extension_type(schema: Any) -> None:
 def test_variants_inside_lists_and_structs() -> None:
     inner = VariantColumn.from_pylist([1, "two", {"three": 3}, None]).to_struct()
     lists = fastpq.ListColumn(
-        fastpq.nested.types.ListType(fastpq.nested.types.Field("element", inner.type)), np.array([0, 2, 2, 4], np.int32), inner
+        ListType(Field("element", inner.type)), np.array([0, 2, 2, 4], np.int32), inner
     )
     sink = io.BytesIO()
     fastpq.write_table({"lists": lists}, sink)

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq import types
-from fastpq.schema import ParquetSchema
-from fastpq.types import ColumnType, Type
+from fastpq.schema import types
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.types import ColumnType, Type
 from tests.interop.comparison import assert_same
 from tests.requirements import peer
 

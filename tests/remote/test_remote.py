@@ -15,8 +15,8 @@ import pytest
 import s3fs
 
 import fastpq
-from fastpq.properties import DEFAULT_TAIL_READ
-from fastpq.source import FsspecSource
+from fastpq.io.source import FsspecSource
+from fastpq.options import DEFAULT_TAIL_READ
 from tests.remote.range_server import GUARD, RangeServer, serving
 
 ROWS, GROUP = 200_000, 50_000
@@ -159,7 +159,7 @@ def test_batches_are_those_of_the_file(counted: RangeServer, prefetch: bool) -> 
 
 def test_decoding_overlaps_reading(counted: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the first row group is decoded, the next two are on their way."""
-    from fastpq import readings
+    from fastpq.read import flat as readings
 
     begins: list[int] = []      # of the columns in each row group
     seen: list[set[int]] = []

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.types import ColumnType, Decimal, Timestamp, Type
-from fastpq.values.layouts import BinaryOffsets, BinaryViews
+from fastpq.arrays.layouts import BinaryOffsets, BinaryViews
+from fastpq.schema.types import ColumnType, Decimal, Timestamp, Type
 
 
 def test_batches_become_row_groups(tmp_path: Path) -> None:

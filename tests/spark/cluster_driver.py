@@ -126,16 +126,16 @@ class FullDisk(Writer):
     """Every file on a disk without room for it; where no file system can be made so small."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        import fastpq.sink
+        import fastpq.io.sink
 
         def refuse(sink: Any, buffer: Any) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), sink.name)
 
-        fastpq.sink.FileSink.write = refuse  # type: ignore[method-assign]
+        fastpq.io.sink.FileSink.write = refuse  # type: ignore[method-assign]
         try:
             return super().write(iterator)
         finally:
-            del fastpq.sink.FileSink.write
+            del fastpq.io.sink.FileSink.write
 
 
 class DyingDriver(Writer):

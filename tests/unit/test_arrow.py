@@ -19,10 +19,10 @@ from arrow_producer import (
     metadata,
 )
 
+from fastpq.arrays.table import BinaryViews, Column, DictionaryValues, Table
 from fastpq.arrow import export_stream, import_column, import_table
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.table import BinaryViews, Column, DictionaryValues, Table
-from fastpq.types import ColumnType, Date, Decimal, Json, Time, Timestamp, Type, Uuid
+from fastpq.schema.types import ColumnType, Date, Decimal, Json, Time, Timestamp, Type, Uuid
 
 INT32 = ColumnType(Type.INT32)
 

@@ -18,10 +18,10 @@ from arrow_producer import (
     capsule_pointer,
 )
 
+from fastpq.arrays.table import BinaryOffsets, Column, Table
 from fastpq.arrow import export_array, export_schema, export_stream
 from fastpq.errors import SchemaError
-from fastpq.table import BinaryOffsets, Column, Table
-from fastpq.types import ColumnType, String, Type, Unknown
+from fastpq.schema.types import ColumnType, String, Type, Unknown
 
 INT32 = ColumnType(Type.INT32)
 TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fastpq.arrays.table import BinaryOffsets, Column, DictionaryValues
 from fastpq.arrow import loops
 from fastpq.arrow.concat import concat_columns
-from fastpq.table import BinaryOffsets, Column, DictionaryValues
-from fastpq.types import ColumnType, String, Type
+from fastpq.schema.types import ColumnType, String, Type
 
 TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
 

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 import fastpq
 from fastpq import format as fmt
+from fastpq.arrays.layouts import BinaryOffsets
+from fastpq.arrays.slices import SliceReader
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.index.bloom_filter import SplitBlockBloomFilter, hash_bytes, hash_values
 from fastpq.index.bloom_format import serialize
 from fastpq.index.bloom_size import bytes_for, false_positive_rate
-from fastpq.values.layouts import BinaryOffsets
-from fastpq.values.slices import SliceReader
 from tests.requirements import DATA, compiler, needs_data
 
 SALT = (0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31)

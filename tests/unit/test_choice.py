@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.encodings.choice import DictionarySample, Sample, choose_encoding, dictionary_size
 from fastpq.format import Encoding
+from fastpq.write.choice import DictionarySample, Sample, choose_encoding, dictionary_size
 
 ROWS = 40_000
 

@@ -17,10 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from page_walk import Page, pages
 
-from fastpq import compression
-from fastpq.compression import Codec, check_claimed_size, codec_for_read, codec_for_write, crc32
+from fastpq.codecs.checksum import crc32
+from fastpq.codecs.codec import Codec
+from fastpq.codecs.framing import HADOOP_BLOCK_SIZE
+from fastpq.codecs.table import HIGHEST_ZSTD_LEVEL, check_claimed_size, codec_for_read, codec_for_write
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
-from fastpq.framing import HADOOP_BLOCK_SIZE
+from fastpq.format import CompressionCodec
 from tests.requirements import DATA, is_there, needs, needs_data, peer
 
 lzo = peer("lzo", "python-lzo")
@@ -193,7 +195,7 @@ def test_pyarrow_reads_every_level(name: str, levels: tuple[int, ...]) -> None:
 
 
 def test_highest_zstd_level_is_the_librarys() -> None:
-    assert compression.HIGHEST_ZSTD_LEVEL == zstandard.MAX_COMPRESSION_LEVEL
+    assert HIGHEST_ZSTD_LEVEL == zstandard.MAX_COMPRESSION_LEVEL
 
 
 def test_levels_matter() -> None:
@@ -306,7 +308,7 @@ def hadoop(*blocks: list[bytes]) -> bytes:
 
 
 def test_lz4_dialects() -> None:
-    codec = codec_for_read(compression.LZ4)
+    codec = codec_for_read(CompressionCodec.LZ4)
     data = TEXT + RANDOM.bytes(1000)
     half = len(data) // 2
     streams = {
@@ -326,7 +328,7 @@ def test_lz4_dialects() -> None:
 
 
 def test_lz4_empty_pages() -> None:
-    codec = codec_for_read(compression.LZ4)
+    codec = codec_for_read(CompressionCodec.LZ4)
     for stream in (b"", bytes(4), hadoop([b""]), b"\0", foreign("lz4").compress(b"").to_pybytes()):
         assert decompress(codec, stream, 0) == b""
 
@@ -347,10 +349,10 @@ def test_lz4_is_written_in_hadoop_blocks() -> None:
 
 
 def test_names() -> None:
-    assert codec_for_write(None).number == compression.UNCOMPRESSED
+    assert codec_for_write(None).number == CompressionCodec.UNCOMPRESSED
     assert codec_for_write("none") is codec_for_write("UNCOMPRESSED")
-    assert codec_for_write("lz4").number == compression.LZ4_RAW
-    assert codec_for_write("LZ4_HADOOP").number == compression.LZ4
+    assert codec_for_write("lz4").number == CompressionCodec.LZ4_RAW
+    assert codec_for_write("LZ4_HADOOP").number == CompressionCodec.LZ4
     assert [codec_for_read(number).name for number in range(8)] == [
         "uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4_hadoop", "zstd", "lz4_raw",
     ]  # fmt: skip
@@ -384,7 +386,7 @@ def test_lzo_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnsupportedError, match="python-lzo"):
         codec_for_write("lzo").compress(b"x")
     with pytest.raises(UnsupportedError, match="python-lzo"):
-        decompress(codec_for_read(compression.LZO), b"x", 1)
+        decompress(codec_for_read(CompressionCodec.LZO), b"x", 1)
 
 
 def test_densest_streams_are_within_the_bounds() -> None:
@@ -394,7 +396,7 @@ def test_densest_streams_are_within_the_bounds() -> None:
     last = ((1 << 17) << 3 | 1 << 1 | 1).to_bytes(3, "little") + b"\0"
     dense = bytes.fromhex("28b52ffd 00 38") + rle * (blocks - 1) + last
     size = blocks << 17
-    check_claimed_size(compression.ZSTD, len(dense), size)
+    check_claimed_size(CompressionCodec.ZSTD, len(dense), size)
     assert zstandard.ZstdDecompressor().decompress(dense, max_output_size=size) == bytes(size)
     for name in NAMES:
         for level in {"gzip": (12,), "brotli": (11,), "zstd": (19,)}.get(name, (None,)):
@@ -432,7 +434,7 @@ def check_page(page: Page) -> bool:
     number = NUMBERS[page.codec]
     if page.crc is not None:
         assert crc32(page.stored) == page.crc
-    if not page.compressed or number == compression.UNCOMPRESSED:
+    if not page.compressed or number == CompressionCodec.UNCOMPRESSED:
         return False
     check_claimed_size(number, len(page.body), page.plain_size)
     decompress(codec_for_read(number), page.body, page.plain_size)

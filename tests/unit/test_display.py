@@ -18,14 +18,14 @@ import pytest
 import fastpq
 from fastpq import Column, FileDecryptionProperties, FileEncryptionProperties, ParquetFile, Table
 from fastpq import format as fmt
-from fastpq.conversion.numpy_input import table_from
-from fastpq.display import Grid, Heading, Share, View, counted, of_bytes, shorten, to_html, to_text
-from fastpq.filters.explain import Explanation
+from fastpq.arrays.layouts import BinaryOffsets, BinaryViews
+from fastpq.arrays.nested import ListColumn, StructColumn
+from fastpq.common.display import Grid, Heading, Share, View, counted, of_bytes, shorten, to_html, to_text
+from fastpq.convert.numpy_input import table_from
 from fastpq.format.parquet import BoundingBox
-from fastpq.metadata import FileMetaData
-from fastpq.nested.columns import ListColumn, StructColumn
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.explain import Explanation
 from fastpq.recovery.losses import Loss, RecoveryReport
-from fastpq.values.layouts import BinaryOffsets, BinaryViews
 
 EVIL = "<script>alert('1')</script>&\"\x1b[31m\n"
 LONG = "ab\x00é" * (1 << 18)

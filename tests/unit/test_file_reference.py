@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections.abc import Collection
 from typing import Any
 
+import google_crc32c
 import pytest
 
 from fastpq import format as fmt
-from fastpq.crc32c import crc32c
 from fastpq.errors import FormatError, SchemaError
-from fastpq.file_reference import ByteRange, FileReference, file_columns, file_elements, is_file
-from fastpq.schema import ParquetSchema
-from fastpq.schema_tree import GroupNode
-from fastpq.types import Type
+from fastpq.file_reference import ByteRange, FileReference, file_column
+from fastpq.schema.elements import annotation_to_thrift, leaf_element
+from fastpq.schema.file_group import FIELDS, file_columns, is_file
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.tree import OPTIONAL, REQUIRED, GroupNode
+from fastpq.schema.types import Type
 
 URI = "s3://bucket/file.jpg"
 
@@ -55,15 +58,6 @@ def test_references_that_are_wrong(reference: FileReference) -> None:
         reference.resolve()
 
 
-def test_crc32c() -> None:
-    """RFC 3720, B.4, and the usual check value."""
-    assert crc32c(b"123456789") == 0xE3069283
-    assert crc32c(bytes(32)) == 0x8A9136AA
-    assert crc32c(b"\xff" * 32) == 0x62A8AB43
-    assert crc32c(bytes(range(32))) == 0x46DD794E
-    assert crc32c(b"") == 0
-
-
 DATA = b"some bytes"
 
 
@@ -78,7 +72,7 @@ DATA = b"some bytes"
         (f"MD5:{hashlib.md5(DATA).hexdigest()}", True),
         (f"SHA-256:{hashlib.sha256(DATA).hexdigest()}", True),
         (f"CRC32:{zlib.crc32(DATA):08x}", True),
-        (f"CRC32C:{crc32c(DATA):08x}", True),
+        (f"CRC32C:{google_crc32c.value(DATA):08x}", True),
     ],
 )
 def test_checksums(checksum: str | None, compared: bool) -> None:
@@ -93,6 +87,17 @@ def test_checksums(checksum: str | None, compared: bool) -> None:
 def test_checksums_that_are_wrong(checksum: str) -> None:
     with pytest.raises(FormatError):
         FileReference(checksum=checksum).verify(DATA)
+
+
+def file_elements(name: str, fields: Collection[str] = tuple(FIELDS), *, nullable: bool = True) -> list[fmt.SchemaElement]:
+    """The schema elements of a FILE group, depth first."""
+    group = fmt.SchemaElement(
+        name=name,
+        repetition_type=OPTIONAL if nullable else REQUIRED,
+        num_children=len(fields),
+        logicalType=annotation_to_thrift("FILE"),
+    )
+    return [group, *(leaf_element(field, type_, nullable=True) for field, type_ in FIELDS.items() if field in fields)]
 
 
 def group_of(*elements: fmt.SchemaElement) -> GroupNode:
@@ -112,7 +117,7 @@ def test_groups() -> None:
     assert not is_file(few.children[0])
     for wrong in ([], ["url"]):
         with pytest.raises(SchemaError):
-            file_elements("f", wrong)
+            file_column([FileReference()], wrong)
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 
 import fastpq
 from fastpq import format as fmt
+from fastpq.arrays.layouts import BinaryOffsets
+from fastpq.arrays.slices import SliceReader
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
-from fastpq.index.geospatial import GeospatialBounds
-from fastpq.index.geospatial_merge import merge_statistics
-from fastpq.logical import logical_from_thrift, logical_to_thrift
-from fastpq.types import ColumnType, Geography, Geometry, Type
-from fastpq.values.layouts import BinaryOffsets
-from fastpq.values.slices import SliceReader
+from fastpq.schema.logical import logical_from_thrift, logical_to_thrift
+from fastpq.schema.types import ColumnType, Geography, Geometry, Type
+from fastpq.stats.geospatial import GeospatialBounds
+from fastpq.stats.geospatial_merge import merge_statistics
 from tests.requirements import DATA, needs_data
 
 FOLDER = DATA / "parquet-testing/data/geospatial"

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from fastpq import memory
+from fastpq.arrays import memory
 
 MiB = 1 << 20
 

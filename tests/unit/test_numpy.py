@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.dtypes import StringDType
 
-from fastpq.conversion.numpy_input import column_from_numpy, table_from
+from fastpq.arrays.table import BinaryOffsets, BinaryViews, Column, Table
+from fastpq.convert.numpy_input import column_from_numpy, table_from
 from fastpq.errors import SchemaError
-from fastpq.schema import ParquetSchema
-from fastpq.table import BinaryOffsets, BinaryViews, Column, Table
-from fastpq.types import (
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.types import (
     Bson,
     ColumnType,
     Date,

@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpq import format as fmt
-from fastpq import types
 from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import FormatError
 from fastpq.index.page_index import OffsetIndex, column_index_of, offset_index_of
-from fastpq.index.statistics import Order
 from fastpq.index.written_pages import WrittenPages
-from fastpq.metadata import ColumnChunkMetaData
-from fastpq.schema import ColumnDescriptor, ParquetSchema
-from fastpq.types import ColumnType, Type
+from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.schema import types
+from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
+from fastpq.schema.types import ColumnType, Type
+from fastpq.stats.statistics import Order
 
 BYTES = ColumnType(Type.BYTE_ARRAY)
 TEXT = ColumnType(Type.BYTE_ARRAY, None, types.String())

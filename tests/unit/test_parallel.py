@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fastpq.parallel import AHEAD, resolve_threads, run, run_ordered
+from fastpq.common.parallel import AHEAD, resolve_threads, run, run_ordered
 
 GUARD = 60      # seconds until a test fails that hangs
 

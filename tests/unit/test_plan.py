@@ -12,9 +12,9 @@ import pytest
 
 import fastpq
 from fastpq import format as fmt
-from fastpq.metadata import FileMetaData
-from fastpq.plan import plan_pages, plan_read
-from fastpq.ranges import RowRanges
+from fastpq.index.ranges import RowRanges
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.plan import plan_pages, plan_read
 
 ROWS = 1000
 GROUP = 400

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import fastpq
 from fastpq import format as fmt
-from fastpq import types
+from fastpq.arrays.table import Column, Table
 from fastpq.encryption.file import FileDecryptor
 from fastpq.filters.evidence import chunk_bounds
 from fastpq.filters.filtering import leaf_mask, mask_of
@@ -36,10 +36,10 @@ from fastpq.filters.predicate import (
     bind_filters,
     outcome,
 )
-from fastpq.metadata import FileMetaData
-from fastpq.schema import ParquetSchema
-from fastpq.table import Column, Table
-from fastpq.types import ColumnType, Type
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.schema import types
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.types import ColumnType, Type
 
 SCHEMA = ParquetSchema.of(
     [

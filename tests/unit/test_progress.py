@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 import fastpq
 from fastpq import FileDecryptionProperties, FileEncryptionProperties, ParquetDataset, ParquetFile, ParquetWriter
-from fastpq.progress import Meter, Progress
+from fastpq.common.progress import Meter, Progress
 
 ROWS, GROUP = 12_000, 2_000
 KEYS = FileEncryptionProperties(b"k" * 16, {"id": b"i" * 16})
@@ -243,7 +243,7 @@ def test_an_error_in_the_footer_is_not_told_of_as_done(
     def fail(*_: object) -> bytes:
         raise Stopped
 
-    monkeypatch.setattr("fastpq.writer.write_footer", fail)
+    monkeypatch.setattr("fastpq.api.writer.write_footer", fail)
     monkeypatch.setattr("fastpq.rewriting.files.write_footer", fail)
     with pytest.raises(Stopped):
         WRITES[name](files, tmp_path / "target", lambda done, total: calls.append((done, total)))

@@ -16,13 +16,13 @@ import pytest
 
 import fastpq
 from fastpq import ParquetDataset, ParquetFile, ParquetWriter, WriterProperties
+from fastpq.api.writer_options import WriterOptions
 from fastpq.encryption import CryptoFactory, FileDecryptionProperties, FileEncryptionProperties
-from fastpq.writer_options import WriterOptions
 from tests.requirements import is_there, needs, peer
 
 pyspark = peer("pyspark", "'fastpq[spark]'")
 
-MODULES = ["fastpq", "fastpq.encryption", "fastpq.spark", "fastpq.variant", "fastpq.memory"]
+MODULES = ["fastpq", "fastpq.encryption", "fastpq.spark", "fastpq.variant", "fastpq.arrays.memory"]
 READERS = [fastpq.read_table, fastpq.read_pandas, fastpq.read_metadata, fastpq.read_schema, ParquetDataset, fastpq.read_dataset]
 WRITERS = [ParquetWriter, fastpq.write_table, fastpq.write_dataset]
 SPARK = ["compact_dataset", "decrypt_dataset", "encrypt_dataset", "read", "rotate_keys", "scan", "verify_dataset"]
@@ -109,7 +109,7 @@ def test_docstring_names_each_parameter(path: str) -> None:
 
 def test_the_walk_sees_what_is_public() -> None:
     found = public_objects()
-    for path in ("fastpq.read_table", "fastpq.ParquetFile.iter_batches", "fastpq.memory.empty", "fastpq.variant.Variant"):
+    for path in ("fastpq.read_table", "fastpq.ParquetFile.iter_batches", "fastpq.arrays.memory.empty", "fastpq.variant.Variant"):
         assert path in found
     assert len(found) > 250
     assert "batch_size" in parameters(ParquetFile.iter_batches)
@@ -140,7 +140,7 @@ def test_type_hints_are_found(path: str) -> None:
 def test_type_hints_are_the_types() -> None:
     hints = typing.get_type_hints(fastpq.read_table)
     assert hints["decryption_properties"] == FileDecryptionProperties | None
-    assert hints["progress"] == fastpq.progress.Progress | None
+    assert hints["progress"] == fastpq.common.progress.Progress | None
     assert typing.get_type_hints(ParquetFile.offset_index)["return"] == fastpq.OffsetIndex | None
     assert fastpq.ListColumn in typing.get_args(typing.get_type_hints(fastpq.ListColumn)["elements"])
 

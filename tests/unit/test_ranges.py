@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpq.index.page_locations import choose_pages, pages_of
-from fastpq.ranges import RowRanges, cut_ranges
-from fastpq.rows import ranges_of
+from fastpq.index.ranges import RowRanges, cut_ranges
+from fastpq.read.rows import ranges_of
 
 ROWS = 40
 

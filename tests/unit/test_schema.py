@@ -16,10 +16,10 @@ import pytest
 import fastpq
 from fastpq import format as fmt
 from fastpq.errors import FormatError, LimitError, SchemaError, UnsupportedError
-from fastpq.logical import logical_to_thrift
-from fastpq.metadata import _kept
-from fastpq.schema import MAX_SCHEMA_DEPTH, ParquetSchema
-from fastpq.types import ColumnType, Decimal, Integer, LogicalType, String, Time, Timestamp, Type, Uuid
+from fastpq.metadata.file_metadata import _kept
+from fastpq.schema.logical import logical_to_thrift
+from fastpq.schema.schema import MAX_SCHEMA_DEPTH, ParquetSchema
+from fastpq.schema.types import ColumnType, Decimal, Integer, LogicalType, String, Time, Timestamp, Type, Uuid
 
 REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
 

@@ -27,9 +27,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.properties import DEFAULT_TAIL_READ
-from fastpq.sink import TEMPORARY_SUFFIX, open_sink
-from fastpq.source import Source, coalesce, open_source
+from fastpq.io.sink import TEMPORARY_SUFFIX, open_sink
+from fastpq.io.source import Source, coalesce, open_source
+from fastpq.options import DEFAULT_TAIL_READ
 
 DATA = np.random.default_rng(3).bytes(100_000)
 RANGES = [(99_000, 1000), (0, 4), (50_000, 10_000), (4, 4), (10, 0), (55_000, 100), (100_000, 0)]
@@ -435,7 +435,7 @@ def test_a_kill_in_mid_write_leaves_the_old_file(path: Path) -> None:
     child = run(
         """
         import sys
-        from fastpq.sink import open_sink
+        from fastpq.io.sink import open_sink
         sink = open_sink(sys.argv[1])
         for _ in range(100):
             sink.write(bytes(100_000))
@@ -464,7 +464,7 @@ def test_an_exit_in_mid_write_removes_the_temporary_file(path: Path) -> None:
     child = run(
         """
         import sys
-        from fastpq.sink import open_sink
+        from fastpq.io.sink import open_sink
         sink = open_sink(sys.argv[1])
         sink.write(bytes(100_000))
         sys.exit(3)
@@ -481,7 +481,7 @@ def test_a_forked_child_does_not_remove_its_parents_file(path: Path) -> None:
     child = run(
         """
         import os, sys
-        from fastpq.sink import open_sink
+        from fastpq.io.sink import open_sink
         sink = open_sink(sys.argv[1])
         sink.write(b"new")
         pid = os.fork()
@@ -521,7 +521,7 @@ def test_a_folder_that_cannot_be_synced_is_refused_before_the_rename(tmp_path: P
             raise PermissionError(13, "refused", where)
         return opened(where, flags, *arguments)
 
-    monkeypatch.setattr("fastpq.sink.os.open", refuse)
+    monkeypatch.setattr("fastpq.io.sink.os.open", refuse)
     with pytest.raises(PermissionError):
         sink.commit()
     assert path.read_bytes() == b"old"

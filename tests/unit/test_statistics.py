@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from fastpq import types
-from fastpq.index.bounds import order_of, truncate_max, truncate_min
-from fastpq.index.statistics import Order, compare, merge, min_max, min_max_of, nan_count
-from fastpq.types import ColumnType, Type
+from fastpq.schema import types
+from fastpq.schema.types import ColumnType, Type
+from fastpq.stats.bounds import order_of, truncate_max, truncate_min
+from fastpq.stats.statistics import Order, compare, merge, min_max, min_max_of, nan_count
 from tests.requirements import peer
 
 INTEGERS = {

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.dtypes import StringDType
 
-from fastpq.conversion.numpy_input import table_from
+from fastpq.arrays.bitmap import count_zeros, pack_bitmap, slice_bitmap, unpack_bitmap
+from fastpq.arrays.table import VIEW_DTYPE, BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
+from fastpq.convert.numpy_input import table_from
 from fastpq.errors import FormatError, LimitError, SchemaError
-from fastpq.table import VIEW_DTYPE, BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
-from fastpq.types import (
+from fastpq.schema.types import (
     ColumnType,
     Date,
     Decimal,
@@ -31,7 +32,6 @@ from fastpq.types import (
     Unknown,
     Uuid,
 )
-from fastpq.values.bitmap import count_zeros, pack_bitmap, slice_bitmap, unpack_bitmap
 
 TEXT = ColumnType(Type.BYTE_ARRAY, None, String())
 BYTES = ColumnType(Type.BYTE_ARRAY)

@@ -1,4 +1,4 @@
-"""The table of types in fastpq.types, the rules of LogicalTypes.md, and Arrow's own format strings."""
+"""The table of types in fastpq.schema.types, the rules of LogicalTypes.md, and Arrow's own format strings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from fastpq import format as fmt
-from fastpq import types
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.logical import logical_from_thrift, logical_to_thrift
-from fastpq.types import (
+from fastpq.schema import types
+from fastpq.schema.logical import logical_from_thrift, logical_to_thrift
+from fastpq.schema.types import (
     Bson,
     ColumnType,
     Date,

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 
 import fastpq
 from fastpq import format as fmt
+from fastpq.arrays.table import Column
 from fastpq.arrow import import_column
-from fastpq.schema_tree import ColumnDescriptor, GroupNode, SchemaNode
-from fastpq.table import Column
-from fastpq.types import Decimal, Type
+from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
+from fastpq.schema.types import Decimal, Type
+from fastpq.schema.variant_group import ArrayShape, ObjectShape, PairShape, variant_shape
 from fastpq.variant import Shredded, ShreddedArray, ShreddedObject, VariantColumn
-from fastpq.variant.group import ArrayShape, ObjectShape, PairShape, variant_shape
 from fastpq.variant.shredding_schema import ShreddingSchema
 
 

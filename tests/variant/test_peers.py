@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fastpq.types import ColumnType, String, Type
+from fastpq.schema.types import ColumnType, String, Type
 from fastpq.variant import Kind, Primitive, Variant, VariantColumn, infer_schema
 from fastpq.variant.shredding_schema import ShreddingSchema
 from tests.interop.parquet_java import ParquetJava

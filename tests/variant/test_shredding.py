@@ -16,19 +16,21 @@ from hypothesis import strategies as st
 
 import fastpq
 from fastpq import format as fmt
-from fastpq.conversion.numpy_input import table_from
+from fastpq.arrays.table import Column
+from fastpq.convert.numpy_input import table_from
 from fastpq.errors import FormatError, LimitError, SchemaError
-from fastpq.schema import ParquetSchema
-from fastpq.schema_tree import GroupNode
-from fastpq.table import Column
-from fastpq.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.tree import GroupNode
+from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
+from fastpq.schema.variant_group import variant_shape
+from fastpq.schema.variant_kinds import kind_of
 from fastpq.variant import Kind, Primitive, Shredded, ShreddedArray, ShreddedObject, Variant, VariantColumn, infer_schema
-from fastpq.variant.group import variant_elements, variant_shape
-from fastpq.variant.shredded import BINARY, kind_of
+from fastpq.variant.shredded import BINARY
 from fastpq.variant.shredding_schema import ShreddingSchema
 from tests.requirements import DATA, needs_data
 from tests.variant import reference
 from tests.variant.arrow_tree import column_of, node_at, read_variants
+from tests.variant.elements import variant_elements
 from tests.variant.strategies import trees
 
 CASES = DATA / "parquet-testing/shredded_variant"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from fastpq.encryption.properties import DEFAULT_ALGORITHM, Algorithm, ColumnPath, check_algorithm, check_path
-from fastpq.properties import check_options
+from fastpq.options import check_options
 
 DEFAULT_CACHE_LIFETIME = timedelta(minutes=10)
 DEFAULT_DATA_KEY_LENGTH_BITS = 128

@@ -20,7 +20,7 @@ from fastpq.encryption.evp import AesKey
 from fastpq.encryption.keys.material import decode_base64, parse_object
 from fastpq.encryption.keys.secret import authenticate, is_authentic, lend_key, open_key, random_key, seal_key, take_key
 from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError
-from fastpq.sink import FileSink
+from fastpq.io.sink import FileSink
 
 FORMAT = "fastpq-keyring-1"
 WRAPPED_PREFIX = "keyring:v"

@@ -13,9 +13,9 @@ from typing import Any
 
 from fastpq.encryption.keys.material import LARGEST_MATERIAL_FILE, compact, parse_material_file
 from fastpq.errors import KeyAccessError, LimitError, ParquetError, SchemaError
-from fastpq.location import Remote, locate
-from fastpq.sink import open_sink
-from fastpq.source import open_source
+from fastpq.io.location import Remote, locate
+from fastpq.io.sink import open_sink
+from fastpq.io.source import open_source
 
 PREFIX = "_KEY_MATERIAL_FOR_"
 ROTATION_PREFIX = "_TMP_KEY_MATERIAL_FOR_"      # where parquet-java and Arrow write before they delete and rename
@@ -24,7 +24,7 @@ SUFFIX = ".json"
 
 @dataclass(frozen=True)
 class _OnFilesystem:
-    """A path on an fsspec filesystem, as fastpq.location takes it."""
+    """A path on an fsspec filesystem, as fastpq.io.location takes it."""
 
     fs: Any
     path: str

@@ -1,0 +1,234 @@
+"""Functions that open a file, read from it and close it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from fastpq import encryption
+from fastpq.api.file import ParquetFile, RowRangesLike
+from fastpq.arrays.table import Table
+from fastpq.common.lazy import LazyModule
+from fastpq.common.progress import Progress
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.options import OnError, ReaderProperties
+from fastpq.read.scan import Strings
+from fastpq.schema.schema import ColumnKey, ParquetSchema
+from fastpq.schema.types import TimeUnitName
+
+if TYPE_CHECKING:
+    import pandas
+else:
+    pandas = LazyModule("pandas")
+
+
+def read_table(
+    where: Any,
+    columns: Iterable[ColumnKey] | None = None,
+    *,
+    row_groups: Iterable[int] | None = None,
+    row_ranges: RowRangesLike | None = None,
+    filters: Any = None,
+    out: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+    memory_map: bool = True,
+    threads: int | None = None,
+    strings: Strings = "views",
+    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    arrow_schema: bool = True,
+    properties: ReaderProperties | None = None,
+    decryption_properties: encryption.FileDecryptionProperties | None = None,
+    on_error: OnError = "raise",
+) -> Table:
+    """Read a file into memory: a ParquetFile opened, read and closed.
+
+    Args:
+        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object.
+        columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
+        row_groups: indices, in the order of the result; None for all.
+        row_ranges: rows of the file as ``(start, stop)`` each, ascending, counted from 0 through all row groups; None for all.
+        filters: conditions on rows: ``(column, op, value)``, lists of these, or And and Or of them, as for ``ParquetFile.read``.
+        out: arrays by the names of columns to read these into, as for ``ParquetFile.read``.
+        progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
+            ``(total, total)``.
+        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        threads: number of chunks that are decoded at the same time; None for one a core.
+        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        properties: bounds and checks.
+        decryption_properties: keys, for encrypted files.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
+            values.
+
+    Returns:
+        A Table of the chosen columns and rows, in the order of the file.
+
+    Raises:
+        FormatError: not a Parquet file, or bytes that break the specification.
+        SchemaError: columns, row groups, rows, filters or arrays that do not fit the file.
+        KeyAccessError, TagVerificationError: encrypted parts that cannot be opened.
+        UnsupportedError, LimitError: see fastpq.errors.
+    """
+    with ParquetFile(
+        where,
+        memory_map=memory_map,
+        threads=threads,
+        strings=strings,
+        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
+        arrow_schema=arrow_schema,
+        properties=properties,
+        decryption_properties=decryption_properties,
+        on_error=on_error,
+    ) as file:
+        return file.read(
+            columns, row_groups=row_groups, row_ranges=row_ranges, filters=filters, out=out, progress=progress
+        )
+
+
+def read_pandas(
+    where: Any,
+    columns: Iterable[ColumnKey] | None = None,
+    *,
+    row_groups: Iterable[int] | None = None,
+    filters: Any = None,
+    progress: Progress | None = None,
+    memory_map: bool = True,
+    threads: int | None = None,
+    strings: Strings = "views",
+    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    arrow_schema: bool = True,
+    properties: ReaderProperties | None = None,
+    decryption_properties: encryption.FileDecryptionProperties | None = None,
+    on_error: OnError = "raise",
+) -> pandas.DataFrame:
+    """Read a file as a pandas DataFrame, with the index, categories and dtypes that its metadata tells of.
+
+    Of categories that pyarrow wrote, the order is that in which they appear, for it stands in pyarrow's own metadata.
+
+    Args:
+        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object.
+        columns: names (dotted paths for leaves of groups) or numbers; None for all. The index comes in any case.
+        row_groups: indices, in the order of the result; None for all.
+        filters: conditions on rows: ``(column, op, value)``, lists of these, or And and Or of them, as for ``ParquetFile.read``.
+        progress: called as ``progress(done, total)``, in rows, as for ``read_table``.
+        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        threads: number of chunks that are decoded at the same time; None for one a core.
+        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        properties: bounds and checks.
+        decryption_properties: keys, for encrypted files.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
+            values.
+
+    Raises:
+        UnsupportedError: pandas is not installed.
+        ParquetError: as ``read_table``.
+    """
+    from fastpq.convert.dataframes import PANDAS_KEY, dataframe_of, pandas_metadata
+
+    with ParquetFile(
+        where,
+        memory_map=memory_map,
+        threads=threads,
+        strings=strings,
+        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
+        arrow_schema=arrow_schema,
+        properties=properties,
+        decryption_properties=decryption_properties,
+        on_error=on_error,
+    ) as file:
+        described = pandas_metadata(file.metadata.key_value_metadata.get(PANDAS_KEY))
+        if columns is not None:
+            columns = list(columns)
+            columns += [name for name in described.index if name in file.schema.names and name not in columns]
+        return dataframe_of(file.read(columns, row_groups=row_groups, filters=filters, progress=progress), described)
+
+
+def read_metadata(
+    where: Any,
+    *,
+    memory_map: bool = True,
+    threads: int | None = None,
+    strings: Strings = "views",
+    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    arrow_schema: bool = True,
+    properties: ReaderProperties | None = None,
+    decryption_properties: encryption.FileDecryptionProperties | None = None,
+    on_error: OnError = "raise",
+) -> FileMetaData:
+    """The footer of a file (parquet.thrift, ``FileMetaData``).
+
+    Args:
+        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object.
+        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        threads: number of chunks that are decoded at the same time; None for one a core.
+        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        properties: bounds and checks.
+        decryption_properties: keys, for encrypted files.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
+            values.
+
+    Raises:
+        FormatError: not a Parquet file, or a broken footer.
+        KeyAccessError, TagVerificationError: the footer is encrypted and cannot be opened.
+    """
+    with ParquetFile(
+        where,
+        memory_map=memory_map,
+        threads=threads,
+        strings=strings,
+        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
+        arrow_schema=arrow_schema,
+        properties=properties,
+        decryption_properties=decryption_properties,
+        on_error=on_error,
+    ) as file:
+        return file.metadata
+
+
+def read_schema(
+    where: Any,
+    *,
+    memory_map: bool = True,
+    threads: int | None = None,
+    strings: Strings = "views",
+    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    arrow_schema: bool = True,
+    properties: ReaderProperties | None = None,
+    decryption_properties: encryption.FileDecryptionProperties | None = None,
+    on_error: OnError = "raise",
+) -> ParquetSchema:
+    """The schema of a file.
+
+    Args:
+        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object.
+        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        threads: number of chunks that are decoded at the same time; None for one a core.
+        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        properties: bounds and checks.
+        decryption_properties: keys, for encrypted files.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
+            values.
+
+    Raises:
+        FormatError: not a Parquet file, or a broken footer.
+        KeyAccessError, TagVerificationError: the footer is encrypted and cannot be opened.
+    """
+    with ParquetFile(
+        where,
+        memory_map=memory_map,
+        threads=threads,
+        strings=strings,
+        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
+        arrow_schema=arrow_schema,
+        properties=properties,
+        decryption_properties=decryption_properties,
+        on_error=on_error,
+    ) as file:
+        return file.schema

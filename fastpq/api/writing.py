@@ -1,0 +1,61 @@
+"""write_table: a file opened, written and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from fastpq.api.writer import ParquetWriter
+from fastpq.api.writer_options import WriterOptions
+from fastpq.common.progress import Progress
+from fastpq.encryption.properties import FileEncryptionProperties
+from fastpq.options import WriterProperties, spelled_out
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.types import ColumnType
+from fastpq.variant.writing import Shredding
+
+
+@spelled_out
+def write_table(
+    data: Any,
+    where: Any,
+    *,
+    schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
+    properties: WriterProperties | None = None,
+    threads: int | None = None,
+    encryption_properties: FileEncryptionProperties | None = None,
+    shred: Mapping[str, Shredding] | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[WriterOptions],
+) -> None:
+    """Write columns as a Parquet file; the target is replaced whole, or not at all.
+
+    Args:
+        data: a Table, a dict of NumPy arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data
+            interface.
+        where: a path, a writable binary file object or a URL that fsspec knows.
+        schema: column types by name, where they should differ from those that the values suggest; or a ParquetSchema.
+        properties: how to write; options go before it.
+        threads: number of columns that are encoded at the same time; None for one a core.
+        encryption_properties: keys; None writes a plaintext file.
+        shred: how variant columns are shredded, by name, as for ParquetWriter.
+        progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. An
+            exception from it leaves the target as it was.
+        **options: any of the fields of WriterProperties:
+
+    Raises:
+        SchemaError: data that are no columns of equal length, or that the schema does not fit.
+        UnsupportedError: a codec, an encoding or a type that fastpq does not write.
+        TypeError: an option that there is not.
+    """
+    with ParquetWriter(
+        where,
+        schema,
+        properties=properties,
+        threads=threads,
+        encryption_properties=encryption_properties,
+        shred=shred,
+        progress=progress,
+        **options,
+    ) as writer:
+        writer.write_table(data)

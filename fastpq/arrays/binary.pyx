@@ -1,0 +1,334 @@
+"""Layouts of variable-length values: one into another, compared and checked, all through slices."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcmp, memcpy
+
+cimport numpy as cnp
+from fastpq.encodings.status cimport Status
+from fastpq.encodings.views cimport Slice, View
+from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, array_start, held, raise_status
+
+import os
+
+import numpy as np
+
+from fastpq.errors import LimitError, SchemaError
+from fastpq.arrays.layouts import BinaryOffsets
+
+cnp.import_array()
+
+cdef extern from "c/utf8.h" nogil:
+    int utf8_is_valid(const uint8_t* data, size_t size)
+
+cdef extern from "c/text.h" nogil:
+    uint64_t slice_hash(const uint8_t* data, size_t size, uint64_t seed)
+
+cdef int64_t MAX_INT32 = 0x7FFFFFFF
+# A seed of each process keeps chosen strings from meeting in one place of the hash table.
+cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
+
+
+def total_size(SliceReader reader not None):
+    """Bytes of all values together."""
+    cdef Slice block[SLICE_BLOCK]
+    cdef int64_t start = 0, n = 0, i, status = 0
+    cdef int64_t total = 0
+    with nogil:
+        while start < reader.count:
+            n = min(<int64_t> SLICE_BLOCK, reader.count - start)
+            status = reader.read(start, n, block)
+            if status < 0:
+                break
+            for i in range(n):
+                total += block[i].size
+            start += n
+    raise_status(status)
+    return total
+
+
+def to_offsets(SliceReader reader not None, bint wide, int64_t size):
+    """Copy values into one run of bytes.
+
+    Args:
+        reader: the values; a null takes no bytes.
+        wide: int64 offsets instead of int32.
+        size: ``total_size(reader)``.
+
+    Returns:
+        offsets, shape (n + 1,), and data, shape (size,), uint8.
+    """
+    if not wide and size > MAX_INT32:
+        raise LimitError(f"{size} bytes of values are beyond int32 offsets")
+    offsets = np.zeros(reader.count + 1, np.int64 if wide else np.int32)
+    data = np.empty(size, np.uint8)
+    cdef uint8_t* ends = <uint8_t*> cnp.PyArray_DATA(offsets)
+    cdef uint8_t* out = <uint8_t*> cnp.PyArray_DATA(data)
+    cdef int64_t status
+    with nogil:
+        status = _copy(reader, wide, ends, out, size)
+    raise_status(status)
+    return offsets, data
+
+
+cdef int64_t _copy(SliceReader reader, bint wide, uint8_t* offsets, uint8_t* out, int64_t size) noexcept nogil:
+    cdef Slice block[SLICE_BLOCK]
+    cdef int64_t start = 0, n, i, status, at = 0
+    while start < reader.count:
+        n = min(<int64_t> SLICE_BLOCK, reader.count - start)
+        status = reader.read(start, n, block)
+        if status < 0:
+            return status
+        for i in range(n):
+            if <int64_t> block[i].size > size - at:     # the values changed since they were measured
+                return Status.BAD_LENGTH
+            if block[i].size:
+                memcpy(out + at, block[i].data, block[i].size)
+            at += block[i].size
+            if wide:
+                (<int64_t*> offsets)[start + i + 1] = at
+            else:
+                (<int32_t*> offsets)[start + i + 1] = <int32_t> at
+        start += n
+    return start
+
+
+def views_of_offsets(offsets, data, validity):
+    """Views over the data of offsets, which is not copied.
+
+    A view's offset has 31 bits, so longer data is cut into several buffers between two values.
+
+    Returns:
+        views, shape (n,), dtype V16, and the list of buffers.
+
+    Raises:
+        LimitError: a value of 2^31 bytes or more.
+    """
+    cdef SliceReader reader = SliceReader(BinaryOffsets(offsets, data), validity)
+    cdef int64_t start = 0, stop = 0, base = 0, status = 0
+    cdef int32_t buffer = 0
+    views = np.zeros(reader.count, np.dtype("V16"))
+    buffers = []
+    cdef View* out = <View*> cnp.PyArray_DATA(views)
+    cdef int64_t count = reader.count
+    while start < count:
+        base = int(offsets[start])
+        stop = _window(offsets, start, count, base)
+        if stop == start:
+            raise LimitError(f"value {start} has 2^31 bytes or more, which a view cannot hold")
+        if not 0 <= base <= int(offsets[stop]) <= len(data):
+            raise_status(Status.BAD_LENGTH)
+        with nogil:
+            status = _fill_views(reader, start, stop, base, buffer, out)
+        raise_status(status)
+        buffers.append(data[base : int(offsets[stop])])
+        buffer += 1
+        start = stop
+    return views, buffers
+
+
+cdef int64_t _window(offsets, int64_t start, int64_t count, int64_t base) except -1:
+    """The value before which a buffer that begins with value start must end."""
+    if int(offsets[count]) - base <= MAX_INT32:
+        return count
+    # Offsets that do not rise give a wrong cut here and are then refused by the reader.
+    stop = start + int(np.searchsorted(offsets[start : count + 1], base + MAX_INT32, side="right")) - 1
+    return max(start, min(count, stop))
+
+
+cdef int64_t _fill_views(
+    SliceReader reader, int64_t start, int64_t stop, int64_t base, int32_t buffer, View* out
+) noexcept nogil:
+    cdef Slice block[SLICE_BLOCK]
+    cdef int64_t n, i, status, at
+    while start < stop:
+        n = min(<int64_t> SLICE_BLOCK, stop - start)
+        status = reader.read(start, n, block)
+        if status < 0:
+            return status
+        for i in range(n):
+            if block[i].data == NULL:
+                continue
+            out[start + i].length = <int32_t> block[i].size
+            if block[i].size <= 12:
+                memcpy(out[start + i].prefix, block[i].data, block[i].size)
+                continue
+            at = block[i].data - reader.data - base
+            if at < 0 or at > MAX_INT32 or block[i].size > <size_t> MAX_INT32:
+                return Status.BAD_LENGTH
+            memcpy(out[start + i].prefix, block[i].data, 4)
+            out[start + i].buffer = buffer
+            out[start + i].offset = <int32_t> at
+        start += n
+    return stop
+
+
+def gather_views(views, codes, validity):
+    """Views of dictionary codes: ``views[codes]``, and zero where null.
+
+    Args:
+        views: of the dictionary, shape (size,), dtype V16.
+        codes: shape (n,), int32.
+        validity: bitmap, or None without nulls.
+    """
+    held(views, np.dtype("V16"), "views")
+    held(codes, np.int32, "dictionary codes")
+    cdef const View* dictionary = <const View*> array_start(views)
+    cdef const int32_t* code = <const int32_t*> array_start(codes)
+    cdef int64_t count = len(codes), size = len(views), i
+    cdef bint wrong = False
+    cdef const uint8_t* valid = NULL
+    if validity is not None:
+        held(validity, np.uint8, "validity bits")
+        if len(validity) < (count + 7) // 8:
+            raise SchemaError(f"{len(validity)} bytes of validity bits for {count} values")
+        valid = array_start(validity)
+    gathered = np.zeros(count, np.dtype("V16"))
+    cdef View* out = <View*> cnp.PyArray_DATA(gathered)
+    with nogil:
+        for i in range(count):
+            if valid != NULL and not (valid[i >> 3] >> (i & 7)) & 1:
+                continue
+            if code[i] < 0 or code[i] >= size:
+                wrong = True
+                break
+            memcpy(&out[i], &dictionary[code[i]], sizeof(View))
+    if wrong:
+        raise_status(Status.BAD_INDEX)
+    return gathered
+
+
+cdef struct Entry:
+    uint64_t hash
+    Slice value
+    int64_t code        # one more than the code; 0 in an empty entry
+
+
+def encode_dictionary(SliceReader reader not None):
+    """Codes in order of first appearance.
+
+    Returns:
+        codes, shape (n,), int32, 0 where null; and the row in which each distinct value appears first, int64.
+    """
+    if reader.count > MAX_INT32:
+        raise LimitError(f"{reader.count} values are beyond int32 dictionary codes")
+    codes = np.zeros(reader.count, np.int32)
+    firsts = np.empty(reader.count, np.int64)
+    cdef int32_t* out = <int32_t*> cnp.PyArray_DATA(codes)
+    cdef int64_t* rows = <int64_t*> cnp.PyArray_DATA(firsts)
+    cdef int64_t distinct
+    with nogil:
+        distinct = _encode(reader, out, rows)
+    raise_status(distinct)
+    return codes, firsts[:distinct].copy()
+
+
+cdef int64_t _encode(SliceReader reader, int32_t* codes, int64_t* rows) noexcept nogil:
+    cdef Slice block[SLICE_BLOCK]
+    cdef size_t capacity = 1024
+    cdef Entry* table = <Entry*> calloc(capacity, sizeof(Entry))
+    cdef int64_t start = 0, n, i, status, distinct = 0
+    cdef Entry* entry
+    cdef uint64_t hash
+    status = Status.NO_MEMORY if table == NULL else 0
+    while status >= 0 and start < reader.count:
+        n = min(<int64_t> SLICE_BLOCK, reader.count - start)
+        # Room for a whole block first: the table is never more than half full.
+        while status >= 0 and 2 * <size_t> (distinct + n) > capacity:
+            status = _grow(&table, &capacity)
+        if status >= 0:
+            status = reader.read(start, n, block)
+        if status < 0:
+            break
+        for i in range(n):
+            if block[i].data == NULL:
+                continue
+            hash = slice_hash(block[i].data, block[i].size, SEED)
+            entry = _find(table, capacity, hash, &block[i])
+            if entry.code == 0:
+                rows[distinct] = start + i
+                distinct += 1
+                entry.hash = hash
+                entry.value = block[i]
+                entry.code = distinct
+            codes[start + i] = <int32_t> (entry.code - 1)
+        start += n
+    free(table)
+    return status if status < 0 else distinct
+
+
+cdef inline Entry* _find(Entry* table, size_t capacity, uint64_t hash, const Slice* value) noexcept nogil:
+    """The entry of a value, or the empty one where it belongs."""
+    cdef size_t at = hash & (capacity - 1)
+    while table[at].code != 0:
+        if table[at].hash == hash and table[at].value.size == value.size:
+            if memcmp(table[at].value.data, value.data, value.size) == 0:
+                break
+        at = (at + 1) & (capacity - 1)
+    return &table[at]
+
+
+cdef int64_t _grow(Entry** table, size_t* capacity) noexcept nogil:
+    cdef size_t doubled = 2 * capacity[0], i, at
+    cdef Entry* larger = <Entry*> calloc(doubled, sizeof(Entry))
+    if larger == NULL:
+        return Status.NO_MEMORY
+    for i in range(capacity[0]):
+        if table[0][i].code != 0:
+            at = table[0][i].hash & (doubled - 1)
+            while larger[at].code != 0:
+                at = (at + 1) & (doubled - 1)
+            larger[at] = table[0][i]
+    free(table[0])
+    table[0] = larger
+    capacity[0] = doubled
+    return 0
+
+
+def first_difference(SliceReader left not None, SliceReader right not None):
+    """The first value in which two columns of equal length differ, null being equal to null only; -1 without one."""
+    cdef Slice ours[SLICE_BLOCK]
+    cdef Slice theirs[SLICE_BLOCK]
+    cdef int64_t start = 0, n, i, status = 0, found = -1
+    if left.count != right.count:
+        raise SchemaError(f"{left.count} values compared with {right.count}")
+    with nogil:
+        while start < left.count and found < 0:
+            n = min(<int64_t> SLICE_BLOCK, left.count - start)
+            status = left.read(start, n, ours)
+            if status >= 0:
+                status = right.read(start, n, theirs)
+            if status < 0:
+                break
+            for i in range(n):
+                if not _same(&ours[i], &theirs[i]):
+                    found = start + i
+                    break
+            start += n
+    raise_status(status)
+    return found
+
+
+cdef inline bint _same(const Slice* a, const Slice* b) noexcept nogil:
+    if a.data == NULL or b.data == NULL:
+        return a.data == b.data
+    return a.size == b.size and memcmp(a.data, b.data, a.size) == 0
+
+
+def first_invalid_utf8(SliceReader reader not None):
+    """The first value that is not UTF-8; -1 without one."""
+    cdef Slice block[SLICE_BLOCK]
+    cdef int64_t start = 0, n, i, status = 0, found = -1
+    with nogil:
+        while start < reader.count and found < 0:
+            n = min(<int64_t> SLICE_BLOCK, reader.count - start)
+            status = reader.read(start, n, block)
+            if status < 0:
+                break
+            for i in range(n):
+                if block[i].data != NULL and not utf8_is_valid(block[i].data, block[i].size):
+                    found = start + i
+                    break
+            start += n
+    raise_status(status)
+    return found

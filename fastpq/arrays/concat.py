@@ -1,0 +1,90 @@
+"""Values, offsets and validity bitmaps of parts joined into one, layout by layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fastpq.arrays.bitmap import pack_bitmap, unpack_bitmap
+from fastpq.arrays.layouts import (
+    INLINE_SIZE,
+    MAX_INT32,
+    VIEW_DTYPE,
+    Array,
+    BinaryOffsets,
+    BinaryViews,
+    DictionaryValues,
+    Values,
+)
+from fastpq.arrays.memory import empty
+
+
+def concat_values(parts: Sequence[Values]) -> Values:
+    """Join values of one layout; dictionary codes must be into one dictionary.
+
+    Args:
+        parts: at least one.
+    """
+    first = parts[0]
+    if isinstance(first, BinaryViews):
+        return _concat_views([part for part in parts if isinstance(part, BinaryViews)])
+    if isinstance(first, BinaryOffsets):
+        return _concat_offsets([part for part in parts if isinstance(part, BinaryOffsets)])
+    if isinstance(first, DictionaryValues):
+        codes = [part.codes for part in parts if isinstance(part, DictionaryValues)]
+        return DictionaryValues(_concat_arrays(codes), first.dictionary)
+    return _concat_arrays([part for part in parts if isinstance(part, np.ndarray)])
+
+
+def _concat_arrays(parts: Sequence[Array]) -> Array:
+    """Arrays of one dtype joined, in a block that was used before where there is one."""
+    joined = empty(sum(part.nbytes for part in parts)).view(parts[0].dtype)
+    return np.concatenate(parts, out=joined)
+
+
+def _concat_views(parts: Sequence[BinaryViews]) -> BinaryViews:
+    views = _concat_arrays([part.views for part in parts])
+    words = views.view(np.int32).reshape(-1, 4)
+    buffers: list[Array] = []
+    start = 0
+    for part in parts:
+        stop = start + len(part.views)
+        if buffers and part.buffers:
+            # Inline values have bytes where longer ones have the number of their buffer.
+            words[start:stop, 2] += np.where(words[start:stop, 0] > INLINE_SIZE, np.int32(len(buffers)), np.int32(0))
+        buffers.extend(part.buffers)
+        start = stop
+    return BinaryViews(words.reshape(-1).view(VIEW_DTYPE), buffers)
+
+
+def _concat_offsets(parts: Sequence[BinaryOffsets]) -> BinaryOffsets:
+    data = _concat_arrays([part.data[int(part.offsets[0]) : int(part.offsets[-1])] for part in parts])
+    return BinaryOffsets(concat_offsets([part.offsets for part in parts]), data)
+
+
+def concat_offsets(parts: Sequence[Array]) -> Array:
+    """Offsets into parts as offsets into the parts joined; int64 where one of them is or int32 does not reach."""
+    ranges = [(int(offsets[0]), int(offsets[-1])) for offsets in parts]
+    total = sum(stop - start for start, stop in ranges)
+    wide = total > MAX_INT32 or any(offsets.dtype == np.int64 for offsets in parts)
+    dtype = np.dtype(np.int64 if wide else np.int32)
+    joined = np.zeros(sum(map(len, parts)) - len(parts) + 1, dtype)
+    position, end = 1, 0
+    for offsets, (start, stop) in zip(parts, ranges, strict=True):
+        # both terms are in range: what they add up to is at most the total
+        np.add(offsets[1:], dtype.type(end - start), out=joined[position : position + len(offsets) - 1], casting="same_kind")
+        position += len(offsets) - 1
+        end += stop - start
+    return joined
+
+
+def concat_validity(parts: Sequence[Array | None], lengths: Sequence[int]) -> Array | None:
+    """Join validity bitmaps; None, also among the parts, where no value is null."""
+    if all(part is None for part in parts):
+        return None
+    flags = [
+        np.ones(length, np.bool_) if part is None else unpack_bitmap(part, 0, length)
+        for part, length in zip(parts, lengths, strict=True)
+    ]
+    return pack_bitmap(np.concatenate(flags))

@@ -1,0 +1,42 @@
+"""Functions of rooms above that columns call: fastpq registers their names, and the first call imports their modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+_REGISTERED: dict[str, str] = {}
+
+
+def register(role: str, where: str) -> None:
+    """Name the function of a role.
+
+    Args:
+        role: ``"export_schema"``, ``"export_array"`` or ``"export_stream"`` of the Arrow C data interface, or
+            ``"to_pylist NAME"`` for structs of a logical type.
+        where: the function, as ``"module:name"``.
+    """
+    _REGISTERED[role] = where
+
+
+def registered(role: str) -> Callable[..., Any] | None:
+    """The function of a role; None where no function is registered."""
+    where = _REGISTERED.get(role)
+    if where is None:
+        return None
+    module, _, name = where.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
+
+
+def export(what: str, *arguments: object) -> Any:
+    """The capsules of the Arrow C data interface (https://arrow.apache.org/docs/format/CDataInterface.html).
+
+    Args:
+        what: ``"schema"``, ``"array"`` or ``"stream"``.
+        *arguments: the column or table, and the requested schema.
+    """
+    function = registered(f"export_{what}")
+    assert function is not None, "fastpq registers the functions of fastpq.arrow"
+    return function(*arguments)

@@ -1,0 +1,200 @@
+"""Columns as NumPy arrays and as Python objects."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.dtypes import StringDType
+
+from fastpq.arrays.layouts import Array, DictionaryValues
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.strings import to_objects, to_string_dtype
+from fastpq.errors import FormatError, SchemaError
+from fastpq.schema.types import Date, Decimal, Interval, Time, Timestamp, Type, Uuid
+
+if TYPE_CHECKING:
+    from fastpq.arrays.table import Column
+
+Nulls = Literal["masked", "nan", "object"]
+Strings = Literal["stringdtype", "object"]
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+_DAYS = (datetime.date.min.toordinal() - _EPOCH.toordinal(), datetime.date.max.toordinal() - _EPOCH.toordinal())
+UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def to_numpy(column: Column, nulls: Nulls, strings: Strings) -> Array:
+    """What ``Column.to_numpy`` documents."""
+    if nulls not in get_args(Nulls):
+        raise SchemaError(f"nulls is one of {get_args(Nulls)}, not {nulls!r}")
+    if strings not in get_args(Strings):
+        raise SchemaError(f"strings is one of {get_args(Strings)}, not {strings!r}")
+    if nulls == "object" and column.nullable:
+        return np.fromiter(to_pylist(column), dtype=object, count=len(column))
+    missing = np.nan if nulls == "nan" and column.null_count else None
+    values = _without_nulls(column, strings, missing)
+    if not column.nullable:
+        return values
+    if nulls == "masked":
+        mask: Any = ~column.validity_mask() if column.null_count else np.ma.nomask
+        masked: Array = np.ma.MaskedArray(values, mask=mask)
+        return masked
+    return _with_nan(column, values) if column.null_count else values
+
+
+def _without_nulls(column: Column, strings: Strings, missing: float | None) -> Array:
+    """The values in NumPy's types; something where null: zero, None, or with missing, StringDType's missing value."""
+    type_ = column.type
+    if type_.is_variable:
+        return _variable(column, strings, missing)
+    values = fixed_values(column)
+    match type_.logical:
+        case Decimal() | Uuid():
+            return np.fromiter(_objects(column, values), dtype=object, count=len(values))
+        case Date() | Time():
+            return values.astype(np.int64).view(type_.numpy_dtype)
+    return values.view(type_.numpy_dtype)
+
+
+def _variable(column: Column, strings: Strings, missing: float | None) -> Array:
+    reader = SliceReader(column.values, column.validity if column.null_count else None)
+    if not column.type.is_text or strings == "object":
+        return to_objects(reader, column.type.is_text)
+    array = np.empty(len(column), StringDType() if missing is None else StringDType(na_object=missing))
+    to_string_dtype(reader, array, missing is not None)
+    return array
+
+
+def fixed_values(column: Column) -> Array:
+    """The fixed-width values of a column; those of a dictionary gathered, zero where null."""
+    values = column.values
+    if isinstance(values, np.ndarray):
+        return np.ascontiguousarray(values)
+    if not isinstance(values, DictionaryValues):
+        raise SchemaError(f"the values of a {column.type} column are not of fixed width")
+    dictionary = fixed_values(values.dictionary)
+    if len(dictionary) == 0:
+        if column.null_count < len(column):
+            raise FormatError("a dictionary code outside the dictionary")
+        return np.zeros(len(column), dictionary.dtype)
+    # As unsigned numbers, negative codes are out of bounds too.
+    codes = values.codes.view(np.uint32)
+    if len(codes) and int(codes.max()) >= len(dictionary):
+        raise FormatError("a dictionary code outside the dictionary")
+    gathered = dictionary[codes]
+    if column.null_count:
+        gathered[~column.validity_mask()] = np.zeros((), gathered.dtype)
+    return gathered
+
+
+def _with_nan(column: Column, values: Array) -> Array:
+    if values.dtype.kind in "fmM":
+        values = values.copy()
+        values[~column.validity_mask()] = np.nan if values.dtype.kind == "f" else np.array("NaT", values.dtype)
+    elif values.dtype.kind == "O":
+        values[~column.validity_mask()] = None
+    elif values.dtype.kind != "T":
+        raise SchemaError(
+            f"{column.null_count} nulls of a {column.type} column have no NaN: ask for nulls='masked' or 'object'"
+        )
+    return values
+
+
+def to_pylist(column: Column) -> list[Any]:
+    """What ``Column.to_pylist`` documents."""
+    if column.type.is_variable:
+        reader = SliceReader(column.values, column.validity if column.null_count else None)
+        objects: list[Any] = to_objects(reader, column.type.is_text).tolist()
+        return objects
+    objects = _objects(column, fixed_values(column))
+    if column.null_count:
+        for i in np.flatnonzero(~column.validity_mask()).tolist():
+            objects[i] = None
+    return objects
+
+
+def _objects(column: Column, values: Array) -> list[Any]:
+    """Python objects of fixed-width values, with something where null."""
+    type_ = column.type
+    match type_.logical:
+        case Decimal(_, scale):
+            from fastpq.arrays.decimals import decimals
+
+            return decimals(unscaled_integers(values), scale)
+        case Uuid():
+            from uuid import UUID
+
+            return [UUID(bytes=value) for value in _chunks(values)]
+        case Interval():
+            return list(map(tuple, values.view(np.dtype("<u4")).reshape(-1, 3).tolist()))
+        case Date():
+            return _within(values, values.astype(np.int64).view("datetime64[D]"), *_DAYS)
+        case Timestamp("ms" | "us" as unit, utc):
+            moments = _within(values, values.view(type_.numpy_dtype), *_moments(unit))
+            return [_aware(moment) for moment in moments] if utc else moments
+        case Timestamp():
+            return list(values.view(type_.numpy_dtype))
+        case Time(unit):
+            return _times(values, unit)
+        case None if type_.physical == Type.INT96:
+            return list(values.view(type_.numpy_dtype))
+    if values.dtype.kind == "V":
+        return list(_chunks(values))
+    objects: list[Any] = values.tolist()
+    return objects
+
+
+def unscaled_integers(values: Array) -> list[int]:
+    """The integers of a decimal column.
+
+    Args:
+        values: int32, int64, or V16 or V32: little-endian two's complement.
+    """
+    integers: list[int]
+    if values.dtype.kind != "V":
+        integers = values.tolist()
+        return integers
+    words = values.view(np.dtype("<i8")).reshape(len(values), values.dtype.itemsize // 8)
+    low = words[:, 0]
+    if bool((words[:, 1:] == (low >> 63)[:, None]).all()):
+        integers = low.tolist()  # the words above only repeat the sign
+        return integers
+    return [int.from_bytes(value, "little", signed=True) for value in _chunks(values)]
+
+
+def _chunks(values: Array) -> list[bytes]:
+    raw, width = values.tobytes(), values.dtype.itemsize
+    return [raw[at : at + width] for at in range(0, len(raw), width)]
+
+
+def _moments(unit: str) -> tuple[int, int]:
+    """The first and the last value of a unit that datetime.datetime holds."""
+    a_day = UNITS_A_DAY[unit]
+    return _DAYS[0] * a_day, (_DAYS[1] + 1) * a_day - 1
+
+
+def _within(values: Array, moments: Array, first: int, last: int) -> list[Any]:
+    """Python dates or datetimes; numpy.datetime64 for those beyond the years 1 to 9999."""
+    objects: list[Any] = moments.tolist()
+    for i in np.flatnonzero((values < first) | (values > last)).tolist():
+        objects[i] = moments[i]
+    return objects
+
+
+def _aware(moment: Any) -> Any:
+    return moment.replace(tzinfo=datetime.UTC) if isinstance(moment, datetime.datetime) else moment
+
+
+def _times(values: Array, unit: str) -> list[Any]:
+    """datetime.time; numpy.timedelta64 for nanoseconds and for what is no time of a day."""
+    deltas = values.astype(np.int64).view(f"timedelta64[{unit}]")
+    if unit == "ns":
+        return list(deltas)
+    inside = (values >= 0) & (values < UNITS_A_DAY[unit])
+    durations: list[datetime.timedelta] = np.where(inside, deltas, np.zeros((), deltas.dtype)).tolist()
+    objects: list[Any] = [(_EPOCH + duration).time() for duration in durations]
+    for i in np.flatnonzero(~inside).tolist():
+        objects[i] = deltas[i]
+    return objects

@@ -1,0 +1,33 @@
+"""BROTLI (RFC 7932)."""
+
+from __future__ import annotations
+
+import brotli
+
+from fastpq.codecs.codec import BytesLike, Compress, broken, copy, mismatch
+from fastpq.errors import FormatError
+
+
+def compressor(level: int) -> Compress:
+    """One stream, of level 0 to 11."""
+
+    def compress(data: BytesLike) -> BytesLike:
+        return bytes(brotli.compress(data, quality=level))
+
+    return compress
+
+
+def decompress_into(source: BytesLike, target: BytesLike) -> None:
+    """Decompresses one stream, as long as target."""
+    decompressor = brotli.Decompressor()
+    try:
+        plain = decompressor.process(source, output_buffer_limit=len(target) + 1)
+    except brotli.error as error:
+        raise broken("brotli", error) from error
+    if len(plain) > len(target):
+        raise FormatError(f"brotli stream of more bytes than the {len(target)} that the page header claims")
+    if not decompressor.is_finished():
+        raise FormatError(f"brotli stream ends early, after {len(plain)} bytes")
+    if len(plain) != len(target):
+        raise mismatch("brotli", len(plain), target)
+    copy(plain, target)

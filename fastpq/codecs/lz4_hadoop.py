@@ -1,0 +1,51 @@
+"""LZ4, deprecated, in its three dialects: Hadoop's framing (parquet-java), an LZ4 frame or a raw block (old parquet-cpp)."""
+
+from __future__ import annotations
+
+import cramjam
+
+from fastpq.codecs import framing, lz4_raw
+from fastpq.codecs.codec import BytesLike, Compress, broken, mismatch
+from fastpq.errors import FormatError
+
+FRAME_MAGIC = b"\x04\x22\x4d\x18"
+
+
+def compressor(level: int) -> Compress:
+    """Blocks in Hadoop's framing, of level 1 to 12."""
+    block = lz4_raw.compressor(level)
+
+    def compress(data: BytesLike) -> BytesLike:
+        return framing.hadoop_compress(memoryview(data), block)
+
+    return compress
+
+
+def decompress_into(source: BytesLike, target: BytesLike) -> None:
+    """Decompresses the first dialect that fits exactly.
+
+    A dialect fits when its own lengths and the page's add up to the byte, so that none passes for another.
+    """
+    dialects = [_hadoop_into, lz4_raw.decompress_into]
+    if bytes(source[:4]) == FRAME_MAGIC:
+        dialects.insert(0, _frame_into)
+    reasons = []
+    for dialect in dialects:
+        try:
+            return dialect(source, target)
+        except FormatError as error:
+            reasons.append(error)
+    raise reasons[0]
+
+
+def _hadoop_into(source: BytesLike, target: BytesLike) -> None:
+    framing.hadoop_decompress(memoryview(source), memoryview(target), lz4_raw.decompress_block)
+
+
+def _frame_into(source: BytesLike, target: BytesLike) -> None:
+    try:
+        written = cramjam.lz4.decompress_into(source, target)
+    except cramjam.DecompressionError as error:
+        raise broken("lz4", error) from error
+    if written != len(target):
+        raise mismatch("lz4", written, target)

@@ -1,0 +1,103 @@
+"""The outputs of a nested column's leaves, put together to one column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastpq.arrays.layouts import Array
+from fastpq.arrays.nested import ListColumn, StructColumn
+from fastpq.column.assembly import LayerOutput, NestedOutput
+from fastpq.errors import FormatError
+from fastpq.schema.shape import Leaf, List, Shape, Struct, leaves_of
+
+if TYPE_CHECKING:
+    from fastpq.arrays.table import AnyColumn, Column
+
+MakeLeaf = Callable[[Leaf, NestedOutput], "Column"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    offsets: Array | None
+    validity: Array | None
+    null_count: int
+    slots: int
+
+    @classmethod
+    def of(cls, output: LayerOutput) -> _Layer:
+        validity, null_count = output.validity()
+        return cls(output.offsets() if output.is_list else None, validity, null_count, output.slots)
+
+    def agrees(self, other: _Layer) -> bool:
+        same = self.slots == other.slots and self.null_count == other.null_count
+        return same and _equal(self.offsets, other.offsets) and _equal(self.validity, other.validity)
+
+
+def _equal(left: Array | None, right: Array | None) -> bool:
+    return np.array_equal(left, right) if left is not None and right is not None else left is right
+
+
+def assemble(shape: Shape, outputs: Mapping[int, NestedOutput], make_leaf: MakeLeaf) -> AnyColumn:
+    """One column from what its leaves were read into.
+
+    Args:
+        shape: of the column.
+        outputs: by the number of the leaf, all of the same rows.
+        make_leaf: the column of a leaf, without regard to what is above it.
+
+    Raises:
+        FormatError: the leaves disagree about a list or a struct that they share.
+    """
+    layers = {index: [_Layer.of(layer) for layer in output.layers] for index, output in outputs.items()}
+    return _Assembly(outputs, layers, make_leaf).column(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembly:
+    outputs: Mapping[int, NestedOutput]
+    layers: Mapping[int, list[_Layer]]
+    make_leaf: MakeLeaf
+
+    def column(self, shape: Shape) -> AnyColumn:
+        if isinstance(shape, Leaf):
+            return self.make_leaf(shape, self.outputs[shape.column.index])
+        if isinstance(shape, Struct):
+            return self._struct(shape)
+        layer = self._shared(shape, shape.layer)
+        assert layer.offsets is not None
+        validity, null_count = _nulls(shape, layer)
+        return ListColumn(shape.type, layer.offsets, self.column(shape.element), validity, null_count, shape.nullable)
+
+    def _struct(self, shape: Struct) -> StructColumn:
+        children = tuple(self.column(child) for child in shape.children)
+        lengths = {len(child) for child in children}
+        if len(lengths) > 1:
+            raise FormatError("the leaves of a struct disagree about how often there is one", column=_name(shape))
+        length = lengths.pop()
+        if shape.layer is None:
+            return StructColumn(shape.type, children, length, nullable=False)
+        layer = self._shared(shape, shape.layer)
+        if layer.slots != length:
+            raise FormatError(f"{layer.slots} structs with fields of {length} values", column=_name(shape))
+        return StructColumn(shape.type, children, length, *_nulls(shape, layer), nullable=True)
+
+    def _shared(self, shape: List | Struct, number: int) -> _Layer:
+        """What the leaves say about a layer, which must be the same."""
+        first, *others = [self.layers[leaf.column.index][number] for leaf in leaves_of(shape)]
+        if not all(first.agrees(other) for other in others):
+            kind = "lists" if isinstance(shape, List) else "structs"
+            raise FormatError(f"the leaves below disagree about its {kind}", column=_name(shape))
+        return first
+
+
+def _nulls(shape: List | Struct, layer: _Layer) -> tuple[Array | None, int]:
+    # A required value under a missing struct is not there either; the struct alone says so.
+    return (layer.validity, layer.null_count) if shape.nullable else (None, 0)
+
+
+def _name(shape: List | Struct) -> str:
+    return leaves_of(shape)[0].column.path[0]

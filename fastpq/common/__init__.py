@@ -1,0 +1,1 @@
+"""Helpers of every room: lazy imports, threads, progress, text and HTML of reprs."""

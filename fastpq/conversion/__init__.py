@@ -1,1 +1,0 @@
-"""Between what callers hold - NumPy arrays, Python objects, DataFrames - and columns."""

@@ -1,0 +1,1 @@
+"""NumPy arrays, Python objects and pandas DataFrames to columns, and back."""

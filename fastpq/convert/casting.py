@@ -1,0 +1,250 @@
+"""Numbers, dates and times of NumPy arrays as the storage of a column type: exactly, or SchemaError."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.arrays.layouts import Array, BinaryOffsets
+from fastpq.arrays.numpy_output import UNITS_A_DAY
+from fastpq.errors import SchemaError
+from fastpq.schema.types import ColumnType, Date, Decimal, Float16, Integer, Interval, Time, Timestamp, Type, Uuid, max_precision
+
+# The unit in which a datetime64 or timedelta64 of another unit is written; values that it does not hold are refused.
+DATETIME_UNITS = {
+    "Y": "D", "M": "D", "W": "D", "D": "D", "h": "ms", "m": "ms", "s": "ms", "ms": "ms", "us": "us", "ns": "ns",
+    "ps": "ns", "fs": "ns", "as": "ns",
+}  # fmt: skip
+# Years and months are no fixed time.
+TIMEDELTA_UNITS = {unit: "ms" if to == "D" else to for unit, to in DATETIME_UNITS.items() if unit not in "YM"}
+# Integers up to these magnitudes are exact as floats.
+_EXACT_INTEGERS = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
+
+
+def integer_type(dtype: np.dtype[Any]) -> ColumnType:
+    """The column type of an integer dtype."""
+    width, signed = 8 * dtype.itemsize, dtype.kind == "i"
+    physical = Type.INT64 if width == 64 else Type.INT32
+    if signed and width >= 32:
+        return ColumnType(physical)
+    return ColumnType(physical, None, Integer(width, signed))  # type: ignore[arg-type]  # NumPy has the same four
+
+
+def decimal_type(precision: int, scale: int) -> ColumnType:
+    """The narrowest physical type for decimals: INT32, INT64 or FIXED_LEN_BYTE_ARRAY."""
+    logical = Decimal(precision, scale)
+    if precision <= 9:
+        return ColumnType(Type.INT32, None, logical)
+    if precision <= 18:
+        return ColumnType(Type.INT64, None, logical)
+    length = next(n for n in range(9, 65) if (max_precision(Type.FIXED_LEN_BYTE_ARRAY, n) or 0) >= precision)
+    return ColumnType(Type.FIXED_LEN_BYTE_ARRAY, length, logical)
+
+
+def infer_numeric(dtype: np.dtype[Any], name: str) -> ColumnType:
+    """The column type of a boolean, integer, float, datetime64 or timedelta64 dtype."""
+    match dtype.kind:
+        case "b":
+            return ColumnType(Type.BOOLEAN)
+        case "i" | "u":
+            return integer_type(dtype)
+        case "f" if dtype.itemsize == 2:
+            return ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 2, Float16())
+        case "f" if dtype.itemsize in (4, 8):
+            return ColumnType(Type.FLOAT if dtype.itemsize == 4 else Type.DOUBLE)
+        case "M" if _unit(dtype) in DATETIME_UNITS:
+            unit = DATETIME_UNITS[_unit(dtype)]
+            return ColumnType(Type.INT32, None, Date()) if unit == "D" else timestamp_type(unit)
+        case "m" if _unit(dtype) in TIMEDELTA_UNITS:
+            return time_type(TIMEDELTA_UNITS[_unit(dtype)])
+    raise SchemaError(f"no Parquet type holds the dtype {dtype}", column=name or None)
+
+
+def timestamp_type(unit: Any, utc: bool = False) -> ColumnType:
+    """TIMESTAMP of a unit."""
+    return ColumnType(Type.INT64, None, Timestamp(unit, utc))
+
+
+def time_type(unit: Any) -> ColumnType:
+    """TIME of a unit, local."""
+    return ColumnType(Type.INT32 if unit == "ms" else Type.INT64, None, Time(unit))
+
+
+def _unit(dtype: np.dtype[Any]) -> str:
+    return np.datetime_data(dtype)[0]
+
+
+def cast_numeric(array: Array, type_: ColumnType, name: str) -> Array:
+    """Booleans, integers, floats, datetime64 (NaT is 0) and timedelta64 (likewise) as storage.
+
+    Numbers keep their value, and integers are the raw count of a date, time or timestamp. Floats may be rounded to
+    narrower floats, but not to infinity. Integers become decimals by their value.
+
+    Args:
+        array: one-dimensional, native byte order.
+        type_: a type of fixed width.
+        name: of the column, for errors.
+
+    Returns:
+        shape and order of array, dtype ``type_.dtype``; array itself or a view of it where nothing changes.
+
+    Raises:
+        SchemaError: a value, or a kind of value, that the type does not hold.
+    """
+    if array.dtype.kind == "M":
+        return _cast_datetime(array, type_, name)
+    if array.dtype.kind == "m":
+        return _cast_timedelta(array, type_, name)
+    if isinstance(type_.logical, Decimal):
+        if array.dtype.kind not in "iu":
+            raise _misfit(array, type_, name)
+        factor = 10**type_.logical.scale
+        return pack_decimals([value * factor for value in array.tolist()], type_, name)
+    dtype = type_.dtype
+    if dtype is None or dtype.kind == "V" or (dtype.kind == "b") != (array.dtype.kind == "b"):
+        raise _misfit(array, type_, name)
+    cast = _to_float(array, dtype, type_, name) if dtype.kind == "f" else _to_integer(array, dtype, type_, name)
+    if isinstance(type_.logical, Time):
+        _check_range(cast, 0, UNITS_A_DAY[type_.logical.unit] - 1, type_, name)
+    return cast
+
+
+def _misfit(array: Array, type_: ColumnType, name: str) -> SchemaError:
+    return SchemaError(f"values of dtype {array.dtype} do not fit a {type_} column", column=name or None)
+
+
+def refuse(bad: Array, array: Array, type_: ColumnType, name: str) -> None:
+    """Raise SchemaError for the first True in bad, if there is one."""
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise SchemaError(f"value {i}, {array[i]!s}, does not fit a {type_} column", column=name or None)
+
+
+def _check_range(array: Array, first: int, last: int, type_: ColumnType, name: str) -> None:
+    """Refuse values outside first to last; bounds that the dtype cannot hold are no bounds for it."""
+    if len(array) == 0:
+        return
+    if int(array.min()) < first or int(array.max()) > last:
+        info = np.iinfo(array.dtype)
+        refuse((array < max(first, int(info.min))) | (array > min(last, int(info.max))), array, type_, name)
+
+
+def _to_integer(array: Array, dtype: np.dtype[Any], type_: ColumnType, name: str) -> Array:
+    if dtype.kind == "b" or array.dtype == dtype:
+        return array
+    info = np.iinfo(dtype)
+    if array.dtype.kind == "f":
+        # Below 2 ** 64 and from -(2 ** 63) on, both bounds are floats; NaN fails every comparison.
+        inside = (array >= float(info.min)) & (array < float(int(info.max) + 1)) & (array == np.trunc(array))
+        refuse(~inside, array, type_, name)
+    else:
+        _check_range(array, int(info.min), int(info.max), type_, name)
+    return array.astype(dtype)
+
+
+def _to_float(array: Array, dtype: np.dtype[Any], type_: ColumnType, name: str) -> Array:
+    if array.dtype.kind != "f":
+        bound = _EXACT_INTEGERS[dtype.itemsize]
+        _check_range(array, -bound, bound, type_, name)
+        return array.astype(dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        cast = array.astype(dtype, copy=False)
+    if dtype.itemsize < array.dtype.itemsize:
+        refuse(np.isinf(cast) & ~np.isinf(array), array, type_, name)
+    return cast
+
+
+def _change_unit(array: Array, unit: str, type_: ColumnType, name: str) -> Array:
+    """The counts of another unit, 0 for NaT; SchemaError where a value is not a whole number of it, or too large."""
+    if _unit(array.dtype) == "generic":
+        raise SchemaError(f"values of dtype {array.dtype} have no unit", column=name or None)
+    changed = array.astype(f"{array.dtype.kind}8[{unit}]", copy=False)
+    nat = np.isnat(array)
+    if changed.dtype != array.dtype:
+        # NumPy wraps around silently; what was wrapped or cut does not come back.
+        refuse(((changed.astype(array.dtype) != array) | np.isnat(changed)) & ~nat, array, type_, name)
+    counts = changed.view(np.int64)
+    return np.where(nat, np.int64(0), counts) if nat.any() else counts
+
+
+def _cast_datetime(array: Array, type_: ColumnType, name: str) -> Array:
+    match type_.logical:
+        case Date():
+            days = _change_unit(array, "D", type_, name)
+            _check_range(days, -(1 << 31), (1 << 31) - 1, type_, name)
+            return days.astype(np.int32)
+        case Timestamp(unit):
+            return _change_unit(array, unit, type_, name)
+        case None if type_.physical == Type.INT96:
+            return _change_unit(array, "ns", type_, name)
+    raise _misfit(array, type_, name)
+
+
+def _cast_timedelta(array: Array, type_: ColumnType, name: str) -> Array:
+    if not isinstance(type_.logical, Time):
+        raise SchemaError(
+            f"values of dtype {array.dtype} are written as TIME only: pass values.view('int64') for a {type_} column",
+            column=name or None,
+        )
+    unit = type_.logical.unit
+    counts = _change_unit(array, unit, type_, name)
+    outside = (counts < 0) | (counts >= UNITS_A_DAY[unit])
+    if outside.any():
+        i = int(np.argmax(outside))
+        raise SchemaError(
+            f"value {i}, {array[i]!s}, is no time of a day: TIME holds 0 up to 24 hours; "
+            "pass values.view('int64') to write durations as INT64",
+            column=name or None,
+        )
+    return counts.astype(np.int32) if unit == "ms" else counts
+
+
+def pack_decimals(unscaled: Sequence[int], type_: ColumnType, name: str) -> Array:
+    """Unscaled integers as the storage of a decimal type.
+
+    Raises:
+        SchemaError: an integer of more digits than the precision.
+    """
+    logical, dtype = type_.logical, type_.dtype
+    assert isinstance(logical, Decimal)
+    assert dtype is not None
+    bound = 10**logical.precision
+    for i, value in enumerate(unscaled):
+        if not -bound < value < bound:
+            raise SchemaError(f"value {i} has more than {logical.precision} digits", column=name or None)
+    if dtype.kind == "i":
+        return np.array(unscaled, dtype)
+    width = dtype.itemsize
+    raw = b"".join([value.to_bytes(width, "little", signed=True) for value in unscaled])
+    return np.frombuffer(raw, dtype)
+
+
+def is_raw(type_: ColumnType) -> bool:
+    """Whether values are FIXED_LEN_BYTE_ARRAY ones that a Column holds as they are stored."""
+    raw = type_.logical is None or isinstance(type_.logical, Uuid | Interval)
+    return type_.physical == Type.FIXED_LEN_BYTE_ARRAY and raw
+
+
+def cast_binary(values: BinaryOffsets, nulls: NDArray[np.bool_] | None, type_: ColumnType, name: str) -> Array:
+    """Byte strings as values of a fixed number of bytes, zero where null.
+
+    Raises:
+        SchemaError: the type has no such values, or one of the strings has another length.
+    """
+    if not is_raw(type_):
+        raise SchemaError(f"text and bytes do not fit a {type_} column", column=name or None)
+    assert type_.length is not None
+    lengths = np.diff(values.offsets)
+    present = np.ones(len(lengths), np.bool_) if nulls is None else ~nulls
+    wrong = np.flatnonzero(present & (lengths != type_.length))
+    if len(wrong):
+        message = f"value {wrong[0]} has {lengths[wrong[0]]} bytes, which does not fit a {type_} column"
+        raise SchemaError(message, column=name or None)
+    out = np.zeros(len(lengths), f"V{type_.length}")
+    starts = values.offsets[:-1][present].astype(np.int64)
+    rows = values.data[starts[:, None] + np.arange(type_.length)]
+    out[present] = np.ascontiguousarray(rows).view(f"V{type_.length}").reshape(-1)
+    return out

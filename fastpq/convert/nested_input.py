@@ -1,0 +1,77 @@
+"""Python lists and dicts as nested columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastpq.arrays.bitmap import pack_bitmap
+from fastpq.arrays.layouts import MAX_INT32
+from fastpq.arrays.nested import ListColumn, StructColumn, nested_field
+from fastpq.errors import SchemaError
+from fastpq.schema.nested_types import ListType, StructType
+
+if TYPE_CHECKING:
+    from fastpq.arrays.table import AnyColumn
+
+Convert = Callable[[list[Any]], "AnyColumn"]
+
+_LISTS = (list, tuple, np.ndarray)
+
+
+def are_nested(values: Any) -> bool:
+    """Whether objects are lists or dicts, by the first that is not None."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.compressed()
+    if isinstance(values, np.ndarray):
+        if values.dtype != object or values.ndim != 1:
+            return False
+    elif not isinstance(values, list | tuple):
+        return False
+    first = next((value for value in values if value is not None), None)
+    return isinstance(first, (*_LISTS, dict))
+
+
+def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn | StructColumn:
+    """A column of lists or of dicts.
+
+    Args:
+        objects: a sequence of lists (tuples, arrays) or dicts, and None where null; a key that a dict does not have is null
+            in it.
+        convert: makes a column of elements or of the values of a key.
+        name: of the column, for errors.
+
+    Raises:
+        SchemaError: lists and dicts mixed with each other or with anything else, or keys that are not str.
+    """
+    values: Any = objects.filled(None) if isinstance(objects, np.ma.MaskedArray) else objects
+    there = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    nulls = len(there) - int(np.count_nonzero(there))
+    validity = pack_bitmap(there) if nulls else None
+    first = next(value for value in values if value is not None)
+    kinds: tuple[type, ...] = (dict,) if isinstance(first, dict) else _LISTS
+    for number, value in enumerate(values):
+        if value is not None and not isinstance(value, kinds):
+            found, expected = type(value).__name__, type(first).__name__
+            raise SchemaError(f"value {number} is a {found} among {expected}s", column=name or None)
+    if isinstance(first, dict):
+        return _structs(values, convert, name, validity, nulls)
+    lengths = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    elements = convert(list(chain.from_iterable(value for value in values if value is not None)))
+    if offsets[-1] <= MAX_INT32:
+        offsets = offsets.astype(np.int32)
+    return ListColumn(ListType(nested_field("element", elements)), offsets, elements, validity, nulls, bool(nulls))
+
+
+def _structs(values: Sequence[Any], convert: Convert, name: str, validity: Any, nulls: int) -> StructColumn:
+    keys = dict.fromkeys(chain.from_iterable(value for value in values if value is not None))
+    wrong = [key for key in keys if not isinstance(key, str)]
+    if wrong:
+        raise SchemaError(f"the key {wrong[0]!r} is not a str, as the name of a field is", column=name or None)
+    children = {key: convert([None if value is None else value.get(key) for value in values]) for key in keys}
+    type_ = StructType(tuple(nested_field(key, child) for key, child in children.items()))
+    return StructColumn(type_, tuple(children.values()), len(values), validity, nulls, bool(nulls))

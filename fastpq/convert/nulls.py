@@ -1,0 +1,33 @@
+"""Columns of nulls alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fastpq.arrays.nested import ListColumn, StructColumn, take
+from fastpq.arrays.table import AnyColumn
+from fastpq.convert.numpy_input import column_from_numpy
+from fastpq.schema.nested_types import DataType, StructType, element_of
+from fastpq.schema.types import ColumnType
+
+_ONE_NULL = np.zeros(1, np.uint8)
+
+
+def null_column(type_: DataType, count: int) -> AnyColumn:
+    """``count`` nulls of any type."""
+    return take(_one_null(type_), np.zeros(count, np.int64))
+
+
+def _one_null(type_: DataType) -> AnyColumn:
+    if isinstance(type_, ColumnType):
+        return column_from_numpy(np.array([None], object), type=type_)
+    if isinstance(type_, StructType):
+        # what a required field holds in a null struct does not count
+        children = tuple(replace(_one_null(field.type), nullable=field.nullable) for field in type_.fields)
+        children = tuple(child if child.nullable else replace(child, validity=None, null_count=0) for child in children)
+        return StructColumn(type_, children, 1, _ONE_NULL, 1)
+    element = element_of(type_)
+    elements = replace(_one_null(element.type).slice(0, 0), nullable=element.nullable)
+    return ListColumn(type_, np.zeros(2, np.int32), elements, _ONE_NULL, 1)

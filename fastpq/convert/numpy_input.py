@@ -1,0 +1,255 @@
+"""Arrays of NumPy, and whatever speaks the Arrow C data interface, as columns and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.arrays.binary import first_invalid_utf8
+from fastpq.arrays.bitmap import pack_bitmap
+from fastpq.arrays.layouts import MAX_INT32, Array, BinaryOffsets, DictionaryValues, Values, empty_binary
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.strings import from_fixed, from_string_dtype, scan_objects
+from fastpq.arrays.table import AnyColumn, Column, ListColumn, StructColumn, Table
+from fastpq.convert.casting import cast_binary, cast_numeric, infer_numeric, is_raw
+from fastpq.convert.nested_input import are_nested, nested_from_objects
+from fastpq.convert.object_input import convert_objects
+from fastpq.errors import SchemaError
+from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.types import ColumnType, String, Type, Unknown
+from fastpq.variant.column import VariantColumn
+
+Nulls = NDArray[np.bool_]
+Converted = tuple[ColumnType, Values, Nulls | None]
+
+
+def column_from_numpy(
+    values: Any, *, type: ColumnType | None = None, nullable: bool | None = None, name: str = ""
+) -> AnyColumn:
+    """A column of an array, which it shares wherever the array has the layout of the column.
+
+    Null is: what a MaskedArray masks, NaT, the missing value of StringDType, and None in object arrays and lists.
+    NaN is a value. Arrays of another byte order or stride are copied.
+
+    ============================ ======================================================================================
+    dtype                        type, unless one is given
+    ============================ ======================================================================================
+    bool, int8 to uint64         BOOLEAN, INT32 and INT64, with INTEGER where narrower or unsigned
+    float16, float32, float64    FLOAT16, FLOAT, DOUBLE
+    datetime64                   DATE for D, M, Y, W; TIMESTAMP ms for ms, s, m, h; us; ns for ns and finer
+    timedelta64                  TIME ms for ms and coarser; us; ns for ns and finer. Every value must be a time of a
+                                 day: pass ``values.view("int64")`` to write durations
+    StringDType, str (U)         STRING
+    bytes (S), void (V)          BYTE_ARRAY without the NULs at the end, FIXED_LEN_BYTE_ARRAY
+    object                       by its values, which are of one sort: str, bytes, bool, int, float, Decimal (as many
+                                 digits as they need), UUID, date, datetime (us; UTC when aware), time (us), timedelta;
+                                 lists or dicts of these and of each other, which become lists and structs
+    ============================ ======================================================================================
+
+    Args:
+        values: one-dimensional array, masked array, list, Column, VariantColumn, or Arrow array.
+        type: cast to this type, exactly; floats may be rounded to narrower floats.
+        nullable: whether the column is OPTIONAL; None: when it has nulls, or comes from a MaskedArray or from a
+            StringDType with a missing value.
+        name: of the column, for errors.
+
+    Raises:
+        SchemaError: values that no type, or not the given one, holds; nulls with ``nullable=False``.
+    """
+    if isinstance(values, VariantColumn):
+        values = values.to_struct()
+    if isinstance(values, AnyColumn):
+        return _recast(values, type, nullable, name)
+    if not isinstance(values, np.ndarray) and _speaks_arrow(values):
+        from fastpq.arrow import import_column
+
+        return _recast(import_column(values), type, nullable, name)
+    if are_nested(values):
+        return _recast(nested_from_objects(values, partial(column_from_numpy, name=name), name), type, nullable, name)
+    array, masked = _split(values, name)
+    type, storage, nulls = _convert(array, type, name)
+    if masked is not None:
+        nulls = masked if nulls is None else nulls | masked
+    if isinstance(type.logical, Unknown):
+        if len(array) and (nulls is None or not nulls.all()):
+            raise SchemaError("a column of UNKNOWN type holds nulls only", column=name or None)
+        nullable = True if nullable is None else nullable
+    missing = nulls is not None and bool(nulls.any())
+    if nullable is None:
+        nullable = missing or isinstance(values, np.ma.MaskedArray) or hasattr(array.dtype, "na_object")
+    return _column(type, storage, nulls if missing else None, nullable, name)
+
+
+def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None = None) -> Table:
+    """A table of columns, whatever holds them.
+
+    Args:
+        obj: a mapping of names to what ``column_from_numpy`` takes; a structured array; a Table; or an object with
+            ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+        schema: types to cast columns to, by name; a ParquetSchema, which must be flat, gives nullability too.
+
+    Raises:
+        SchemaError: columns that do not fit, unequal lengths, names in schema that the object has not.
+    """
+    if isinstance(obj, np.ndarray) and obj.dtype.names:
+        obj = {name: obj[name] for name in obj.dtype.names}
+    elif not isinstance(obj, Mapping):
+        if not _speaks_arrow(obj):
+            raise SchemaError(f"a {obj.__class__.__name__} is neither a mapping nor a structured array nor Arrow data")
+        from fastpq.arrow import import_table
+
+        obj = import_table(obj)
+    wanted = _wanted(schema)
+    unknown = [name for name in wanted if name not in obj]
+    if unknown:
+        raise SchemaError(f"the schema has {unknown}, which the table has not; it has {list(obj)}")
+    if isinstance(obj, Table) and not wanted:
+        return obj
+    columns = {}
+    for name, values in obj.items():
+        type_, nullable = wanted.get(name, (None, None))
+        columns[name] = column_from_numpy(values, type=type_, nullable=nullable, name=str(name))
+    return Table(columns, num_rows=obj.num_rows if isinstance(obj, Table) else None)
+
+
+def _wanted(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> dict[str, tuple[ColumnType, bool | None]]:
+    if isinstance(schema, ParquetSchema):
+        nested = [column.name for column in schema if not column.is_flat]
+        if nested:
+            raise SchemaError(f"a flat schema is needed; {nested[0]!r} is nested")
+        return {column.name: (column.type, column.nullable) for column in schema}
+    return {name: (type_, None) for name, type_ in (schema or {}).items()}
+
+
+def _speaks_arrow(obj: Any) -> bool:
+    return hasattr(obj, "__arrow_c_stream__") or hasattr(obj, "__arrow_c_array__")
+
+
+def _recast(column: AnyColumn, type_: ColumnType | None, nullable: bool | None, name: str) -> AnyColumn:
+    """A column with another type or nullability."""
+    if isinstance(column, ListColumn | StructColumn):
+        if type_ is not None:
+            raise SchemaError(f"a {column.type} cannot be cast to {type_}", column=name or None)
+        if nullable is False and column.null_count:
+            raise _unwanted_null(int(np.argmin(column.validity_mask())), name)
+        return column if nullable is None else replace(column, nullable=nullable)
+    if type_ is not None and type_ != column.type:
+        same_bytes = type_.is_variable and column.type.is_variable and not isinstance(type_.logical, Unknown)
+        if not same_bytes:
+            return column_from_numpy(column.to_numpy(), type=type_, nullable=nullable, name=name)
+        values = column.values
+        if isinstance(values, DictionaryValues):
+            values = DictionaryValues(values.codes, replace(values.dictionary, type=type_))
+        column = replace(column, type=type_, values=values)
+        _check_text(column, name)
+    if nullable is None or nullable == column.nullable:
+        return column
+    if column.null_count:
+        raise _unwanted_null(int(np.argmin(column.validity_mask())), name)
+    return replace(column, validity=None, nullable=nullable)
+
+
+def _unwanted_null(i: int, name: str) -> SchemaError:
+    return SchemaError(f"value {i} is null in a column that is not nullable", column=name or None)
+
+
+def _split(values: Any, name: str) -> tuple[Array, Nulls | None]:
+    """A one-dimensional array of native byte order, aligned, and where it is masked; zeros stand under the mask."""
+    if isinstance(values, list | tuple):
+        # Not asarray: that would make every str as wide as the longest and turn None, or mixtures, into something else.
+        array: Array = np.fromiter(values, dtype=object, count=len(values))
+    else:
+        array = np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+    if array.ndim != 1:
+        raise SchemaError(f"an array of {array.ndim} dimensions is no column", column=name or None)
+    if array.dtype.names or array.dtype.subdtype:
+        raise SchemaError(f"values of dtype {array.dtype} are nested", column=name or None)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if array.dtype.kind != "T" and not (array.flags.c_contiguous and array.flags.aligned):
+        array = array.copy()
+    masked: Nulls | None = None
+    if isinstance(values, np.ma.MaskedArray) and values.mask is not np.ma.nomask:
+        masked = np.ma.getmaskarray(values)
+        if masked.any():
+            array = array.copy()
+            array[masked] = None if array.dtype.kind == "O" else np.zeros((), array.dtype)
+    return array, masked
+
+
+def _convert(array: Array, type_: ColumnType | None, name: str) -> Converted:
+    if array.dtype.kind in "TU" and type_ is not None and not type_.is_variable:
+        raise SchemaError(f"text and bytes do not fit a {type_} column", column=name or None)
+    match array.dtype.kind:
+        case "O":
+            nulls, firsts = scan_objects(array)
+            type_, values = convert_objects(array, nulls, firsts, type_, name)
+            return type_, _zeros(type_, len(array)) if nulls.all() else values, nulls
+        case "T":
+            offsets, data, missing = from_string_dtype(array)
+            return type_ or _STRING, BinaryOffsets(offsets, data), missing
+        case "U" | "S" if array.dtype.kind == "U" or not _keeps_width(array, type_):
+            text = array.dtype.kind == "U"
+            return type_ or (_STRING if text else _BYTES), BinaryOffsets(*from_fixed(array, name)), None
+        case "S" | "V":
+            return _convert_void(array, type_, name)
+    type_ = type_ or infer_numeric(array.dtype, name)
+    nat = np.isnat(array) if array.dtype.kind in "mM" else None
+    if isinstance(type_.logical, Unknown):
+        return type_, _zeros(type_, len(array)), nat
+    return type_, cast_numeric(array, type_, name), nat
+
+
+_STRING = ColumnType(Type.BYTE_ARRAY, None, String())
+_BYTES = ColumnType(Type.BYTE_ARRAY)
+
+
+def _zeros(type_: ColumnType, count: int) -> Values:
+    return empty_binary(count) if type_.dtype is None else np.zeros(count, type_.dtype)
+
+
+def _keeps_width(array: Array, type_: ColumnType | None) -> bool:
+    return type_ is not None and type_.length == array.dtype.itemsize
+
+
+def _convert_void(array: Array, type_: ColumnType | None, name: str) -> Converted:
+    """Values of a fixed number of bytes, which are taken as they are."""
+    width = array.dtype.itemsize
+    if width == 0:
+        raise SchemaError("values of no bytes have no FIXED_LEN_BYTE_ARRAY", column=name or None)
+    type_ = type_ or ColumnType(Type.FIXED_LEN_BYTE_ARRAY, width)
+    if type_.is_variable:
+        size = len(array) * width
+        offsets = np.arange(0, size + 1, width, dtype=np.int64 if size > MAX_INT32 else np.int32)
+        return type_, BinaryOffsets(offsets, array.view(np.uint8)), None
+    if type_.length != width or not is_raw(type_):
+        raise SchemaError(f"values of {width} bytes do not fit a {type_} column", column=name or None)
+    return type_, array.view(f"V{width}"), None
+
+
+def _column(type_: ColumnType, values: Values, nulls: Nulls | None, nullable: bool, name: str) -> Column:
+    if isinstance(values, BinaryOffsets) and not type_.is_variable:
+        values = cast_binary(values, nulls, type_, name)
+    if isinstance(values, np.ndarray) and type_.is_variable:
+        raise SchemaError(f"values of dtype {values.dtype} do not fit a {type_} column", column=name or None)
+    if nulls is None:
+        column = Column(type_, values, None, 0, nullable)
+    elif not nullable:
+        raise _unwanted_null(int(np.argmax(nulls)), name)
+    else:
+        column = Column(type_, values, pack_bitmap(~nulls), int(np.count_nonzero(nulls)), nullable)
+    _check_text(column, name)
+    return column
+
+
+def _check_text(column: Column, name: str) -> None:
+    """Refuse bytes that are not UTF-8 in a column of text."""
+    if column.type.is_text and not isinstance(column.values, np.ndarray):
+        i = first_invalid_utf8(SliceReader(column.values, column.validity if column.null_count else None))
+        if i >= 0:
+            raise SchemaError(f"value {i} is not UTF-8", column=name or None)

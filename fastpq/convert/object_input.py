@@ -1,0 +1,226 @@
+"""Object arrays as columns: what the values are, and the same values in arrays that NumPy has a dtype for."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.arrays.decimals import EXACT
+from fastpq.arrays.layouts import Array, BinaryOffsets
+from fastpq.arrays.strings import from_objects
+from fastpq.convert.casting import cast_numeric, decimal_type, infer_numeric, integer_type, pack_decimals, timestamp_type
+from fastpq.errors import SchemaError
+from fastpq.schema.types import MAX_DECIMAL256_PRECISION, ColumnType, Decimal, String, Timestamp, Type, Unknown, Uuid
+
+Converted = tuple[ColumnType, Array | BinaryOffsets]
+
+# Exact types only: a subclass may hold what its base does not (pandas.Timestamp has nanoseconds).
+_KINDS: dict[type, str] = {
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "str",
+    np.str_: "str",
+    bytes: "bytes",
+    np.bytes_: "bytes",
+    decimal.Decimal: "decimal",
+    uuid.UUID: "uuid",
+    datetime.datetime: "datetime",
+    datetime.date: "date",
+    datetime.time: "time",
+    datetime.timedelta: "timedelta",
+    np.datetime64: "datetime64",
+    np.timedelta64: "timedelta64",
+    np.bool_: "bool",
+}
+
+
+def kind_of(value: Any) -> str | None:
+    """What sort of value an object is; None for what no column holds."""
+    kind = _KINDS.get(type(value))
+    if kind is None and isinstance(value, np.integer):
+        return "int"
+    if kind is None and isinstance(value, np.floating) and value.dtype.itemsize <= 8:
+        return "float"
+    if kind is None and isinstance(value, str | bytes):
+        return "str" if isinstance(value, str) else "bytes"
+    return kind
+
+
+def _one_kind(array: Array, firsts: dict[type, int], name: str) -> str | None:
+    """The kind of all values that are not null; None when all are."""
+    found: str | None = None
+    for each, i in firsts.items():
+        kind = kind_of(array[i])
+        if kind is None or found not in (None, kind):
+            among = ", which no column holds" if found is None or kind is None else f" among values of kind {found}"
+            raise SchemaError(f"value {i} is a {each.__module__}.{each.__qualname__}{among}", column=name or None)
+        found = kind
+    return found
+
+
+def convert_objects(
+    array: Array, nulls: NDArray[np.bool_], firsts: dict[type, int], type_: ColumnType | None, name: str
+) -> Converted:
+    """Objects of one kind as storage, zero or empty where null.
+
+    Args:
+        array: one-dimensional and contiguous, dtype object.
+        nulls, firsts: ``scan_objects(array)``.
+        type_: what to make of them; None to infer it.
+        name: of the column, for errors.
+
+    Raises:
+        SchemaError: values of several kinds, of a kind that no column holds, or that the type does not hold.
+    """
+    kind = _one_kind(array, firsts, name)
+    if kind in ("str", "bytes"):
+        return _convert_binary(array, kind == "str", type_, name)
+    if kind is None:
+        type_ = type_ or ColumnType(Type.INT32, None, Unknown())
+        return type_, np.zeros(len(array), np.bool_)  # all null: the caller makes zeros of the type
+    if kind == "decimal" or (kind == "int" and type_ is not None and isinstance(type_.logical, Decimal)):
+        return _convert_decimals(array, nulls, type_, name)
+    if kind == "uuid":
+        return _convert_uuids(array, nulls, type_, name)
+    numbers = _numbers(array, nulls, kind, name)
+    if type_ is None:
+        type_ = _infer(numbers, kind, array, nulls)
+    elif kind == "datetime" and _is_aware(array, nulls) and type_.logical not in _INSTANTS:
+        raise SchemaError(f"datetimes with a time zone do not fit a {type_} column", column=name or None)
+    return type_, cast_numeric(numbers, type_, name)
+
+
+_INSTANTS = [Timestamp(unit, utc=True) for unit in ("ms", "us", "ns")]
+
+
+def _infer(numbers: Array, kind: str, array: Array, nulls: NDArray[np.bool_]) -> ColumnType:
+    if kind == "datetime":
+        return timestamp_type("us", _is_aware(array, nulls))
+    if kind == "int":
+        return integer_type(numbers.dtype)
+    return infer_numeric(numbers.dtype, "")
+
+
+def _convert_binary(array: Array, text: bool, type_: ColumnType | None, name: str) -> Converted:
+    type_ = type_ or ColumnType(Type.BYTE_ARRAY, None, String() if text else None)
+    if text and not type_.is_variable:
+        raise SchemaError(f"text does not fit a {type_} column", column=name or None)
+    offsets, data, _ = from_objects(array, text, name)
+    return type_, BinaryOffsets(offsets, data)
+
+
+def _present(array: Array, nulls: NDArray[np.bool_]) -> list[Any]:
+    present: list[Any] = array[~nulls].tolist()
+    return present
+
+
+def _numbers(array: Array, nulls: NDArray[np.bool_], kind: str, name: str) -> Array:
+    """The values as a bool, int64, uint64, float64, datetime64 or timedelta64 array, zero where null."""
+    present = _present(array, nulls)
+    dense: Array
+    match kind:
+        case "bool" | "float":
+            dense = np.array(present, np.bool_ if kind == "bool" else np.float64)
+        case "int":
+            dense = _integers(array, present, name)
+        case "date":
+            dense = np.array(present, "M8[D]")
+        case "datetime":
+            dense = np.array(_naive(array, present, name), "M8[us]")
+        case "time":
+            dense = np.array(_microseconds(array, present, name), "m8[us]")
+        case "timedelta":
+            dense = np.array(present, "m8[us]")
+        case _:
+            dense = np.array(present)  # the finest unit among them
+    full = np.zeros(len(array), dense.dtype)
+    full[~nulls] = dense
+    return full
+
+
+def _integers(array: Array, present: list[Any], name: str) -> Array:
+    low, high = min(present), max(present)
+    if low >= -(1 << 63) and high < 1 << 63:
+        return np.array(present, np.int64)
+    if low >= 0 and high < 1 << 64:
+        return np.array(present, np.uint64)
+    wrong = low if low < -(1 << 63) else high
+    i = next(i for i, value in enumerate(array) if value is wrong)
+    raise SchemaError(f"value {i} is an integer of more than 64 bits, or not of the others' sign", column=name or None)
+
+
+def _is_aware(array: Array, nulls: NDArray[np.bool_]) -> bool:
+    return any(value.tzinfo is not None for value in array[~nulls][:1])
+
+
+def _naive(array: Array, present: list[Any], name: str) -> list[Any]:
+    """Datetimes in UTC, or local ones as they are; never both."""
+    aware = present[0].tzinfo is not None
+    for value in present:
+        if (value.utcoffset() is not None) != aware:
+            i = next(i for i, other in enumerate(array) if other is value)
+            raise SchemaError(
+                f"value {i} is a datetime {'without' if aware else 'with'} a time zone, unlike those before it",
+                column=name or None,
+            )
+    return [value.astimezone(datetime.UTC).replace(tzinfo=None) for value in present] if aware else present
+
+
+def _microseconds(array: Array, present: list[Any], name: str) -> list[int]:
+    for value in present:
+        if value.tzinfo is not None:
+            i = next(i for i, other in enumerate(array) if other is value)
+            raise SchemaError(f"value {i} is a time with a time zone", column=name or None)
+    return [((v.hour * 60 + v.minute) * 60 + v.second) * 1_000_000 + v.microsecond for v in present]
+
+
+def _convert_uuids(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> Converted:
+    type_ = type_ or ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, Uuid())
+    if type_.physical != Type.FIXED_LEN_BYTE_ARRAY or type_.length != 16 or isinstance(type_.logical, Decimal):
+        raise SchemaError(f"UUIDs do not fit a {type_} column", column=name or None)
+    full = np.zeros(len(array), "V16")
+    full[~nulls] = np.frombuffer(b"".join([value.bytes for value in _present(array, nulls)]), "V16")
+    return type_, full
+
+
+def _convert_decimals(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> Converted:
+    type_ = type_ or _infer_decimal(array, nulls, name)
+    if not isinstance(type_.logical, Decimal):
+        raise SchemaError(f"decimals do not fit a {type_} column", column=name or None)
+    scale, factor = type_.logical.scale, 10**type_.logical.scale
+    unscaled = [0] * len(array)
+    for i, value in zip(np.flatnonzero(~nulls).tolist(), _present(array, nulls), strict=True):
+        unscaled[i] = _unscaled(value, scale, i, name) if isinstance(value, decimal.Decimal) else int(value) * factor
+    return type_, pack_decimals(unscaled, type_, name)
+
+
+def _unscaled(value: decimal.Decimal, scale: int, i: int, name: str) -> int:
+    try:
+        scaled = value.scaleb(scale, EXACT)
+        unscaled = int(scaled)
+        if scaled == unscaled:
+            return unscaled
+    except (decimal.DecimalException, ValueError, OverflowError):  # no number, or more digits than any column holds
+        pass
+    raise SchemaError(f"value {i}, {value}, is no decimal of scale {scale}", column=name or None)
+
+
+def _infer_decimal(array: Array, nulls: NDArray[np.bool_], name: str) -> ColumnType:
+    """The precision and scale that hold every value."""
+    scale = integral = 0
+    for i, value in zip(np.flatnonzero(~nulls).tolist(), _present(array, nulls), strict=True):
+        _, digits, exponent = value.as_tuple()
+        if not isinstance(exponent, int):
+            raise SchemaError(f"value {i}, {value}, is no finite decimal", column=name or None)
+        scale = max(scale, -exponent)
+        integral = max(integral, len(digits) + exponent if digits != (0,) else 0)
+    precision = max(scale + integral, 1)
+    if precision > MAX_DECIMAL256_PRECISION:
+        raise SchemaError(f"decimals of {precision} digits, over {MAX_DECIMAL256_PRECISION}", column=name or None)
+    return decimal_type(precision, scale)

@@ -1,0 +1,171 @@
+"""Values of the FILE logical type: references to ranges of bytes (LogicalTypes.md, "FILE").
+
+One value and its rules, and a column of values to write. The caller reads the bytes of the other file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fastpq.arrays.bitmap import pack_bitmap
+from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.schema.file_group import FIELDS, check_fields
+
+if TYPE_CHECKING:
+    from fastpq.arrays.nested import StructColumn
+
+LARGEST_OFFSET = (1 << 63) - 1
+
+
+def _crc32c(data: bytes) -> int:
+    try:
+        import google_crc32c
+    except ImportError:
+        raise UnsupportedError("CRC32C checksums need the package google-crc32c (pip install fastpq[crc32c])") from None
+    return int(google_crc32c.value(data))
+
+
+# Recognised algorithms that can be computed again: digits of their digest, and the digest of some bytes.
+_ALGORITHMS: dict[str, tuple[int, Callable[[bytes], str]]] = {
+    "MD5": (32, lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest()),
+    "CRC32": (8, lambda data: f"{zlib.crc32(data):08x}"),
+    "CRC32C": (8, lambda data: f"{_crc32c(data):08x}"),
+    "SHA-256": (64, lambda data: hashlib.sha256(data).hexdigest()),
+}
+_LOWERCASE_HEX = re.compile(r"[0-9a-f]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ByteRange:
+    """Bytes in a file.
+
+    Attributes:
+        uri: of the file, as the writer gave it; None is the Parquet file that holds the value.
+        offset: of the first byte.
+        size: number of bytes; None is up to the end of the file.
+    """
+
+    uri: str | None
+    offset: int
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileReference:
+    """One FILE value; a field that is null, absent or an empty text is not set.
+
+    Attributes:
+        uri: a URI-reference (RFC 3986); not set for bytes of the Parquet file itself.
+        offset: of the first byte.
+        size: number of bytes.
+        content_type: media type (RFC 2046) of the bytes.
+        checksum: ``<algorithm>:<digest>`` of the bytes.
+        inline: the bytes themselves; the other fields then only say where they come from.
+    """
+
+    uri: str | None = None
+    offset: int | None = None
+    size: int | None = None
+    content_type: str | None = None
+    checksum: str | None = None
+    inline: bytes | None = None
+
+    @property
+    def is_self_reference(self) -> bool:
+        """Whether the bytes stand in the Parquet file itself, which then must not be encrypted."""
+        return self.inline is None and not self.uri
+
+    def resolve(self) -> bytes | ByteRange:
+        """The inline bytes, or where the bytes are.
+
+        Raises:
+            FormatError: the fields that are set contradict each other, or refer to nothing.
+        """
+        if self.inline is not None:
+            return self.inline
+        for name, number in (("offset", self.offset), ("size", self.size)):
+            if number is not None and not 0 <= number <= LARGEST_OFFSET:
+                raise FormatError(f"a file reference of {name} {number}")
+        if self.offset is not None and self.size is None:
+            raise FormatError("a file reference with an offset and no size")
+        if not self.uri and self.offset is None:
+            raise FormatError("a file reference without inline, uri and offset, which refers to nothing")
+        if (self.offset or 0) + (self.size or 0) > LARGEST_OFFSET:
+            raise FormatError(f"a file reference of {self.size} bytes at offset {self.offset}")
+        return ByteRange(self.uri or None, self.offset or 0, self.size)
+
+    def verify(self, data: bytes) -> bool:
+        """Compare bytes with the checksum.
+
+        Args:
+            data: what the reference resolves to.
+
+        Returns:
+            True when they agree; False where there is nothing to compare: no checksum, an ETAG, an unknown algorithm.
+
+        Raises:
+            FormatError: they do not agree, or the checksum is not written as the specification has it.
+        """
+        if not self.checksum:
+            return False
+        algorithm, colon, digest = self.checksum.partition(":")
+        if not colon:
+            raise FormatError("the checksum of a file reference without an algorithm")
+        if algorithm not in _ALGORITHMS:
+            return False
+        digits, compute = _ALGORITHMS[algorithm]
+        if len(digest) != digits or not _LOWERCASE_HEX.fullmatch(digest):
+            raise FormatError(f"an {algorithm} checksum of a file reference that is not {digits} digits of lowercase hex")
+        if compute(data) != digest:
+            raise FormatError(f"bytes that do not have the {algorithm} checksum of their file reference")
+        return True
+
+
+def file_references(column: StructColumn) -> list[FileReference | None]:
+    """The values of a FILE column, None where null.
+
+    Args:
+        column: structs of a StructType that is annotated FILE.
+    """
+    names = [field.name for field in column.type.fields]
+    rows = zip(*(child.to_pylist() for child in column.children), strict=True)
+    return [
+        FileReference(**dict(zip(names, row, strict=True))) if is_there else None
+        for row, is_there in zip(rows, column.validity_mask().tolist(), strict=True)
+    ]
+
+
+def file_column(references: Sequence[FileReference | None], fields: Collection[str] = tuple(FIELDS)) -> StructColumn:
+    """A column of FILE values to write.
+
+    Args:
+        references: the values; None where null.
+        fields: which of its fields the group has.
+
+    Raises:
+        SchemaError: fields that FILE does not have, none at all, or one that is set and left out; values of other types.
+    """
+    from fastpq.arrays.nested import StructColumn, nested_field
+    from fastpq.convert.numpy_input import column_from_numpy
+    from fastpq.schema.nested_types import StructType
+
+    check_fields(fields)
+    left_out = [name for name in FIELDS if name not in fields]
+    there = np.array([reference is not None for reference in references], np.bool_)
+    if any(getattr(reference, name) is not None for reference in references if reference is not None for name in left_out):
+        raise SchemaError(f"file references with fields beyond {', '.join(fields)}")
+    children = {
+        name: column_from_numpy([getattr(reference, name, None) for reference in references], type=FIELDS[name], nullable=True)
+        for name in FIELDS
+        if name in fields
+    }
+    nulls = len(there) - int(np.count_nonzero(there))
+    type_ = StructType(tuple(nested_field(name, child) for name, child in children.items()), "FILE")
+    return StructColumn(type_, tuple(children.values()), len(there), pack_bitmap(there) if nulls else None, nulls)

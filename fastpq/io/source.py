@@ -1,0 +1,434 @@
+"""Where bytes come from: memory maps, buffers, file objects, fsspec."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import mmap
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.io.location import Remote, locate
+from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, DEFAULT_TAIL_READ
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Range: TypeAlias = tuple[int, int]
+
+# Filesystems whose servers answer "the last so many bytes" (RFC 9110, 14.1.2); Azure's do not.
+GIVES_ENDS = frozenset({"http", "https", "s3", "s3a", "gs", "gcs"})
+
+
+class Place(NamedTuple):
+    """Where a range that was asked for stands among the merged ones: in which, and from which byte of it."""
+
+    request: int
+    start: int
+
+
+def coalesce(ranges: Sequence[Range], gap: int, limit: int) -> tuple[list[Range], list[Place]]:
+    """Merge byte ranges into fewer, larger ones.
+
+    Args:
+        ranges: (offset, length) each, in any order; they may overlap.
+        gap: ranges at most this many bytes apart are merged.
+        limit: nothing is merged into a range of more bytes than this; a range that is longer stays as it is.
+
+    Returns:
+        The merged ranges by ascending offset, and for each range asked for, in the order asked, its place among them.
+    """
+    merged: list[Range] = []
+    places: list[Place] = [Place(0, 0)] * len(ranges)
+    for position in sorted(range(len(ranges)), key=ranges.__getitem__):
+        offset, length = ranges[position]
+        if merged:
+            start, size = merged[-1]
+            end = max(start + size, offset + length)
+            contained = end == start + size
+            if offset - (start + size) <= gap and (contained or end - start <= limit):
+                merged[-1] = (start, end - start)
+                places[position] = Place(len(merged) - 1, offset - start)
+                continue
+        merged.append((offset, length))
+        places[position] = Place(len(merged) - 1, 0)
+    return merged, places
+
+
+class IOCounts(NamedTuple):
+    """Reads that went to the place where the bytes are, and bytes that they brought."""
+
+    requests: int
+    bytes_read: int
+
+
+class Neighbours(Protocol):
+    """Opens files by their paths relative to a file (fastpq.io.siblings)."""
+
+    def open(self, file_path: str) -> Source: ...
+    @property
+    def counts(self) -> IOCounts: ...
+    def close(self) -> None: ...
+
+
+class Source:
+    """Bytes that can be read at any offset, from several threads at once.
+
+    Attributes:
+        name: path, URL or what the object calls itself, for messages.
+        size: bytes in all.
+        requests: reads that went to the place where the bytes are.
+        bytes_read: bytes that they brought.
+        is_remote: whether requests take their time, so that it pays to read ahead.
+        coalesce_gap, coalesce_size: the gap and limit of read_ranges where none are given.
+        siblings: who opens the files beside it; None where there are none.
+    """
+
+    is_remote = False
+    siblings: Neighbours | None = None
+
+    def __init__(self, name: str, size: int) -> None:
+        self.coalesce_gap = DEFAULT_COALESCE_GAP
+        self.coalesce_size = DEFAULT_COALESCE_SIZE
+        self.name = name
+        self.size = size
+        self.requests = 0
+        self.bytes_read = 0
+        self._counting = threading.Lock()
+
+    def read(self, offset: int, length: int) -> Bytes:
+        """Read one range.
+
+        Returns:
+            Shape (length,), uint8, read-only; a view where the bytes are in memory already.
+
+        Raises:
+            FormatError: the range is not inside the source, or fewer bytes came than it has.
+            OSError: what the place itself reports.
+        """
+        self._check(offset, length)
+        if length == 0:
+            return _read_only(np.empty(0, np.uint8))
+        if (known := self._known(offset, length)) is not None:
+            return known
+        data = self._fetch(offset, length)
+        self._count(1, length)
+        return self._complete(data, offset, length)
+
+    def read_ranges(
+        self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
+    ) -> list[Bytes]:
+        """Read many ranges, those close together with one request.
+
+        Args:
+            ranges: (offset, length) each, in any order.
+            gap: ranges at most this many bytes apart are read together; None for coalesce_gap.
+            limit: as long as together they have at most this many bytes; None for coalesce_size.
+
+        Returns:
+            An array for each range, in the order asked, as read returns it.
+
+        Raises:
+            FormatError, OSError: as read does.
+        """
+        asked = list(ranges)
+        for offset, length in asked:
+            self._check(offset, length)
+        found = [self._known(offset, length) for offset, length in asked]
+        missing = [place for place, known in enumerate(found) if known is None]
+        merged, places = coalesce(
+            [asked[place] for place in missing],
+            self.coalesce_gap if gap is None else gap,
+            self.coalesce_size if limit is None else limit,
+        )
+        data = self._fetch_many(merged)
+        for place, (request, start) in zip(missing, places, strict=True):
+            found[place] = data[request][start : start + asked[place][1]]
+        return [part for part in found if part is not None]
+
+    def beside(self, file_path: str | None) -> Source:
+        """The file of a path relative to this one; this one itself where there is no path.
+
+        Raises:
+            UnsupportedError: this is a buffer or a file object, of which nobody knows where it is.
+            FormatError: the path leads where it must not.
+            OSError: the file cannot be opened.
+        """
+        if not file_path:
+            return self
+        if self.siblings is None:
+            raise UnsupportedError(f"a column chunk in {file_path!r}, beside something that is not opened by its path")
+        return self.siblings.open(file_path)
+
+    @property
+    def counts(self) -> IOCounts:
+        """Requests and bytes so far, those of files beside it included."""
+        others = IOCounts(0, 0) if self.siblings is None else self.siblings.counts
+        with self._counting:
+            return IOCounts(self.requests + others.requests, self.bytes_read + others.bytes_read)
+
+    def close(self) -> None:
+        """Let go of what was opened here; arrays that were read stay valid."""
+        if self.siblings is not None:
+            self.siblings.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}, {self.size} bytes>"
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        """The bytes of a range that was checked, or fewer where the source ends before it says so."""
+        raise NotImplementedError
+
+    def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
+        return [self.read(offset, length) for offset, length in ranges]
+
+    def _known(self, offset: int, length: int) -> Bytes | None:
+        """The bytes of a range that needs no request."""
+        return None
+
+    def _check(self, offset: int, length: int) -> None:
+        if offset < 0 or length < 0 or offset > self.size or length > self.size - offset:
+            raise FormatError(
+                f"{length} bytes at offset {offset} are outside the file of {self.size} bytes", path=self.name
+            )
+
+    def _count(self, requests: int, size: int) -> None:
+        with self._counting:
+            self.requests += requests
+            self.bytes_read += size
+
+    def _complete(self, data: Bytes, offset: int, length: int) -> Bytes:
+        if len(data) != length:
+            raise FormatError(
+                f"{len(data)} bytes came where {length} were asked for; was the file truncated while it was read?",
+                path=self.name,
+                offset=offset,
+            )
+        return _read_only(data)
+
+
+class BufferSource(Source):
+    """Bytes in memory, a memory map among them: reading is slicing."""
+
+    def __init__(self, view: memoryview, name: str) -> None:
+        if not view.contiguous:
+            raise SchemaError("a buffer to read from must be contiguous")
+        self._data = _read_only(np.frombuffer(view.cast("B") if view.nbytes else b"", np.uint8))
+        super().__init__(name, len(self._data))
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        return self._data[offset : offset + length]
+
+    def read_ranges(
+        self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
+    ) -> list[Bytes]:
+        """As for every source, but nothing is gained by reading what lies between."""
+        asked = list(ranges)
+        for offset, length in asked:
+            self._check(offset, length)
+        self._count(len(asked), sum(length for _, length in asked))
+        return [self._data[offset : offset + length] for offset, length in asked]
+
+    def close(self) -> None:
+        super().close()
+        # The map itself is closed by the garbage collector, after the last array that was read from it.
+        self._data = self._data[:0]
+        self.size = 0
+
+
+class DescriptorSource(Source):
+    """A local file read with pread into fresh memory."""
+
+    def __init__(self, path: str) -> None:
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close
+        super().__init__(path, os.fstat(self._file.fileno()).st_size)
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        data = np.empty(length, np.uint8)
+        view = data.data
+        filled = 0
+        while filled < length:
+            count = os.preadv(self._file.fileno(), [view[filled:]], offset + filled)
+            if count == 0:
+                break
+            filled += count
+        return data[:filled]
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+
+class FileObjectSource(Source):
+    """A seekable binary file object; one read at a time, because it has one position. It stays its owner's to close."""
+
+    def __init__(self, file: Any, name: str | None = None, *, owned: bool = False) -> None:
+        self._file = file
+        self._owned = owned
+        self._reading = threading.Lock()
+        if not getattr(file, "seekable", lambda: True)():
+            raise UnsupportedError("reading from a file object that cannot seek")
+        file.seek(0, io.SEEK_END)
+        super().__init__(name or str(getattr(file, "name", type(file).__name__)), file.tell())
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        with self._reading:
+            self._file.seek(offset)
+            if hasattr(self._file, "readinto"):
+                return self._read_into(length)
+            return self._read_pieces(length)
+
+    def _read_into(self, length: int) -> Bytes:
+        data = np.empty(length, np.uint8)
+        view = data.data
+        filled = 0
+        while filled < length:
+            count = self._file.readinto(view[filled:])
+            if not count:
+                break
+            filled += count
+        return data[:filled]
+
+    def _read_pieces(self, length: int) -> Bytes:
+        pieces: list[bytes] = []
+        missing = length
+        while missing > 0:
+            piece = self._file.read(missing)
+            if not piece:
+                break
+            pieces.append(piece)
+            missing -= len(piece)
+        return np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
+
+    def close(self) -> None:
+        super().close()
+        if self._owned:
+            self._file.close()
+
+
+class FsspecSource(Source):
+    """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time.
+
+    The end of the file is kept: the footer stands there, and indexes too. Where servers are known to give the end without being
+    told where it begins, it comes while the size is asked for.
+    """
+
+    is_remote = True
+
+    def __init__(self, filesystem: Any, path: str, name: str) -> None:
+        self._tail = np.empty(0, np.uint8)
+        self._filesystem = filesystem
+        self._path = path
+        size, tail = _size_and_tail(filesystem, path)
+        if size is None:
+            raise UnsupportedError(f"reading {name}: its filesystem does not tell its size")
+        super().__init__(name, int(size))
+        if len(tail):
+            self._count(1, len(tail))
+        if len(tail) in (min(self.size, DEFAULT_TAIL_READ), self.size):     # all of it from servers that know no ranges
+            self._tail = _read_only(np.frombuffer(tail, np.uint8))
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        data = np.frombuffer(self._filesystem.cat_file(self._path, start=offset, end=offset + length), np.uint8)
+        if offset + length == self.size and len(data) == length:
+            self._tail = data
+        return data
+
+    def _known(self, offset: int, length: int) -> Bytes | None:
+        start = offset - (self.size - len(self._tail))
+        return self._tail[start : start + length] if start >= 0 and length else None
+
+    def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
+        wanted = [(offset, length) for offset, length in ranges if length]
+        if not wanted:
+            return [_read_only(np.empty(0, np.uint8)) for _ in ranges]
+        starts = [offset for offset, _ in wanted]
+        ends = [offset + length for offset, length in wanted]
+        came = self._filesystem.cat_ranges([self._path] * len(wanted), starts, ends, on_error="raise")
+        self._count(len(wanted), sum(length for _, length in wanted))
+        data = iter(came)
+        return [
+            self._complete(np.frombuffer(next(data) if length else b"", np.uint8), offset, length)
+            for offset, length in ranges
+        ]
+
+
+def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
+    """The size of a file and its last DEFAULT_TAIL_READ bytes, or none of these where that would take another round trip."""
+    protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
+    if not filesystem.async_impl or filesystem.asynchronous or not protocols & GIVES_ENDS:
+        return filesystem.size(path), b""
+
+    import asyncio
+
+    async def ask() -> tuple[Any, Any]:
+        tail = filesystem._cat_file(path, start=-DEFAULT_TAIL_READ)
+        return await asyncio.gather(filesystem._info(path), tail, return_exceptions=True)
+
+    info, tail = importlib.import_module("fsspec.asyn").sync(filesystem.loop, ask)
+    if isinstance(info, BaseException):
+        raise info
+    # A server that does not give the end is asked for a range of it when that is needed.
+    return info["size"], b"" if isinstance(tail, BaseException) else tail
+
+
+def _read_only(data: Bytes) -> Bytes:
+    if data.flags.writeable:
+        data.flags.writeable = False
+    return data
+
+
+def open_source(where: Any, *, memory_map: bool = True) -> Source:
+    """Open something to read from.
+
+    Args:
+        where: a local path (str, PathLike or ``file://`` URL), a bytes-like object, a seekable binary file object, an
+            fsspec URL (``scheme://``), or an object with an fsspec filesystem ``fs`` and a ``path``.
+        memory_map: map a local file instead of reading it. The arrays read are then views of the file: whoever
+            truncates it while it is mapped makes the operating system end this process (SIGBUS) when a lost page is
+            touched, and whoever writes into it changes the arrays. Files replaced by renaming, as fastpq does it, are
+            safe.
+
+    Raises:
+        UnsupportedError: the URL needs fsspec or one of its filesystems, which is not installed.
+        OSError: the file cannot be opened.
+        SchemaError: where is none of these.
+    """
+    located = locate(where)
+    if isinstance(located, Remote):
+        return FsspecSource(located.filesystem, located.path, located.name)
+    if isinstance(located, str):
+        return _open_local(located, memory_map)
+    try:
+        view = memoryview(where)
+    except (TypeError, ValueError):
+        if hasattr(where, "read") and hasattr(where, "seek") and not isinstance(where, io.TextIOBase):
+            return FileObjectSource(where)
+        raise SchemaError(
+            f"cannot read from {type(where).__name__}: neither a path, a URL, a buffer nor a binary file object"
+        ) from None
+    return BufferSource(view, type(where).__name__)
+
+
+def _open_local(path: str, memory_map: bool) -> Source:
+    if not memory_map:
+        if hasattr(os, "preadv"):
+            return DescriptorSource(path)
+        return FileObjectSource(open(path, "rb", buffering=0), path, owned=True)
+    with open(path, "rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:  # cannot be mapped
+            return BufferSource(memoryview(b""), path)
+        return BufferSource(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), path)

@@ -1,0 +1,1 @@
+"""The footer: FileMetaData, RowGroupMetaData and ColumnChunkMetaData, decrypted and decoded on first use."""

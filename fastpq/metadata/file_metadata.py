@@ -1,0 +1,546 @@
+"""The footer: its framing, and FileMetaData, RowGroupMetaData and ColumnChunkMetaData, decoded when they are touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+from fastpq import format as fmt
+from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
+from fastpq.encryption.file import FileDecryptor, column_name, open_file_decryptor, open_signed_footer
+from fastpq.errors import FormatError, LimitError, ParquetError
+from fastpq.options import DEFAULT_TAIL_READ, ReaderProperties
+from fastpq.schema.schema import ParquetSchema
+
+if TYPE_CHECKING:
+    from fastpq.encryption.encryptor import FileEncryptor
+    from fastpq.encryption.properties import FileDecryptionProperties
+    from fastpq.io.source import Source
+
+MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
+TAIL_LENGTH = 8             # footer length and magic
+SHORTEST_FILE = 12
+# In the key-value metadata of a footer that is a checkpoint: of how many row groups it tells.
+CHECKPOINT_KEY = "fastpq.checkpoint"
+# Likewise: the Arrow schema of the columns (fastpq.arrow.ipc_schema).
+ARROW_KEY = "ARROW:schema"
+
+# Field ids of the lists that are not decoded before they are touched.
+_SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
+_COLUMNS = 1                    # of RowGroup
+
+# The files of a dataset are of one schema: so many are kept, up to so many bytes each.
+MOST_SCHEMAS_KEPT = 16
+LONGEST_SCHEMA_KEPT = 1 << 14        # a column of 6 bytes takes 0.4 kB of memory
+
+# Row groups, and column chunks of each file, that are kept once they are decoded.
+MOST_KEPT = 4096
+
+# Row groups that are shown, in text and in a notebook.
+TEXT_ROW_GROUPS, HTML_ROW_GROUPS = 5, 20
+# In the place of the number of columns.
+BROKEN_SCHEMA = "broken schema"
+
+
+class ColumnChunkMetaData:
+    """One column chunk (parquet.thrift, ``ColumnChunk`` and ``ColumnMetaData``).
+
+    Where its metadata are encrypted, touching them needs the column's key: KeyAccessError without it.
+
+    Args:
+        chunk: its entry in the footer.
+        row_group_ordinal: ordinal of the row group, for AADs.
+        column_ordinal: number of the leaf column.
+        decryptor: of the file.
+    """
+
+    __slots__ = ("_decryptor", "_metadata", "chunk", "column_ordinal", "row_group_ordinal")
+
+    def __init__(
+        self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int, decryptor: FileDecryptor
+    ) -> None:
+        self.chunk = chunk
+        self.row_group_ordinal = row_group_ordinal
+        self.column_ordinal = column_ordinal
+        self._decryptor = decryptor
+        self._metadata: fmt.ColumnMetaData | None = None
+
+    @property
+    def metadata(self) -> fmt.ColumnMetaData:
+        """The struct as it is stored, decrypted where it must be."""
+        if self._metadata is None:
+            self._metadata = self._decryptor.column_metadata(self.chunk, self.row_group_ordinal, self.column_ordinal)
+        return self._metadata
+
+    @property
+    def file_path(self) -> str | None:
+        """Path of the file that holds the chunk, if it is another one."""
+        return self.chunk.file_path
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the chunk is encrypted."""
+        return self.chunk.crypto_metadata is not None
+
+    @property
+    def physical_type(self) -> int:
+        """Physical type, a number of ``Type``."""
+        return self.metadata.type
+
+    @property
+    def encodings(self) -> list[int]:
+        """Encodings of levels and values, numbers of ``Encoding``."""
+        return self.metadata.encodings
+
+    @property
+    def encoding_stats(self) -> list[fmt.PageEncodingStats]:
+        """Number of pages of each kind and encoding."""
+        return self.metadata.encoding_stats or []
+
+    @property
+    def path_in_schema(self) -> tuple[str, ...]:
+        """Names of the groups and of the leaf."""
+        return tuple(self.metadata.path_in_schema)
+
+    @property
+    def codec(self) -> int:
+        """Compression codec, a number of ``CompressionCodec``."""
+        return self.metadata.codec
+
+    @property
+    def num_values(self) -> int:
+        """Number of values, nulls included."""
+        return self.metadata.num_values
+
+    @property
+    def total_uncompressed_size(self) -> int:
+        """Bytes of all pages with their headers, uncompressed."""
+        return self.metadata.total_uncompressed_size
+
+    @property
+    def total_compressed_size(self) -> int:
+        """Bytes of all pages with their headers, as stored."""
+        return self.metadata.total_compressed_size
+
+    @property
+    def data_page_offset(self) -> int:
+        """Offset of the first data page in the file."""
+        return self.metadata.data_page_offset
+
+    @property
+    def dictionary_page_offset(self) -> int | None:
+        """None where there is none; some writers say 0 for that."""
+        return self.metadata.dictionary_page_offset or None
+
+    @property
+    def statistics(self) -> fmt.Statistics | None:
+        """Bounds and counts of the chunk."""
+        return self.metadata.statistics
+
+    @property
+    def geospatial_statistics(self) -> fmt.GeospatialStatistics | None:
+        """Bounding box and geometry types of the chunk."""
+        return self.metadata.geospatial_statistics
+
+    @property
+    def byte_range(self) -> tuple[int, int]:
+        """Offset and length of the chunk's pages in the file.
+
+        Raises:
+            FormatError: they are negative.
+        """
+        start = self.data_page_offset
+        dictionary = self.dictionary_page_offset
+        if dictionary is not None and 0 < dictionary < start:
+            start = dictionary
+        if start < 0 or self.total_compressed_size < 0:
+            raise FormatError(f"a column chunk of {self.total_compressed_size} bytes at offset {start}")
+        return start, self.total_compressed_size
+
+    def __repr__(self) -> str:
+        open_already = self._metadata or self.chunk.meta_data       # a repr asks no key service, and does not fail
+        values = "encrypted" if open_already is None else f"{open_already.num_values} values"
+        return f"<ColumnChunkMetaData {column_name(self.chunk)}: {values}>"
+
+
+class RowGroupMetaData:
+    """One row group (parquet.thrift, ``RowGroup``); its column chunks are decoded when they are touched.
+
+    Args:
+        footer: the serialized footer.
+        row_groups: its list of row groups.
+        index: index of the row group.
+        decryptor: of the file.
+        kept: column chunks that are decoded already.
+    """
+
+    def __init__(
+        self,
+        footer: memoryview,
+        row_groups: fmt.StructList,
+        index: int,
+        decryptor: FileDecryptor,
+        kept: dict[tuple[int, int], ColumnChunkMetaData],
+    ) -> None:
+        self._footer = footer
+        self._decryptor = decryptor
+        self._kept = kept
+        self.index = index
+        columns = row_groups.inner(index)
+        if columns is None:
+            offset = int(row_groups.offsets[index])
+            self.metadata, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
+            self._columns = listed[_COLUMNS].offsets
+        else:
+            self._columns, behind = columns
+            self.metadata, _ = fmt.decode_listed(fmt.RowGroup, footer, behind, {_COLUMNS: 0}, _COLUMNS)
+
+    @property
+    def num_columns(self) -> int:
+        """Number of column chunks."""
+        return len(self._columns)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return self.metadata.num_rows
+
+    @property
+    def total_byte_size(self) -> int:
+        """Bytes of all pages, uncompressed."""
+        return self.metadata.total_byte_size
+
+    @property
+    def total_compressed_size(self) -> int | None:
+        """Bytes of all pages, as stored; None where the writer says nothing."""
+        return self.metadata.total_compressed_size
+
+    @property
+    def file_offset(self) -> int | None:
+        """Offset of the first page in the file; None where the writer says nothing."""
+        return self.metadata.file_offset
+
+    @property
+    def sorting_columns(self) -> list[fmt.SortingColumn]:
+        """Columns by which the rows are sorted."""
+        return self.metadata.sorting_columns or []
+
+    @property
+    def ordinal(self) -> int:
+        """As stored, which is what AADs are made with; the index where nothing is stored."""
+        return self.index if self.metadata.ordinal is None else self.metadata.ordinal
+
+    def column(self, index: int) -> ColumnChunkMetaData:
+        """The chunk of a leaf column.
+
+        Args:
+            index: number of the leaf column.
+
+        Raises:
+            FormatError: the row group has fewer columns than the schema, or the chunk's entry is broken.
+        """
+        known = self._kept.get((self.index, index))
+        if known is not None:
+            return known
+        if not 0 <= index < len(self._columns):
+            raise FormatError(f"no column chunk {index} in a row group of {len(self._columns)}", row_group=self.index)
+        chunk, _ = fmt.decode(fmt.ColumnChunk, self._footer, int(self._columns[index]))
+        if len(self._kept) >= MOST_KEPT:
+            self._kept.clear()
+        self._kept[self.index, index] = found = ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
+
+
+def _parsed(stored: bytes, count: int) -> ParquetSchema:
+    """The schema of so many elements that stand one behind the other."""
+
+    def elements() -> Iterator[fmt.SchemaElement]:
+        offset = 0
+        for _ in range(count):
+            element, length = fmt.decode(fmt.SchemaElement, stored, offset)
+            yield element
+            offset += length
+
+    return ParquetSchema.from_elements(elements(), count)
+
+
+_kept = lru_cache(maxsize=MOST_SCHEMAS_KEPT)(_parsed)
+
+
+class FileMetaData:
+    """The footer of a file (parquet.thrift, ``FileMetaData``).
+
+    Args:
+        footer: its serialized struct; trailing bytes are ignored.
+        decryptor: who decrypts column metadata.
+
+    Raises:
+        FormatError: the bytes are no FileMetaData.
+    """
+
+    def __init__(self, footer: memoryview, decryptor: FileDecryptor) -> None:
+        self._footer = footer
+        self._kept_groups: dict[int, RowGroupMetaData] = {}
+        self._kept_chunks: dict[tuple[int, int], ColumnChunkMetaData] = {}
+        self.decryptor = decryptor
+        self.metadata, listed = fmt.decode_listed(
+            fmt.FileMetaData, footer, 0, {_SCHEMA: 0, _ROW_GROUPS: _COLUMNS, _COLUMN_ORDERS: 0}
+        )
+        self._schema_elements = listed[_SCHEMA]
+        self._row_groups = listed[_ROW_GROUPS]
+        self._column_orders = listed.get(_COLUMN_ORDERS)
+
+    @property
+    def version(self) -> int:
+        """Version of the format, as stored."""
+        return self.metadata.version
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows."""
+        return self.metadata.num_rows
+
+    @property
+    def num_row_groups(self) -> int:
+        """Number of row groups."""
+        return len(self._row_groups.offsets)
+
+    @property
+    def created_by(self) -> str | None:
+        """Name and version of the writer."""
+        return self.metadata.created_by
+
+    @property
+    def key_value_metadata(self) -> dict[str, str | None]:
+        """What writers added; of a key that is there twice, the last value."""
+        entries = self.metadata.key_value_metadata or []
+        return {entry.key: entry.value for entry in entries if entry.key != CHECKPOINT_KEY}
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether the writer meant to write more."""
+        return any(entry.key == CHECKPOINT_KEY for entry in self.metadata.key_value_metadata or [])
+
+    def column_order(self, index: int) -> fmt.ColumnOrder | None:
+        """The order of the bounds of a leaf column; None where the writer says nothing.
+
+        Args:
+            index: number of the leaf column.
+        """
+        if self._column_orders is None or index >= len(self._column_orders.offsets):
+            return None
+        return fmt.decode(fmt.ColumnOrder, self._footer, int(self._column_orders.offsets[index]))[0]
+
+    @property
+    def column_orders(self) -> list[fmt.ColumnOrder]:
+        """The order of each leaf column's bounds; empty where the writer says nothing."""
+        offsets = [] if self._column_orders is None else self._column_orders.offsets.tolist()
+        return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in offsets]
+
+    @property
+    def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
+        """Encryption algorithm and AAD prefix; None for a plaintext file."""
+        return self.metadata.encryption_algorithm
+
+    @property
+    def footer_signing_key_metadata(self) -> bytes | None:
+        """Key metadata of a signed plaintext footer."""
+        return self.metadata.footer_signing_key_metadata
+
+    @property
+    def schema_elements(self) -> list[fmt.SchemaElement]:
+        """The schema tree, flattened depth first."""
+        return [self._schema_element(offset) for offset in self._schema_elements.offsets.tolist()]
+
+    @cached_property
+    def schema(self) -> ParquetSchema:
+        """The schema."""
+        offsets = self._schema_elements.offsets.tolist()
+        if not offsets:
+            return ParquetSchema.from_elements(iter(()), 0)
+        _, last = fmt.decode(fmt.SchemaElement, self._footer, offsets[-1])
+        stored = bytes(self._footer[offsets[0] : offsets[-1] + last])
+        return (_parsed if len(stored) > LONGEST_SCHEMA_KEPT else _kept)(stored, len(offsets))
+
+    def _schema_element(self, offset: int) -> fmt.SchemaElement:
+        return fmt.decode(fmt.SchemaElement, self._footer, offset)[0]
+
+    @property
+    def num_columns(self) -> int:
+        """Number of leaf columns."""
+        return len(self.schema.columns)
+
+    def row_group(self, index: int) -> RowGroupMetaData:
+        """A row group by its index.
+
+        Args:
+            index: from 0 to ``num_row_groups - 1``.
+
+        Raises:
+            IndexError: there are fewer.
+        """
+        known = self._kept_groups.get(index)
+        if known is not None:
+            return known
+        if not 0 <= index < self.num_row_groups:
+            raise IndexError(f"row group {index} of {self.num_row_groups}")
+        if len(self._kept_groups) >= MOST_KEPT:
+            self._kept_groups.clear()
+        found = RowGroupMetaData(self._footer, self._row_groups, index, self.decryptor, self._kept_chunks)
+        self._kept_groups[index] = found
+        return found
+
+    @property
+    def row_groups(self) -> Iterator[RowGroupMetaData]:
+        """All row groups, in their order."""
+        return map(self.row_group, range(self.num_row_groups))
+
+    def extended(self, row_groups: list[fmt.RowGroup]) -> FileMetaData:
+        """The same of a file with more row groups behind those that it has.
+
+        Args:
+            row_groups: entries of the footer.
+        """
+        whole = fmt.decode(fmt.FileMetaData, self._footer)[0]
+        whole.row_groups = [*whole.row_groups, *row_groups]
+        whole.num_rows += sum(group.num_rows for group in row_groups)
+        return FileMetaData(memoryview(fmt.encode(whole)), self.decryptor)
+
+    def __repr__(self) -> str:
+        return to_text(self._view(TEXT_ROW_GROUPS))
+
+    def _repr_html_(self) -> str:
+        return to_html(self._view(HTML_ROW_GROUPS))
+
+    def _view(self, most: int) -> View:
+        """Contents of the footer, and the first row groups."""
+        if not hasattr(self, "_row_groups"):        # in the traceback of an __init__ that failed
+            return View("FileMetaData", ["not read"])
+        return View("FileMetaData", facts_of(self), self._row_group_grid(most))
+
+    def _row_group_grid(self, most: int) -> Grid | None:
+        """Rows and sizes of the first row groups."""
+        names = ["row group", "rows", "stored", "uncompressed", "offset"]
+        rows = [self._row_group_cells(index) for index in range(min(most, self.num_row_groups))]
+        note = more(self.num_row_groups, len(rows), "row group")
+        return Grid([Heading(name, is_number=True) for name in names], rows, note) if rows else None
+
+    def _row_group_cells(self, index: int) -> list[str]:
+        try:
+            group = self.row_group(index)
+        except ParquetError:
+            return [str(index), "broken", "", "", ""]
+        sizes = [group.total_compressed_size, group.total_byte_size]
+        stored, plain = ("unknown" if size is None else of_bytes(size) for size in sizes)
+        offset = "" if group.file_offset is None else f"{group.file_offset:,}"
+        return [str(index), f"{group.num_rows:,}", stored, plain, offset]
+
+
+def facts_of(metadata: FileMetaData) -> list[str]:
+    """Rows, row groups, columns, writer and encryption, a few words each."""
+    algorithm = metadata.encryption_algorithm
+    name = "AES_GCM_V1" if algorithm is not None and algorithm.AES_GCM_V1 is not None else "AES_GCM_CTR_V1"
+    return [
+        counted(metadata.num_rows, "row"),
+        counted(metadata.num_row_groups, "row group"),
+        _columns_fact(metadata),
+        f"by {metadata.created_by}" if metadata.created_by else "by an unnamed writer",
+        "plaintext" if algorithm is None else f"encrypted with {name}",
+    ]
+
+
+def _columns_fact(metadata: FileMetaData) -> str:
+    try:
+        return counted(metadata.num_columns, "column")
+    except ParquetError:
+        return BROKEN_SCHEMA
+
+
+def read_footer(
+    source_size: int,
+    read: Callable[[int, int], Any],
+    *,
+    properties: ReaderProperties,
+    decryption_properties: FileDecryptionProperties | None = None,
+) -> FileMetaData:
+    """Read and decode the footer.
+
+    Args:
+        source_size: bytes of the file.
+        read: (offset, length) -> a buffer of that many bytes.
+        properties: for max_footer_size.
+        decryption_properties: keys, or None.
+
+    Raises:
+        FormatError: no Parquet file, or a broken footer.
+        LimitError: the footer is larger than max_footer_size.
+        KeyAccessError, TagVerificationError: it is encrypted and cannot be opened, or signed and cannot be verified.
+        CryptoError: a policy of the decryption properties refuses the file.
+    """
+    if source_size < SHORTEST_FILE:
+        raise FormatError(f"no Parquet file: {source_size} bytes, and the shortest has {SHORTEST_FILE}")
+    fetched = min(source_size, DEFAULT_TAIL_READ)
+    tail = memoryview(read(source_size - fetched, fetched))
+    magic = bytes(tail[-4:])
+    if magic not in (MAGIC, ENCRYPTED_MAGIC):
+        raise FormatError(f"no Parquet file: it ends with {magic!r}", offset=source_size - 4)
+    length = int.from_bytes(tail[-TAIL_LENGTH:-4], "little")
+    if length > properties.max_footer_size:
+        raise LimitError(f"a footer of {length} bytes is over max_footer_size", offset=source_size - TAIL_LENGTH)
+    if length > source_size - SHORTEST_FILE:
+        raise FormatError(f"a footer of {length} bytes in a file of {source_size}", offset=source_size - TAIL_LENGTH)
+    start = source_size - TAIL_LENGTH - length
+    footer = tail[-TAIL_LENGTH - length : -TAIL_LENGTH] if length + TAIL_LENGTH <= fetched else memoryview(read(start, length))
+    try:
+        if magic == ENCRYPTED_MAGIC or decryption_properties is not None:
+            head = bytes(tail[:4] if fetched == source_size else read(0, 4))
+            if head != magic:
+                raise FormatError(f"the file begins with {head!r} and ends with {magic!r}", offset=-start)
+        if magic == ENCRYPTED_MAGIC:
+            return _open_encrypted(footer, decryption_properties)
+        if decryption_properties is not None:
+            footer = memoryview(bytes(footer))      # not the file's own memory: what is verified is what is parsed, also later
+        decryptor, size = open_signed_footer(decryption_properties, footer)
+        return FileMetaData(footer[:size], decryptor)
+    except FormatError as error:
+        if "offset" in error.context:
+            error.context["offset"] += start
+        raise
+
+
+def read_finished(
+    source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
+) -> FileMetaData:
+    """Read the footer of a finished file.
+
+    Raises:
+        FormatError: there is none, it is broken, or the file was not finished.
+        KeyAccessError, TagVerificationError, CryptoError: as ``read_footer``.
+    """
+    metadata = read_footer(source.size, source.read, properties=properties, decryption_properties=decryption_properties)
+    if metadata.is_checkpoint:
+        raise FormatError(
+            f"the file was not finished: it ends with a checkpoint of {metadata.num_row_groups} row groups (recover_table and "
+            'on_error="null" read it)'
+        )
+    return metadata
+
+
+def _open_encrypted(footer: memoryview, properties: FileDecryptionProperties | None) -> FileMetaData:
+    crypto, size = fmt.decode(fmt.FileCryptoMetaData, footer)
+    decryptor = open_file_decryptor(
+        properties, algorithm=crypto.encryption_algorithm, key_metadata=crypto.key_metadata, encrypted_footer=True
+    )
+    metadata = FileMetaData(memoryview(decryptor.open_footer(footer[size:])), decryptor)
+    decryptor.confirm_algorithm(metadata.encryption_algorithm)
+    return metadata
+
+
+def write_footer(metadata: fmt.FileMetaData, encryptor: FileEncryptor) -> bytes:
+    """Everything behind the last row group: the footer, sealed where it must be, its length and the magic."""
+    return encryptor.frame_footer(fmt.encode(metadata))

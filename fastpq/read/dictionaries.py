@@ -1,0 +1,86 @@
+"""Dictionary pages as evidence: what is not in the dictionary of a chunk is not in the chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fastpq import format as fmt
+from fastpq.arrays.table import Column
+from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
+from fastpq.filters.filtering import leaf_mask
+from fastpq.filters.predicate import Leaf, NullTest, Outcome
+from fastpq.index.page_index import OffsetIndex
+from fastpq.index.ranges import RowRanges
+from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.read.plan import ChunkPlan, plan_pages
+from fastpq.read.scan import Scan
+
+# A dictionary page is read where it is at most such a share of what is read without it, and a remote one where that is so much
+# that it takes longer than a round trip.
+WORTH_A_DICTIONARY = 4
+WORTH_A_ROUND_TRIP = 1 << 20
+
+_DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
+_LEVEL_ENCODINGS = {fmt.Encoding.RLE, fmt.Encoding.BIT_PACKED}
+_DATA_PAGES = {fmt.PageType.DATA_PAGE, fmt.PageType.DATA_PAGE_V2}
+
+
+def useful_dictionaries(
+    scan: Scan,
+    chunks: Sequence[ChunkPlan],
+    conditions: Sequence[Leaf],
+    rows: RowRanges,
+    offset_indexes: Mapping[int, OffsetIndex],
+) -> dict[int, ChunkPlan]:
+    """Those chunks of a row group whose dictionary pages are worth reading, by the numbers of their columns.
+
+    Args:
+        scan: of the file.
+        chunks: what the read is of, the whole chunks.
+        conditions: that are not decided.
+        rows: that they may hold for.
+        offset_indexes: where the pages of columns are, by number.
+    """
+    needed = sum(plan_pages(chunk, offset_indexes.get(chunk.column.index), rows, 0).num_bytes for chunk in chunks)
+    if scan.source.is_remote and needed < WORTH_A_ROUND_TRIP:
+        return {}
+    wanted = {leaf.column.index for leaf in conditions if not isinstance(leaf, NullTest)}
+    return {
+        chunk.column.index: chunk
+        for chunk in chunks
+        if chunk.column.index in wanted and 0 < dictionary_size(chunk.metadata) * WORTH_A_DICTIONARY <= needed
+    }
+
+
+def dictionary_size(chunk: ColumnChunkMetaData) -> int:
+    """Stored bytes of the dictionary page of a chunk whose values are all in it; 0 of any other."""
+    start = chunk.dictionary_page_offset
+    if chunk.file_path or start is None or not 0 < start < chunk.data_page_offset:
+        return 0
+    encodings = {stats.encoding for stats in chunk.encoding_stats if stats.page_type in _DATA_PAGES and stats.count}
+    if not encodings:       # old writers: PLAIN may be the dictionary page's, but not beside PLAIN_DICTIONARY
+        encodings = set(chunk.encodings) - _LEVEL_ENCODINGS
+        if fmt.Encoding.PLAIN_DICTIONARY not in encodings:
+            return 0
+    return chunk.data_page_offset - start if encodings <= _DICTIONARY_ENCODINGS else 0
+
+
+def read_dictionaries(scan: Scan, chunks: Sequence[ChunkPlan]) -> list[Column | str]:
+    """The values of the dictionary pages of chunks, read with one round of requests, or why they are of no use."""
+    places = [(chunk.metadata.dictionary_page_offset or 0, dictionary_size(chunk.metadata)) for chunk in chunks]
+    read: list[Column | str] = []
+    for chunk, stored in zip(chunks, scan.source.read_ranges(places), strict=True):
+        try:
+            found = scan.open_flat(chunk, stored).dictionary()
+        except KeyAccessError:
+            read.append("not known without its key")
+        except (FormatError, UnsupportedError) as error:        # reading the chunk will tell
+            read.append(f"not usable ({error.message})")
+        else:
+            read.append(scan.column(scan.type_of(chunk.column), found.values, found.buffers, (None, 0), False))
+    return read
+
+
+def outcome_in(leaf: Leaf, dictionary: Column) -> Outcome:
+    """For how many values of a chunk a condition holds: for none, or not known, as it need not use every value."""
+    return Outcome.SOME if leaf_mask(leaf, dictionary).any() else Outcome.NONE

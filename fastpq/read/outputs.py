@@ -1,0 +1,87 @@
+"""The caller's arrays that columns are read into (``out=``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fastpq.arrays.layouts import Array
+from fastpq.arrays.table import AnyColumn
+from fastpq.errors import SchemaError
+from fastpq.read.plan import ReadPlan
+from fastpq.schema.types import ColumnType
+
+
+class Outputs:
+    """Arrays by the names of columns.
+
+    Args:
+        arrays: for flat columns of a fixed width: shape (rows of the read,), of the dtype in which the column is held (or that
+            of its NumPy array, where that has the same memory), C-contiguous and writable; none shares memory with another.
+            A numpy.ma.MaskedArray takes nulls in its mask.
+        plan: of the read.
+        types: of the leaves in memory, by number.
+
+    Raises:
+        SchemaError: an array that does not fit.
+    """
+
+    def __init__(self, arrays: Mapping[str, Any], plan: ReadPlan, types: Mapping[int, ColumnType]) -> None:
+        self._arrays = dict(arrays)
+        planned = {column.name: column for column in plan.columns}
+        for name, array in self._arrays.items():
+            if name not in planned:
+                raise SchemaError("out has an array for a column that is not read", column=name)
+            flat = planned[name].flat
+            if flat is None:
+                raise SchemaError("a nested column is no array to read into", column=name)
+            _check(name, array, types.get(flat[0].index, flat[0].type), plan.num_rows)
+        _check_apart(self._arrays)
+
+    def memory(self, name: str) -> Array | None:
+        """The bytes of the array of a column; None where there is none."""
+        array = self._arrays.get(name)
+        return None if array is None else np.ma.getdata(array).view(np.uint8)
+
+    def settle(self, name: str, column: AnyColumn) -> None:
+        """Put the nulls of a column that was read into the mask of its array.
+
+        Raises:
+            SchemaError: there are nulls, and the array has no mask for them.
+        """
+        array = self._arrays.get(name)
+        if array is None:
+            return
+        if isinstance(array, np.ma.MaskedArray):
+            mask = ~column.validity_mask()
+            if array.mask is np.ma.nomask:
+                array.mask = mask
+            else:
+                np.copyto(np.ma.getmaskarray(array), mask)     # the mask itself, where there is one
+        elif column.null_count:
+            raise SchemaError(f"{column.null_count} nulls in an array without a mask: pass a numpy.ma.MaskedArray", column=name)
+
+
+def _check(name: str, array: Any, type_: ColumnType, num_rows: int) -> None:
+    if not isinstance(array, np.ndarray):
+        raise SchemaError(f"out takes NumPy arrays, not {type(array).__name__}", column=name)
+    if type_.dtype is None:
+        raise SchemaError(f"a {type_} column, whose values are of variable length, is no array to read into", column=name)
+    same_memory = type_.numpy_dtype.kind in "mM" and type_.numpy_dtype.itemsize == type_.dtype.itemsize
+    if array.dtype != type_.dtype and not (same_memory and array.dtype == type_.numpy_dtype):
+        raise SchemaError(f"an array of {array.dtype} for a {type_} column, which is held as {type_.dtype}", column=name)
+    if array.shape != (num_rows,):
+        raise SchemaError(f"an array of shape {array.shape} for {num_rows} rows", column=name)
+    if not array.flags.c_contiguous or not array.flags.writeable:
+        raise SchemaError("an array to read into must be contiguous and writable", column=name)
+
+
+def _check_apart(arrays: Mapping[str, Any]) -> None:
+    """Each array is contiguous: in the order of their addresses, only neighbours can overlap."""
+    spans = sorted((array.__array_interface__["data"][0], array.nbytes, name) for name, array in arrays.items())
+    for (start, size, name), (following, length, other) in pairwise(spans):
+        if length and start + size > following:
+            raise SchemaError(f"its array shares memory with that of {name!r}", column=other)

@@ -1,0 +1,173 @@
+"""Which rows of a row group a predicate may hold for, from the cheapest evidence to the dearest; pure, no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from fastpq.arrays.table import Column
+from fastpq.filters.predicate import Bounds, Leaf, Membership, NullTest, Outcome, Predicate, fold, leaves
+from fastpq.index.bloom_format import StoredFilter
+from fastpq.index.page_index import OffsetIndex
+from fastpq.index.ranges import RowRanges
+from fastpq.read.dictionaries import outcome_in
+
+PagesOf: TypeAlias = tuple[RowRanges, RowRanges]       # rows that a condition may hold for, and rows that it does hold for
+Kind = Literal["statistics", "bloom filter", "column index", "dictionary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one source tells of one condition in a row group.
+
+    Attributes:
+        kind: the source.
+        leaf: the condition.
+        finding: what it tells, or why it tells nothing.
+    """
+
+    kind: Kind
+    leaf: Leaf
+    finding: str
+
+    @property
+    def condition(self) -> str:
+        """The condition, spelled."""
+        return str(self.leaf)
+
+    def __str__(self) -> str:
+        return f"{self.condition}: {self.finding} by {self.kind}"
+
+
+@dataclass(slots=True)
+class GroupPruning:
+    """What is known of a predicate in one row group; each step narrows it.
+
+    Attributes:
+        predicate: what must hold; None where nothing must.
+        row_group: index of the row group.
+        num_rows: its rows.
+        asked: the rows that are asked for.
+        outcomes: for how many rows each condition holds.
+        rows: those of them that the predicate may hold for.
+        certain: those of them that it holds for, as far as bounds of pages tell.
+        evidence: how that is known.
+    """
+
+    predicate: Predicate | None
+    row_group: int
+    num_rows: int
+    asked: RowRanges
+    outcomes: dict[Leaf, Outcome]
+    rows: RowRanges
+    certain: RowRanges
+    evidence: list[Evidence] = field(default_factory=list)
+
+    @classmethod
+    def start(
+        cls, predicate: Predicate | None, row_group: int, num_rows: int, asked: RowRanges | None = None
+    ) -> GroupPruning:
+        """Nothing is known yet; all rows are asked for where it is not said which."""
+        outcomes = {} if predicate is None else dict.fromkeys(leaves(predicate), Outcome.SOME)
+        asked = RowRanges.every(num_rows) if asked is None else asked
+        certain = asked if predicate is None else RowRanges.none(num_rows)
+        return cls(predicate, row_group, num_rows, asked, outcomes, asked, certain)
+
+    @property
+    def outcome(self) -> Outcome:
+        """For how many of ``rows`` the predicate holds."""
+        if self.rows.count == 0:
+            return Outcome.NONE
+        if self.predicate is None:
+            return Outcome.ALL
+        return fold(self.predicate, self.outcomes.__getitem__, min, max)
+
+    @property
+    def open_leaves(self) -> list[Leaf]:
+        """The conditions that are not decided."""
+        return [leaf for leaf, outcome in self.outcomes.items() if outcome is Outcome.SOME]
+
+    def by_statistics(self, bounds: Callable[[Leaf], Bounds | str]) -> None:
+        """Decide conditions by the bounds of their chunks, or note why there are none."""
+        for leaf in self.open_leaves:
+            known = bounds(leaf)
+            if isinstance(known, str):
+                self._note("statistics", leaf, known)
+            else:
+                self._decide("statistics", leaf, leaf.outcome(known))
+        self._leave_out()
+
+    def by_bloom_filters(self, filters: Mapping[int, StoredFilter | str]) -> None:
+        """Decide equalities by the bloom filters of their columns (by number), or note why they are of no use."""
+        for leaf in self.open_leaves:
+            known = filters.get(leaf.column.index)
+            stored = leaf.stored() if isinstance(leaf, Membership) else None
+            if known is None or stored is None:
+                continue
+            if isinstance(known, str):
+                self._note("bloom filter", leaf, known)
+            elif not any(known.might_contain(value) for value in stored):
+                self._decide("bloom filter", leaf, Outcome.NONE)
+        self._leave_out()
+
+    def by_column_indexes(self, pages: Mapping[int, tuple[OffsetIndex, Sequence[Bounds]] | str]) -> None:
+        """Narrow the rows by the bounds of pages of columns (by number), or note why there are none."""
+        pages_of: dict[Leaf, PagesOf] = {}
+        for leaf in self.open_leaves:
+            known = pages.get(leaf.column.index)
+            if isinstance(known, str):
+                self._note("column index", leaf, known)
+            elif known is not None:
+                pages_of[leaf] = self._pages_of(leaf, *known)
+        if self.predicate is None:
+            return
+        self.rows = self.asked & self._rows_by({leaf: possible for leaf, (possible, _) in pages_of.items()}, RowRanges.every)
+        self.certain = self.asked & self._rows_by({leaf: sure for leaf, (_, sure) in pages_of.items()}, RowRanges.none)
+
+    def by_dictionaries(self, dictionaries: Mapping[int, Column | str]) -> None:
+        """Decide conditions by the values of dictionary pages of columns (by number), or note why they are of no use."""
+        for leaf in self.open_leaves:
+            known = dictionaries.get(leaf.column.index)
+            if isinstance(known, str):
+                self._note("dictionary", leaf, known)
+            elif known is not None and not isinstance(leaf, NullTest):
+                self._decide("dictionary", leaf, outcome_in(leaf, known))
+        self._leave_out()
+
+    def _pages_of(self, leaf: Leaf, offset_index: OffsetIndex, bounds: Sequence[Bounds]) -> PagesOf:
+        outcomes = [leaf.outcome(page) for page in bounds]
+        possible = np.array([outcome is not Outcome.NONE for outcome in outcomes], np.bool_)
+        sure = np.array([outcome is Outcome.ALL for outcome in outcomes], np.bool_)
+        self._note("column index", leaf, f"{int(possible.sum())} of {len(possible)} pages")
+        first_rows = offset_index.first_rows
+        return RowRanges.of_parts(first_rows, possible, self.num_rows), RowRanges.of_parts(first_rows, sure, self.num_rows)
+
+    def _leave_out(self) -> None:
+        """Leave out all rows where the conditions that are decided leave none."""
+        if self.outcome is Outcome.NONE:
+            self.rows = RowRanges.none(self.num_rows)
+
+    def _rows_by(self, known: Mapping[Leaf, RowRanges], otherwise: Callable[[int], RowRanges]) -> RowRanges:
+        """The rows of the predicate, given those of conditions that are not decided."""
+
+        def rows_of(leaf: Leaf) -> RowRanges:
+            match self.outcomes[leaf]:
+                case Outcome.NONE:
+                    return RowRanges.none(self.num_rows)
+                case Outcome.ALL:
+                    return RowRanges.every(self.num_rows)
+            return known[leaf] if leaf in known else otherwise(self.num_rows)
+
+        assert self.predicate is not None
+        return fold(self.predicate, rows_of, RowRanges.__and__, RowRanges.__or__)
+
+    def _decide(self, kind: Kind, leaf: Leaf, outcome: Outcome) -> None:
+        if outcome is not Outcome.SOME:
+            self.outcomes[leaf] = outcome
+            self._note(kind, leaf, "no row" if outcome is Outcome.NONE else "every row")
+
+    def _note(self, kind: Kind, leaf: Leaf, finding: str) -> None:
+        self.evidence.append(Evidence(kind, leaf, finding))

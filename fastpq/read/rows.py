@@ -1,0 +1,100 @@
+"""Rows by their numbers within the file, as ranges within its row groups."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fastpq.errors import FormatError, SchemaError
+from fastpq.index.ranges import Int64s, RowRanges, cut_ranges
+from fastpq.metadata.file_metadata import FileMetaData
+
+
+def first_rows(metadata: FileMetaData) -> Int64s:
+    """The first row of each row group, and behind them the number of rows; shape (row groups + 1,).
+
+    Raises:
+        FormatError: a row group of fewer than no rows.
+    """
+    counts = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+    for index, count in enumerate(counts):
+        if count < 0:
+            raise FormatError(f"a row group of {count} rows", row_group=index)
+    return np.cumsum([0, *counts], dtype=np.int64)
+
+
+def check_ranges(row_ranges: Iterable[tuple[int, int]], num_rows: int) -> Int64s:
+    """Ranges as an array of shape (n, 2), empty ones left out.
+
+    Raises:
+        SchemaError: a range that is no pair, lies outside the file, or begins before the one before it ends.
+    """
+    bounds: list[tuple[int, int]] = []
+    end = 0
+    for pair in row_ranges:
+        try:
+            start, stop = map(operator.index, pair)
+        except (TypeError, ValueError):
+            raise SchemaError(f"{pair!r} is not a range of rows: (start, stop)") from None
+        if not 0 <= start <= stop <= num_rows:
+            raise SchemaError(f"rows {start} to {stop} of a file that has {num_rows}")
+        if start < end:
+            raise SchemaError(f"rows {start} to {stop} behind row {end}: ranges must ascend; take() takes rows in any order")
+        end = stop
+        if start < stop:
+            bounds.append((start, stop))
+    return np.array(bounds, np.int64).reshape(-1, 2)
+
+
+def check_indices(indices: Any, num_rows: int) -> Int64s:
+    """Row numbers as non-negative ones, as numpy.take has them.
+
+    Raises:
+        TypeError: no whole numbers.
+        SchemaError: not of one dimension, or rows that the file does not have.
+    """
+    rows = np.asarray(indices)
+    if rows.ndim != 1:
+        raise SchemaError(f"indices of shape {rows.shape}, not of one dimension")
+    if rows.size and rows.dtype.kind not in "iu":
+        raise TypeError(f"indices of {rows.dtype}, not whole numbers")
+    outside = (rows < -num_rows) | (rows >= num_rows)
+    if outside.any():
+        raise SchemaError(f"row {rows[outside][0]} of a file that has {num_rows}")
+    signed = rows.astype(np.int64)
+    return np.where(signed < 0, signed + num_rows, signed)
+
+
+def ranges_of(rows: Int64s) -> Int64s:
+    """Ascending, distinct row numbers as ranges."""
+    apart = np.diff(rows) != 1
+    first, last = np.append(len(rows) > 0, apart)[: len(rows)], np.append(apart, True)[-len(rows) :] if len(rows) else apart
+    return np.stack([rows[first], rows[last] + 1], axis=1)
+
+
+def rows_of_groups(bounds: Int64s, first: Int64s, row_groups: Sequence[int]) -> list[tuple[int, RowRanges]]:
+    """Ranges of rows of a file as ranges within row groups.
+
+    Args:
+        bounds: as check_ranges returns them.
+        first: as first_rows returns them.
+        row_groups: indices, in the order of the result; those without any of the rows are left out.
+    """
+    ends = np.cumsum(bounds[:, 1] - bounds[:, 0])
+    starts = ends - (bounds[:, 1] - bounds[:, 0])
+
+    def wanted_before(row: int) -> int:
+        """How many of the rows stand before a row."""
+        place = int(np.searchsorted(bounds[:, 0], row, side="right")) - 1
+        return 0 if place < 0 else int(starts[place]) + min(row, int(bounds[place, 1])) - int(bounds[place, 0])
+
+    found = []
+    for group in row_groups:
+        begin, end = int(first[group]), int(first[group + 1])
+        inside = cut_ranges(bounds, wanted_before(begin), wanted_before(end)) - begin
+        if len(inside):
+            found.append((group, RowRanges(inside, end - begin)))
+    return found

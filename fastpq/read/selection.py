@@ -1,0 +1,222 @@
+"""Which rows of a file a filtered read touches, by the evidence that the file holds: statistics, bloom filters, page indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from fastpq.arrays.table import Column
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
+from fastpq.filters.evidence import chunk_bounds, page_bounds
+from fastpq.filters.predicate import Bounds, Leaf, Membership, Outcome, Predicate, leaves
+from fastpq.index.bloom_format import StoredFilter, probe_bloom_filters
+from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
+from fastpq.index.ranges import RowRanges
+from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.read.dictionaries import dictionary_size, read_dictionaries, useful_dictionaries
+from fastpq.read.plan import ChunkPlan, GroupRows, plan_read
+from fastpq.read.pruning import GroupPruning
+from fastpq.read.scan import Scan
+from fastpq.schema.schema import ColumnDescriptor
+from fastpq.stats.quirks import bloom_filters_are_trusted
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSelection:
+    """What of a row group is read.
+
+    Attributes:
+        pruning: the rows that the predicate may hold for, and by which evidence.
+        offset_indexes: where the pages of columns are, by number; columns whose pages are not known are left out.
+    """
+
+    pruning: GroupPruning
+    offset_indexes: dict[int, OffsetIndex]
+
+    def group(self, rows: RowRanges) -> GroupRows:
+        """Some of its rows, to be planned."""
+        return GroupRows(self.pruning.row_group, rows, self.offset_indexes)
+
+
+class Selector:
+    """Chooses rows of one file.
+
+    Args:
+        scan: of the file.
+        metadata: of the file.
+        predicate: what must hold; None where nothing must.
+        columns: the columns of the result.
+
+    Attributes:
+        filtered: the columns that the predicate is on, by number, in the order of the filters.
+        every_column: these and those of the result.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        metadata: FileMetaData,
+        predicate: Predicate | None,
+        columns: Sequence[ColumnDescriptor],
+    ) -> None:
+        self._scan = scan
+        self._metadata = metadata
+        self._predicate = predicate
+        self.filtered = {leaf.column.index: leaf.column for leaf in leaves(predicate)} if predicate is not None else {}
+        self.every_column = list((self.filtered | {column.index: column for column in columns}).values())
+
+    def select(self, wanted: Iterable[tuple[int, RowRanges | None]]) -> list[GroupSelection]:
+        """Prune row groups, by statistics, then by bloom filters, then by column indexes, then by dictionary pages.
+
+        Args:
+            wanted: row groups, each with the rows that are asked for; None for all.
+
+        Returns:
+            A selection for each of them, those of which nothing is left among them.
+
+        Raises:
+            TagVerificationError: an encrypted index was altered.
+        """
+        groups = [self._start(index, rows) for index, rows in wanted]
+        for group in groups:
+            group.by_statistics(self._statistics_of(group))
+        self._use_bloom_filters([group for group in groups if group.outcome is Outcome.SOME])
+        offset_indexes = self._use_page_indexes([group for group in groups if _may_leave_pages_out(group)])
+        selections = [GroupSelection(group, offset_indexes.get(id(group), {})) for group in groups]
+        self._use_dictionaries([selection for selection in selections if selection.pruning.outcome is Outcome.SOME])
+        return selections
+
+    def _start(self, row_group: int, rows: RowRanges | None) -> GroupPruning:
+        num_rows = self._metadata.row_group(row_group).num_rows
+        if num_rows < 0:
+            raise FormatError(f"a row group of {num_rows} rows", row_group=row_group)
+        return GroupPruning.start(self._predicate, row_group, num_rows, rows)
+
+    def _chunk(self, group: GroupPruning, column: ColumnDescriptor) -> ColumnChunkMetaData:
+        return self._metadata.row_group(group.row_group).column(column.index)
+
+    def _cipher(self, chunk: ColumnChunkMetaData, column: ColumnDescriptor) -> ModuleCipher:
+        return self._scan.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, column.index)
+
+    def _statistics_of(self, group: GroupPruning) -> Callable[[Leaf], Bounds | str]:
+        known: dict[int, Bounds | str] = {}
+
+        def bounds(leaf: Leaf) -> Bounds | str:
+            column = leaf.column
+            if column.index not in known:
+                try:
+                    known[column.index] = chunk_bounds(self._metadata, column, self._chunk(group, column), group.num_rows)
+                except KeyAccessError:
+                    known[column.index] = "not known without its key"
+            return known[column.index]
+
+        return bounds
+
+    def _use_bloom_filters(self, groups: list[GroupPruning]) -> None:
+        if not bloom_filters_are_trusted(self._metadata.created_by) or self._are_soon_read(groups):
+            return
+        wanted: list[tuple[GroupPruning, int]] = []
+        probes: list[tuple[ColumnChunkMetaData, ModuleCipher, set[bytes]]] = []
+        for group in groups:
+            values: dict[int, set[bytes]] = {}
+            for leaf in group.open_leaves:
+                stored = leaf.stored() if isinstance(leaf, Membership) else None
+                if stored is not None:
+                    values.setdefault(leaf.column.index, set()).update(stored)
+            for index, probed in values.items():
+                column = self.filtered[index]
+                chunk = self._chunk(group, column)
+                try:
+                    if chunk.metadata.bloom_filter_offset is not None:
+                        probes.append((chunk, self._cipher(chunk, column), probed))
+                        wanted.append((group, index))
+                except KeyAccessError:
+                    continue
+        usable: dict[int, dict[int, StoredFilter | str]] = {}
+        for (group, index), found in zip(wanted, probe_bloom_filters(self._scan.source, probes), strict=True):
+            if isinstance(found, FormatError | UnsupportedError):
+                usable.setdefault(id(group), {})[index] = f"not usable ({found.message})"
+            elif found is not None:
+                usable.setdefault(id(group), {})[index] = found
+        for group in groups:
+            group.by_bloom_filters(usable.get(id(group), {}))
+
+    def _use_page_indexes(self, groups: list[GroupPruning]) -> dict[int, dict[int, OffsetIndex]]:
+        """Narrow row groups by column indexes; returns the offset indexes of each group by its id, by column."""
+        asked: list[tuple[GroupPruning, IndexRequest]] = []
+        for group in groups:
+            undecided = {leaf.column.index for leaf in group.open_leaves}
+            for column in self.every_column:
+                chunk = self._chunk(group, column)
+                try:
+                    cipher = self._cipher(chunk, column)
+                    request = IndexRequest(column, chunk, group.num_rows, cipher, column.index in undecided)
+                except KeyAccessError:
+                    continue
+                asked.append((group, request))
+        found: dict[int, dict[int, ChunkIndexes | FormatError]] = {}
+        indexes = read_page_indexes(self._scan.source, [request for _, request in asked])
+        for (group, request), index in zip(asked, indexes, strict=True):
+            found.setdefault(id(group), {})[request.column.index] = index
+        for group in groups:
+            group.by_column_indexes(self._page_bounds(found.get(id(group), {})))
+        return {
+            group: {
+                column: index.offset_index
+                for column, index in of_columns.items()
+                if isinstance(index, ChunkIndexes) and index.offset_index is not None
+            }
+            for group, of_columns in found.items()
+        }
+
+    def _use_dictionaries(self, selections: list[GroupSelection]) -> None:
+        """Leave out row groups whose dictionary pages hold no value that matches."""
+        if self._are_soon_read([selection.pruning for selection in selections]):
+            return
+        wanted: list[tuple[GroupPruning, int, ChunkPlan]] = []
+        for selection in selections:
+            group = selection.pruning
+            if not any(self._has_dictionary(group, leaf) for leaf in group.open_leaves):
+                continue
+            chunks = plan_read(self._metadata, self.every_column, [group.row_group], self._scan.source.size).chunks
+            useful = useful_dictionaries(self._scan, chunks, group.open_leaves, group.rows, selection.offset_indexes)
+            wanted += [(group, index, chunk) for index, chunk in useful.items()]
+        read = read_dictionaries(self._scan, [chunk for _, _, chunk in wanted])
+        found: dict[int, dict[int, Column | str]] = {}
+        for (group, index, _), dictionary in zip(wanted, read, strict=True):
+            found.setdefault(id(group), {})[index] = dictionary
+        for selection in selections:
+            selection.pruning.by_dictionaries(found.get(id(selection.pruning), {}))
+
+    def _are_soon_read(self, groups: list[GroupPruning]) -> bool:
+        """Whether all columns of row groups take no longer than the answer to whether they are needed."""
+        if not self._scan.source.is_remote:
+            return False
+        chunks = (self._chunk(group, column) for group in groups for column in self.every_column)
+        try:
+            return sum(chunk.total_compressed_size for chunk in chunks) <= self._scan.properties.round_trip_bytes
+        except KeyAccessError:      # reading them tells
+            return False
+
+    def _has_dictionary(self, group: GroupPruning, leaf: Leaf) -> bool:
+        try:
+            return dictionary_size(self._chunk(group, leaf.column)) > 0
+        except KeyAccessError:
+            return False
+
+    def _page_bounds(
+        self, indexes: dict[int, ChunkIndexes | FormatError]
+    ) -> dict[int, tuple[OffsetIndex, list[Bounds]] | str]:
+        known: dict[int, tuple[OffsetIndex, list[Bounds]] | str] = {}
+        for number, index in indexes.items():
+            if isinstance(index, FormatError):
+                known[number] = f"not usable ({index.message})"
+            elif index.column_index is not None and index.offset_index is not None and number in self.filtered:
+                bounds = page_bounds(self._metadata, self.filtered[number], index.column_index, index.offset_index)
+                known[number] = (index.offset_index, bounds)
+        return known
+
+
+def _may_leave_pages_out(group: GroupPruning) -> bool:
+    return group.outcome is Outcome.SOME or (group.outcome is Outcome.ALL and not group.rows.is_every)

@@ -1,0 +1,379 @@
+"""Reading the rows for which a predicate holds: indexes first, then the columns of the predicate, then the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.arrays.binary import total_size
+from fastpq.arrays.bitmap import pack_bitmap
+from fastpq.arrays.nested import take
+from fastpq.arrays.nested_concat import concat_columns
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.table import AnyColumn, BinaryViews, Column, StructColumn, Table
+from fastpq.common.parallel import run
+from fastpq.common.progress import Meter, Progress, Span
+from fastpq.errors import SchemaError
+from fastpq.filters.filtering import mask_of
+from fastpq.filters.predicate import Outcome, Predicate
+from fastpq.index.page_locations import pages_of
+from fastpq.index.ranges import RowRanges
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.outputs import Outputs
+from fastpq.read.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages, plan_read, plan_rows
+from fastpq.read.scan import Scan
+from fastpq.read.selection import GroupSelection, Selector
+from fastpq.schema.schema import ColumnDescriptor
+
+# Views keep the pages that they point into: as long as these are not much larger than the values, nothing is copied.
+MOST_SLACK = 2
+ALWAYS_HELD = 1 << 16
+# Columns are read together with those of the predicate where that is so many values at most (of a remote file no more than
+# bytes may be read in vain there), and of what may turn out not to match so many bytes and pages of a chunk (round_trip_bytes of
+# a remote file).
+MOST_TOGETHER = 1 << 20
+MOST_DOUBTFUL_PAGES = 4
+MOST_WASTED = 1 << 20
+# Rows of the predicate's columns that are in memory at a time while batches are read.
+WINDOW = 1 << 16
+# Stored bytes of the predicate's columns that are fetched at a time.
+FETCHED = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """The rows of a row group for which the predicate holds, and the flat columns of the result that are read already."""
+
+    group: GroupRows
+    columns: dict[int, Column]
+
+
+class SelectiveScan:
+    """Reads some rows of one file: those asked for, for which a predicate holds.
+
+    Args:
+        scan: of the file; variable-length values must come as views.
+        metadata: of the file.
+        predicate: what must hold; None where nothing must.
+        columns: the columns of the result.
+        finish: what is done with each column at last.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        metadata: FileMetaData,
+        predicate: Predicate | None,
+        columns: Sequence[ColumnDescriptor],
+        finish: Callable[[AnyColumn], AnyColumn],
+    ) -> None:
+        self._scan = scan
+        self._finish = finish
+        self._metadata = metadata
+        self._predicate = predicate
+        self._columns = list(columns)
+        selector = Selector(scan, metadata, predicate, columns)
+        self.select = selector.select
+        self.every_column = selector.every_column
+        self._filtered = selector.filtered
+        self._filter_columns = list(self._filtered.values())
+        self.plan(self.every_column, ())       # refuses what cannot be read, before anything is
+
+    def plan(self, columns: Sequence[ColumnDescriptor], row_groups: Iterable[int] | None) -> ReadPlan:
+        """The plan of a full read."""
+        return plan_read(self._metadata, columns, row_groups, self._scan.source.size)
+
+    def read(
+        self,
+        selections: Sequence[GroupSelection],
+        threads: int,
+        out: Mapping[str, Any] | None = None,
+        order: NDArray[np.int64] | None = None,
+        progress: Progress | None = None,
+    ) -> Table:
+        """The rows of all selections for which the predicate holds.
+
+        Args:
+            selections: of row groups, in the order of the result.
+            threads: how many chunks are decoded at the same time.
+            out: arrays to read columns into; without a predicate alone, as the number of rows must be known.
+            order: the places of the rows of the result among those read; None for all as they are.
+            progress: told of the candidates that are done.
+        """
+        if out is not None and self._predicate is not None:
+            raise SchemaError("out with filters: the number of rows is not known before they are read")
+        candidates = sum(selection.pruning.rows.count for selection in selections)
+        meter = Meter(progress, candidates)
+        if self._may_read_together(selections):
+            table = self._read_together(selections, threads, meter.span(candidates))
+        else:
+            matches = [match for match in self._match(selections, threads, meter) if match.group.rows.count]
+            if self._predicate is None:
+                table = self._read_all([match.group for match in matches], threads, out, order, meter.span(candidates))
+            else:
+                table = self._read_matches(matches, threads, meter.span(candidates - candidates // 2))
+        meter.finish()
+        return table
+
+    def _read_matches(self, matches: Sequence[_Match], threads: int, span: Span | None) -> Table:
+        """The rows of matches, with those columns that the predicate did not need."""
+        groups = [match.group for match in matches]
+        num_rows = sum(group.rows.count for group in groups)
+        known = {number for match in matches for number in match.columns}
+        others = [column for column in self._columns if not (column.is_flat and column.index in known)]
+        read = dict(self._read_rows(others, groups, threads, span))
+        for column in self._columns:
+            if column.is_flat and column.index in known:
+                read[column.name] = self._joined(column, matches, threads)
+        return self._finished(Table({name: read[name] for name in self._names}, num_rows=num_rows))
+
+    def _may_read_together(self, selections: Sequence[GroupSelection]) -> bool:
+        """Whether all columns of all candidates had better be read at once than the others after those of the predicate: they
+        are few, and most of them match, or stand on pages that are read in any case if a row of them does."""
+        kept = [selection for selection in selections if selection.pruning.outcome is not Outcome.NONE]
+        undecided = [selection for selection in kept if selection.pruning.outcome is Outcome.SOME]
+        chosen = {column.index for column in self._columns}
+        if not undecided or not all(column.is_flat for column in self._filter_columns):
+            return False
+        if len(undecided) < len(kept) and not self._filtered.keys() <= chosen:
+            return False        # of those that are decided, the predicate's columns are not needed
+        is_remote, in_vain = self._scan.source.is_remote, self._scan.properties.round_trip_bytes
+        together = max(MOST_TOGETHER, in_vain if is_remote else 0)
+        if sum(selection.pruning.rows.count for selection in kept) * len(self.every_column) > together:
+            return False
+        wasted = 0
+        for selection in undecided:
+            pruning = selection.pruning
+            doubtful = pruning.rows & ~pruning.certain
+            for column in chosen - self._filtered.keys():
+                index = selection.offset_indexes.get(column)
+                if index is None:
+                    wasted += self._metadata.row_group(pruning.row_group).column(column).total_compressed_size
+                    continue
+                pages, size = pages_of(index.locations, doubtful)
+                wasted += size
+                if pages > MOST_DOUBTFUL_PAGES and not is_remote:
+                    return False
+        return wasted <= (in_vain if is_remote else MOST_WASTED)
+
+    def _read_together(self, selections: Sequence[GroupSelection], threads: int, span: Span | None) -> Table:
+        """The rows for which the predicate holds, of all candidates, whose columns are fetched together."""
+        groups = [selection.group(selection.pruning.rows) for selection in selections if selection.pruning.rows.count]
+        read = dict(self._read_rows(self.every_column, groups, threads, span))
+        mask, _ = self._mask(read)
+        kept = None if mask.all() else np.flatnonzero(mask)
+        columns = {name: read[name] if kept is None else take(read[name], kept) for name in self._names}
+        return self._finished(Table(columns, num_rows=len(mask) if kept is None else len(kept)))
+
+    def _read_all(
+        self,
+        groups: Sequence[GroupRows],
+        threads: int,
+        out: Mapping[str, Any] | None,
+        order: NDArray[np.int64] | None,
+        span: Span | None,
+    ) -> Table:
+        """All rows of some row groups, put in an order."""
+        plan = self._plan_rows(self._columns, groups)
+        if out is not None:
+            return self._finished(self._scan.read(plan, threads, Outputs(out, plan, self._scan.types), span))
+        read = dict(self._read_rows(self._columns, groups, threads, span))
+        if order is not None:
+            read = {name: take(column, order) for name, column in read.items()}
+        return self._finished(Table(read, num_rows=plan.num_rows if order is None else len(order)))
+
+    def batches(
+        self, selections: Sequence[GroupSelection], batch_size: int, threads: int, progress: Progress | None = None
+    ) -> Iterator[Table]:
+        """The same as Tables of batch_size rows (the last may be shorter).
+
+        Of each row group the columns of the predicate are read first, WINDOW rows at a time, to know its rows, and then the
+        columns of the result, a batch at a time. Either is half of the work that is told of.
+        """
+        waiting = self._nothing
+        meter = Meter(progress, sum(selection.pruning.rows.count for selection in selections))
+        for selection in selections:
+            candidates = selection.pruning.rows.count
+            half = candidates // 2 if selection.pruning.outcome is Outcome.SOME else 0
+            rows = self._stream_matching(selection, threads, meter.span(half))
+            rest = meter.span(candidates - half)
+            if not rows.count:
+                meter.add(candidates - half)
+                continue
+            done = 0
+            plan = self._plan_rows(self._columns, [selection.group(rows)])
+            for table in self._scan.batches(plan, batch_size, threads, first=batch_size - waiting.num_rows):
+                done += table.num_rows
+                if rest is not None:
+                    rest.reach(done, rows.count)
+                whole = Table.concat([waiting, table]) if waiting.num_rows else table
+                if whole.num_rows == batch_size:
+                    yield self._finished(whole)
+                    waiting = self._nothing
+                else:
+                    waiting = whole
+        meter.finish()
+        if waiting.num_rows:
+            yield self._finished(waiting)
+
+    def count(self, selections: Sequence[GroupSelection], threads: int) -> int:
+        """How many rows there are; row groups that evidence decides are not read."""
+        return sum(match.group.rows.count for match in self._match(selections, threads))
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """The names of the columns of the result, in their order."""
+        return list(dict.fromkeys(column.top.element.name for column in self._columns))
+
+    @cached_property
+    def _nothing(self) -> Table:
+        """The columns of the result without a row."""
+        return self._scan.read(self.plan(self._columns, ()), 1)
+
+    def _match(self, selections: Sequence[GroupSelection], threads: int, meter: Meter | None = None) -> list[_Match]:
+        """The rows for which the predicate holds, of each selection with any candidates: half of the work that is told of.
+
+        The columns that the predicate is on are fetched together for as many row groups as FETCHED bytes allow.
+        """
+        matches: list[_Match] = []
+        undecided: list[tuple[int, GroupSelection]] = []
+        for selection in selections:
+            if selection.pruning.outcome is Outcome.SOME:
+                undecided.append((len(matches), selection))
+            if selection.pruning.outcome is not Outcome.NONE:
+                matches.append(_Match(selection.group(selection.pruning.rows), {}))
+        for part in self._parts(undecided):
+            plans = [self._plan_rows(self._filter_columns, [matches[place].group]) for place, _ in part]
+            wanted = [(column, plan.num_rows) for plan in plans for column in plan.columns]
+            half = sum(selection.pruning.rows.count for _, selection in part) // 2
+            read = iter(self._scan.columns(wanted, threads, span=None if meter is None else meter.span(half)))
+            columns = [{column.name: next(read) for column in plan.columns} for plan in plans]
+            for (place, _), found in zip(part, run(self._masked, zip(part, columns, strict=True), threads), strict=True):
+                matches[place] = found
+        return matches
+
+    def _parts(self, undecided: list[tuple[int, GroupSelection]]) -> Iterator[list[tuple[int, GroupSelection]]]:
+        part: list[tuple[int, GroupSelection]] = []
+        size = 0
+        for place, selection in undecided:
+            chunks = self.plan(self._filter_columns, [selection.pruning.row_group]).chunks
+            needed = sum(
+                length for chunk in chunks for _, length in self.partial(chunk, selection, selection.pruning.rows).ranges
+            )
+            if part and size + needed > FETCHED:
+                yield part
+                part, size = [], 0
+            part.append((place, selection))
+            size += needed
+        if part:
+            yield part
+
+    def _masked(self, work: tuple[tuple[int, GroupSelection], dict[str, AnyColumn]]) -> _Match:
+        (_, selection), read = work
+        mask, columns = self._mask(read)
+        wanted = {column.index for column in self._columns}
+        kept = None if mask.all() else np.flatnonzero(mask)
+        return _Match(
+            selection.group(selection.pruning.rows.select(mask)),
+            {
+                number: column if kept is None else column.take(kept)
+                for number, column in columns.items()
+                if number in wanted and self._filtered[number].is_flat
+            },
+        )
+
+    def _mask(self, read: Mapping[str, AnyColumn]) -> tuple[NDArray[np.bool_], dict[int, Column]]:
+        """Where the predicate holds, and the columns that it is on, by number."""
+        assert self._predicate is not None
+        columns = {number: leaf_of(read[column.top.element.name], column) for number, column in self._filtered.items()}
+        return mask_of(self._predicate, lambda leaf: columns[leaf.column.index]), columns
+
+    def _stream_matching(self, selection: GroupSelection, threads: int, span: Span | None) -> RowRanges:
+        """The rows of one selection for which the predicate holds, found a window at a time."""
+        rows = selection.pruning.rows
+        if selection.pruning.outcome is not Outcome.SOME:
+            return rows
+        plan = self._plan_rows(self._filter_columns, [selection.group(rows)])
+        masks: list[NDArray[np.bool_]] = []
+        done = 0
+        for window in self._scan.batches(plan, WINDOW, threads):
+            masks.append(self._mask(window)[0])
+            done += window.num_rows
+            if span is not None:
+                span.reach(done, rows.count)
+        return rows.select(np.concatenate(masks))
+
+    def _plan_rows(self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows]) -> ReadPlan:
+        return plan_rows(self._metadata, columns, groups, self._scan.source.size)
+
+    def _read_rows(
+        self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows], threads: int, span: Span | None = None
+    ) -> Iterator[tuple[str, AnyColumn]]:
+        """Columns in some rows of row groups, by name, fetched together."""
+        loose = [loosen(column) for column in self._plan_rows(columns, groups).columns]
+        found = self._scan.columns([(column.plan, column.num_rows) for column in loose], threads, span=span)
+        for column, values in zip(loose, found, strict=True):
+            yield column.plan.name, values if column.kept is None else take(values, column.kept)
+
+    def _joined(self, column: ColumnDescriptor, matches: Sequence[_Match], threads: int) -> AnyColumn:
+        """A column that was read of those row groups that evidence did not decide."""
+        decided = [match.group for match in matches if column.index not in match.columns]
+        rest = dict(self._read_rows([column], decided, threads))[column.name] if decided else None
+        parts: list[AnyColumn] = []
+        start = 0
+        for match in matches:
+            if column.index in match.columns:
+                parts.append(match.columns[column.index])
+            elif rest is not None:
+                parts.append(rest.slice(start, start + match.group.rows.count))
+                start += match.group.rows.count
+        return concat_columns(parts, column.name)
+
+    def partial(self, chunk: ChunkPlan, selection: GroupSelection, rows: RowRanges) -> ChunkPlan:
+        """The plan of some rows of a chunk."""
+        return plan_pages(chunk, selection.offset_indexes.get(chunk.column.index), rows, chunk.row_offset)
+
+    def columns_read(self, selection: GroupSelection) -> list[ColumnDescriptor]:
+        """The columns that are read of a row group: those of the predicate too, where evidence does not decide it."""
+        match selection.pruning.outcome:
+            case Outcome.NONE:
+                return []
+            case Outcome.ALL:
+                return self._columns
+        return self.every_column
+
+    def _finished(self, table: Table) -> Table:
+        """Text in the layout that was asked for, without the pages that only rows left behind pointed into."""
+        columns = {name: self._finish(_compact(column)) for name, column in table.items()}
+        return Table(columns, num_rows=table.num_rows)
+
+
+def _compact(column: AnyColumn) -> AnyColumn:
+    """A column whose views point into buffers that hold little else than its values."""
+    values = column.values if isinstance(column, Column) else None
+    if not isinstance(column, Column) or not isinstance(values, BinaryViews):
+        return column
+    held = sum(buffer.nbytes for buffer in values.buffers)
+    size = total_size(SliceReader(values, column.validity if column.null_count else None))
+    return column.as_offsets().as_views() if held > MOST_SLACK * size + ALWAYS_HELD else column
+
+
+def leaf_of(column: AnyColumn, leaf: ColumnDescriptor) -> Column:
+    """A leaf that is not repeated, null also where a struct above it is."""
+    missing: list[NDArray[np.bool_]] = []
+    for name in leaf.path[1:]:
+        assert isinstance(column, StructColumn)
+        if column.null_count:
+            missing.append(~column.validity_mask())
+        column = column[name]
+    assert isinstance(column, Column)
+    if not missing:
+        return column
+    valid = column.validity_mask() & ~np.logical_or.reduce(missing)
+    null_count = len(valid) - int(np.count_nonzero(valid))
+    return replace(column, validity=pack_bitmap(valid), null_count=null_count, nullable=True)

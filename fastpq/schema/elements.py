@@ -1,0 +1,90 @@
+"""Types as the elements of a footer's schema (LogicalTypes.md, "Nested Types")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastpq import format as fmt
+from fastpq.errors import SchemaError
+from fastpq.schema.logical import logical_to_thrift
+from fastpq.schema.nested_types import Annotation, Field, ListType, MapType, StructType
+from fastpq.schema.types import ColumnType
+
+REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
+VARIANT_SPECIFICATION_VERSION = 1
+
+
+def elements_of(fields: Sequence[Field], name: str) -> list[fmt.SchemaElement]:
+    """The elements of a schema, depth first, its root first.
+
+    Raises:
+        SchemaError: a name twice in one group, one that is not a str, or a struct without fields.
+    """
+    _check_names(fields)
+    children = [element for field in fields for element in _elements(field)]
+    return [fmt.SchemaElement(name=name, num_children=len(fields)), *children]
+
+
+def _elements(field: Field) -> list[fmt.SchemaElement]:
+    repetition = OPTIONAL if field.nullable else REQUIRED
+    type_ = field.type
+    if isinstance(type_, ListType):
+        element = Field("element", type_.element.type, type_.element.nullable)
+        group = _group(field.name, repetition, 1, fmt.LogicalType(LIST=fmt.ListType()), fmt.ConvertedType.LIST)
+        return [group, _group("list", REPEATED, 1), *_elements(element)]
+    if isinstance(type_, MapType):
+        key = Field("key", type_.key.type, nullable=False)
+        value = Field("value", type_.value.type, type_.value.nullable)
+        group = _group(field.name, repetition, 1, fmt.LogicalType(MAP=fmt.MapType()), fmt.ConvertedType.MAP)
+        return [group, _group("key_value", REPEATED, 2), *_elements(key), *_elements(value)]
+    if isinstance(type_, StructType):
+        if not type_.fields:
+            raise SchemaError(f"the struct {field.name!r} has no fields, which Parquet cannot hold")
+        _check_names(type_.fields)
+        children = [element for child in type_.fields for element in _elements(child)]
+        return [_group(field.name, repetition, len(type_.fields), annotation_to_thrift(type_.annotation)), *children]
+    return [leaf_element(field.name, type_, field.nullable)]
+
+
+def annotation_to_thrift(annotation: Annotation | None) -> fmt.LogicalType | None:
+    """What a SchemaElement says about the annotation of a group."""
+    if annotation == "VARIANT":
+        return fmt.LogicalType(VARIANT=fmt.VariantType(specification_version=VARIANT_SPECIFICATION_VERSION))
+    return fmt.LogicalType(FILE=fmt.FileType()) if annotation == "FILE" else None
+
+
+def _group(
+    name: str,
+    repetition: fmt.FieldRepetitionType,
+    num_children: int,
+    logical: fmt.LogicalType | None = None,
+    converted: fmt.ConvertedType | None = None,
+) -> fmt.SchemaElement:
+    return fmt.SchemaElement(
+        repetition_type=repetition, name=name, num_children=num_children, converted_type=converted, logicalType=logical
+    )
+
+
+def leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
+    """The element of a column to write."""
+    logical, converted, scale, precision = logical_to_thrift(type_.logical)
+    return fmt.SchemaElement(
+        type=type_.physical,
+        type_length=type_.length,
+        repetition_type=OPTIONAL if nullable else REQUIRED,
+        name=name,
+        converted_type=converted,
+        scale=scale,
+        precision=precision,
+        logicalType=logical,
+    )
+
+
+def _check_names(fields: Sequence[Field]) -> None:
+    seen: set[str] = set()
+    for field in fields:
+        if not isinstance(field.name, str):
+            raise SchemaError(f"the name of a column is a str, not {field.name!r}")
+        if field.name in seen:
+            raise SchemaError(f"two columns are named {field.name!r}")
+        seen.add(field.name)

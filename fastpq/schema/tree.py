@@ -1,0 +1,229 @@
+"""Nodes of the schema tree: groups, and columns with their maximum levels; and a line of text for each.
+
+No node costs more than its own element: paths are made from the tree when they are asked for.
+"""
+
+from __future__ import annotations
+
+from fastpq import format as fmt
+from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
+from fastpq.schema.logical import logical_from_thrift
+from fastpq.schema.types import ColumnType, Decimal, Geography, Geometry, Integer, LogicalType, Time, Timestamp, Type, column_type
+
+REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
+
+
+class SchemaNode:
+    """A node of the schema tree.
+
+    Attributes:
+        element: the SchemaElement that it comes from.
+        parent: the group that holds it; None for the root.
+        max_definition_level: optional and repeated nodes from the root down to this one.
+        max_repetition_level: repeated nodes from the root down to this one.
+    """
+
+    __slots__ = ("element", "max_definition_level", "max_repetition_level", "parent")
+
+    def __init__(self, element: fmt.SchemaElement, parent: GroupNode | None) -> None:
+        self.element = element
+        self.parent = parent
+        if parent is None:
+            self.max_definition_level = self.max_repetition_level = 0
+        else:
+            self.max_definition_level = parent.max_definition_level + (element.repetition_type != REQUIRED)
+            self.max_repetition_level = parent.max_repetition_level + (element.repetition_type == REPEATED)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Names from below the root down to this node."""
+        names = []
+        node: SchemaNode = self
+        while node.parent is not None:
+            names.append(node.element.name)
+            node = node.parent
+        return tuple(reversed(names))
+
+    @property
+    def name(self) -> str:
+        """The path, joined by dots."""
+        return ".".join(self.path)
+
+    @property
+    def repetition(self) -> fmt.FieldRepetitionType:
+        """REQUIRED, OPTIONAL or REPEATED; the root counts as REQUIRED."""
+        return fmt.FieldRepetitionType(self.element.repetition_type or REQUIRED)
+
+    @property
+    def field_id(self) -> int | None:
+        """The field id that the writer gave, if any."""
+        return self.element.field_id
+
+    @property
+    def nullable(self) -> bool:
+        """Whether this very node is OPTIONAL."""
+        return self.element.repetition_type == OPTIONAL
+
+
+class GroupNode(SchemaNode):
+    """A group; the root is one.
+
+    Attributes:
+        children: its nodes, in order.
+        first, last: its leaves are columns ``first`` to ``last - 1``.
+    """
+
+    __slots__ = ("_names", "children", "first", "last")
+
+    def __init__(self, element: fmt.SchemaElement, parent: GroupNode | None, first: int) -> None:
+        super().__init__(element, parent)
+        self.children: list[SchemaNode] = []
+        self.first = self.last = first
+        self._names: tuple[dict[str, SchemaNode], list[SchemaNode]] | None = None     # the first of each name, and the others
+
+    def named(self, name: str) -> list[SchemaNode]:
+        """The children of a name; a file may hold several."""
+        if self._names is None:
+            by_name: dict[str, SchemaNode] = {}
+            twins = [child for child in self.children if by_name.setdefault(child.element.name, child) is not child]
+            self._names = by_name, twins        # at once, as threads that read files of one schema share its nodes
+        by_name, twins = self._names
+        first = by_name.get(name)
+        return [] if first is None else [first, *(child for child in twins if child.element.name == name)]
+
+
+class ColumnDescriptor(SchemaNode):
+    """A leaf of the schema.
+
+    Attributes:
+        element: its element in the footer.
+        parent: the group that it is in.
+        index: its number among the leaves.
+    """
+
+    __slots__ = ("_type", "index")
+
+    def __init__(self, element: fmt.SchemaElement, parent: GroupNode, index: int) -> None:
+        SchemaNode.__init__(self, element, parent)
+        self.index = index
+        self._type: ColumnType | None = None
+
+    @property
+    def type(self) -> ColumnType:
+        """Physical and logical type, worked out when first asked for.
+
+        Raises:
+            FormatError: the annotations contradict the physical type.
+            UnsupportedError: a physical type or a time unit that this version of the specification does not have.
+        """
+        if self._type is None:
+            try:
+                physical = self.physical_type       # before annotations of it are looked at
+                self._type = column_type(physical, self.type_length, logical_from_thrift(self.element))
+            except SchemaError as error:  # what the file says does not fit together
+                raise FormatError(error.message, column=self.name) from error
+        return self._type
+
+    @property
+    def physical_type(self) -> Type:
+        """The physical type.
+
+        Raises:
+            UnsupportedError: this version of the specification does not have it.
+        """
+        try:
+            return Type(self.element.type)  # type: ignore[arg-type]  # a leaf has one
+        except ValueError as error:
+            raise UnsupportedError(f"physical type {self.element.type!r}", column=self.name) from error
+
+    @property
+    def type_length(self) -> int | None:
+        """Bytes of a FIXED_LEN_BYTE_ARRAY value, else None."""
+        return self.element.type_length if self.element.type == Type.FIXED_LEN_BYTE_ARRAY else None
+
+    @property
+    def logical_type(self) -> LogicalType | None:
+        """The logical type, or None."""
+        return self.type.logical
+
+    @property
+    def top(self) -> SchemaNode:
+        """The node directly under the root that the leaf is, or is part of."""
+        node: SchemaNode = self
+        while node.parent is not None and node.parent.parent is not None:
+            node = node.parent
+        return node
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the column stands directly under the root and is not repeated."""
+        return self.max_repetition_level == 0 and self.parent is not None and self.parent.parent is None
+
+    def __repr__(self) -> str:
+        return f"<ColumnDescriptor {self.index} {leaf_line(self)}>"
+
+
+_PHYSICAL_NAMES = {
+    Type.BOOLEAN: "boolean",
+    Type.INT32: "int32",
+    Type.INT64: "int64",
+    Type.INT96: "int96",
+    Type.FLOAT: "float",
+    Type.DOUBLE: "double",
+    Type.BYTE_ARRAY: "binary",
+    Type.FIXED_LEN_BYTE_ARRAY: "fixed_len_byte_array",
+}
+_GROUP_TYPES: dict[int | None, str] = {
+    fmt.ConvertedType.LIST: "LIST",
+    fmt.ConvertedType.MAP: "MAP",
+    fmt.ConvertedType.MAP_KEY_VALUE: "MAP_KEY_VALUE",
+}
+_UNIT_NAMES = {"ms": "MILLIS", "us": "MICROS", "ns": "NANOS"}
+
+
+def leaf_line(column: ColumnDescriptor) -> str:
+    element = column.element
+    physical = next((name for known, name in _PHYSICAL_NAMES.items() if known == element.type), repr(element.type))
+    length = f"({column.type_length})" if column.type_length is not None else ""
+    try:
+        annotation = _annotation(column.logical_type)
+    except ParquetError as error:
+        annotation = f" (not understood: {error.message})"
+    return f"{column.repetition.name.lower()} {physical}{length} {element.name}{annotation}{_field_id(element)}"
+
+
+def group_line(group: GroupNode) -> str:
+    element = group.element
+    if group.parent is None:
+        return f"message {element.name} {{"
+    return f"{group.repetition.name.lower()} group {element.name}{_group_annotation(element)}{_field_id(element)} {{"
+
+
+def _group_annotation(element: fmt.SchemaElement) -> str:
+    logical = element.logicalType
+    if logical is not None and logical.VARIANT is not None:
+        return f" (VARIANT({logical.VARIANT.specification_version or 1}))"
+    if logical is not None and logical.FILE is not None:
+        return " (FILE)"
+    return f" ({_GROUP_TYPES[element.converted_type]})" if element.converted_type in _GROUP_TYPES else ""
+
+
+def _field_id(element: fmt.SchemaElement) -> str:
+    return "" if element.field_id is None else f" = {element.field_id}"
+
+
+def _annotation(logical: LogicalType | None) -> str:
+    match logical:
+        case None:
+            return ""
+        case Decimal(precision, scale):
+            return f" (DECIMAL({precision},{scale}))"
+        case Integer(width, signed):
+            return f" (INTEGER({width},{str(signed).lower()}))"
+        case Time(unit, utc) | Timestamp(unit, utc):
+            return f" ({type(logical).__name__.upper()}({_UNIT_NAMES[unit]},{str(utc).lower()}))"
+        case Geometry(crs):
+            return f" (GEOMETRY({crs or ''}))"
+        case Geography(crs, algorithm):
+            return f" (GEOGRAPHY({crs or ''},{algorithm or ''}))"
+    return f" ({type(logical).__name__.upper()})"

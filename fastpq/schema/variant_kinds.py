@@ -1,0 +1,129 @@
+"""What a Variant can hold, and how Python and JSON hold it (VariantEncoding.md, "Encoding types").
+
+======================  ==========================================  =================================================
+Variant                 Python                                      JSON
+======================  ==========================================  =================================================
+null                    None                                        null
+boolean                 bool                                        true, false
+int8 ... int64          int                                         number
+decimal4, 8, 16         decimal.Decimal                             number, all digits of its scale, no exponent
+float, double           float                                       number, shortest that gives the value back;
+                                                                    "NaN", "Infinity", "-Infinity"
+date                    datetime.date                               "2025-04-16"
+time                    datetime.time                               "12:33:54.123456"
+timestamp               datetime.datetime in UTC                    "2025-04-16 16:34:56.78+00:00"
+timestamp_ntz           datetime.datetime without a zone            "2025-04-16 12:34:56.78"
+timestamp_nanos         Primitive                                   "2024-11-07 12:33:54.123456789+00:00"
+timestamp_ntz_nanos     Primitive                                   "2024-11-07 12:33:54.123456789"
+binary                  bytes                                       base64 text
+string                  str                                         text
+uuid                    uuid.UUID                                   "f24f9b64-81fa-49d1-b74e-8c09a6e31c56"
+array                   list                                        array
+object                  dict, keys in the order of the fields       object, the same
+======================  ==========================================  =================================================
+
+JSON follows Spark's ``to_json`` where Spark has the type, but for the spelling of equal numbers: decimals keep the zeros at
+their end, and exponents are Python's. Fractions of seconds lose theirs.
+
+Python's dates end at the years 1 and 9999 and its times at a day: beyond them, and for nanoseconds, the value is a
+``Primitive`` with the type and the number that is stored. On the way in, an int takes the narrowest type and beyond
+int64 a decimal of scale 0; a Decimal takes the narrowest decimal that has room for its digits and its scale; a float is a
+double. A ``Primitive`` asks for a type. NumPy scalars are taken as the Python values that they stand for, float32 as
+float, datetime64 as timestamp_ntz (ns as timestamp_ntz_nanos, days as date) and NaT as null.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from fastpq.errors import FormatError
+from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
+
+MAX_DEPTH = 512
+MAX_DIGITS = 38
+
+
+class Kind(IntEnum):
+    """Types of primitives, by their type id."""
+
+    NULL = 0
+    TRUE = 1
+    FALSE = 2
+    INT8 = 3
+    INT16 = 4
+    INT32 = 5
+    INT64 = 6
+    DOUBLE = 7
+    DECIMAL4 = 8
+    DECIMAL8 = 9
+    DECIMAL16 = 10
+    DATE = 11
+    TIMESTAMP = 12
+    TIMESTAMP_NTZ = 13
+    FLOAT = 14
+    BINARY = 15
+    STRING = 16
+    TIME = 17
+    TIMESTAMP_NANOS = 18
+    TIMESTAMP_NTZ_NANOS = 19
+    UUID = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Primitive:
+    """A primitive of a given type.
+
+    Attributes:
+        kind: the type.
+        value: int for integers, and for dates and times the number of days, microseconds or nanoseconds since the epoch
+            or midnight; decimal.Decimal, float, bytes, str, uuid.UUID; None for null, True and False for booleans.
+    """
+
+    kind: Kind
+    value: Any
+
+
+_PLAIN = {Type.BOOLEAN: Kind.TRUE, Type.INT32: Kind.INT32, Type.INT64: Kind.INT64, Type.FLOAT: Kind.FLOAT}
+_PLAIN |= {Type.DOUBLE: Kind.DOUBLE, Type.BYTE_ARRAY: Kind.BINARY}
+_INTEGERS = {8: Kind.INT8, 16: Kind.INT16, 32: Kind.INT32, 64: Kind.INT64}
+_DECIMALS = {Type.INT32: Kind.DECIMAL4, Type.INT64: Kind.DECIMAL8}
+_TIMESTAMPS = {
+    ("us", True): Kind.TIMESTAMP,
+    ("us", False): Kind.TIMESTAMP_NTZ,
+    ("ns", True): Kind.TIMESTAMP_NANOS,
+    ("ns", False): Kind.TIMESTAMP_NTZ_NANOS,
+}
+
+
+def kind_of(type_: ColumnType) -> Kind:
+    """The variant type of a primitive typed_value (VariantShredding.md, "Shredded Value Types").
+
+    Args:
+        type_: of the column; booleans are of kind TRUE.
+
+    Raises:
+        FormatError: a type that no variant may be shredded as.
+    """
+    kind: Kind | None = None
+    match type_.logical:
+        case None:
+            kind = _PLAIN.get(type_.physical)
+        case Integer(width, signed=True):
+            kind = _INTEGERS[width]
+        case Decimal(precision) if precision <= MAX_DIGITS:
+            kind = _DECIMALS.get(type_.physical, Kind.DECIMAL16)
+        case Date():
+            kind = Kind.DATE
+        case Time("us", utc=False):
+            kind = Kind.TIME
+        case Timestamp(unit, utc):
+            kind = _TIMESTAMPS.get((unit, utc))
+        case String():
+            kind = Kind.STRING
+        case Uuid():
+            kind = Kind.UUID
+    if kind is None:
+        raise FormatError(f"{type_} is no type of a shredded variant's typed_value")
+    return kind

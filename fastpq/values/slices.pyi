@@ -1,9 +1,0 @@
-from typing import Any
-
-from numpy.typing import NDArray
-
-from fastpq.values.layouts import Values
-
-class SliceReader:
-    count: int
-    def __init__(self, values: Values, validity: NDArray[Any] | None = None) -> None: ...

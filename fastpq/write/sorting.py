@@ -1,0 +1,107 @@
+"""Rows of a row group in an order that its footer tells of: checked, or made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fastpq import format as fmt
+from fastpq.arrays.nested import take
+from fastpq.arrays.table import Table
+from fastpq.column.layout import layout_of
+from fastpq.column.row_order import SortKey, first_unsorted, sorted_rows
+from fastpq.column.shred import LeafToWrite, leaves_to_write
+from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.options import SortingColumn, WriterProperties
+from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
+from fastpq.stats.bounds import order_of
+from fastpq.stats.statistics import Order
+
+
+class RowOrder:
+    """The order of the rows of each row group, if the properties ask for one.
+
+    Args:
+        schema: of the file.
+        properties: of which sorting_columns and sort_by matter.
+
+    Raises:
+        SchemaError: a column that the schema does not have, that is named twice, or of which a row can hold many values.
+        UnsupportedError: a column whose values have no order.
+        ValueError: both options are given.
+    """
+
+    def __init__(self, schema: ParquetSchema, properties: WriterProperties) -> None:
+        if properties.sort_by and properties.sorting_columns:
+            raise ValueError("sort_by and sorting_columns are two ways to say the same: give one of them")
+        self._schema = schema
+        self._sorts = bool(properties.sort_by)
+        self._columns = _resolved(schema, properties.sort_by or properties.sorting_columns)
+
+    @property
+    def sorting_columns(self) -> list[fmt.SortingColumn] | None:
+        """What a RowGroup says of it."""
+        return [
+            fmt.SortingColumn(column_idx=column.index, descending=by.descending, nulls_first=by.nulls_first)
+            for column, by in self._columns
+        ] or None
+
+    def apply(self, table: Table, size: int) -> Table:
+        """Sort the rows of each row group of so many rows, or see that they are sorted.
+
+        Returns:
+            The table, or one with its rows in order.
+
+        Raises:
+            SchemaError: rows that sorting_columns say are sorted, and are not.
+        """
+        if not self._columns:
+            return table
+        leaves = self._leaves(table)
+        orders = [
+            self._order(leaves, start, min(start + size, table.num_rows)) for start in range(0, table.num_rows, size)
+        ]
+        if not self._sorts or not orders:
+            return table
+        rows = np.concatenate(orders)
+        return Table({name: take(column, rows) for name, column in table.items()}, num_rows=table.num_rows)
+
+    def _leaves(self, table: Table) -> list[LeafToWrite]:
+        nodes = zip(table.columns, self._schema.root.children, strict=True)
+        return [leaf for column, node in nodes for leaf in leaves_to_write(column, node.nullable)]
+
+    def _order(self, leaves: Sequence[LeafToWrite], start: int, stop: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        keys = []
+        for column, by in self._columns:
+            values = leaves[column.index].rows(layout_of(column.type), start, stop)
+            keys.append(SortKey(values, order_of(column.type), by.descending, by.nulls_first))
+        if self._sorts:
+            return sorted_rows(keys, stop - start) + start
+        row = first_unsorted(keys, stop - start)
+        if row >= 0:
+            names = ", ".join(by.path for _, by in self._columns)
+            raise SchemaError(f"rows are not sorted by {names}: row {start + row} belongs before the one above it")
+        return np.arange(start, stop)
+
+
+def _resolved(
+    schema: ParquetSchema, asked: Sequence[str | SortingColumn]
+) -> list[tuple[ColumnDescriptor, SortingColumn]]:
+    if isinstance(asked, str):
+        raise TypeError(f"sorting columns are given as a list, not as {asked!r}")
+    by_name = {column.name: column for column in schema.columns}
+    found: dict[str, tuple[ColumnDescriptor, SortingColumn]] = {}
+    for each in asked:
+        by = SortingColumn(each) if isinstance(each, str) else each
+        column = by_name.get(by.path)
+        if column is None:
+            raise SchemaError(f"a sorting column that the schema does not have: {by.path}")
+        if by.path in found:
+            raise SchemaError("a sorting column that is named twice", column=by.path)
+        if column.max_repetition_level:
+            raise SchemaError("a sorting column of which a row can hold many values", column=by.path)
+        if order_of(column.type) == Order.ORDER_NONE:
+            raise UnsupportedError(f"sorting by a {column.type} column, whose values have no order", column=by.path)
+        found[by.path] = column, by
+    return list(found.values())
