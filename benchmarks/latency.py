@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.remote.range_server import serving
+from tests.io.range_server import serving
 
 
 class Traffic(NamedTuple):

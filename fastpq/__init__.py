@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fastpq.arrays.extensions import register
+from fastpq.arrays.extensions import register_extension
 from fastpq.common.lazy import lazy_names
 from fastpq.version import VERSION
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
     from fastpq.options import ReaderProperties, SortingColumn, WriterProperties
     from fastpq.recovery.losses import Loss, RecoveryReport
-    from fastpq.recovery.table import Recovered, recover_table, unfinished_files
+    from fastpq.recovery.recover import Recovered, recover_table, unfinished_files
     from fastpq.rewriting.files import decrypt_file, encrypt_file, merge_files
-    from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
+    from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
     from fastpq.schema.types import ColumnType, Type
     from fastpq.write.choice import EncodingChoice
 
@@ -96,7 +96,7 @@ _MODULE_OF = {
     "And": "fastpq.filters.predicate",
     "Column": "fastpq.arrays.table",
     "ColumnChunkMetaData": "fastpq.metadata.file_metadata",
-    "ColumnDescriptor": "fastpq.schema.schema",
+    "ColumnDescriptor": "fastpq.schema.parquet_schema",
     "ColumnIndex": "fastpq.index.page_index",
     "ColumnType": "fastpq.schema.types",
     "CryptoError": "fastpq.errors",
@@ -115,10 +115,10 @@ _MODULE_OF = {
     "ParquetDataset": "fastpq.datasets.dataset",
     "ParquetError": "fastpq.errors",
     "ParquetFile": "fastpq.api.file",
-    "ParquetSchema": "fastpq.schema.schema",
+    "ParquetSchema": "fastpq.schema.parquet_schema",
     "ParquetWriter": "fastpq.api.writer",
     "ReaderProperties": "fastpq.options",
-    "Recovered": "fastpq.recovery.table",
+    "Recovered": "fastpq.recovery.recover",
     "RecoveryReport": "fastpq.recovery.losses",
     "RowGroupMetaData": "fastpq.metadata.file_metadata",
     "SchemaError": "fastpq.errors",
@@ -138,8 +138,8 @@ _MODULE_OF = {
     "read_pandas": "fastpq.api.functions",
     "read_schema": "fastpq.api.functions",
     "read_table": "fastpq.api.functions",
-    "recover_table": "fastpq.recovery.table",
-    "unfinished_files": "fastpq.recovery.table",
+    "recover_table": "fastpq.recovery.recover",
+    "unfinished_files": "fastpq.recovery.recover",
     "write_dataset": "fastpq.datasets.dataset",
     "write_table": "fastpq.api.writing",
 }
@@ -148,10 +148,10 @@ for _role, _function in {
     "export_schema": "fastpq.arrow.exporting:export_schema",
     "export_array": "fastpq.arrow.exporting:export_array",
     "export_stream": "fastpq.arrow.exporting:export_stream",
-    "to_pylist VARIANT": "fastpq.variant.column:variants_of",
+    "to_pylist VARIANT": "fastpq.variant.variant_column:variants_of",
     "to_pylist FILE": "fastpq.file_reference.reference:file_references",
 }.items():
-    register(_role, _function)
+    register_extension(_role, _function)
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)

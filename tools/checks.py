@@ -29,11 +29,24 @@ from tools.builds import ROOT
 SHARED_DATA = ROOT.parent / "shared" / "data"
 SITE = ROOT / "build" / "site"
 KERNEL_TESTS = (
+    "tests/api/test_writer.py",
+    "tests/arrays",
+    "tests/arrow",
+    "tests/codecs",
+    "tests/convert",
     "tests/encodings",
-    "tests/unit",
-    "tests/roundtrip",
+    "tests/filters",
+    "tests/format",
+    "tests/index",
+    "tests/io/test_source.py",
+    "tests/read",
+    "tests/schema",
+    "tests/stats/test_geospatial.py",
+    "tests/stats/test_statistics.py",
     "tests/variant/test_encoding.py",
     "tests/variant/test_json.py",
+    "tests/write/test_choice.py",
+    "tests/write/test_chunks.py",
 )
 FUZZ_TARGETS = ("read", "nested", "kernel", "variant", "wkb", "arrow_schema")
 FUZZ_MUTATIONS = 20_000
@@ -191,7 +204,7 @@ def main(arguments: Sequence[str]) -> int:
 def fast(arguments: Sequence[str]) -> int:
     """Run pytest on some paths, in one process and in random order; returns its exit code."""
     if not arguments:
-        say("fast needs a path, for example tools/test fast tests/unit/test_numpy.py")
+        say("fast needs a path, for example tools/test fast tests/convert/test_numpy.py")
         return 2
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *arguments]
     return subprocess.run(command, cwd=ROOT, check=False).returncode

@@ -1,7 +1,7 @@
 """Writes docs/pages/format-support.md: the features of the format, what fastpq does of each, and what other libraries do.
 
 fastpq's column is found out here: by its own tables of encodings, codecs and algorithms, and by writing and reading a small file
-with each feature. The other columns are data (tools/peer_support.py), which tests/test_format_support.py checks against the
+with each feature. The other columns are data (tools/peer_support.py), which tests/tools/test_format_support.py checks against the
 libraries that are installed.
 """
 
@@ -23,7 +23,7 @@ import pyarrow as pa
 import fastpq
 from fastpq import encryption
 from fastpq import format as fmt
-from fastpq.codecs.table import codec_for_read, codec_for_write
+from fastpq.codecs.catalogue import codec_for_read, codec_for_write
 from fastpq.encodings.registry import FITTING, check_readable, check_writable
 from fastpq.encryption.properties import ALGORITHMS, V2Layout
 from fastpq.errors import FormatError, ParquetError

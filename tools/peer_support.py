@@ -2,8 +2,9 @@
 
 A cell comes from the first of these that has it:
 
-1. FOUND: our tests show it, with the installed versions. tests/test_format_support.py reads files with each encoding, codec, page
-   kind and mode of encryption; tests/encryption exchanges encrypted files with pyarrow, parquet-java, Polars and DuckDB.
+1. FOUND: our tests show it, with the installed versions. tests/tools/test_format_support.py reads files with each encoding,
+   codec, page kind and mode of encryption; tests/encryption exchanges encrypted files with pyarrow, parquet-java, Polars and
+   DuckDB.
 2. CITED: the documentation or the issues of the project say it.
 3. STATUS: the implementation status of Apache Parquet says it (repository apache/parquet-site, data/implementations/support).
 

@@ -1,6 +1,7 @@
-"""The order of the rooms of fastpq: a module imports from its own room and from rooms below, and from no room above.
+"""The rooms of fastpq: imports go downwards only, and a name has one meaning.
 
-Imports for values, for types, inside functions, of Cython and of lazily loaded modules all count.
+A module imports from its own room and from rooms below. Imports for values, for types, inside functions, of Cython and of lazily
+loaded modules all count. No two modules define the same public class or function, and no two modules have the same name.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ ORDER = (
     "io", "options", "common", "errors", "version",
 )
 FACE = ("fastpq", "fastpq.types", "fastpq.memory")
+
+# Names with one meaning in many files: the functions of an encoding, a codec and a serialization.
+INTERFACES = frozenset({"encode", "decode", "compressor", "decompress_into"})
+# Structs have the names of parquet.thrift beside the classes of the same names; Spark's interfaces name the modules of its room.
+THRIFT, SPARK = "fastpq.format.parquet", "fastpq.spark"
+DEFINITION = re.compile(r"^(?:cdef |cpdef )?(?:class|def|struct) (\w+)", re.MULTILINE)
 
 CYTHON_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(fastpq[\w.]*)[ \t]+)?c?import[ \t]+(?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 LAZY = re.compile(r'LazyModule\("(fastpq[\w.]*)"\)')
@@ -78,9 +85,29 @@ def upward(files: Mapping[str, list[Path]]) -> list[str]:
     return found
 
 
+def definitions(module: str, paths: list[Path]) -> set[str]:
+    """Public classes and functions of a module, and its own name."""
+    if module in FACE or module == THRIFT:
+        return set()
+    sources = [path for path in paths if path.suffix in (".py", ".pyx")]
+    names = {name for path in sources for name in DEFINITION.findall(path.read_text())} - INTERFACES
+    found = {name for name in names if not name.startswith("_")}
+    return found if module.startswith(SPARK) else found | {f"module {module.rpartition('.')[2]}"}
+
+
+def ambiguous(files: Mapping[str, list[Path]]) -> list[str]:
+    """Names with two meanings."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for module, paths in files.items():
+        for name in definitions(module, paths):
+            places[name].append(module)
+    return [f"{name} stands in {' and '.join(sorted(where))}" for name, where in sorted(places.items()) if len(where) > 1]
+
+
 def main() -> int:
-    """Print what breaks the order; 1 if anything does."""
-    faults = upward(modules())
+    """Print every fault; 1 if there is one."""
+    files = modules()
+    faults = upward(files) + ambiguous(files)
     print(*faults, sep="\n", end="\n" if faults else "")
     return 1 if faults else 0
 

@@ -24,8 +24,8 @@ from fastpq.metadata.file_metadata import ARROW_KEY, ColumnChunkMetaData, FileMe
 from fastpq.options import OnError, ReaderProperties
 from fastpq.read import rows
 from fastpq.read.plan import ReadPlan, choose_row_groups, plan_read
-from fastpq.read.scan import Scan, Strings
-from fastpq.schema.schema import ColumnDescriptor, ColumnKey, ParquetSchema, column_grid, int96_types
+from fastpq.read.scan import Scan, StringLayout
+from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, ParquetSchema, column_grid, int96_types
 from fastpq.schema.types import ColumnType, TimeUnitName
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class ParquetFile:
         *,
         memory_map: bool = True,
         threads: int | None = None,
-        strings: Strings = "views",
+        strings: StringLayout = "views",
         coerce_int96_timestamp_unit: TimeUnitName = "ns",
         arrow_schema: bool = True,
         properties: ReaderProperties | None = None,
@@ -100,7 +100,7 @@ class ParquetFile:
         self._closed = False
         self._threads = resolve_threads(threads)
         self._properties = properties or _DEFAULT_PROPERTIES
-        self._strings: Strings = strings
+        self._strings: StringLayout = strings
         self._int96_unit: TimeUnitName = coerce_int96_timestamp_unit
         self._arrow_schema = arrow_schema
         self._source = open_with_siblings(where, memory_map, self._properties)
@@ -141,9 +141,9 @@ class ParquetFile:
     @property
     def recovery(self) -> losses.RecoveryReport:
         """What reads so far could not read, where ``on_error`` lets them go on."""
-        from fastpq.recovery.losses import RecoveryReport, merged
+        from fastpq.recovery.losses import RecoveryReport, merged_losses
 
-        return replace(self._found or RecoveryReport("footer"), losses=merged(self._losses))
+        return replace(self._found or RecoveryReport("footer"), losses=merged_losses(self._losses))
 
     @property
     def io(self) -> IOCounts:
@@ -381,7 +381,7 @@ class ParquetFile:
         with self._errors():
             chosen = self._flat(column)
             type_ = self._types([chosen]).get(chosen.index, chosen.type)
-            return answers.min_max(self._metadata, chosen, type_, self._reader_of(chosen))
+            return answers.column_min_max(self._metadata, chosen, type_, self._reader_of(chosen))
 
     def null_count(self, column: ColumnKey) -> int:
         """How many values of a column are null, from statistics where they tell, else from its values.

@@ -12,8 +12,8 @@ from fastpq.common.lazy import LazyModule
 from fastpq.common.progress import Progress
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import OnError, ReaderProperties
-from fastpq.read.scan import Strings
-from fastpq.schema.schema import ColumnKey, ParquetSchema
+from fastpq.read.scan import StringLayout
+from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema
 from fastpq.schema.types import TimeUnitName
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read_table(
     progress: Progress | None = None,
     memory_map: bool = True,
     threads: int | None = None,
-    strings: Strings = "views",
+    strings: StringLayout = "views",
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
@@ -95,7 +95,7 @@ def read_pandas(
     progress: Progress | None = None,
     memory_map: bool = True,
     threads: int | None = None,
-    strings: Strings = "views",
+    strings: StringLayout = "views",
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
@@ -151,7 +151,7 @@ def read_metadata(
     *,
     memory_map: bool = True,
     threads: int | None = None,
-    strings: Strings = "views",
+    strings: StringLayout = "views",
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
@@ -195,7 +195,7 @@ def read_schema(
     *,
     memory_map: bool = True,
     threads: int | None = None,
-    strings: Strings = "views",
+    strings: StringLayout = "views",
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,

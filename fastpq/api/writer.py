@@ -11,18 +11,18 @@ from typing import Any, Literal, Self, Unpack
 
 from fastpq import format as fmt
 from fastpq.api.writer_options import WriterOptions
-from fastpq.arrays.nested import used_bytes
-from fastpq.arrays.nodes import SchemaNode as ArrowField
+from fastpq.arrays.nested_columns import used_bytes
+from fastpq.arrays.nodes import FieldNode as ArrowField
 from fastpq.arrays.table import Table
-from fastpq.arrow.hints import arrow_fields, arrow_schema, needs_arrow_schema
+from fastpq.arrow.hints import arrow_fields, arrow_schema_entry, needs_arrow_schema
+from fastpq.column.chunk_writer import ChunkWriter
 from fastpq.column.shred import LeafToWrite, leaves_to_write
-from fastpq.column.writer import ChunkWriter
-from fastpq.common.parallel import resolve_threads, run, run_ordered
+from fastpq.common.parallel import resolve_threads, run_ordered, run_parallel
 from fastpq.common.progress import Meter, Progress
 from fastpq.convert.dataframes import PANDAS_KEY, has_arrow_dtypes, is_dataframe, table_from_dataframe
 from fastpq.convert.numpy_input import table_from
 from fastpq.encryption.encryptor import FileEncryptor
-from fastpq.encryption.file import open_file_encryptor
+from fastpq.encryption.file_ciphers import open_file_encryptor
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError, ParquetError, SchemaError, UnsupportedError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
@@ -32,13 +32,13 @@ from fastpq.io.sink import open_sink
 from fastpq.metadata.file_metadata import ARROW_KEY, CHECKPOINT_KEY, write_footer
 from fastpq.options import WriterProperties, spelled_out, with_options
 from fastpq.schema.nested_types import DataType
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.shape import shape_of
 from fastpq.schema.types import ColumnType
-from fastpq.variant.writing import Shredder, Shredding
+from fastpq.variant.shredding_choice import Shredder, Shredding
 from fastpq.version import VERSION
 from fastpq.write.choice import EncodingChoice
-from fastpq.write.chunks import ColumnPlan, plan_columns
+from fastpq.write.chunks import ColumnSpec, plan_columns
 from fastpq.write.sampling import choose_by_sample
 from fastpq.write.sorting import RowOrder
 
@@ -103,7 +103,7 @@ class ParquetWriter:
         self._described: dict[str, str] = {}       # what the first DataFrame's metadata says
         self._arrow_fields: ArrowField | None = None
         self._schema: ParquetSchema | None = schema if isinstance(schema, ParquetSchema) else None
-        self._columns: list[ColumnPlan] = []
+        self._columns: list[ColumnSpec] = []
         self._row_order: RowOrder | None = None
         self._encryptor: FileEncryptor | None = None
         self._pending: list[Table] = []
@@ -229,7 +229,7 @@ class ParquetWriter:
         """The footer's metadata."""
         found = self._described | dict(self._properties.key_value_metadata)
         if self._arrow_fields is not None:
-            found.setdefault(ARROW_KEY, arrow_schema(self._arrow_fields, found))
+            found.setdefault(ARROW_KEY, arrow_schema_entry(self._arrow_fields, found))
         return found
 
     def _write_all(self, data: Any) -> None:
@@ -309,7 +309,7 @@ class ParquetWriter:
                 raise
 
         open_ones = [index for index, plan in enumerate(self._columns) if plan.choice is None and num_rows]
-        for index, choice in zip(open_ones, run(choose, open_ones, self._threads), strict=True):
+        for index, choice in zip(open_ones, run_parallel(choose, open_ones, self._threads), strict=True):
             if choice is not None:
                 self._columns[index] = self._columns[index].with_choice(choice)
 

@@ -10,9 +10,9 @@ from fastpq.api.writer_options import WriterOptions
 from fastpq.common.progress import Progress
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.options import WriterProperties, spelled_out
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType
-from fastpq.variant.writing import Shredding
+from fastpq.variant.shredding_choice import Shredding
 
 
 @spelled_out

@@ -9,7 +9,7 @@ from typing import Any
 _REGISTERED: dict[str, str] = {}
 
 
-def register(role: str, where: str) -> None:
+def register_extension(role: str, where: str) -> None:
     """Name the function of a role.
 
     Args:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from fastpq.arrays.concat import concat_offsets, concat_validity, concat_values
 from fastpq.arrays.layouts import DictionaryValues
-from fastpq.arrays.nested import ListColumn, NestedColumn, StructColumn
+from fastpq.arrays.nested_columns import ListColumn, NestedColumn, StructColumn
 from fastpq.arrays.numpy_output import fixed_values
 from fastpq.errors import SchemaError
 
 if TYPE_CHECKING:
-    from fastpq.arrays.nodes import SchemaNode
+    from fastpq.arrays.nodes import FieldNode
     from fastpq.arrays.table import AnyColumn, Column
 
 
@@ -53,7 +53,7 @@ def concat_columns(parts: Sequence[AnyColumn], name: str) -> AnyColumn:
     return replace(first, values=values, validity=validity, null_count=null_count, nullable=nullable, arrow=arrow)
 
 
-def _arrow_of(parts: list[Column], name: str) -> SchemaNode | None:
+def _arrow_of(parts: list[Column], name: str) -> FieldNode | None:
     """What a column is in Arrow: what the first part with values is; but numbers may be durations by that alone."""
     durations = {part.arrow.format if part.arrow is not None and part.arrow.is_duration else None for part in parts}
     if len(durations) > 1:

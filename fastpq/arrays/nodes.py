@@ -12,7 +12,7 @@ ORDERED, NULLABLE, KEYS_SORTED = 1, 2, 4
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaNode:
+class FieldNode:
     """One ArrowSchema.
 
     Attributes:
@@ -28,8 +28,8 @@ class SchemaNode:
     name: str = ""
     flags: int = NULLABLE
     metadata: dict[bytes, bytes] | None = None
-    children: tuple[SchemaNode, ...] = ()
-    dictionary: SchemaNode | None = None
+    children: tuple[FieldNode, ...] = ()
+    dictionary: FieldNode | None = None
 
     @property
     def nullable(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastpq.arrays.layouts import BinaryOffsets, BinaryViews, DictionaryValues, Values
-from fastpq.arrays.nested import ListColumn, StructColumn
+from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.common.display import ELLIPSIS, HTML_WIDTH, NULL, TEXT_WIDTH, Grid, Heading, View, counted, more, shorten, to_text
 from fastpq.errors import ParquetError
 from fastpq.schema.nested_types import DataType, ListType, MapType

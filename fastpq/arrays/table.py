@@ -22,13 +22,13 @@ from fastpq.arrays.layouts import (
     DictionaryValues,
     Values,
 )
-from fastpq.arrays.nested import ListColumn, StructColumn, nested_field, taken_validity
+from fastpq.arrays.nested_columns import ListColumn, StructColumn, nested_field, taken_validity
 from fastpq.arrays.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.arrays.slices import SliceReader
 from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
 from fastpq.common.lazy import LazyModule
 from fastpq.errors import SchemaError
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Column:
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
-    arrow: nodes.SchemaNode | None = None
+    arrow: nodes.FieldNode | None = None
 
     def __post_init__(self) -> None:
         values, dtype = self.values, self.type.dtype
@@ -171,7 +171,7 @@ class Column:
         validity, null_count = taken_validity(self, indices)
         return self._with(values, validity, null_count)
 
-    def with_arrow(self, field: nodes.SchemaNode | None) -> Column:
+    def with_arrow(self, field: nodes.FieldNode | None) -> Column:
         """The same values, with the field that they were in Arrow.
 
         Args:

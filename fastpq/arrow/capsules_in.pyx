@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset, strerror
 
 from fastpq.arrow.abi cimport ArrowArray, ArrowArrayStream, ArrowSchema
 
-from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.nodes import FieldNode
 from fastpq.errors import LimitError, SchemaError
 
 cnp.import_array()
@@ -37,7 +37,7 @@ def take_schema(capsule):
     """Read and release the schema in ``capsule``.
 
     Returns:
-        Its SchemaNode.
+        Its FieldNode.
 
     Raises:
         SchemaError: it was released or moved already, or breaks the rules of the C data interface.
@@ -55,7 +55,7 @@ def take_schema(capsule):
 
 
 cdef object read_schema(const ArrowSchema* schema, int depth):
-    """A SchemaNode with children down to ``depth`` levels."""
+    """A FieldNode with children down to ``depth`` levels."""
     cdef int64_t i
     cdef list children = []
     if schema.format == NULL:
@@ -75,7 +75,7 @@ cdef object read_schema(const ArrowSchema* schema, int depth):
             raise SchemaError("an Arrow dictionary is itself dictionary-encoded")
         dictionary = read_schema(schema.dictionary, 0)
     try:
-        return SchemaNode((<bytes> schema.format).decode(), name.decode(), schema.flags, read_metadata(schema.metadata),
+        return FieldNode((<bytes> schema.format).decode(), name.decode(), schema.flags, read_metadata(schema.metadata),
                           tuple(children), dictionary)
     except UnicodeDecodeError:
         raise SchemaError(f"the name or format of the Arrow field {name!r} is not UTF-8") from None

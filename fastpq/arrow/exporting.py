@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.arrays.nested import take
-from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, ArrayNode, SchemaNode
+from fastpq.arrays.nested_columns import take
+from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, ArrayNode, FieldNode
 from fastpq.arrays.table import (
     AnyColumn,
     BinaryOffsets,
@@ -28,7 +28,7 @@ from fastpq.arrays.table import (
 )
 from fastpq.arrow.capsules_in import take_schema
 from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
-from fastpq.arrow.convert import widen_decimals
+from fastpq.arrow.casts import widen_decimals
 from fastpq.arrow.formats import exported_metadata, fixed_list_size, index_dtype
 from fastpq.arrow.restoring import dictionary_of_numbers, restoring
 from fastpq.errors import ParquetError, SchemaError
@@ -51,7 +51,7 @@ class Form:
         array: makes its array.
     """
 
-    node: SchemaNode
+    node: FieldNode
     array: Callable[[], ArrayNode]
 
 
@@ -106,8 +106,8 @@ def export_stream(table: Table, requested_schema: Any = None) -> Any:
     return stream_capsule(_table_schema(forms), [batch])
 
 
-def _forms(table: Table, request: SchemaNode | None) -> list[Form]:
-    fields: list[SchemaNode | None] = [None] * len(table.names)
+def _forms(table: Table, request: FieldNode | None) -> list[Form]:
+    fields: list[FieldNode | None] = [None] * len(table.names)
     if request is not None:
         if request.format != "+s" or len(request.children) != len(fields):
             raise SchemaError(
@@ -118,13 +118,13 @@ def _forms(table: Table, request: SchemaNode | None) -> list[Form]:
     return [_named(_form, name, name, table[name], field) for name, field in zip(table.names, fields, strict=True)]
 
 
-def table_schema(table: Table) -> SchemaNode:
+def table_schema(table: Table) -> FieldNode:
     """The struct as which a table is exported."""
     return _table_schema(_forms(table, None))
 
 
-def _table_schema(forms: list[Form]) -> SchemaNode:
-    return SchemaNode("+s", flags=0, children=tuple(form.node for form in forms))
+def _table_schema(forms: list[Form]) -> FieldNode:
+    return FieldNode("+s", flags=0, children=tuple(form.node for form in forms))
 
 
 def _named(export: Any, name: str, *arguments: Any) -> Any:
@@ -137,7 +137,7 @@ def _named(export: Any, name: str, *arguments: Any) -> Any:
 # ---- forms
 
 
-def _form(name: str, column: AnyColumn, request: SchemaNode | None) -> Form:
+def _form(name: str, column: AnyColumn, request: FieldNode | None) -> Form:
     flags = NULLABLE if column.nullable or column.null_count else 0
     if isinstance(column, StructColumn):
         return _struct_form(name, flags, column, request)
@@ -146,11 +146,11 @@ def _form(name: str, column: AnyColumn, request: SchemaNode | None) -> Form:
     return _leaf_form(name, flags, column, request)
 
 
-def _struct_form(name: str, flags: int, column: StructColumn, request: SchemaNode | None) -> Form:
+def _struct_form(name: str, flags: int, column: StructColumn, request: FieldNode | None) -> Form:
     wanted = request.children if request is not None and len(request.children) == len(column.children) else ()
     fields = enumerate(zip(column.type.fields, column.children, strict=True))
     forms = [_form(field.name, child, wanted[number] if wanted else None) for number, (field, child) in fields]
-    node = SchemaNode("+s", name, flags, exported_metadata(column, "+s"), tuple(form.node for form in forms))
+    node = FieldNode("+s", name, flags, exported_metadata(column, "+s"), tuple(form.node for form in forms))
 
     def array() -> ArrayNode:
         buffers = (_validity(column, len(column)),)
@@ -159,7 +159,7 @@ def _struct_form(name: str, flags: int, column: StructColumn, request: SchemaNod
     return Form(node, array)
 
 
-def _list_form(name: str, flags: int, column: ListColumn, request: SchemaNode | None) -> Form:
+def _list_form(name: str, flags: int, column: ListColumn, request: FieldNode | None) -> Form:
     wanted = request or column.arrow
     inner = request.children[0] if request is not None and len(request.children) == 1 else None
     element_name = element_of(column.type).name if column.elements.arrow is None else column.elements.arrow.name
@@ -167,18 +167,18 @@ def _list_form(name: str, flags: int, column: ListColumn, request: SchemaNode | 
         elements = _form(element_name, column.elements, inner)
         flags |= 0 if column.arrow is None else column.arrow.flags & KEYS_SORTED
         children = (_with_required_key(elements.node, column.elements),)
-        node = SchemaNode("+m", name, flags, exported_metadata(column, "+m"), children)
+        node = FieldNode("+m", name, flags, exported_metadata(column, "+m"), children)
         return Form(node, lambda: _list_node(column, np.int32, elements))
     own = "+L" if column.offsets.dtype == np.int64 else "+l"
     text = own if wanted is None else wanted.format
     if text.startswith("+w:") and (sized := _of_one_size(column, fixed_list_size(text))) is not None:
         elements = _form(element_name, sized, inner)
-        node = SchemaNode(text, name, flags, exported_metadata(column, text), (elements.node,))
+        node = FieldNode(text, name, flags, exported_metadata(column, text), (elements.node,))
         return Form(node, lambda: _list_node(column, None, elements))
     if text not in _LISTS or (_LISTS[text] is np.int32 and int(column.offsets[-1]) > _INT32_MAX):
         text = own
     elements = _form(element_name, column.elements, inner)
-    node = SchemaNode(text, name, flags, exported_metadata(column, text), (elements.node,))
+    node = FieldNode(text, name, flags, exported_metadata(column, text), (elements.node,))
     return Form(node, lambda: _list_node(column, _LISTS[text], elements, views=text.startswith("+v")))
 
 
@@ -198,7 +198,7 @@ def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
     return take(column.elements, (starts[:, None] + np.arange(size)).reshape(-1))
 
 
-def _leaf_form(name: str, flags: int, column: Column, request: SchemaNode | None) -> Form:
+def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None) -> Form:
     given, column = column, _with_layout(column, request)
     if isinstance(column.values, DictionaryValues):
         wanted = request if request is not None and request.dictionary is not None else column.arrow
@@ -206,7 +206,7 @@ def _leaf_form(name: str, flags: int, column: Column, request: SchemaNode | None
         entries = _leaf_form("", NULLABLE, column.values.dictionary, None)
         if wanted is not None and isinstance(given.values, DictionaryValues):
             flags |= wanted.flags & ORDERED     # a dictionary that is made here is in no order
-        node = SchemaNode(index, name, flags, exported_metadata(given, index), dictionary=replace(entries.node, metadata=None))
+        node = FieldNode(index, name, flags, exported_metadata(given, index), dictionary=replace(entries.node, metadata=None))
         return Form(node, lambda: _dictionary_node(column, index, entries))
     wanted = request or column.arrow
     text, values = _format(column), None
@@ -215,17 +215,17 @@ def _leaf_form(name: str, flags: int, column: Column, request: SchemaNode | None
         restore = None if narrow or wanted.format == text else restoring(column, wanted.format)
         values = None if restore is None else restore(column.values)
         text = text if values is None else wanted.format
-    return Form(SchemaNode(text, name, flags, exported_metadata(given, text)), lambda: _leaf_node(column, values))
+    return Form(FieldNode(text, name, flags, exported_metadata(given, text)), lambda: _leaf_node(column, values))
 
 
-def _index_format(wanted: SchemaNode | None, entries: int) -> str:
+def _index_format(wanted: FieldNode | None, entries: int) -> str:
     """The format of a dictionary's indices: the one that is wanted if it can count the entries, else int32."""
     if wanted is None or wanted.dictionary is None or entries - 1 > np.iinfo(index_dtype(wanted)).max:
         return "i"
     return wanted.format
 
 
-def _with_layout(column: Column, request: SchemaNode | None) -> Column:
+def _with_layout(column: Column, request: FieldNode | None) -> Column:
     """``column`` in the layout that is asked for; views in the one that they had in Arrow."""
     wanted = request
     if request is None and not isinstance(column.values, BinaryOffsets | DictionaryValues):
@@ -248,7 +248,7 @@ def _with_layout(column: Column, request: SchemaNode | None) -> Column:
 _BINARY_LAYOUTS = frozenset(("u", "z", "U", "Z", "vu", "vz"))
 
 
-def _as_dictionary(column: Column, wanted: SchemaNode) -> Column:
+def _as_dictionary(column: Column, wanted: FieldNode) -> Column:
     if column.type.is_variable:
         return column.as_dictionary()
     values = column.values
@@ -277,7 +277,7 @@ def _with_offsets(column: Column, *, wide: bool) -> Column:
     return replace(column, values=BinaryOffsets(offsets, values.data))
 
 
-def _with_required_key(entry: SchemaNode, entries: AnyColumn) -> SchemaNode:
+def _with_required_key(entry: FieldNode, entries: AnyColumn) -> FieldNode:
     """Arrow's maps have no null keys; that some files declare them optional does not matter as long as none is null."""
     key, value = entry.children
     if isinstance(entries, StructColumn) and entries.children[0].null_count:
@@ -311,7 +311,7 @@ def _list_node(column: ListColumn, dtype: Any, elements: Form, *, views: bool = 
 def _dictionary_node(column: Column, index: str, entries: Form) -> ArrayNode:
     values = column.values
     assert isinstance(values, DictionaryValues)
-    dtype = index_dtype(SchemaNode(index))
+    dtype = index_dtype(FieldNode(index))
     codes = _buffer(values.codes, np.dtype(np.int32)).astype(dtype, copy=False)
     buffers = (_validity(column, len(column)), codes)
     return ArrayNode(len(column), column.null_count, buffers, dictionary=entries.array())

@@ -11,18 +11,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.arrays.concat import concat_offsets, concat_validity
-from fastpq.arrays.nested import nested_field, take
-from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.nested_columns import nested_field, take
+from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
-from fastpq.arrow.arrays import checked_list_views, checked_offsets, empty_values, read_dictionary, read_validity, read_values
+from fastpq.arrow.batches import concat_batches
 from fastpq.arrow.capsules_in import ForeignArray
-from fastpq.arrow.concat import concat_columns
-from fastpq.arrow.formats import EXTENSION_NAME, PARQUET_VARIANT, Layout, arrow_type, fixed_list_size, index_dtype
+from fastpq.arrow.flat_import import (
+    checked_list_views,
+    checked_offsets,
+    empty_values,
+    read_dictionary,
+    read_validity,
+    read_values,
+)
+from fastpq.arrow.formats import EXTENSION_NAME, PARQUET_VARIANT, FormatLayout, arrow_type, fixed_list_size, index_dtype
 from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.schema.nested_types import Annotation, ListType, MapType, StructType
 
 
-class Field(ABC):
+class ImportedField(ABC):
     """One field of a producer's schema, and the reader of its arrays."""
 
     name: str
@@ -61,7 +68,7 @@ class Field(ABC):
     def _joined(self, columns: list[Any]) -> AnyColumn: ...
 
 
-def field_of(node: SchemaNode) -> Field:
+def field_of(node: FieldNode) -> ImportedField:
     if node.dictionary is None:
         if node.format == "+s":
             return _StructField(node)
@@ -70,8 +77,8 @@ def field_of(node: SchemaNode) -> Field:
     return _LeafField(node)
 
 
-class _StructField(Field):
-    def __init__(self, node: SchemaNode) -> None:
+class _StructField(ImportedField):
+    def __init__(self, node: FieldNode) -> None:
         self.name, self.nullable = node.name, node.nullable
         self._fields = [field_of(child) for child in node.children]
         is_variant = (node.metadata or {}).get(EXTENSION_NAME) == PARQUET_VARIANT
@@ -104,8 +111,8 @@ class _StructField(Field):
         return StructColumn(type_, tuple(children), length, validity, null_count, self.nullable)
 
 
-class _ListField(Field):
-    def __init__(self, node: SchemaNode) -> None:
+class _ListField(ImportedField):
+    def __init__(self, node: FieldNode) -> None:
         self.name, self.nullable = node.name, node.nullable
         if len(node.children) != 1:
             raise SchemaError(f"an Arrow list has 1 child, not {len(node.children)}", column=node.name or None)
@@ -169,10 +176,10 @@ def _joined_validity(columns: Sequence[AnyColumn]) -> tuple[NDArray[np.uint8] | 
     return concat_validity(parts, [*map(len, columns)]), sum(column.null_count for column in columns)
 
 
-class _LeafField(Field):
+class _LeafField(ImportedField):
     """A field of flat values."""
 
-    def __init__(self, node: SchemaNode) -> None:
+    def __init__(self, node: FieldNode) -> None:
         self.name = node.name
         try:
             self.values = arrow_type(node)
@@ -180,7 +187,7 @@ class _LeafField(Field):
         except ParquetError as error:
             raise error.at(column=self.name or None) from None
         # what is always null is nullable, whatever the producer says
-        self.nullable = node.nullable or self.values.layout is Layout.NONE
+        self.nullable = node.nullable or self.values.layout is FormatLayout.NONE
 
     def _read(self, array: ForeignArray, start: int, length: int) -> Column:
         if array.n_children != 0:
@@ -198,4 +205,4 @@ class _LeafField(Field):
         return Column(self.values.type, empty, nullable=self.nullable)
 
     def _joined(self, columns: list[Column]) -> Column:
-        return concat_columns(columns)
+        return concat_batches(columns)

@@ -119,11 +119,11 @@ class Scalar:
     value: int
 
 
-Table: TypeAlias = dict[int, "Value"]
-Value: TypeAlias = Scalar | bytes | Table | list[Table]
+FlatTable: TypeAlias = dict[int, "Value"]
+Value: TypeAlias = Scalar | bytes | FlatTable | list[FlatTable]
 
 
-def serialize(root: Table) -> bytes:
+def flatbuffer(root: FlatTable) -> bytes:
     """A flatbuffer of a table: slots are numbered as in the schema, bytes are strings."""
     out = bytearray(4)
     waiting: list[tuple[int, Value]] = [(0, root)]
@@ -145,7 +145,7 @@ def serialize(root: Table) -> bytes:
     return bytes(out)
 
 
-def _append_table(out: bytearray, table: Table, waiting: list[tuple[int, Value]]) -> int:
+def _append_table(out: bytearray, table: FlatTable, waiting: list[tuple[int, Value]]) -> int:
     """Append a vtable and its table, whose references are still to be filled; returns where the table begins."""
     widths = {slot: _WIDTHS[value.code] if isinstance(value, Scalar) else 4 for slot, value in table.items()}
     offsets, size = {}, 4

@@ -37,9 +37,10 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, StructColumn
-from fastpq.arrow import convert, restoring
+from fastpq.arrow import casts as convert
+from fastpq.arrow import restoring
 from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata, geospatial_type
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.schema.types import (
@@ -66,7 +67,7 @@ EXTENSION_METADATA = b"ARROW:extension:metadata"
 PARQUET_VARIANT = b"arrow.parquet.variant"
 
 
-class Layout(Enum):
+class FormatLayout(Enum):
     """The buffers of an Arrow array after its validity bitmap."""
 
     NONE = "none"
@@ -88,22 +89,22 @@ class ArrowType:
     """
 
     type: ColumnType
-    layout: Layout
+    layout: FormatLayout
     dtype: np.dtype[Any]
     convert: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]] | None = None
 
 
 def _fixed(dtype: str, physical: Type, logical: Any = None, length: int | None = None) -> ArrowType:
-    return ArrowType(ColumnType(physical, length, logical), Layout.FIXED, np.dtype(dtype))
+    return ArrowType(ColumnType(physical, length, logical), FormatLayout.FIXED, np.dtype(dtype))
 
 
-def _binary(layout: Layout, dtype: str, *, text: bool) -> ArrowType:
+def _binary(layout: FormatLayout, dtype: str, *, text: bool) -> ArrowType:
     return ArrowType(ColumnType(Type.BYTE_ARRAY, logical=String() if text else None), layout, np.dtype(dtype))
 
 
 _PLAIN = {
-    "n": ArrowType(ColumnType(Type.INT32, logical=Unknown()), Layout.NONE, np.dtype(np.int32)),
-    "b": ArrowType(ColumnType(Type.BOOLEAN), Layout.BITS, np.dtype(np.bool_)),
+    "n": ArrowType(ColumnType(Type.INT32, logical=Unknown()), FormatLayout.NONE, np.dtype(np.int32)),
+    "b": ArrowType(ColumnType(Type.BOOLEAN), FormatLayout.BITS, np.dtype(np.bool_)),
     "c": _fixed("i1", Type.INT32, Integer(8, signed=True)),
     "C": _fixed("u1", Type.INT32, Integer(8, signed=False)),
     "s": _fixed("i2", Type.INT32, Integer(16, signed=True)),
@@ -115,12 +116,12 @@ _PLAIN = {
     "e": _fixed("f2", Type.FIXED_LEN_BYTE_ARRAY, Float16(), 2),
     "f": _fixed("f4", Type.FLOAT),
     "g": _fixed("f8", Type.DOUBLE),
-    "u": _binary(Layout.OFFSETS, "i4", text=True),
-    "U": _binary(Layout.OFFSETS, "i8", text=True),
-    "vu": _binary(Layout.VIEWS, "V16", text=True),
-    "z": _binary(Layout.OFFSETS, "i4", text=False),
-    "Z": _binary(Layout.OFFSETS, "i8", text=False),
-    "vz": _binary(Layout.VIEWS, "V16", text=False),
+    "u": _binary(FormatLayout.OFFSETS, "i4", text=True),
+    "U": _binary(FormatLayout.OFFSETS, "i8", text=True),
+    "vu": _binary(FormatLayout.VIEWS, "V16", text=True),
+    "z": _binary(FormatLayout.OFFSETS, "i4", text=False),
+    "Z": _binary(FormatLayout.OFFSETS, "i8", text=False),
+    "vz": _binary(FormatLayout.VIEWS, "V16", text=False),
     "tdD": _fixed("i4", Type.INT32, Date()),
     "tdm": replace(_fixed("i8", Type.INT32, Date()), convert=convert.milliseconds_to_days),
     "tts": replace(_fixed("i4", Type.INT32, Time("ms")), convert=convert.seconds_to_milliseconds),
@@ -141,7 +142,7 @@ _REFUSED = {
 }
 
 
-def arrow_type(node: SchemaNode) -> ArrowType:
+def arrow_type(node: FieldNode) -> ArrowType:
     """How the arrays of a field are read; for a dictionary-encoded one, how its dictionary is.
 
     Raises:
@@ -205,10 +206,10 @@ def exported_metadata(column: AnyColumn, text: str) -> dict[bytes, bytes] | None
     return found or None
 
 
-def index_dtype(node: SchemaNode) -> np.dtype[Any]:
+def index_dtype(node: FieldNode) -> np.dtype[Any]:
     """The dtype of the indices of a dictionary-encoded field."""
     found = _PLAIN.get(node.format)
-    if found is None or found.layout is not Layout.FIXED or node.format not in "cCsSiIlL":
+    if found is None or found.layout is not FormatLayout.FIXED or node.format not in "cCsSiIlL":
         raise SchemaError(f"the Arrow format {node.format!r} is not of dictionary indices")
     return found.dtype
 

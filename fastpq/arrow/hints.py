@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import AnyColumn, ListColumn, StructColumn, Table
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.schema.nested_types import MapType
-from fastpq.schema.schema import GroupNode
-from fastpq.schema.schema import SchemaNode as ParquetNode
+from fastpq.schema.parquet_schema import GroupNode
+from fastpq.schema.parquet_schema import SchemaNode as ParquetNode
 
 # The files of a dataset are of one schema: so many entries are kept, up to so many characters each.
 MOST_KEPT = 8
@@ -26,7 +26,7 @@ LONGEST_KEPT = 1 << 16
 _LISTS = ("+l", "+L", "+vl", "+vL")
 
 
-def with_field(column: AnyColumn, field: SchemaNode) -> AnyColumn:
+def with_field(column: AnyColumn, field: FieldNode) -> AnyColumn:
     """A column and its inner columns with the fields that they were in Arrow.
 
     Args:
@@ -56,7 +56,7 @@ def with_field(column: AnyColumn, field: SchemaNode) -> AnyColumn:
     return column if children else column.with_arrow(own)
 
 
-def _with(column: AnyColumn, field: SchemaNode | None) -> AnyColumn:
+def _with(column: AnyColumn, field: FieldNode | None) -> AnyColumn:
     return column if field is None else with_field(column, field)
 
 
@@ -71,7 +71,7 @@ class ArrowFields:
     def __init__(self, text: str | None, nodes: Sequence[ParquetNode]) -> None:
         self._nodes = {node.element.name: (number, node) for number, node in enumerate(nodes)}
         self._schema = None if text is None else _opened(text, len(nodes))
-        self._fields: dict[str, SchemaNode | None] = {}     # those that were decoded; None for what does not fit
+        self._fields: dict[str, FieldNode | None] = {}     # those that were decoded; None for what does not fit
 
     def restored(self, table: Table) -> Table:
         """A table of columns of the file, as it is where the file says nothing of Arrow."""
@@ -89,12 +89,12 @@ class ArrowFields:
     def _column(self, name: str, column: AnyColumn) -> AnyColumn:
         return _with(column, self._field(name))
 
-    def _field(self, name: str) -> SchemaNode | None:
+    def _field(self, name: str) -> FieldNode | None:
         if name not in self._fields:
             self._fields[name] = self._decoded(name)
         return self._fields[name]
 
-    def _decoded(self, name: str) -> SchemaNode | None:
+    def _decoded(self, name: str) -> FieldNode | None:
         assert self._schema is not None
         number, node = self._nodes[name]
         try:
@@ -104,7 +104,7 @@ class ArrowFields:
         return field if field.name == name else None
 
 
-def _durations(field: SchemaNode) -> Iterator[tuple[str, ...]]:
+def _durations(field: FieldNode) -> Iterator[tuple[str, ...]]:
     if field.is_duration:
         yield field.name, field.format
     for child in field.children:
@@ -132,14 +132,14 @@ def _count(node: ParquetNode) -> int:
     return 1 + (sum(map(_count, node.children)) if isinstance(node, GroupNode) else 0)
 
 
-def arrow_fields(table: Table) -> SchemaNode:
+def arrow_fields(table: Table) -> FieldNode:
     """The struct whose fields stand in the ARROW:schema entry for a table."""
     from fastpq.arrow.exporting import table_schema
 
     return table_schema(table.slice(0, 0))     # how its rows are exported need not be tried out
 
 
-def arrow_schema(fields: SchemaNode, metadata: Mapping[str, str]) -> str:
+def arrow_schema_entry(fields: FieldNode, metadata: Mapping[str, str]) -> str:
     """The ARROW:schema entry for a file.
 
     Args:
@@ -168,7 +168,7 @@ def with_metadata(text: str, nodes: Sequence[ParquetNode], metadata: Mapping[str
         return None
     try:
         fields = tuple(schema.field(number, 2 * _count(node)) for number, node in enumerate(nodes))
-        return arrow_schema(SchemaNode("+s", flags=0, children=fields), metadata)
+        return arrow_schema_entry(FieldNode("+s", flags=0, children=fields), metadata)
     except (FormatError, UnsupportedError):
         return None
 

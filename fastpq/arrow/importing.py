@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import AnyColumn, Table
-from fastpq.arrow.arrays import read_validity
 from fastpq.arrow.capsules_in import ForeignArray, ForeignStream, take_array, take_schema
-from fastpq.arrow.fields import Field, field_of
+from fastpq.arrow.fields import ImportedField, field_of
+from fastpq.arrow.flat_import import read_validity
 from fastpq.arrow.hints import with_field
 from fastpq.errors import SchemaError
 
@@ -58,14 +58,14 @@ def import_column(source: Any) -> AnyColumn:
     return with_field(_joined(field, [field.read(array, 0, array.length) for array in arrays]), schema)
 
 
-def _joined(field: Field, parts: list[AnyColumn]) -> AnyColumn:
+def _joined(field: ImportedField, parts: list[AnyColumn]) -> AnyColumn:
     column = field.joined(parts)
     if column.null_count and not column.nullable:
         raise SchemaError(f"a field without nulls has {column.null_count}", column=field.name or None)
     return column
 
 
-def _open(source: Any) -> tuple[SchemaNode, Iterable[ForeignArray]]:
+def _open(source: Any) -> tuple[FieldNode, Iterable[ForeignArray]]:
     if hasattr(source, "__arrow_c_stream__"):
         stream = ForeignStream(source.__arrow_c_stream__())
         return stream.schema, stream
@@ -75,7 +75,7 @@ def _open(source: Any) -> tuple[SchemaNode, Iterable[ForeignArray]]:
     raise SchemaError(f"{type(source).__name__} has neither __arrow_c_stream__ nor __arrow_c_array__")
 
 
-def _take_fields(batch: ForeignArray, fields: Sequence[Field]) -> list[AnyColumn]:
+def _take_fields(batch: ForeignArray, fields: Sequence[ImportedField]) -> list[AnyColumn]:
     """The columns of one struct array without nulls."""
     offset, length = batch.offset, batch.length
     if length > 0 and read_validity(batch, offset, length)[1]:

@@ -11,8 +11,8 @@ import base64
 import binascii
 import struct
 
-from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, SchemaNode
-from fastpq.arrow.flatbuffer import Scalar, Table, TableReader, serialize
+from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, FieldNode
+from fastpq.arrow.flatbuffer import FlatTable, Scalar, TableReader, flatbuffer
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.metadata.file_metadata import ARROW_KEY
 
@@ -78,12 +78,12 @@ class IpcSchema:
         if schema is None:
             raise FormatError(f"{ARROW_KEY} holds another message than a schema")
         self._schema = schema
-        self._known: dict[int, tuple[SchemaNode, int]] = {}     # and how many nodes; metadata can be changed by who has them
+        self._known: dict[int, tuple[FieldNode, int]] = {}     # and how many nodes; metadata can be changed by who has them
 
     def __len__(self) -> int:
         return self._schema.count(_FIELDS)
 
-    def field(self, index: int, most: int) -> SchemaNode:
+    def field(self, index: int, most: int) -> FieldNode:
         """A field with its children.
 
         Args:
@@ -104,7 +104,7 @@ class IpcSchema:
         return node
 
 
-def _node(field: TableReader, left: list[int], depth: int) -> SchemaNode:
+def _node(field: TableReader, left: list[int], depth: int) -> FieldNode:
     left[0] -= 1
     if left[0] < 0 or field.count(_CHILDREN) > left[0] or not depth:
         raise FormatError(f"a field of {ARROW_KEY} has more children than its column")
@@ -120,13 +120,13 @@ def _node(field: TableReader, left: list[int], depth: int) -> SchemaNode:
         flags |= KEYS_SORTED
     encoding = field.table(_DICTIONARY)
     if encoding is None:
-        return SchemaNode(text, name, flags, metadata, children)
+        return FieldNode(text, name, flags, metadata, children)
     index = encoding.table(_INDEX_TYPE)
-    dictionary = SchemaNode(text, children=children)
-    return SchemaNode("i" if index is None else _format(_INT, index), name, flags, metadata, dictionary=dictionary)
+    dictionary = FieldNode(text, children=children)
+    return FieldNode("i" if index is None else _format(_INT, index), name, flags, metadata, dictionary=dictionary)
 
 
-def _has_metadata(node: SchemaNode) -> bool:
+def _has_metadata(node: FieldNode) -> bool:
     inner = (*node.children, node.dictionary) if node.dictionary is not None else node.children
     return node.metadata is not None or any(map(_has_metadata, inner))
 
@@ -175,7 +175,7 @@ def _format(member: int, type_: TableReader) -> str:
     raise UnsupportedError(f"type {member} of the union in {ARROW_KEY}")
 
 
-def encode_schema(root: SchemaNode) -> str:
+def encode_schema(root: FieldNode) -> str:
     """The ARROW:schema entry of a struct whose children are a table's columns and whose metadata are the schema's.
 
     Raises:
@@ -183,10 +183,10 @@ def encode_schema(root: SchemaNode) -> str:
     """
     ids = iter(range(1 << 62))
 
-    def field(node: SchemaNode) -> Table:
+    def field(node: FieldNode) -> FlatTable:
         values = node if node.dictionary is None else node.dictionary
         member, type_ = _type(values.format, node.flags)
-        table: Table = {
+        table: FlatTable = {
             _NAME: node.name.encode(),
             _NULLABLE: Scalar("B", int(node.nullable)),
             _TYPE_TYPE: Scalar("B", member),
@@ -200,8 +200,8 @@ def encode_schema(root: SchemaNode) -> str:
             table[_METADATA] = _pairs(node.metadata)
         return table
 
-    schema: Table = {_FIELDS: [field(child) for child in root.children], _SCHEMA_METADATA: _pairs(root.metadata or {})}
-    message = serialize(
+    schema: FlatTable = {_FIELDS: [field(child) for child in root.children], _SCHEMA_METADATA: _pairs(root.metadata or {})}
+    message = flatbuffer(
         {
             _VERSION: Scalar("h", _VERSION_5),
             _HEADER_TYPE: Scalar("B", _SCHEMA_MESSAGE),
@@ -213,11 +213,11 @@ def encode_schema(root: SchemaNode) -> str:
     return base64.b64encode(_CONTINUATION + struct.pack("<I", len(message)) + message).decode()
 
 
-def _pairs(metadata: dict[bytes, bytes]) -> list[Table]:
+def _pairs(metadata: dict[bytes, bytes]) -> list[FlatTable]:
     return [{_KEY: key, _VALUE: value} for key, value in metadata.items()]
 
 
-def _type(text: str, flags: int) -> tuple[int, Table]:
+def _type(text: str, flags: int) -> tuple[int, FlatTable]:
     """The member of the union Type that a format string is, and its table."""
     if text in _BARE:
         return _BARE[text], {}
@@ -242,7 +242,7 @@ def _type(text: str, flags: int) -> tuple[int, Table]:
         case "tts" | "ttm" | "ttu" | "ttn":
             return _TIME, {0: Scalar("h", _UNITS.index(kind[2])), 1: Scalar("i", _TIME_WIDTHS[kind[2]])}
         case "tss" | "tsm" | "tsu" | "tsn":
-            zone: Table = {1: rest.encode()} if rest else {}
+            zone: FlatTable = {1: rest.encode()} if rest else {}
             return _TIMESTAMP, {0: Scalar("h", _UNITS.index(kind[2]))} | zone
         case "tDs" | "tDm" | "tDu" | "tDn":
             return _DURATION, {0: Scalar("h", _UNITS.index(kind[2]))}

@@ -246,7 +246,7 @@ cdef void widen_loop(const offset_t* values, size_t length, uint8_t* out) noexce
         memcpy(out + i * 16, words, 16)
 
 
-def widen_decimals(const offset_t[::1] values, uint8_t[::1] out):
+def widen_into(const offset_t[::1] values, uint8_t[::1] out):
     """Sign-extend int32 or int64 values to 16-byte little-endian integers in ``out``."""
     require(values.shape[0] <= out.shape[0] // 16, "values outside the output")
     if values.shape[0] > 0:
@@ -267,7 +267,7 @@ cdef int64_t narrow_loop(const uint8_t* values, size_t length, uint8_t* out) noe
     return -1
 
 
-def narrow_decimals(const uint8_t[::1] values, uint8_t[::1] out):
+def narrow_into(const uint8_t[::1] values, uint8_t[::1] out):
     """Cut 32-byte little-endian integers to 16 bytes in ``out``; the position of the first that does not fit, or -1."""
     cdef int64_t index
     cdef size_t length = values.shape[0] // 32

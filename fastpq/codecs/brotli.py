@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import brotli
 
-from fastpq.codecs.codec import BytesLike, Compress, broken, copy, mismatch
+from fastpq.codecs.codec import Buffer, Compress, broken, copy, mismatch
 from fastpq.errors import FormatError
 
 
 def compressor(level: int) -> Compress:
     """One stream, of level 0 to 11."""
 
-    def compress(data: BytesLike) -> BytesLike:
+    def compress(data: Buffer) -> Buffer:
         return bytes(brotli.compress(data, quality=level))
 
     return compress
 
 
-def decompress_into(source: BytesLike, target: BytesLike) -> None:
+def decompress_into(source: Buffer, target: Buffer) -> None:
     """Decompresses one stream, as long as target."""
     decompressor = brotli.Decompressor()
     try:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from isal import isal_zlib
 
-from fastpq.codecs.codec import BytesLike
+from fastpq.codecs.codec import Buffer
 
 
-def crc32(data: BytesLike) -> int:
+def crc32(data: Buffer) -> int:
     """CRC-32 of a page (README.md, "Checksumming"), as an unsigned integer.
 
     ISA-L's is three times as fast as zlib's; libdeflate's is twice as fast again, but holds the GIL, so that threads

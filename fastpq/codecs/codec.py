@@ -9,9 +9,9 @@ import numpy as np
 
 from fastpq.errors import FormatError
 
-BytesLike: TypeAlias = bytes | bytearray | memoryview
-Compress: TypeAlias = Callable[[BytesLike], BytesLike]
-DecompressInto: TypeAlias = Callable[[BytesLike, BytesLike], None]
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Compress: TypeAlias = Callable[[Buffer], Buffer]
+DecompressInto: TypeAlias = Callable[[Buffer, Buffer], None]
 
 
 class Codec(NamedTuple):
@@ -34,7 +34,7 @@ class Codec(NamedTuple):
     decompress_into: DecompressInto
 
 
-def mismatch(name: str, actual: int, target: BytesLike) -> FormatError:
+def mismatch(name: str, actual: int, target: Buffer) -> FormatError:
     """The error of a stream whose size is not that of the page header."""
     return FormatError(f"{name} stream of {actual} bytes, the page header claims {len(target)}")
 
@@ -44,6 +44,6 @@ def broken(name: str, error: Exception) -> FormatError:
     return FormatError(f"broken {name} stream: {error}")
 
 
-def copy(source: BytesLike, target: BytesLike) -> None:
+def copy(source: Buffer, target: Buffer) -> None:
     """Copy bytes; NumPy's assignment releases the GIL, a memoryview's does not."""
     np.frombuffer(target, np.uint8)[:] = np.frombuffer(source, np.uint8)

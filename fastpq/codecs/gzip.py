@@ -5,19 +5,19 @@ from __future__ import annotations
 import deflate
 
 from fastpq.codecs import framing
-from fastpq.codecs.codec import BytesLike, Compress, copy
+from fastpq.codecs.codec import Buffer, Compress, copy
 
 
 def compressor(level: int) -> Compress:
     """One member, of level 1 to 12."""
 
-    def compress(data: BytesLike) -> BytesLike:
+    def compress(data: Buffer) -> Buffer:
         return deflate.gzip_compress(data, level)
 
     return compress
 
 
-def decompress_into(source: BytesLike, target: BytesLike) -> None:
+def decompress_into(source: Buffer, target: Buffer) -> None:
     """Decompresses any number of members, together as long as target; zlib streams (RFC 1950) too."""
     plain = _single_member(source, len(target))
     if plain:
@@ -26,7 +26,7 @@ def decompress_into(source: BytesLike, target: BytesLike) -> None:
         framing.inflate_members(memoryview(source), memoryview(target))
 
 
-def _single_member(source: BytesLike, size: int) -> bytes | bytearray:
+def _single_member(source: Buffer, size: int) -> bytes | bytearray:
     """The content where source is one member of size bytes; otherwise nothing.
 
     libdeflate is the fastest, but stops after the first member without saying where. The length in the last

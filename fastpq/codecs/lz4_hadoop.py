@@ -5,7 +5,7 @@ from __future__ import annotations
 import cramjam
 
 from fastpq.codecs import framing, lz4_raw
-from fastpq.codecs.codec import BytesLike, Compress, broken, mismatch
+from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
 from fastpq.errors import FormatError
 
 FRAME_MAGIC = b"\x04\x22\x4d\x18"
@@ -15,13 +15,13 @@ def compressor(level: int) -> Compress:
     """Blocks in Hadoop's framing, of level 1 to 12."""
     block = lz4_raw.compressor(level)
 
-    def compress(data: BytesLike) -> BytesLike:
+    def compress(data: Buffer) -> Buffer:
         return framing.hadoop_compress(memoryview(data), block)
 
     return compress
 
 
-def decompress_into(source: BytesLike, target: BytesLike) -> None:
+def decompress_into(source: Buffer, target: Buffer) -> None:
     """Decompresses the first dialect that fits exactly.
 
     A dialect fits when its own lengths and the page's add up to the byte, so that none passes for another.
@@ -38,11 +38,11 @@ def decompress_into(source: BytesLike, target: BytesLike) -> None:
     raise reasons[0]
 
 
-def _hadoop_into(source: BytesLike, target: BytesLike) -> None:
+def _hadoop_into(source: Buffer, target: Buffer) -> None:
     framing.hadoop_decompress(memoryview(source), memoryview(target), lz4_raw.decompress_block)
 
 
-def _frame_into(source: BytesLike, target: BytesLike) -> None:
+def _frame_into(source: Buffer, target: Buffer) -> None:
     try:
         written = cramjam.lz4.decompress_into(source, target)
     except cramjam.DecompressionError as error:

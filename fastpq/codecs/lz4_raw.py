@@ -7,7 +7,7 @@ from typing import Any
 import cramjam
 from lz4 import block
 
-from fastpq.codecs.codec import BytesLike, Compress, broken, mismatch
+from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
 
 
 def compressor(level: int) -> Compress:
@@ -16,13 +16,13 @@ def compressor(level: int) -> Compress:
     if level > 2:
         options = {"mode": "high_compression", "compression": level}
 
-    def compress(data: BytesLike) -> BytesLike:
+    def compress(data: Buffer) -> Buffer:
         return bytes(block.compress(data, store_size=False, **options))
 
     return compress
 
 
-def decompress_block(source: BytesLike, target: BytesLike) -> int:
+def decompress_block(source: Buffer, target: Buffer) -> int:
     """Decompresses one block to the front of target; returns the bytes written."""
     try:
         return int(cramjam.lz4.decompress_block_into(source, target, output_len=len(target)))
@@ -30,7 +30,7 @@ def decompress_block(source: BytesLike, target: BytesLike) -> int:
         raise broken("lz4", error) from error
 
 
-def decompress_into(source: BytesLike, target: BytesLike) -> None:
+def decompress_into(source: Buffer, target: Buffer) -> None:
     """Decompresses one block, as long as target."""
     written = decompress_block(source, target)
     if written != len(target):

@@ -6,21 +6,21 @@ import importlib
 from typing import Any
 
 from fastpq.codecs import framing
-from fastpq.codecs.codec import BytesLike, Compress, broken
+from fastpq.codecs.codec import Buffer, Compress, broken
 from fastpq.errors import UnsupportedError
 
 
 def compressor(level: int) -> Compress:
     """Blocks in Hadoop's framing, of level 1 to 9."""
 
-    def compress(data: BytesLike) -> BytesLike:
+    def compress(data: Buffer) -> Buffer:
         package = _package()
         return framing.hadoop_compress(memoryview(data), lambda block: package.compress(bytes(block), level, False))
 
     return compress
 
 
-def decompress_into(source: BytesLike, target: BytesLike) -> None:
+def decompress_into(source: Buffer, target: Buffer) -> None:
     """Decompresses framed blocks, together as long as target."""
     package = _package()
 

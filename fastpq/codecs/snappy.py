@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cramjam
 
-from fastpq.codecs.codec import BytesLike, Compress, broken, mismatch
+from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
 
 
 def compressor(level: int) -> Compress:
@@ -12,11 +12,11 @@ def compressor(level: int) -> Compress:
     return _compress
 
 
-def _compress(data: BytesLike) -> BytesLike:
+def _compress(data: Buffer) -> Buffer:
     return memoryview(cramjam.snappy.compress_raw(data))
 
 
-def decompress_into(source: BytesLike, target: BytesLike) -> None:
+def decompress_into(source: Buffer, target: Buffer) -> None:
     """Decompresses one raw stream, as long as target."""
     try:
         size = cramjam.snappy.decompress_raw_into(source, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastpq.codecs.codec import BytesLike, Compress, copy, mismatch
+from fastpq.codecs.codec import Buffer, Compress, copy, mismatch
 
 
 def compressor(level: int) -> Compress:
@@ -10,11 +10,11 @@ def compressor(level: int) -> Compress:
     return _same
 
 
-def _same(data: BytesLike) -> BytesLike:
+def _same(data: Buffer) -> Buffer:
     return data
 
 
-def decompress_into(source: BytesLike, target: BytesLike) -> None:
+def decompress_into(source: Buffer, target: Buffer) -> None:
     """Copies source, which has the size of target."""
     if len(source) != len(target):
         raise mismatch("uncompressed", len(source), target)

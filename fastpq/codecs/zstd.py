@@ -8,7 +8,7 @@ from functools import cached_property
 import cramjam
 import zstandard
 
-from fastpq.codecs.codec import BytesLike, Compress, broken, copy, mismatch
+from fastpq.codecs.codec import Buffer, Compress, broken, copy, mismatch
 
 
 class _ThreadContexts(threading.local):
@@ -28,7 +28,7 @@ _contexts = _ThreadContexts()
 def compressor(level: int) -> Compress:
     """One frame."""
 
-    def compress(data: BytesLike) -> BytesLike:
+    def compress(data: Buffer) -> Buffer:
         context = _contexts.compressors.get(level)
         if context is None:
             context = _contexts.compressors[level] = zstandard.ZstdCompressor(level=level)
@@ -37,7 +37,7 @@ def compressor(level: int) -> Compress:
     return compress
 
 
-def decompress_into(source: BytesLike, target: BytesLike) -> None:
+def decompress_into(source: Buffer, target: Buffer) -> None:
     """Decompresses any number of frames, together as long as target."""
     plain = _single_frame(source, len(target))
     if plain:
@@ -52,7 +52,7 @@ def decompress_into(source: BytesLike, target: BytesLike) -> None:
         raise mismatch("zstd", written, target)
 
 
-def _single_frame(source: BytesLike, size: int) -> bytes:
+def _single_frame(source: Buffer, size: int) -> bytes:
     """The content where source is one frame of size bytes, as nearly every writer makes it; otherwise nothing."""
     try:
         # zstandard allocates what a frame states, hence a look at it first; -1 is a frame that states nothing.

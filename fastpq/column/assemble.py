@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastpq.arrays.layouts import Array
-from fastpq.arrays.nested import ListColumn, StructColumn
+from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.column.assembly import LayerOutput, NestedOutput
 from fastpq.errors import FormatError
-from fastpq.schema.shape import Leaf, List, Shape, Struct, leaves_of
+from fastpq.schema.shape import LeafShape, ListShape, Shape, StructShape, leaves_of
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn, Column
 
-MakeLeaf = Callable[[Leaf, NestedOutput], "Column"]
+MakeLeaf = Callable[[LeafShape, NestedOutput], "Column"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +63,16 @@ class _Assembly:
     make_leaf: MakeLeaf
 
     def column(self, shape: Shape) -> AnyColumn:
-        if isinstance(shape, Leaf):
+        if isinstance(shape, LeafShape):
             return self.make_leaf(shape, self.outputs[shape.column.index])
-        if isinstance(shape, Struct):
+        if isinstance(shape, StructShape):
             return self._struct(shape)
         layer = self._shared(shape, shape.layer)
         assert layer.offsets is not None
         validity, null_count = _nulls(shape, layer)
         return ListColumn(shape.type, layer.offsets, self.column(shape.element), validity, null_count, shape.nullable)
 
-    def _struct(self, shape: Struct) -> StructColumn:
+    def _struct(self, shape: StructShape) -> StructColumn:
         children = tuple(self.column(child) for child in shape.children)
         lengths = {len(child) for child in children}
         if len(lengths) > 1:
@@ -85,19 +85,19 @@ class _Assembly:
             raise FormatError(f"{layer.slots} structs with fields of {length} values", column=_name(shape))
         return StructColumn(shape.type, children, length, *_nulls(shape, layer), nullable=True)
 
-    def _shared(self, shape: List | Struct, number: int) -> _Layer:
+    def _shared(self, shape: ListShape | StructShape, number: int) -> _Layer:
         """What the leaves say about a layer, which must be the same."""
         first, *others = [self.layers[leaf.column.index][number] for leaf in leaves_of(shape)]
         if not all(first.agrees(other) for other in others):
-            kind = "lists" if isinstance(shape, List) else "structs"
+            kind = "lists" if isinstance(shape, ListShape) else "structs"
             raise FormatError(f"the leaves below disagree about its {kind}", column=_name(shape))
         return first
 
 
-def _nulls(shape: List | Struct, layer: _Layer) -> tuple[Array | None, int]:
+def _nulls(shape: ListShape | StructShape, layer: _Layer) -> tuple[Array | None, int]:
     # A required value under a missing struct is not there either; the struct alone says so.
     return (layer.validity, layer.null_count) if shape.nullable else (None, 0)
 
 
-def _name(shape: List | Struct) -> str:
+def _name(shape: ListShape | StructShape) -> str:
     return leaves_of(shape)[0].column.path[0]

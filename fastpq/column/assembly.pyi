@@ -2,8 +2,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fastpq.column.reader import Output
-from fastpq.schema.shape import Layer, Leaf
+from fastpq.column.chunk_reader import Output
+from fastpq.schema.shape import Layer, LeafShape
 
 class LayerOutput:
     is_list: bool
@@ -18,6 +18,6 @@ class NestedOutput(Output):
 
     slots: int
 
-    def __init__(self, leaf: Leaf, width: int, expected: int = 0) -> None: ...
+    def __init__(self, leaf: LeafShape, width: int, expected: int = 0) -> None: ...
     def contents(self) -> NDArray[Any]: ...
     def validity(self) -> tuple[NDArray[Any] | None, int]: ...

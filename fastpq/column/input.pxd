@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.column.scratch cimport Scratch
-from fastpq.column.shredding cimport Levels
+from fastpq.column.leaf_entries cimport Levels
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SliceReader
 

@@ -5,7 +5,7 @@ import numpy as np
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import Column
 from fastpq.column.layout import Layout
-from fastpq.column.shredding import Levels
+from fastpq.column.leaf_entries import Levels
 from fastpq.encodings.dictionary import DictionaryEncoder
 
 class ColumnInput:

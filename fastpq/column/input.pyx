@@ -4,9 +4,9 @@ from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 
 import numpy as np
 
-from fastpq.column.convert cimport BOOLEAN, COPY, VARIABLE, VARIABLE_DECIMAL, decimals_to_slices, to_stored
+from fastpq.column.stored_values cimport BOOLEAN, COPY, VARIABLE, VARIABLE_DECIMAL, decimals_to_slices, to_stored
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
-from fastpq.column.shredding cimport Levels
+from fastpq.column.leaf_entries cimport Levels
 from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encodings.levels cimport bitmap_count, compact
 from fastpq.encodings.views cimport Slice

@@ -20,7 +20,7 @@ from fastpq.format.page_header cimport PAGE_HEADER_TRUNCATED, PageHeader, read_p
 
 from fastpq.arrays import memory
 from fastpq.codecs.checksum import crc32
-from fastpq.codecs.table import check_claimed_size
+from fastpq.codecs.catalogue import check_claimed_size
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 
 # parquet.thrift: PageType

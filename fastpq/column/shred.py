@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastpq.arrays.bitmap import count_zeros
-from fastpq.arrays.nested import ListColumn, StructColumn
+from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.column.input import ColumnInput
 from fastpq.column.layout import Layout
-from fastpq.column.shredding import Levels
+from fastpq.column.leaf_entries import Levels
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import MapType
 
@@ -48,7 +48,7 @@ class LeafToWrite:
         outermost = self._path[0]
         if not isinstance(outermost, ListColumn | StructColumn):
             return ColumnInput(outermost.slice(start, stop), layout)
-        values, levels = shred(self._path, start, stop)
+        values, levels = shred_column(self._path, start, stop)
         return ColumnInput(values, layout, levels)
 
 
@@ -78,7 +78,7 @@ def _paths_below(column: AnyColumn) -> Iterator[list[AnyColumn]]:
         yield []
 
 
-def shred(path: list[AnyColumn], start: int, stop: int) -> tuple[Column, Levels]:
+def shred_column(path: list[AnyColumn], start: int, stop: int) -> tuple[Column, Levels]:
     """The rows [start, stop) of one leaf.
 
     Args:

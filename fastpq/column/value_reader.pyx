@@ -7,7 +7,7 @@ form, which are then converted, or views.
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-from fastpq.column.convert cimport (
+from fastpq.column.stored_values cimport (
     BOOLEAN, COPY, TIMESTAMP96, VARIABLE, VARIABLE_DECIMAL, decimals_from_views, from_stored,
 )
 from fastpq.column.page cimport Page, PageReader

@@ -27,7 +27,7 @@ def resolve_threads(threads: int | None) -> int:
     return threads
 
 
-def run(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Sequence[Result]:
+def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Sequence[Result]:
     """work(item) for each item, results in order; the first error ends it, once running work is done."""
     waiting = list(items)
     if threads == 1 or len(waiting) < 2:

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.layouts import MAX_INT32
-from fastpq.arrays.nested import ListColumn, StructColumn, nested_field
+from fastpq.arrays.nested_columns import ListColumn, StructColumn, nested_field
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import ListType, StructType
 

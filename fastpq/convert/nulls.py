@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastpq.arrays.nested import ListColumn, StructColumn, take
+from fastpq.arrays.nested_columns import ListColumn, StructColumn, take
 from fastpq.arrays.table import AnyColumn
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.schema.nested_types import DataType, StructType, element_of

@@ -20,12 +20,12 @@ from fastpq.convert.casting import cast_binary, cast_numeric, infer_numeric, is_
 from fastpq.convert.nested_input import are_nested, nested_from_objects
 from fastpq.convert.object_input import convert_objects
 from fastpq.errors import SchemaError
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, String, Type, Unknown
-from fastpq.variant.column import VariantColumn
+from fastpq.variant.variant_column import VariantColumn
 
-Nulls = NDArray[np.bool_]
-Converted = tuple[ColumnType, Values, Nulls | None]
+NullMask = NDArray[np.bool_]
+Converted = tuple[ColumnType, Values, NullMask | None]
 
 
 def column_from_numpy(
@@ -158,7 +158,7 @@ def _unwanted_null(i: int, name: str) -> SchemaError:
     return SchemaError(f"value {i} is null in a column that is not nullable", column=name or None)
 
 
-def _split(values: Any, name: str) -> tuple[Array, Nulls | None]:
+def _split(values: Any, name: str) -> tuple[Array, NullMask | None]:
     """A one-dimensional array of native byte order, aligned, and where it is masked; zeros stand under the mask."""
     if isinstance(values, list | tuple):
         # Not asarray: that would make every str as wide as the longest and turn None, or mixtures, into something else.
@@ -173,7 +173,7 @@ def _split(values: Any, name: str) -> tuple[Array, Nulls | None]:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype.kind != "T" and not (array.flags.c_contiguous and array.flags.aligned):
         array = array.copy()
-    masked: Nulls | None = None
+    masked: NullMask | None = None
     if isinstance(values, np.ma.MaskedArray) and values.mask is not np.ma.nomask:
         masked = np.ma.getmaskarray(values)
         if masked.any():
@@ -232,7 +232,7 @@ def _convert_void(array: Array, type_: ColumnType | None, name: str) -> Converte
     return type_, array.view(f"V{width}"), None
 
 
-def _column(type_: ColumnType, values: Values, nulls: Nulls | None, nullable: bool, name: str) -> Column:
+def _column(type_: ColumnType, values: Values, nulls: NullMask | None, nullable: bool, name: str) -> Column:
     if isinstance(values, BinaryOffsets) and not type_.is_variable:
         values = cast_binary(values, nulls, type_, name)
     if isinstance(values, np.ndarray) and type_.is_variable:

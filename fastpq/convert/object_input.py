@@ -17,7 +17,7 @@ from fastpq.convert.casting import cast_numeric, decimal_type, infer_numeric, in
 from fastpq.errors import SchemaError
 from fastpq.schema.types import MAX_DECIMAL256_PRECISION, ColumnType, Decimal, String, Timestamp, Type, Unknown, Uuid
 
-Converted = tuple[ColumnType, Array | BinaryOffsets]
+ConvertedObjects = tuple[ColumnType, Array | BinaryOffsets]
 
 # Exact types only: a subclass may hold what its base does not (pandas.Timestamp has nanoseconds).
 _KINDS: dict[type, str] = {
@@ -40,7 +40,7 @@ _KINDS: dict[type, str] = {
 }
 
 
-def kind_of(value: Any) -> str | None:
+def sort_of(value: Any) -> str | None:
     """What sort of value an object is; None for what no column holds."""
     kind = _KINDS.get(type(value))
     if kind is None and isinstance(value, np.integer):
@@ -56,7 +56,7 @@ def _one_kind(array: Array, firsts: dict[type, int], name: str) -> str | None:
     """The kind of all values that are not null; None when all are."""
     found: str | None = None
     for each, i in firsts.items():
-        kind = kind_of(array[i])
+        kind = sort_of(array[i])
         if kind is None or found not in (None, kind):
             among = ", which no column holds" if found is None or kind is None else f" among values of kind {found}"
             raise SchemaError(f"value {i} is a {each.__module__}.{each.__qualname__}{among}", column=name or None)
@@ -66,7 +66,7 @@ def _one_kind(array: Array, firsts: dict[type, int], name: str) -> str | None:
 
 def convert_objects(
     array: Array, nulls: NDArray[np.bool_], firsts: dict[type, int], type_: ColumnType | None, name: str
-) -> Converted:
+) -> ConvertedObjects:
     """Objects of one kind as storage, zero or empty where null.
 
     Args:
@@ -107,7 +107,7 @@ def _infer(numbers: Array, kind: str, array: Array, nulls: NDArray[np.bool_]) ->
     return infer_numeric(numbers.dtype, "")
 
 
-def _convert_binary(array: Array, text: bool, type_: ColumnType | None, name: str) -> Converted:
+def _convert_binary(array: Array, text: bool, type_: ColumnType | None, name: str) -> ConvertedObjects:
     type_ = type_ or ColumnType(Type.BYTE_ARRAY, None, String() if text else None)
     if text and not type_.is_variable:
         raise SchemaError(f"text does not fit a {type_} column", column=name or None)
@@ -180,7 +180,7 @@ def _microseconds(array: Array, present: list[Any], name: str) -> list[int]:
     return [((v.hour * 60 + v.minute) * 60 + v.second) * 1_000_000 + v.microsecond for v in present]
 
 
-def _convert_uuids(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> Converted:
+def _convert_uuids(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> ConvertedObjects:
     type_ = type_ or ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, Uuid())
     if type_.physical != Type.FIXED_LEN_BYTE_ARRAY or type_.length != 16 or isinstance(type_.logical, Decimal):
         raise SchemaError(f"UUIDs do not fit a {type_} column", column=name or None)
@@ -189,7 +189,7 @@ def _convert_uuids(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | N
     return type_, full
 
 
-def _convert_decimals(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> Converted:
+def _convert_decimals(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> ConvertedObjects:
     type_ = type_ or _infer_decimal(array, nulls, name)
     if not isinstance(type_.logical, Decimal):
         raise SchemaError(f"decimals do not fit a {type_} column", column=name or None)

@@ -16,7 +16,7 @@ from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
 from fastpq.api.writer_options import WriterOptions
 from fastpq.api.writing import write_table
 from fastpq.arrays.layouts import DictionaryValues
-from fastpq.arrays.nested import take
+from fastpq.arrays.nested_columns import take
 from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.common.progress import Meter, Progress
@@ -29,17 +29,17 @@ from fastpq.datasets.unify import conform, schema_of, unify
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import SchemaError
 from fastpq.filters.literals import domain_of
-from fastpq.filters.predicate import And, Bounds, Leaf, Or, Outcome, bind_filters
+from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
 from fastpq.io.location import Remote, locate
 from fastpq.options import OnError, ReaderProperties, WriterProperties, spelled_out
-from fastpq.read.scan import Strings
+from fastpq.read.scan import StringLayout
 from fastpq.schema.nested_types import Field
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, TimeUnitName
-from fastpq.variant.writing import Shredding
+from fastpq.variant.shredding_choice import Shredding
 
-Decryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
-Encryption: TypeAlias = FileEncryptionProperties | Callable[[str], FileEncryptionProperties | None] | None
+DatasetDecryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
+DatasetEncryption: TypeAlias = FileEncryptionProperties | Callable[[str], FileEncryptionProperties | None] | None
 
 
 class ParquetDataset:
@@ -73,10 +73,10 @@ class ParquetDataset:
         where: Any,
         *,
         partitioning: str | None = "hive",
-        decryption_properties: Decryption = None,
+        decryption_properties: DatasetDecryption = None,
         memory_map: bool = True,
         threads: int | None = None,
-        strings: Strings = "views",
+        strings: StringLayout = "views",
         coerce_int96_timestamp_unit: TimeUnitName = "ns",
         arrow_schema: bool = True,
         properties: ReaderProperties | None = None,
@@ -238,7 +238,7 @@ class ParquetDataset:
             kind = Or if all(isinstance(child, list) for child in filters) else And
             return _simplified(kind, [self._residual(child, number) for child in filters])
         leaf = bind_filters(filters, self.schema)
-        assert isinstance(leaf, Leaf)
+        assert isinstance(leaf, Condition)
         name = leaf.column.path[0]
         if name in self._own[number] and name not in self._partitions:
             return (leaf.column.path, *filters[1:])
@@ -275,10 +275,10 @@ def read_dataset(
     filters: Any = None,
     progress: Progress | None = None,
     partitioning: str | None = "hive",
-    decryption_properties: Decryption = None,
+    decryption_properties: DatasetDecryption = None,
     memory_map: bool = True,
     threads: int | None = None,
-    strings: Strings = "views",
+    strings: StringLayout = "views",
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
@@ -332,7 +332,7 @@ def write_dataset(
     root: Any,
     *,
     partition_by: Sequence[str] = (),
-    encryption_properties: Encryption = None,
+    encryption_properties: DatasetEncryption = None,
     progress: Progress | None = None,
     schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
     properties: WriterProperties | None = None,

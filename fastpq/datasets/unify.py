@@ -9,7 +9,7 @@ from fastpq.arrays.table import AnyColumn
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import DataType, Field
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, Integer, Type
 
 

@@ -256,7 +256,7 @@ def pick(const uint8_t[::1] bitmap, Py_ssize_t offset, values):
     return out[:done]
 
 
-def merge(uint8_t[::1] target, Py_ssize_t offset, const uint8_t[::1] source, Py_ssize_t count):
+def merge_validity(uint8_t[::1] target, Py_ssize_t offset, const uint8_t[::1] source, Py_ssize_t count):
     """OR count bits of source into target at bit offset."""
     if offset < 0 or count < 1 or (offset + count + 7) // 8 > target.shape[0] or (count + 7) // 8 > source.shape[0]:
         raise ValueError(f"{count} bits at {offset} of {8 * target.shape[0]}")

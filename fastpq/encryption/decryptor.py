@@ -8,13 +8,13 @@ from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import FormatError, KeyAccessError
 
-Bytes = bytes | memoryview
+Sealed = bytes | memoryview
 
 
 class FileDecryptor:
     """Opens the modules of a file for which there are no keys: a plaintext file, or the plaintext part of another."""
 
-    def open_footer(self, module: Bytes) -> bytes:
+    def open_footer(self, module: Sealed) -> bytes:
         """The serialized FileMetaData of an encrypted footer.
 
         Args:
@@ -26,7 +26,7 @@ class FileDecryptor:
         """
         raise KeyAccessError("the footer is encrypted, and there is no key for it", module="FOOTER")
 
-    def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
+    def verify_footer(self, footer: Sealed, signature: Sealed) -> None:
         """Check the signature of a plaintext footer (5.5); nothing is opened before, unless the properties say so.
 
         Args:

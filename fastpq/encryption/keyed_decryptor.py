@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.encryption.decryptor import Bytes, FileDecryptor, column_name, refuse_column
+from fastpq.encryption.decryptor import FileDecryptor, Sealed, column_name, refuse_column
 from fastpq.encryption.evp import AesKey
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
@@ -38,13 +38,13 @@ class KeyedFileDecryptor(FileDecryptor):
         self._retrieved: dict[bytes, AesKey | None] = {}
         self._retrieving = threading.Lock()
 
-    def open_footer(self, module: Bytes) -> bytes:
+    def open_footer(self, module: Sealed) -> bytes:
         with self._naming_an_unstored_prefix():
             footer = self._footer_cipher().open(ModuleType.FOOTER, NO_PAGE, module)
         self._authentic = True
         return footer
 
-    def verify_footer(self, footer: Bytes, signature: Bytes) -> None:
+    def verify_footer(self, footer: Sealed, signature: Sealed) -> None:
         with self._naming_an_unstored_prefix():
             self._footer_cipher().verify_signature(footer, signature)
         self._authentic = True

@@ -19,7 +19,7 @@ from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.schema.file_group import FIELDS, check_fields
 
 if TYPE_CHECKING:
-    from fastpq.arrays.nested import StructColumn
+    from fastpq.arrays.nested_columns import StructColumn
 
 LARGEST_OFFSET = (1 << 63) - 1
 
@@ -152,7 +152,7 @@ def file_column(references: Sequence[FileReference | None], fields: Collection[s
     Raises:
         SchemaError: fields that FILE does not have, none at all, or one that is set and left out; values of other types.
     """
-    from fastpq.arrays.nested import StructColumn, nested_field
+    from fastpq.arrays.nested_columns import StructColumn, nested_field
     from fastpq.convert.numpy_input import column_from_numpy
     from fastpq.schema.nested_types import StructType
 

@@ -14,9 +14,9 @@ from fastpq.arrays.strings import to_objects
 from fastpq.arrays.table import Column
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.filters.evidence import chunk_bounds, exact_bounds
-from fastpq.filters.literals import FloatDomain, IntegerDomain, Key, domain_of
+from fastpq.filters.literals import FloatDomain, IntegerDomain, SortKey, domain_of
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import ColumnType
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
@@ -40,7 +40,7 @@ def null_count(metadata: FileMetaData, column: ColumnDescriptor, read: ReadColum
     return known + (read(unknown).null_count if unknown else 0)
 
 
-def min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType, read: ReadColumn) -> tuple[Any, Any]:
+def column_min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType, read: ReadColumn) -> tuple[Any, Any]:
     """The smallest and the largest value of a column; row groups whose statistics do not tell exactly are read.
 
     Args:
@@ -58,7 +58,7 @@ def min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType,
     domain = domain_of(type_)
     if order_of(column.type) == Order.ORDER_NONE and not isinstance(domain, IntegerDomain):
         raise SchemaError(f"the values of a {column.type} column have no order", column=column.name)
-    keys: list[Key] = []
+    keys: list[SortKey] = []
     unknown = []
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
@@ -81,7 +81,7 @@ def min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType,
     return low, high
 
 
-def _extremes(column: Column) -> list[Key]:
+def _extremes(column: Column) -> list[SortKey]:
     """The keys of the smallest and the largest value, of none where there is none."""
     domain = domain_of(column.type)
     column = column.take(np.flatnonzero(column.validity_mask())) if column.null_count else column
@@ -102,7 +102,7 @@ def _extremes(column: Column) -> list[Key]:
     return [min(keys), max(keys)]
 
 
-def _values_of(keys: list[Key], type_: ColumnType) -> list[Any]:
+def _values_of(keys: list[SortKey], type_: ColumnType) -> list[Any]:
     """Keys as the Python objects of their column type."""
     if type_.is_variable:
         offsets = np.cumsum([0, *map(len, keys)]).astype(np.int64)

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fastpq import format as fmt
-from fastpq.filters.literals import NAN, Domain, FloatDomain, Key, domain_of
+from fastpq.filters.literals import NAN, Domain, FloatDomain, SortKey, domain_of
 from fastpq.filters.predicate import Bounds
 from fastpq.index.page_index import ColumnIndex, OffsetIndex
 from fastpq.index.ranges import Int64s
 from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
-from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import Type
 from fastpq.stats.bounds import order_of
 from fastpq.stats.quirks import bounds_are_trusted, deprecated_bounds_are_trusted, null_counts_are_trusted
@@ -87,7 +87,7 @@ def page_bounds(
 
 def exact_bounds(
     metadata: FileMetaData, column: ColumnDescriptor, chunk: ColumnChunkMetaData
-) -> tuple[Key, Key] | None:
+) -> tuple[SortKey, SortKey] | None:
     """The smallest and the largest value of a chunk, NaNs left out; None where statistics do not tell them for certain.
 
     Raises:
@@ -133,7 +133,7 @@ def _has_known_annotation(column: ColumnDescriptor) -> bool:
     return column.type.logical is not None or (element.logicalType is None and element.converted_type is None)
 
 
-def _ordered(low: bytes | None, high: bytes | None, domain: Domain) -> tuple[Key | None, Key | None]:
+def _ordered(low: bytes | None, high: bytes | None, domain: Domain) -> tuple[SortKey | None, SortKey | None]:
     """Bounds as keys, both unknown where they contradict each other."""
     smallest = None if low is None else domain.of_bound(low)
     largest = None if high is None else domain.of_bound(high)

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.arrays.layouts import Array
-from fastpq.arrays.nested import take
 from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.slices import SliceReader
-from fastpq.arrays.table import AnyColumn, Column
+from fastpq.arrays.table import Column
 from fastpq.filters.compare import are_among, begin_with, compare_values
-from fastpq.filters.literals import NAN, FloatDomain, IntegerDomain, Key, Ordering, domain_of
-from fastpq.filters.predicate import Comparison, Leaf, Membership, NullTest, Predicate, Prefix, fold
+from fastpq.filters.literals import NAN, FloatDomain, IntegerDomain, Ordering, SortKey, domain_of
+from fastpq.filters.predicate import Comparison, Condition, Membership, NullTest, Predicate, Prefix, fold
 
 Mask = NDArray[np.bool_]
 
@@ -27,7 +26,7 @@ _ORDERINGS: dict[Ordering, Callable[[Any, Any], Any]] = {
 }
 
 
-def mask_of(predicate: Predicate, column_of: Callable[[Leaf], Column]) -> Mask:
+def mask_of(predicate: Predicate, column_of: Callable[[Condition], Column]) -> Mask:
     """The rows for which a predicate holds.
 
     Args:
@@ -40,7 +39,7 @@ def mask_of(predicate: Predicate, column_of: Callable[[Leaf], Column]) -> Mask:
     return fold(predicate, lambda leaf: leaf_mask(leaf, column_of(leaf)), np.logical_and, np.logical_or)
 
 
-def leaf_mask(leaf: Leaf, column: Column) -> Mask:
+def leaf_mask(leaf: Condition, column: Column) -> Mask:
     """The values for which a condition holds."""
     match leaf:
         case NullTest(_, is_null):
@@ -54,7 +53,7 @@ def leaf_mask(leaf: Leaf, column: Column) -> Mask:
     return mask & column.validity_mask() if column.null_count else mask
 
 
-def _variable_mask(leaf: Leaf, column: Column) -> Mask:
+def _variable_mask(leaf: Condition, column: Column) -> Mask:
     reader = SliceReader(column.values, column.validity if column.null_count else None)
     match leaf:
         case Comparison(_, ordering, key):
@@ -68,7 +67,7 @@ def _variable_mask(leaf: Leaf, column: Column) -> Mask:
     raise TypeError(f"{leaf!r} is no condition on bytes")
 
 
-def _fixed_mask(leaf: Leaf, column: Column) -> Mask:
+def _fixed_mask(leaf: Condition, column: Column) -> Mask:
     values, domain = fixed_values(column), domain_of(column.type)
     if values.dtype.kind == "V":
         return _wide_mask(leaf, _words(values, isinstance(domain, IntegerDomain)), values.dtype.itemsize)
@@ -84,7 +83,7 @@ def _fixed_mask(leaf: Leaf, column: Column) -> Mask:
     raise TypeError(f"{leaf!r} is no condition on numbers")
 
 
-def _float_mask(leaf: Leaf, values: Array) -> Mask:
+def _float_mask(leaf: Condition, values: Array) -> Mask:
     """NaN is equal to itself and greater than all else."""
     match leaf:
         case Comparison(_, ordering, key):
@@ -120,7 +119,7 @@ def _words(values: Array, integers: bool) -> list[Array]:
     return [words[:, place] for place in range(words.shape[1])]
 
 
-def _wide_mask(leaf: Leaf, words: list[Array], width: int) -> Mask:
+def _wide_mask(leaf: Condition, words: list[Array], width: int) -> Mask:
     match leaf:
         case Comparison(_, ordering, key):
             return np.asarray(_ORDERINGS[ordering](_wide_order(words, _key_words(key, words, width)), 0))
@@ -138,7 +137,7 @@ def _wide_mask(leaf: Leaf, words: list[Array], width: int) -> Mask:
     raise TypeError(f"{leaf!r} is no condition on bytes")
 
 
-def _key_words(key: Key, words: list[Array], width: int) -> list[Any]:
+def _key_words(key: SortKey, words: list[Array], width: int) -> list[Any]:
     if isinstance(key, int):
         stored = key.to_bytes(8 * len(words), "big", signed=True)
     else:
@@ -157,8 +156,3 @@ def _wide_order(words: list[Array], key: list[Any]) -> NDArray[np.int8]:
         order[undecided & (word < other)] = -1
         order[undecided & (word > other)] = 1
     return order
-
-
-def keep_rows(column: AnyColumn, kept: Mask) -> AnyColumn:
-    """The values of a column where a mask is true; bytes of text are shared."""
-    return take(column, np.flatnonzero(kept))

@@ -36,7 +36,7 @@ from fastpq.schema.types import (
 )
 
 Ordering = Literal["<", "<=", ">", ">="]
-Key = Any       # int, bytes, or a pair for a float: comparable with the others of its domain
+SortKey = Any       # int, bytes, or a pair for a float: comparable with the others of its domain
 
 NAN = (1, 0.0)  # the key of NaN; a number's is (0, number)
 
@@ -55,7 +55,7 @@ class Domain:
 
     type: ColumnType
 
-    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
         """An ordering by a filter's value as an ordering by a key; True or False where all values or none pass.
 
         Raises:
@@ -63,7 +63,7 @@ class Domain:
         """
         raise NotImplementedError
 
-    def equal(self, value: Any) -> Key | None:
+    def equal(self, value: Any) -> SortKey | None:
         """The key that a filter's value has, or None where no value of the column can equal it.
 
         Raises:
@@ -71,11 +71,11 @@ class Domain:
         """
         raise NotImplementedError
 
-    def of_bound(self, stored: bytes) -> Key | None:
+    def of_bound(self, stored: bytes) -> SortKey | None:
         """The key of a bound as statistics hold it; None where it is none of this column."""
         raise NotImplementedError
 
-    def stored(self, key: Key) -> list[bytes] | None:
+    def stored(self, key: SortKey) -> list[bytes] | None:
         """The encodings that a value may have in a file, for bloom filters; None where they are not known."""
         return None
 
@@ -92,7 +92,7 @@ class IntegerDomain(Domain):
     largest: int
     width: int | None   # bytes of a bound; None for decimals of any length, whose first byte is the highest
 
-    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
         number = self._number(value)
         if ordering in ("<", ">="):
             key = math.ceil(number)
@@ -104,13 +104,13 @@ class IntegerDomain(Domain):
             return ordering in ("<", "<=")
         return ordering, key
 
-    def equal(self, value: Any) -> Key | None:
+    def equal(self, value: Any) -> SortKey | None:
         number = self._number(value)
         if number.denominator != 1 or not self.smallest <= number <= self.largest:
             return None
         return int(number)
 
-    def of_bound(self, stored: bytes) -> Key | None:
+    def of_bound(self, stored: bytes) -> SortKey | None:
         if self.width is None:
             key = int.from_bytes(stored, "big", signed=True)
         elif len(stored) == self.width:
@@ -120,7 +120,7 @@ class IntegerDomain(Domain):
         # What lies outside is read as another number: 8 and 16 bits are the low bits of what is stored.
         return key if self.smallest <= key <= self.largest else None
 
-    def stored(self, key: Key) -> list[bytes] | None:
+    def stored(self, key: SortKey) -> list[bytes] | None:
         physical, logical = self.type.physical, self.type.logical
         if physical in (Type.BOOLEAN, Type.INT96, Type.BYTE_ARRAY):
             return None     # bits, several encodings of one instant, leading sign bytes
@@ -146,7 +146,7 @@ _NO_BOUNDS = -1     # INT96: days and nanoseconds, in no order
 class FloatDomain(Domain):
     """Floats: a filter's value is rounded to the column's precision."""
 
-    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
         number, overflowed = self._rounded(value)
         if overflowed:      # beyond every finite number, but not infinite
             outside: Ordering = "<" if ordering in ("<", "<=") else ">="
@@ -155,18 +155,18 @@ class FloatDomain(Domain):
             return outside, (0, number)
         return ordering, float_key(number)
 
-    def equal(self, value: Any) -> Key | None:
+    def equal(self, value: Any) -> SortKey | None:
         number, overflowed = self._rounded(value)
         return None if overflowed else float_key(number)
 
-    def of_bound(self, stored: bytes) -> Key | None:
+    def of_bound(self, stored: bytes) -> SortKey | None:
         code = _FLOAT_CODES[self._dtype.itemsize]
         if len(stored) != self._dtype.itemsize:
             return None
         (number,) = struct.unpack(code, stored)
         return None if math.isnan(number) else (0, number)
 
-    def stored(self, key: Key) -> list[bytes] | None:
+    def stored(self, key: SortKey) -> list[bytes] | None:
         if key == NAN:
             return None     # one of many
         numbers = (0.0, -0.0) if key[1] == 0 else (key[1],)
@@ -198,7 +198,7 @@ class FloatDomain(Domain):
 _FLOAT_CODES = {2: "<e", 4: "<f", 8: "<d"}
 
 
-def float_key(number: float) -> Key:
+def float_key(number: float) -> SortKey:
     """The key of a float."""
     return NAN if math.isnan(number) else (0, number)
 
@@ -209,7 +209,7 @@ class BytesDomain(Domain):
 
     to_bytes: Callable[[Any], bytes | None]
 
-    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
         key, width = self._bytes(value), self.type.length
         if width is None or len(key) == width:
             return ordering, key
@@ -217,14 +217,14 @@ class BytesDomain(Domain):
             return "<" if ordering in ("<", "<=") else ">=", key.ljust(width, b"\0")
         return "<=" if ordering in ("<", "<=") else ">", key[:width]
 
-    def equal(self, value: Any) -> Key | None:
+    def equal(self, value: Any) -> SortKey | None:
         key, width = self._bytes(value), self.type.length
         return key if width is None or len(key) == width else None
 
-    def of_bound(self, stored: bytes) -> Key | None:
+    def of_bound(self, stored: bytes) -> SortKey | None:
         return stored
 
-    def stored(self, key: Key) -> list[bytes] | None:
+    def stored(self, key: SortKey) -> list[bytes] | None:
         return [key]
 
     def _bytes(self, value: Any) -> bytes:
@@ -238,13 +238,13 @@ class BytesDomain(Domain):
 class NoDomain(Domain):
     """Columns that are always null, and intervals, which have no order: they are only null or not."""
 
-    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, Key] | bool:
+    def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
         raise self.refuse(value)
 
-    def equal(self, value: Any) -> Key | None:
+    def equal(self, value: Any) -> SortKey | None:
         raise self.refuse(value)
 
-    def of_bound(self, stored: bytes) -> Key | None:
+    def of_bound(self, stored: bytes) -> SortKey | None:
         return None
 
 

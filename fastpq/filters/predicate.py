@@ -24,8 +24,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.filters.literals import BytesDomain, Domain, Key, Ordering, domain_of
-from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
+from fastpq.filters.literals import BytesDomain, Domain, Ordering, SortKey, domain_of
+from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.types import ColumnType, Unknown
 
 R = TypeVar("R")
@@ -93,8 +93,8 @@ class Bounds(NamedTuple):
         num_values: how many values there are, nulls among them; None where not known.
     """
 
-    minimum: Key | None = None
-    maximum: Key | None = None
+    minimum: SortKey | None = None
+    maximum: SortKey | None = None
     null_count: int | None = None
     num_values: int | None = None
 
@@ -108,7 +108,7 @@ class Bounds(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class Condition:
     """A condition on one column, typed to it."""
 
     column: ColumnDescriptor
@@ -126,7 +126,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class NullTest(Leaf):
+class NullTest(Condition):
     """Whether there is a value."""
 
     is_null: bool
@@ -143,11 +143,11 @@ class NullTest(Leaf):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Leaf):
+class Comparison(Condition):
     """A value before or behind another one."""
 
     ordering: Ordering
-    key: Key
+    key: SortKey
 
     def _of_values(self, bounds: Bounds) -> Outcome:
         low, high = bounds.minimum, bounds.maximum
@@ -164,10 +164,10 @@ class Comparison(Leaf):
 
 
 @dataclass(frozen=True, slots=True)
-class Membership(Leaf):
+class Membership(Condition):
     """A value that is one of some, or none of them. keys ascend; without any, no value is one of them."""
 
-    keys: tuple[Key, ...]
+    keys: tuple[SortKey, ...]
     negated: bool = False
 
     def _of_values(self, bounds: Bounds) -> Outcome:
@@ -198,7 +198,7 @@ class Membership(Leaf):
 
 
 @dataclass(frozen=True, slots=True)
-class Prefix(Leaf):
+class Prefix(Condition):
     """Bytes that begin with others."""
 
     prefix: bytes
@@ -217,7 +217,7 @@ class Prefix(Leaf):
         return f"{self.column.name} starts with {_spelled(self.column, self.prefix)}"
 
 
-def _spelled(column: ColumnDescriptor, key: Key) -> str:
+def _spelled(column: ColumnDescriptor, key: SortKey) -> str:
     """A key of a domain as its value is written: text as text, floats without their place among NaNs."""
     if isinstance(key, bytes) and column.type.is_text:
         return repr(key.decode(errors="replace"))
@@ -226,11 +226,11 @@ def _spelled(column: ColumnDescriptor, key: Key) -> str:
     return repr(key)
 
 
-Predicate: TypeAlias = And | Or | Leaf
+Predicate: TypeAlias = And | Or | Condition
 
 
 def fold(
-    predicate: Predicate, leaf: Callable[[Leaf], R], both: Callable[[R, R], R], either: Callable[[R, R], R]
+    predicate: Predicate, leaf: Callable[[Condition], R], both: Callable[[R, R], R], either: Callable[[R, R], R]
 ) -> R:
     """Evaluate a predicate.
 
@@ -239,7 +239,7 @@ def fold(
         leaf: the result of a condition.
         both, either: the result of two that stand under And, under Or.
     """
-    if isinstance(predicate, Leaf):
+    if isinstance(predicate, Condition):
         return leaf(predicate)
     join = both if isinstance(predicate, And) else either
     children = iter(predicate.children)
@@ -249,16 +249,16 @@ def fold(
     return result
 
 
-def leaves(predicate: Predicate) -> Iterator[Leaf]:
+def leaves(predicate: Predicate) -> Iterator[Condition]:
     """The conditions of a predicate, from left to right."""
-    if isinstance(predicate, Leaf):
+    if isinstance(predicate, Condition):
         yield predicate
     else:
         for child in predicate.children:
             yield from leaves(child)
 
 
-def outcome(predicate: Predicate, bounds: Callable[[Leaf], Bounds]) -> Outcome:
+def outcome(predicate: Predicate, bounds: Callable[[Condition], Bounds]) -> Outcome:
     """For how many rows a predicate holds, by the bounds of each condition's column."""
     return fold(predicate, lambda leaf: leaf.outcome(bounds(leaf)), min, max)
 
@@ -298,7 +298,7 @@ def _join(kind: type[And | Or], children: Sequence[Predicate]) -> Predicate:
     return children[0] if len(children) == 1 else kind(*children)
 
 
-def _condition(schema: ParquetSchema, types: Mapping[int, ColumnType], key: Any, op: str, value: Any = None) -> Leaf:
+def _condition(schema: ParquetSchema, types: Mapping[int, ColumnType], key: Any, op: str, value: Any = None) -> Condition:
     spelled = " ".join(op.lower().split())
     spelled = _ALIASES.get(spelled, spelled)
     if spelled not in _OPS:
@@ -314,7 +314,7 @@ def _condition(schema: ParquetSchema, types: Mapping[int, ColumnType], key: Any,
         raise error.at(column=column.name) from None
 
 
-def _typed(column: ColumnDescriptor, domain: Domain, op: str, value: Any) -> Leaf:
+def _typed(column: ColumnDescriptor, domain: Domain, op: str, value: Any) -> Condition:
     if op in ("in", "not in"):
         return _membership(column, domain, value, op == "not in")
     if value is None:
@@ -333,7 +333,7 @@ def _typed(column: ColumnDescriptor, domain: Domain, op: str, value: Any) -> Lea
     return Comparison(column, *compared)
 
 
-def _membership(column: ColumnDescriptor, domain: Domain, values: Any, negated: bool) -> Leaf:
+def _membership(column: ColumnDescriptor, domain: Domain, values: Any, negated: bool) -> Condition:
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
         raise SchemaError(f"in and not in take a list of values, not {values!r}")
     given = list(values)

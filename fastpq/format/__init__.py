@@ -1,6 +1,7 @@
 """The structures of parquet.thrift and the compact protocol that reads and writes them."""
 
 from fastpq.format.compact import decode, decode_listed, decode_partly, encode
+from fastpq.format.list_offsets import StructList
 from fastpq.format.parquet import (
     AesGcmCtrV1,
     AesGcmV1,
@@ -72,7 +73,6 @@ from fastpq.format.parquet import (
     VariantType,
     XxHash,
 )
-from fastpq.format.scan import StructList
 from fastpq.format.struct import Struct, Union
 
 __all__ = [

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from fastpq.format.scan import StructList
+from fastpq.format.list_offsets import StructList
 from fastpq.format.struct import Struct
 
 S = TypeVar("S", bound=Struct)

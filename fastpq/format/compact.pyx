@@ -12,7 +12,7 @@ from fastpq.format.cursor cimport (
     take_bytes, take_field, take_list, take_zigzag,
 )
 
-from fastpq.format.scan cimport scan_structs
+from fastpq.format.list_offsets cimport scan_structs
 
 from fastpq.errors import FormatError
 from fastpq.format.struct import Union
@@ -89,7 +89,7 @@ cdef class Slot:
     cdef int wire
     cdef object argument    # the class of a struct, or an enum's members by value
     cdef Slot element       # of a list
-    cdef Table table        # of a struct; made when the first one is read
+    cdef StructTable table        # of a struct; made when the first one is read
 
     def __cinit__(self, str name, field_type):
         self.name = name
@@ -105,7 +105,7 @@ cdef class Slot:
         return wire == self.wire or self.kind == KIND_BOOL and wire == FALSE or self.kind == LIST and wire == SET
 
 
-cdef class Table:
+cdef class StructTable:
     """A struct's fields by their ids."""
 
     cdef object cls
@@ -128,10 +128,10 @@ cdef object NEW = object.__new__
 cdef dict TABLES = {}
 
 
-cdef Table table_of(cls):
+cdef StructTable table_of(cls):
     found = TABLES.get(cls)
     if found is None:
-        found = TABLES[cls] = Table(cls)
+        found = TABLES[cls] = StructTable(cls)
     return found
 
 
@@ -140,7 +140,7 @@ cdef object broken(Cursor* cursor, str what):
     return FormatError(f"{what} {ended}", offset=cursor.pos - cursor.start)
 
 
-cdef object read_struct(Cursor* cursor, Table table, int depth, dict passed, dict listed, int64_t behind):
+cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passed, dict listed, int64_t behind):
     """passed: ids of fields to pass over, whose offsets, or StructLists if they are among listed, it gets; or None."""
     cdef int64_t id = behind
     cdef int wire

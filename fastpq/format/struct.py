@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
 
-class Kind(IntEnum):
+class WireKind(IntEnum):
     """Types of fields, as the compact protocol tells them apart."""
 
     BOOL = 1
@@ -25,21 +25,21 @@ class Kind(IntEnum):
 class FieldType(NamedTuple):
     """A kind, and the class of a struct or enum or the FieldType of a list's elements."""
 
-    kind: Kind
+    kind: WireKind
     argument: Any = None
 
 
-BOOL = FieldType(Kind.BOOL)
-I8 = FieldType(Kind.I8)
-I16 = FieldType(Kind.I16)
-I32 = FieldType(Kind.I32)
-I64 = FieldType(Kind.I64)
-DOUBLE = FieldType(Kind.DOUBLE)
-BINARY = FieldType(Kind.BINARY)
-STRING = FieldType(Kind.STRING)
+BOOL = FieldType(WireKind.BOOL)
+I8 = FieldType(WireKind.I8)
+I16 = FieldType(WireKind.I16)
+I32 = FieldType(WireKind.I32)
+I64 = FieldType(WireKind.I64)
+DOUBLE = FieldType(WireKind.DOUBLE)
+BINARY = FieldType(WireKind.BINARY)
+STRING = FieldType(WireKind.STRING)
 
 
-class Field(NamedTuple):
+class ThriftField(NamedTuple):
     """One line of a struct's table."""
 
     id: int
@@ -51,18 +51,18 @@ def _type_of(declared: Any) -> FieldType:
     if isinstance(declared, FieldType):
         return declared
     if isinstance(declared, list):
-        return FieldType(Kind.LIST, _type_of(declared[0]))
-    return FieldType(Kind.ENUM if issubclass(declared, IntEnum) else Kind.STRUCT, declared)
+        return FieldType(WireKind.LIST, _type_of(declared[0]))
+    return FieldType(WireKind.ENUM if issubclass(declared, IntEnum) else WireKind.STRUCT, declared)
 
 
 def required(id: int, declared: Any) -> Any:
     """A field that must be there: its id, and its type, struct, enum or ``[element]``."""
-    return Field(id, _type_of(declared), True)
+    return ThriftField(id, _type_of(declared), True)
 
 
 def optional(id: int, declared: Any) -> Any:
     """A field that is None where it is absent."""
-    return Field(id, _type_of(declared), False)
+    return ThriftField(id, _type_of(declared), False)
 
 
 class Struct:
@@ -72,12 +72,12 @@ class Struct:
     (id, wire type, encoded value), and written again.
     """
 
-    FIELDS: ClassVar[dict[int, tuple[str, Field]]] = {}
-    ORDERED: ClassVar[list[tuple[str, Field]]] = []
+    FIELDS: ClassVar[dict[int, tuple[str, ThriftField]]] = {}
+    ORDERED: ClassVar[list[tuple[str, ThriftField]]] = []
     unknown: tuple[tuple[int, int, bytes], ...] = ()
 
     def __init_subclass__(cls) -> None:
-        declared = [(name, value) for name, value in vars(cls).items() if isinstance(value, Field)]
+        declared = [(name, value) for name, value in vars(cls).items() if isinstance(value, ThriftField)]
         cls.ORDERED = sorted(declared, key=lambda entry: entry[1].id)
         cls.FIELDS = {field.id: (name, field) for name, field in cls.ORDERED}
         for name, _ in declared:

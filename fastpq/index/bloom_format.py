@@ -44,7 +44,7 @@ StoredFilter = SplitBlockBloomFilter | ProbedBlocks
 Found = StoredFilter | FormatError | UnsupportedError | None
 
 
-def serialize(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher) -> list[Any]:
+def serialized_filter(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher) -> list[Any]:
     """The two modules of a filter, header and bitset, as they are written one after another.
 
     Args:

@@ -6,7 +6,7 @@ from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
-from fastpq.index.bloom_format import serialize
+from fastpq.index.bloom_format import serialized_filter
 from fastpq.io.sink import BytesLike, Sink
 
 NO_PAGE = -1
@@ -17,7 +17,7 @@ def write_bloom_filter(
 ) -> None:
     """Write a chunk's bloom filter, and note in its metadata where."""
     metadata.bloom_filter_offset = sink.tell()
-    for module in serialize(bloom_filter, cipher):
+    for module in serialized_filter(bloom_filter, cipher):
         sink.write(module)
     metadata.bloom_filter_length = sink.tell() - metadata.bloom_filter_offset
 

@@ -18,7 +18,7 @@ from fastpq.errors import FormatError
 from fastpq.index.page_locations import check_page_locations, read_page_locations
 from fastpq.io.source import Bytes, Source
 from fastpq.metadata.file_metadata import ColumnChunkMetaData
-from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.stats import statistics
 from fastpq.stats.bounds import bound_lengths
 from fastpq.stats.statistics import Order
@@ -135,13 +135,13 @@ class ColumnIndex:
             return False
         kept = np.flatnonzero(~self.null_pages).tolist()
         bounds = [(self.min_values[page], self.max_values[page]) for page in kept]
-        return is_monotonic(bounds, order, self.boundary_order)
+        return pages_are_monotonic(bounds, order, self.boundary_order)
 
     def __repr__(self) -> str:
         return f"<ColumnIndex of {self.num_pages} pages, {self.boundary_order.name}>"
 
 
-def is_monotonic(bounds: Sequence[tuple[bytes, bytes]], order: Order, boundary_order: int) -> bool:
+def pages_are_monotonic(bounds: Sequence[tuple[bytes, bytes]], order: Order, boundary_order: int) -> bool:
     """Whether lower and upper bounds both ascend, or both descend."""
     sign = 1 if boundary_order == fmt.BoundaryOrder.ASCENDING else -1
     return all(statistics.is_monotonic(order, [each[side] for each in bounds], sign) for side in (0, 1))

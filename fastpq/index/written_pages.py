@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpq import format as fmt
 from fastpq.options import DEFAULT_STATISTICS_TRUNCATION
-from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import Decimal, Type
 from fastpq.stats import total_order
 from fastpq.stats.bounds import order_of, truncate_max, truncate_min
@@ -111,7 +111,7 @@ class WrittenPages:
     ) -> fmt.BoundaryOrder:
         known = [[bound for bound in bounds if bound is not None] for bounds in (minima, maxima)]
         for sign, boundary_order in ((1, fmt.BoundaryOrder.ASCENDING), (-1, fmt.BoundaryOrder.DESCENDING)):
-            if self.total_order and all(total_order.is_monotonic(bounds, sign) for bounds in known):
+            if self.total_order and all(total_order.total_keys_are_monotonic(bounds, sign) for bounds in known):
                 return boundary_order
             if not self.total_order and all(is_monotonic(order, bounds, sign) for bounds in known):
                 return boundary_order

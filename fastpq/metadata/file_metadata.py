@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from fastpq import format as fmt
 from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
-from fastpq.encryption.file import FileDecryptor, column_name, open_file_decryptor, open_signed_footer
+from fastpq.encryption.file_ciphers import FileDecryptor, column_name, open_file_decryptor, open_signed_footer
 from fastpq.errors import FormatError, LimitError, ParquetError
 from fastpq.options import DEFAULT_TAIL_READ, ReaderProperties
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 
 if TYPE_CHECKING:
     from fastpq.encryption.encryptor import FileEncryptor

@@ -8,7 +8,7 @@ from fastpq import format as fmt
 from fastpq.arrays.table import Column
 from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
 from fastpq.filters.filtering import leaf_mask
-from fastpq.filters.predicate import Leaf, NullTest, Outcome
+from fastpq.filters.predicate import Condition, NullTest, Outcome
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import ColumnChunkMetaData
@@ -28,7 +28,7 @@ _DATA_PAGES = {fmt.PageType.DATA_PAGE, fmt.PageType.DATA_PAGE_V2}
 def useful_dictionaries(
     scan: Scan,
     chunks: Sequence[ChunkPlan],
-    conditions: Sequence[Leaf],
+    conditions: Sequence[Condition],
     rows: RowRanges,
     offset_indexes: Mapping[int, OffsetIndex],
 ) -> dict[int, ChunkPlan]:
@@ -48,11 +48,11 @@ def useful_dictionaries(
     return {
         chunk.column.index: chunk
         for chunk in chunks
-        if chunk.column.index in wanted and 0 < dictionary_size(chunk.metadata) * WORTH_A_DICTIONARY <= needed
+        if chunk.column.index in wanted and 0 < stored_dictionary_size(chunk.metadata) * WORTH_A_DICTIONARY <= needed
     }
 
 
-def dictionary_size(chunk: ColumnChunkMetaData) -> int:
+def stored_dictionary_size(chunk: ColumnChunkMetaData) -> int:
     """Stored bytes of the dictionary page of a chunk whose values are all in it; 0 of any other."""
     start = chunk.dictionary_page_offset
     if chunk.file_path or start is None or not 0 < start < chunk.data_page_offset:
@@ -67,7 +67,7 @@ def dictionary_size(chunk: ColumnChunkMetaData) -> int:
 
 def read_dictionaries(scan: Scan, chunks: Sequence[ChunkPlan]) -> list[Column | str]:
     """The values of the dictionary pages of chunks, read with one round of requests, or why they are of no use."""
-    places = [(chunk.metadata.dictionary_page_offset or 0, dictionary_size(chunk.metadata)) for chunk in chunks]
+    places = [(chunk.metadata.dictionary_page_offset or 0, stored_dictionary_size(chunk.metadata)) for chunk in chunks]
     read: list[Column | str] = []
     for chunk, stored in zip(chunks, scan.source.read_ranges(places), strict=True):
         try:
@@ -81,6 +81,6 @@ def read_dictionaries(scan: Scan, chunks: Sequence[ChunkPlan]) -> list[Column | 
     return read
 
 
-def outcome_in(leaf: Leaf, dictionary: Column) -> Outcome:
+def outcome_in(leaf: Condition, dictionary: Column) -> Outcome:
     """For how many values of a chunk a condition holds: for none, or not known, as it need not use every value."""
     return Outcome.SOME if leaf_mask(leaf, dictionary).any() else Outcome.NONE

@@ -11,13 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fastpq.arrays.layouts import Array
-from fastpq.column.reader import ChunkReader, ColumnOutput
+from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
 from fastpq.errors import ParquetError
 from fastpq.format import CompressionCodec
 from fastpq.index.ranges import Int64s, cut_ranges
 from fastpq.read.fetch import Fetching
 from fastpq.read.plan import ChunkPlan, ColumnPlan
-from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn, Column

@@ -14,13 +14,13 @@ from fastpq.arrays.layouts import MAX_INT32
 from fastpq.arrays.nested_concat import concat_columns
 from fastpq.column.assemble import assemble
 from fastpq.column.assembly import NestedOutput
-from fastpq.column.nested import NestedReader
+from fastpq.column.nested_reader import NestedReader
 from fastpq.errors import FormatError, ParquetError
 from fastpq.index.ranges import Int64s
 from fastpq.read.fetch import Fetching
 from fastpq.read.flat import Parts, Task, count_rows
 from fastpq.read.plan import ChunkPlan, ColumnPlan
-from fastpq.schema.shape import Leaf, Shape, leaves_of, shape_of
+from fastpq.schema.shape import LeafShape, Shape, leaves_of, shape_of
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn, Column
@@ -156,7 +156,7 @@ def _read_rows(reader: NestedReader, output: NestedOutput, chunk: ChunkPlan, kep
 
 
 def _nested_column(scan: Scan, shape: Shape, outputs: dict[int, NestedOutput]) -> AnyColumn:
-    def make_leaf(leaf: Leaf, output: NestedOutput) -> Column:
+    def make_leaf(leaf: LeafShape, output: NestedOutput) -> Column:
         # what is required and missing all the same stands in a struct that is null
         nulls = output.validity() if leaf.nullable else (None, 0)
         return scan.column(leaf.type, output.contents(), output.buffers, nulls, leaf.nullable)

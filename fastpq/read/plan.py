@@ -11,7 +11,7 @@ from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.index.page_locations import choose_pages
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
-from fastpq.schema.schema import ColumnDescriptor, SchemaNode
+from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 from fastpq.stats.quirks import chunk_slack, v2_is_always_compressed
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from fastpq.arrays.table import Column
-from fastpq.filters.predicate import Bounds, Leaf, Membership, NullTest, Outcome, Predicate, fold, leaves
+from fastpq.filters.predicate import Bounds, Condition, Membership, NullTest, Outcome, Predicate, fold, leaves
 from fastpq.index.bloom_format import StoredFilter
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import RowRanges
 from fastpq.read.dictionaries import outcome_in
 
 PagesOf: TypeAlias = tuple[RowRanges, RowRanges]       # rows that a condition may hold for, and rows that it does hold for
-Kind = Literal["statistics", "bloom filter", "column index", "dictionary"]
+EvidenceKind = Literal["statistics", "bloom filter", "column index", "dictionary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Evidence:
         finding: what it tells, or why it tells nothing.
     """
 
-    kind: Kind
-    leaf: Leaf
+    kind: EvidenceKind
+    leaf: Condition
     finding: str
 
     @property
@@ -61,7 +61,7 @@ class GroupPruning:
     row_group: int
     num_rows: int
     asked: RowRanges
-    outcomes: dict[Leaf, Outcome]
+    outcomes: dict[Condition, Outcome]
     rows: RowRanges
     certain: RowRanges
     evidence: list[Evidence] = field(default_factory=list)
@@ -86,11 +86,11 @@ class GroupPruning:
         return fold(self.predicate, self.outcomes.__getitem__, min, max)
 
     @property
-    def open_leaves(self) -> list[Leaf]:
+    def open_leaves(self) -> list[Condition]:
         """The conditions that are not decided."""
         return [leaf for leaf, outcome in self.outcomes.items() if outcome is Outcome.SOME]
 
-    def by_statistics(self, bounds: Callable[[Leaf], Bounds | str]) -> None:
+    def by_statistics(self, bounds: Callable[[Condition], Bounds | str]) -> None:
         """Decide conditions by the bounds of their chunks, or note why there are none."""
         for leaf in self.open_leaves:
             known = bounds(leaf)
@@ -115,7 +115,7 @@ class GroupPruning:
 
     def by_column_indexes(self, pages: Mapping[int, tuple[OffsetIndex, Sequence[Bounds]] | str]) -> None:
         """Narrow the rows by the bounds of pages of columns (by number), or note why there are none."""
-        pages_of: dict[Leaf, PagesOf] = {}
+        pages_of: dict[Condition, PagesOf] = {}
         for leaf in self.open_leaves:
             known = pages.get(leaf.column.index)
             if isinstance(known, str):
@@ -137,7 +137,7 @@ class GroupPruning:
                 self._decide("dictionary", leaf, outcome_in(leaf, known))
         self._leave_out()
 
-    def _pages_of(self, leaf: Leaf, offset_index: OffsetIndex, bounds: Sequence[Bounds]) -> PagesOf:
+    def _pages_of(self, leaf: Condition, offset_index: OffsetIndex, bounds: Sequence[Bounds]) -> PagesOf:
         outcomes = [leaf.outcome(page) for page in bounds]
         possible = np.array([outcome is not Outcome.NONE for outcome in outcomes], np.bool_)
         sure = np.array([outcome is Outcome.ALL for outcome in outcomes], np.bool_)
@@ -150,10 +150,10 @@ class GroupPruning:
         if self.outcome is Outcome.NONE:
             self.rows = RowRanges.none(self.num_rows)
 
-    def _rows_by(self, known: Mapping[Leaf, RowRanges], otherwise: Callable[[int], RowRanges]) -> RowRanges:
+    def _rows_by(self, known: Mapping[Condition, RowRanges], otherwise: Callable[[int], RowRanges]) -> RowRanges:
         """The rows of the predicate, given those of conditions that are not decided."""
 
-        def rows_of(leaf: Leaf) -> RowRanges:
+        def rows_of(leaf: Condition) -> RowRanges:
             match self.outcomes[leaf]:
                 case Outcome.NONE:
                     return RowRanges.none(self.num_rows)
@@ -164,10 +164,10 @@ class GroupPruning:
         assert self.predicate is not None
         return fold(self.predicate, rows_of, RowRanges.__and__, RowRanges.__or__)
 
-    def _decide(self, kind: Kind, leaf: Leaf, outcome: Outcome) -> None:
+    def _decide(self, kind: EvidenceKind, leaf: Condition, outcome: Outcome) -> None:
         if outcome is not Outcome.SOME:
             self.outcomes[leaf] = outcome
             self._note(kind, leaf, "no row" if outcome is Outcome.NONE else "every row")
 
-    def _note(self, kind: Kind, leaf: Leaf, finding: str) -> None:
+    def _note(self, kind: EvidenceKind, leaf: Condition, finding: str) -> None:
         self.evidence.append(Evidence(kind, leaf, finding))

@@ -11,11 +11,11 @@ import numpy as np
 from fastpq.arrays.binary import total_size
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, ListColumn, StructColumn, Table
-from fastpq.codecs.table import codec_for_read
+from fastpq.codecs.catalogue import codec_for_read
+from fastpq.column.chunk_reader import ChunkReader
 from fastpq.column.layout import Layout, layout_of
 from fastpq.column.page import PageReader
-from fastpq.column.reader import ChunkReader
-from fastpq.common.parallel import run
+from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
 from fastpq.errors import LimitError, ParquetError
 from fastpq.io.source import Source
@@ -23,7 +23,7 @@ from fastpq.options import ReaderProperties
 from fastpq.read.fetch import Fetching
 from fastpq.read.flat import FlatReading, FlatStream, Task
 from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan
-from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import ColumnType
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fastpq.read.outputs import Outputs
 
 Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk as the file has them
-Strings = Literal["views", "offsets", "dictionary"]
+StringLayout = Literal["views", "offsets", "dictionary"]
 
 # A chunk may say that it holds this many times its stored bytes before its page headers are asked whether it does.
 PLAUSIBLE_EXPANSION = 1024
@@ -58,7 +58,7 @@ class Scan:
         source: Source,
         decryptor: FileDecryptor,
         properties: ReaderProperties,
-        strings: Strings,
+        strings: StringLayout,
         types: Mapping[int, ColumnType],
     ) -> None:
         self.source = source
@@ -101,8 +101,8 @@ class Scan:
                 threads = 1
             if self.source.is_remote:
                 tasks.sort(key=lambda task: task.row)       # in the order in which bytes come
-            run(_do if span is None else _do_and_tell(span, tasks), tasks, threads)
-        read = run(lambda column: column.finish(), columns, threads)
+            run_parallel(_do if span is None else _do_and_tell(span, tasks), tasks, threads)
+        read = run_parallel(lambda column: column.finish(), columns, threads)
         if out is not None:
             for (column, _), values in zip(wanted, read, strict=True):
                 out.settle(column.name, values)
@@ -122,7 +122,7 @@ class Scan:
                 rows = min(first or batch_size, plan.num_rows - start)
                 first = None
                 self._check_bytes(rows * width)
-                yield Table(_named(plan, run(_reader_of(rows), streams, threads)), num_rows=rows)
+                yield Table(_named(plan, run_parallel(_reader_of(rows), streams, threads)), num_rows=rows)
                 start += rows
 
     def layout(self, column: ColumnDescriptor) -> Layout:

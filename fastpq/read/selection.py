@@ -9,16 +9,16 @@ from fastpq.arrays.table import Column
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
 from fastpq.filters.evidence import chunk_bounds, page_bounds
-from fastpq.filters.predicate import Bounds, Leaf, Membership, Outcome, Predicate, leaves
+from fastpq.filters.predicate import Bounds, Condition, Membership, Outcome, Predicate, leaves
 from fastpq.index.bloom_format import StoredFilter, probe_bloom_filters
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
-from fastpq.read.dictionaries import dictionary_size, read_dictionaries, useful_dictionaries
+from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size, useful_dictionaries
 from fastpq.read.plan import ChunkPlan, GroupRows, plan_read
 from fastpq.read.pruning import GroupPruning
 from fastpq.read.scan import Scan
-from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.stats.quirks import bloom_filters_are_trusted
 
 
@@ -99,10 +99,10 @@ class Selector:
     def _cipher(self, chunk: ColumnChunkMetaData, column: ColumnDescriptor) -> ModuleCipher:
         return self._scan.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, column.index)
 
-    def _statistics_of(self, group: GroupPruning) -> Callable[[Leaf], Bounds | str]:
+    def _statistics_of(self, group: GroupPruning) -> Callable[[Condition], Bounds | str]:
         known: dict[int, Bounds | str] = {}
 
-        def bounds(leaf: Leaf) -> Bounds | str:
+        def bounds(leaf: Condition) -> Bounds | str:
             column = leaf.column
             if column.index not in known:
                 try:
@@ -199,9 +199,9 @@ class Selector:
         except KeyAccessError:      # reading them tells
             return False
 
-    def _has_dictionary(self, group: GroupPruning, leaf: Leaf) -> bool:
+    def _has_dictionary(self, group: GroupPruning, leaf: Condition) -> bool:
         try:
-            return dictionary_size(self._chunk(group, leaf.column)) > 0
+            return stored_dictionary_size(self._chunk(group, leaf.column)) > 0
         except KeyAccessError:
             return False
 

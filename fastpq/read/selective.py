@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from fastpq.arrays.binary import total_size
 from fastpq.arrays.bitmap import pack_bitmap
-from fastpq.arrays.nested import take
+from fastpq.arrays.nested_columns import take
 from fastpq.arrays.nested_concat import concat_columns
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import AnyColumn, BinaryViews, Column, StructColumn, Table
-from fastpq.common.parallel import run
+from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.errors import SchemaError
 from fastpq.filters.filtering import mask_of
@@ -28,7 +28,7 @@ from fastpq.read.outputs import Outputs
 from fastpq.read.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages, plan_read, plan_rows
 from fastpq.read.scan import Scan
 from fastpq.read.selection import GroupSelection, Selector
-from fastpq.schema.schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor
 
 # Views keep the pages that they point into: as long as these are not much larger than the values, nothing is copied.
 MOST_SLACK = 2
@@ -253,7 +253,7 @@ class SelectiveScan:
             half = sum(selection.pruning.rows.count for _, selection in part) // 2
             read = iter(self._scan.columns(wanted, threads, span=None if meter is None else meter.span(half)))
             columns = [{column.name: next(read) for column in plan.columns} for plan in plans]
-            for (place, _), found in zip(part, run(self._masked, zip(part, columns, strict=True), threads), strict=True):
+            for (place, _), found in zip(part, run_parallel(self._masked, zip(part, columns, strict=True), threads), strict=True):
                 matches[place] = found
         return matches
 

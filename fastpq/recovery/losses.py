@@ -90,7 +90,7 @@ class RecoveryReport:
         return View("RecoveryReport", facts, grid, note=shorten(note, LINE_WIDTH))
 
 
-def merged(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+def merged_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     """Losses in order, each once, those that touch or overlap joined."""
     joined: list[Loss] = []
     for loss in sorted(losses):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fastpq.arrays.nested import take
+from fastpq.arrays.nested_columns import take
 from fastpq.arrays.nested_concat import concat_columns
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress
@@ -25,8 +25,8 @@ from fastpq.read.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
 from fastpq.read.selective import leaf_of
 from fastpq.recovery.losses import Loss
 from fastpq.recovery.survey import ChunkSurvey, is_damage, survey_chunk
-from fastpq.schema.schema import ColumnDescriptor
-from fastpq.schema.shape import Leaf, leaves_of, shape_of
+from fastpq.schema.parquet_schema import ColumnDescriptor
+from fastpq.schema.shape import LeafShape, leaves_of, shape_of
 
 Wanted = Sequence[tuple[int, RowRanges | None]]
 
@@ -205,7 +205,7 @@ class RecoveringScan:
         except ParquetError as error:
             return ChunkSurvey(RowRanges.none(num_rows), None, ((None, error),))
 
-    def _leaf(self, output: ColumnPlan, leaf: ColumnDescriptor) -> Leaf:
+    def _leaf(self, output: ColumnPlan, leaf: ColumnDescriptor) -> LeafShape:
         shape = shape_of(output.node, [column.index for column, _ in output.leaves], self._scan.types)
         return next(each for each in leaves_of(shape) if each.column.index == leaf.index)
 

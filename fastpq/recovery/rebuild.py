@@ -14,8 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from fastpq import format as fmt
-from fastpq.codecs.table import codec_for_read
-from fastpq.encryption.file import FileDecryptor
+from fastpq.codecs.catalogue import codec_for_read
+from fastpq.encryption.file_ciphers import FileDecryptor
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.metadata.file_metadata import ColumnChunkMetaData
@@ -23,8 +23,8 @@ from fastpq.read.plan import ChunkPlan, PageSelection
 from fastpq.read.scan import Scan
 from fastpq.recovery.pages import find_pages
 from fastpq.recovery.survey import UNKNOWN, Probe
-from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
-from fastpq.schema.shape import Leaf, leaves_of, shape_of
+from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
+from fastpq.schema.shape import LeafShape, leaves_of, shape_of
 from fastpq.schema.types import Type
 
 POSITION, SIZE, KIND, VALUES, ENCODING, ROWS, BODY, CLEAR, PLAIN = range(9)      # of what find_pages returns
@@ -260,7 +260,7 @@ class _Search:
             return UNKNOWN
 
     @cached_property
-    def _leaves(self) -> dict[int, Leaf]:
+    def _leaves(self) -> dict[int, LeafShape]:
         nodes = {id(column.top): column.top for column in self._columns}
         numbers = range(len(self._columns))
         shapes = [shape_of(node, numbers, self._scan.types) for node in nodes.values()]

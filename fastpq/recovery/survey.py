@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastpq.column.assembly import NestedOutput
-from fastpq.column.reader import ColumnOutput
+from fastpq.column.chunk_reader import ColumnOutput
 from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import Int64s, RowRanges
@@ -21,7 +21,7 @@ from fastpq.read.fetch import Fetching, fetch_chunks
 from fastpq.read.nested import open_nested
 from fastpq.read.plan import ChunkPlan, PageSelection
 from fastpq.read.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
-from fastpq.schema.shape import Leaf
+from fastpq.schema.shape import LeafShape
 
 UNKNOWN = -1
 EVERY_ROW = int(np.iinfo(np.int64).max)
@@ -68,7 +68,7 @@ class ChunkSurvey:
         return str(self.broken[first][1])
 
 
-def survey_chunk(scan: Scan, chunk: ChunkPlan, leaf: Leaf | None, offset_index: OffsetIndex | None) -> ChunkSurvey:
+def survey_chunk(scan: Scan, chunk: ChunkPlan, leaf: LeafShape | None, offset_index: OffsetIndex | None) -> ChunkSurvey:
     """Find out which rows of a chunk can be read.
 
     Args:
@@ -90,7 +90,7 @@ def survey_chunk(scan: Scan, chunk: ChunkPlan, leaf: Leaf | None, offset_index: 
 class Probe:
     """Decodes parts of a chunk, and forgets them."""
 
-    def __init__(self, scan: Scan, chunk: ChunkPlan, leaf: Leaf | None) -> None:
+    def __init__(self, scan: Scan, chunk: ChunkPlan, leaf: LeafShape | None) -> None:
         self.scan = scan
         self.chunk = chunk
         self._leaf = leaf

@@ -12,7 +12,7 @@ from fastpq.arrow.hints import ArrowFields, with_metadata
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.convert.dataframes import PANDAS_KEY, without_categories
 from fastpq.encryption.encryptor import FileEncryptor
-from fastpq.encryption.file import open_file_encryptor
+from fastpq.encryption.file_ciphers import open_file_encryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
 from fastpq.index.output import PageIndexes, write_bloom_filter
@@ -21,13 +21,13 @@ from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import ARROW_KEY, FileMetaData, RowGroupMetaData, read_finished, write_footer
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import plan_chunk
-from fastpq.rewriting.chunks import CopiedChunk, copy_chunk
-from fastpq.schema.schema import ParquetSchema
+from fastpq.rewriting.chunk_copy import CopiedChunk, copy_chunk
+from fastpq.schema.parquet_schema import ParquetSchema
 
 LARGEST_ROW_GROUP_ORDINAL = 32767
 
 KeysOf: TypeAlias = Callable[[Any], FileDecryptionProperties | None]
-Decryption: TypeAlias = FileDecryptionProperties | KeysOf | None
+FileKeys: TypeAlias = FileDecryptionProperties | KeysOf | None
 
 
 def encrypt_file(
@@ -100,7 +100,7 @@ def merge_files(
     target: Any,
     *,
     encryption_properties: FileEncryptionProperties | None = None,
-    decryption_properties: Decryption = None,
+    decryption_properties: FileKeys = None,
     properties: ReaderProperties | None = None,
     progress: Progress | None = None,
 ) -> None:

@@ -43,7 +43,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LeafShape:
     """A leaf, with the layers above it from the outermost on."""
 
     name: str
@@ -55,7 +55,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Struct:
+class StructShape:
     """A struct; ``layer`` is the number of its layer among those of its leaves, None where it cannot be null."""
 
     name: str
@@ -66,11 +66,11 @@ class Struct:
 
     @property
     def type(self) -> StructType:
-        return StructType(tuple(field_of(child) for child in self.children), self.annotation)
+        return StructType(tuple(shape_field(child) for child in self.children), self.annotation)
 
 
 @dataclass(frozen=True, slots=True)
-class List:
+class ListShape:
     """A list or a map; ``layer`` is the number of its layer among those of its leaves."""
 
     name: str
@@ -81,25 +81,25 @@ class List:
 
     @property
     def type(self) -> ListType | MapType:
-        if self.is_map and isinstance(self.element, Struct):
+        if self.is_map and isinstance(self.element, StructShape):
             key, value = self.element.children
-            return MapType(field_of(key), field_of(value))
-        return ListType(field_of(self.element))
+            return MapType(shape_field(key), shape_field(value))
+        return ListType(shape_field(self.element))
 
 
-Shape = Leaf | Struct | List
+Shape = LeafShape | StructShape | ListShape
 
 
-def field_of(shape: Shape) -> Field:
+def shape_field(shape: Shape) -> Field:
     """Name, type and nullability of a shape."""
     return Field(shape.name, shape.type, shape.nullable)
 
 
-def leaves_of(shape: Shape) -> list[Leaf]:
+def leaves_of(shape: Shape) -> list[LeafShape]:
     """The leaves of a shape, in the order of the schema."""
-    if isinstance(shape, Leaf):
+    if isinstance(shape, LeafShape):
         return [shape]
-    children = (shape.element,) if isinstance(shape, List) else shape.children
+    children = (shape.element,) if isinstance(shape, ListShape) else shape.children
     return [leaf for child in children for leaf in leaves_of(child)]
 
 
@@ -147,19 +147,19 @@ class _Builder:
             return self._repeated(node, place, name)
         return self._value(node, place, node.element.repetition_type == OPTIONAL, name)
 
-    def _repeated(self, node: SchemaNode, place: _Place, name: str | None) -> List:
+    def _repeated(self, node: SchemaNode, place: _Place, name: str | None) -> ListShape:
         """A repeated node that no annotation explains: a required list of required elements."""
         depth = node.max_definition_level
         layer = Layer(True, place.slot_repetition, place.slot_definition, depth - 1, depth)
         element = self._value(node, place.below_list(layer), False, "element")
-        return List(name or node.element.name, False, len(place.layers), element)
+        return ListShape(name or node.element.name, False, len(place.layers), element)
 
     def _value(self, node: SchemaNode, place: _Place, nullable: bool, name: str | None) -> Shape:
         """The shape of a node, its own repetition aside."""
         name = name or node.element.name
         if isinstance(node, ColumnDescriptor):
             type_ = self.types.get(node.index) or node.type
-            return Leaf(name, nullable, node, type_, place.slot_definition, place.layers)
+            return LeafShape(name, nullable, node, type_, place.slot_definition, place.layers)
         assert isinstance(node, GroupNode)
         repeated = _only_repeated_child(node)
         if repeated is not None and _is_list(node):
@@ -169,13 +169,13 @@ class _Builder:
             return self._map(node, repeated, place, nullable, name)
         return self._struct(node, place, nullable, name)
 
-    def _struct(self, node: GroupNode, place: _Place, nullable: bool, name: str) -> Struct:
+    def _struct(self, node: GroupNode, place: _Place, nullable: bool, name: str) -> StructShape:
         number = None
         if nullable:
             number = len(place.layers)
             depth = node.max_definition_level
             place = place.below_struct(Layer(False, place.slot_repetition, place.slot_definition, depth, depth))
-        return Struct(name, nullable, number, self._children(node, place), self._annotation(node))
+        return StructShape(name, nullable, number, self._children(node, place), self._annotation(node))
 
     def _annotation(self, node: GroupNode) -> Annotation | None:
         """What a group is as a whole, once it is known to be that; some leaves of it alone are a mere struct."""
@@ -197,24 +197,24 @@ class _Builder:
             return any(index in self.wanted for index in range(node.first, node.last))
         return isinstance(node, ColumnDescriptor) and node.index in self.wanted
 
-    def _list(self, node: GroupNode, repeated: SchemaNode, place: _Place, nullable: bool, name: str) -> List:
+    def _list(self, node: GroupNode, repeated: SchemaNode, place: _Place, nullable: bool, name: str) -> ListShape:
         layer = self._list_layer(node, repeated, place)
         inner = place.below_list(layer)
         if isinstance(repeated, GroupNode) and not _is_element(node, repeated):
             element = self.shape(repeated.children[0], inner, "element")
         else:
             element = self._value(repeated, inner, False, "element")
-        return List(name, nullable, len(place.layers), element)
+        return ListShape(name, nullable, len(place.layers), element)
 
-    def _map(self, node: GroupNode, repeated: GroupNode, place: _Place, nullable: bool, name: str) -> List:
+    def _map(self, node: GroupNode, repeated: GroupNode, place: _Place, nullable: bool, name: str) -> ListShape:
         inner = place.below_list(self._list_layer(node, repeated, place))
         if len(repeated.children) == 1:      # a map without values is the set of its keys
-            return List(name, nullable, len(place.layers), self.shape(repeated.children[0], inner, "element"))
+            return ListShape(name, nullable, len(place.layers), self.shape(repeated.children[0], inner, "element"))
         names = zip(repeated.children, ("key", "value"), strict=True)
         children = tuple(self.shape(child, inner, called) for child, called in names if self._is_wanted(child))
         is_map = len(children) == 2
-        entries = Struct("key_value" if is_map else "element", False, None, children)
-        return List(name, nullable, len(place.layers), entries, is_map)
+        entries = StructShape("key_value" if is_map else "element", False, None, children)
+        return ListShape(name, nullable, len(place.layers), entries, is_map)
 
     def _list_layer(self, node: GroupNode, repeated: SchemaNode, place: _Place) -> Layer:
         return Layer(

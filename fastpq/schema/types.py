@@ -1,6 +1,6 @@
 """Physical and logical types, and how each is held in memory.
 
-The one table of the mapping; ``tests/unit/test_types.py`` reads it and holds every row against the code. "storage" is
+The one table of the mapping; ``tests/schema/test_types.py`` reads it and holds every row against the code. "storage" is
 ``ColumnType.dtype``, "NumPy" is ``ColumnType.numpy_dtype``, "Arrow" is ``ColumnType.arrow_format``.
 
 ======================== ========================== ======== ================ ===========

@@ -14,18 +14,18 @@ from fastpq.api.file import ParquetFile
 from fastpq.arrays.table import Column, StructColumn, Table
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 from fastpq.filters.predicate import And, Or
-from fastpq.schema.schema import ColumnKey, ParquetSchema
-from fastpq.schema.shape import Struct, shape_of
+from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema
+from fastpq.schema.shape import StructShape, shape_of
 from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.schema.types import Decimal, Type, column_type
-from fastpq.spark.filters import columns_of, fold
+from fastpq.spark.filters import and_together, columns_of
 from fastpq.spark.handover import AS_IT_IS, Handover, handed_over
-from fastpq.spark.keyservice import KeyService
-from fastpq.spark.listing import partition_value
+from fastpq.spark.keyservice import ServiceOptions
+from fastpq.spark.listing import spark_partition_value
 from fastpq.spark.planning import Split
-from fastpq.spark.types import arrow_schema, conform, nulls_of
+from fastpq.spark.types import conform_array, nulls_of, reader_schema
 from fastpq.spark.worker import keep_modules
-from fastpq.variant.column import VariantColumn
+from fastpq.variant.variant_column import VariantColumn
 
 VARIANT = ("metadata", "value")
 
@@ -50,15 +50,15 @@ class ScanPlan:
     filters: Any = None
     pruning: Any = None
     batch_rows: int = 100_000
-    service: KeyService | None = None
+    service: ServiceOptions | None = None
     ignore_missing_files: bool = False
     handover: Handover = AS_IT_IS
     arrow: pa.Schema = field(init=False, compare=False)
     output: pa.Schema = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "arrow", arrow_schema(self.schema))
-        object.__setattr__(self, "output", arrow_schema(self.handover.schema(self.schema)))
+        object.__setattr__(self, "arrow", reader_schema(self.schema))
+        object.__setattr__(self, "output", reader_schema(self.handover.schema(self.schema)))
 
 
 class ScanPartition(InputPartition):
@@ -74,7 +74,7 @@ class ScanPartition(InputPartition):
         keep_modules()
 
 
-def open_file(path: str, service: KeyService | None) -> ParquetFile:
+def open_file(path: str, service: ServiceOptions | None) -> ParquetFile:
     """A file to read in an executor: one thread, for Spark runs a task on each core, and in the types of Parquet."""
     keys = None if service is None else service.decryption(path)
     return ParquetFile(
@@ -114,7 +114,7 @@ class _FileScan:
         self.file, self.split, self.plan = file, split, plan
         types = dict(plan.partition_types)
         self.constants = {
-            name: partition_value(text, types[name], name) for name, text in split.file.partition if name in types
+            name: spark_partition_value(text, types[name], name) for name, text in split.file.partition if name in types
         }
         wanted = [*(part.name for part in plan.schema.fields), *self._filtered()]
         self.nodes = columns_by_name(file.schema, [name for name in wanted if name not in self.constants])
@@ -132,7 +132,7 @@ class _FileScan:
         return fits and is_alone and node.is_flat and node.type.physical in (Type.INT32, Type.INT64)
 
     def _has_int96(self, node: SchemaNode) -> bool:
-        wanted = leaves(node, st.NullType())
+        wanted = leaf_numbers(node, st.NullType())
         return any(column.index in wanted and column.element.type == Type.INT96 for column in self.file.schema.columns)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -142,7 +142,7 @@ class _FileScan:
         columns: dict[ColumnKey, None] = {}
         for part in self.plan.schema.fields:
             if part.name in self.nodes:
-                columns.update(dict.fromkeys(leaves(self.nodes[part.name], part.dataType)))
+                columns.update(dict.fromkeys(leaf_numbers(self.nodes[part.name], part.dataType)))
         tables = self.file.iter_batches(self.plan.batch_rows, list(columns), row_groups=self.split.row_groups, filters=filters)
         for table in tables:
             yield self._batch(pa.table(self._digits(_unshredded(table))) if columns else None, table.num_rows)
@@ -161,7 +161,7 @@ class _FileScan:
     def _folded(self, tree: Any) -> Any:
         """A tree with what this file decides decided, and its columns by their names here."""
         missing = {name: None for name in columns_of(tree) if name not in self.nodes}
-        return self._renamed(fold(tree, missing | self.constants))
+        return self._renamed(and_together(tree, missing | self.constants))
 
     def _renamed(self, tree: Any) -> Any:
         if isinstance(tree, And | Or):
@@ -196,7 +196,7 @@ class _FileScan:
                 array = chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
                 wanted = part.with_type(array.type) if part.name in self.digits else part
                 try:
-                    arrays.append(conform(array, wanted, naive_is_utc=part.name in self.int96))
+                    arrays.append(conform_array(array, wanted, naive_is_utc=part.name in self.int96))
                 except ParquetError as error:
                     raise error.at(column=part.name) from None
             else:
@@ -241,16 +241,16 @@ def _unshredded(table: Table) -> Table:
     return Table({**table, **shredded}, num_rows=table.num_rows) if shredded else table
 
 
-def leaves(node: SchemaNode, wanted: st.DataType) -> list[ColumnKey]:
+def leaf_numbers(node: SchemaNode, wanted: st.DataType) -> list[ColumnKey]:
     """The numbers of the leaves of a node that a type needs: of a struct, the fields that were asked for."""
     if not isinstance(node, GroupNode):
         return [node.index] if isinstance(node, ColumnDescriptor) else []
     everything: list[ColumnKey] = list(range(node.first, node.last))
-    if not isinstance(wanted, st.StructType) or not isinstance(shape_of(node, range(node.first, node.last)), Struct):
+    if not isinstance(wanted, st.StructType) or not isinstance(shape_of(node, range(node.first, node.last)), StructShape):
         return everything
     names = {part.name: part.dataType for part in wanted.fields}
     chosen = [
-        leaf for child in node.children if child.element.name in names for leaf in leaves(child, names[child.element.name])
+        leaf for child in node.children if child.element.name in names for leaf in leaf_numbers(child, names[child.element.name])
     ]
     return chosen or everything     # that the struct is null is told by any of its leaves
 

@@ -12,19 +12,19 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from fastpq.api.file import ParquetFile
 from fastpq.api.functions import read_metadata
 from fastpq.api.writer import ParquetWriter
-from fastpq.codecs.table import codec_for_read
+from fastpq.codecs.catalogue import codec_for_read
 from fastpq.common.progress import Progress
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.rewriting.files import durations_of, merge_files, without_values
 from fastpq.schema.types import Type
-from fastpq.spark.keyservice import KeyService
+from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.keywords import CompactionKeywords
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, write_options
 from fastpq.spark.rewriting import is_encrypted_file
-from fastpq.spark.running import ERROR, JobError, Outcome, Work, report_of, run
+from fastpq.spark.running import ERROR, JobError, TaskOutcome, Work, report_of, run_tasks
 from fastpq.spark.staging import replace, replacements_of, stage_of
 
 DEFAULT_TARGET_BYTES = 128 << 20
@@ -112,7 +112,7 @@ def write_together(
     sources: Sequence[str],
     target: str,
     keys: FileEncryptionProperties | None,
-    service: KeyService | None,
+    service: ServiceOptions | None,
     properties: Mapping[str, Any],
 ) -> int:
     """Write the rows of files of one schema as one file; returns how many there are."""
@@ -137,17 +137,17 @@ def write_together(
     return rows
 
 
-def _described(spark: SparkSession, root: str, service: KeyService | None) -> list[Row]:
+def _described(spark: SparkSession, root: str, service: ServiceOptions | None) -> list[Row]:
     """For each file whether it is encrypted, and what tells its schema from others."""
 
-    def describe(path: str) -> Outcome:
+    def describe(path: str) -> TaskOutcome:
         state = "encrypted" if is_encrypted_file(path) else "plain"
         footer = read_metadata(path, decryption_properties=_keys_of(path, service))
         known = (footer.schema_elements, footer.column_orders, durations_of(footer))
-        return Outcome(made=f"{state} {hashlib.sha256(repr(known).encode()).hexdigest()}")
+        return TaskOutcome(made=f"{state} {hashlib.sha256(repr(known).encode()).hexdigest()}")
 
     files = [file.path for file in list_files([root])]
-    rows = run(spark, files, Work("look at files", lambda path: (path, os.path.getsize(path)), describe), None)
+    rows = run_tasks(spark, files, Work("look at files", lambda path: (path, os.path.getsize(path)), describe), None)
     if failed := [row for row in rows if row.status == ERROR]:
         error = JobError(f"{len(failed)} of {len(rows)} files cannot be read. The first error: {failed[0].error}")
         error.report = report_of(spark, rows)
@@ -187,7 +187,7 @@ def _like(footer: FileMetaData) -> dict[str, Any]:
     }
 
 
-def _keys_of(path: str, service: KeyService | None) -> FileDecryptionProperties | None:
+def _keys_of(path: str, service: ServiceOptions | None) -> FileDecryptionProperties | None:
     """What opens a file. With a key service a plaintext one is refused unless it is allowed: its rows would come into a file
     that authenticates them."""
     if service is not None:

@@ -82,7 +82,7 @@ def columns_of(tree: Any) -> set[str]:
     return {tree[0]}
 
 
-def fold(tree: Any, known: Mapping[str, Any]) -> Any:
+def and_together(tree: Any, known: Mapping[str, Any]) -> Any:
     """A tree with the conditions on known columns decided.
 
     Args:
@@ -97,7 +97,7 @@ def fold(tree: Any, known: Mapping[str, Any]) -> Any:
     decisive = isinstance(tree, Or)
     left = []
     for child in tree.children:
-        folded = fold(child, known)
+        folded = and_together(child, known)
         if folded is decisive:
             return decisive
         if not isinstance(folded, bool):

@@ -16,8 +16,8 @@ from fastpq.schema.tree import ColumnDescriptor, SchemaNode
 from fastpq.schema.types import Decimal
 from fastpq.spark.batches import columns_by_name, open_file
 from fastpq.spark.handover import MAX_INT32, MIN_INT32
-from fastpq.spark.keyservice import KeyService
-from fastpq.spark.listing import DataFile
+from fastpq.spark.keyservice import ServiceOptions
+from fastpq.spark.listing import ListedFile
 from fastpq.spark.types import spark_schema
 
 AT_ONCE = 16            # files that are opened at the same time
@@ -46,11 +46,11 @@ class Footers:
         service: the key service; None for plaintext files.
     """
 
-    def __init__(self, service: KeyService | None) -> None:
+    def __init__(self, service: ServiceOptions | None) -> None:
         self._service = service
         self._read: dict[str, FileMetaData] = {}
 
-    def of(self, file: DataFile) -> FileMetaData:
+    def of(self, file: ListedFile) -> FileMetaData:
         """The footer of a file; raises as opening it does."""
         known = self._read.get(file.path)
         if known is None:
@@ -60,14 +60,14 @@ class Footers:
                 self._read[file.path] = known
         return known
 
-    def schema(self, file: DataFile) -> st.StructType:
+    def schema(self, file: ListedFile) -> st.StructType:
         return spark_schema(self.of(file).schema)
 
-    def row_group_sizes(self, file: DataFile) -> list[int]:
+    def row_group_sizes(self, file: ListedFile) -> list[int]:
         """About how many bytes each row group has."""
         return [group.total_compressed_size or group.total_byte_size for group in self.of(file).row_groups]
 
-    def facts(self, files: Sequence[DataFile], schema: st.StructType) -> Facts:
+    def facts(self, files: Sequence[ListedFile], schema: st.StructType) -> Facts:
         """What the statistics of every row group of every file tell of the flat columns of a schema; none for more chunks
         than MOST_CHUNKS.
 

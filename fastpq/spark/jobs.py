@@ -11,12 +11,12 @@ from fastpq.api.file import ParquetFile
 from fastpq.common.progress import Progress
 from fastpq.errors import SchemaError
 from fastpq.spark.batches import open_file
-from fastpq.spark.keyservice import KeyService
+from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords
-from fastpq.spark.listing import DataFile, list_files
+from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.options import encryption_of, options_as_text, service_of
 from fastpq.spark.rewriting import reencrypt_dataset
-from fastpq.spark.running import Outcome, Work, report_of, run
+from fastpq.spark.running import TaskOutcome, Work, report_of, run_tasks
 
 _ROWS_AT_A_TIME = 100_000
 
@@ -47,7 +47,7 @@ def verify_dataset(
         A row for each file: path, status (``ok`` or ``error``), rows, bytes, seconds, error.
     """
     service = service_of(options_as_text(options))
-    return _over_files(spark, path, "verify", lambda file: Outcome(rows=_verify(file, service)), progress)
+    return _over_files(spark, path, "verify", lambda file: TaskOutcome(rows=_verify(file, service)), progress)
 
 
 def rotate_keys(
@@ -106,20 +106,20 @@ def rotate_keys(
 
 
 def _over_files(
-    spark: SparkSession, path: str, description: str, action: Callable[[str], Outcome], progress: Progress | None
+    spark: SparkSession, path: str, description: str, action: Callable[[str], TaskOutcome], progress: Progress | None
 ) -> DataFrame:
-    work: Work[DataFile] = Work(description, lambda file: (file.path, file.size), lambda file: action(file.path))
-    return report_of(spark, run(spark, list_files([path]), work, progress))
+    work: Work[ListedFile] = Work(description, lambda file: (file.path, file.size), lambda file: action(file.path))
+    return report_of(spark, run_tasks(spark, list_files([path]), work, progress))
 
 
-def _rotate(path: str, service: KeyService) -> Outcome:
+def _rotate(path: str, service: ServiceOptions) -> TaskOutcome:
     service.factory().rotate_master_keys(
         service.connection(), path, cache_lifetime_seconds=service.cache_lifetime_seconds
     )
-    return Outcome()
+    return TaskOutcome()
 
 
-def _verify(path: str, service: KeyService | None) -> int:
+def _verify(path: str, service: ServiceOptions | None) -> int:
     with open_file(path, service) as file:
         rows = sum(table.num_rows for table in file.iter_batches(_ROWS_AT_A_TIME))
         if rows != file.metadata.num_rows:

@@ -51,7 +51,7 @@ def recover(root: str) -> list[str]:
     return jobs
 
 
-def clean(root: str, older_than: float) -> list[str]:
+def finish_commits(root: str, older_than: float) -> list[str]:
     """Finish commits, and remove what other jobs left.
 
     Args:

@@ -38,12 +38,12 @@ _SECRET_WORDS = ("secret", "password", "passphrase", "credential", "access.token
 _SECRET_NAMES = frozenset(
     {"footer_key", "column_keys", "footerkey", "columnkeys", "encryption_properties", "decryption_properties", "key", "keys"}
 )
-_factories: dict[KeyService, CryptoFactory] = {}
+_factories: dict[ServiceOptions, CryptoFactory] = {}
 _guard = threading.Lock()
 
 
 @dataclass(frozen=True)
-class KeyService:
+class ServiceOptions:
     """How a worker reaches the key service; holds no secret, and can be pickled.
 
     Attributes:

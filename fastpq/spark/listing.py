@@ -24,7 +24,7 @@ _FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
 @dataclass(frozen=True)
-class DataFile:
+class ListedFile:
     """A file of a dataset.
 
     Attributes:
@@ -38,7 +38,7 @@ class DataFile:
     partition: tuple[tuple[str, str | None], ...] = ()
 
 
-def list_files(paths: Iterable[str], base_path: str | None = None) -> list[DataFile]:
+def list_files(paths: Iterable[str], base_path: str | None = None) -> list[ListedFile]:
     """The files of a dataset, by path; names that begin with ``_`` or ``.`` are left out.
 
     Args:
@@ -49,7 +49,7 @@ def list_files(paths: Iterable[str], base_path: str | None = None) -> list[DataF
         FileNotFoundError: a path without a file or folder.
         SchemaError: a URL with a password in it.
     """
-    files: dict[str, DataFile] = {}
+    files: dict[str, ListedFile] = {}
     for path in paths:
         found = located(path)
         if isinstance(found, Remote):
@@ -92,7 +92,7 @@ def local_path(where: str) -> str:
     return found
 
 
-def _remote(place: Remote, base: str | Remote | None) -> Iterator[DataFile]:
+def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
     """The files below a folder, of a glob, or one alone, on an fsspec filesystem."""
     filesystem, path = place.filesystem, place.path
     if filesystem.isdir(path):
@@ -107,7 +107,7 @@ def _remote(place: Remote, base: str | Remote | None) -> Iterator[DataFile]:
         parts = relative.split("/")
         if about["type"] == "file" and not any(_hidden(part) and "=" not in part for part in parts):
             partitions = parse_partitions(os.path.relpath(name, top))
-            yield DataFile(filesystem.unstrip_protocol(name), int(about["size"]), tuple(partitions.items()))
+            yield ListedFile(filesystem.unstrip_protocol(name), int(about["size"]), tuple(partitions.items()))
 
 
 def _base_of(path: str) -> str:
@@ -119,7 +119,7 @@ def _base_of(path: str) -> str:
     return path if os.path.isdir(path) else os.path.dirname(path)
 
 
-def _under(path: str, base: str) -> Iterator[DataFile]:
+def _under(path: str, base: str) -> Iterator[ListedFile]:
     roots = [path]
     if not os.path.exists(path):
         roots = sorted(glob.glob(path)) if _GLOB.search(path) else []
@@ -144,9 +144,9 @@ def _walk(root: str) -> Iterator[str]:
         yield from (os.path.join(folder, name) for name in sorted(names) if not _hidden(name))
 
 
-def _data_file(path: str, named: str, base: str) -> DataFile:
+def _data_file(path: str, named: str, base: str) -> ListedFile:
     relative = os.path.relpath(named, base).replace(os.sep, "/")
-    return DataFile(path, os.path.getsize(path), tuple(parse_partitions(relative).items()))
+    return ListedFile(path, os.path.getsize(path), tuple(parse_partitions(relative).items()))
 
 
 def _hidden(name: str) -> bool:
@@ -164,7 +164,7 @@ def _partition_value(value: Any) -> Any:
     return value if value is None or isinstance(value, int) or type(value) is datetime.date else str(value)
 
 
-def partition_fields(files: Iterable[DataFile]) -> list[st.StructField]:
+def partition_fields(files: Iterable[ListedFile]) -> list[st.StructField]:
     """Names and types of the partition columns, by the texts of all files: int, bigint, double, date or string.
 
     Raises:
@@ -192,7 +192,7 @@ def _type_of(texts: list[str]) -> st.DataType:
     return spark_type(inferred)
 
 
-def partition_value(text: str | None, type_: st.DataType, name: str) -> Any:
+def spark_partition_value(text: str | None, type_: st.DataType, name: str) -> Any:
     """The text of a partition as a value of a type.
 
     Raises:

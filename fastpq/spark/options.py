@@ -15,7 +15,7 @@ from typing import Any
 from fastpq.errors import SchemaError
 from fastpq.options import WriterProperties
 from fastpq.spark.filters import decode_filters
-from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, KeyService, refuse_secrets
+from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, ServiceOptions, refuse_secrets
 
 DEFAULT_MAX_PARTITION_BYTES = 128 << 20
 DEFAULT_BATCH_ROWS = 100_000
@@ -81,7 +81,7 @@ class ReadOptions:
     max_files_per_trigger: int | None = None
     planning_footers: int = DEFAULT_PLANNING_FOOTERS
     column_arrays: bool = False
-    service: KeyService | None = None
+    service: ServiceOptions | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class WriteOptions:
     orphan_seconds: float = DEFAULT_ORPHAN_SECONDS
     stream_id: str | None = None
     encryption: Encryption | None = None
-    service: KeyService | None = None
+    service: ServiceOptions | None = None
 
 
 def read_options(options: Mapping[str, str], *, push_filters: bool = False) -> ReadOptions:
@@ -175,7 +175,7 @@ def options_as_text(options: Mapping[str, object]) -> dict[str, str]:
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
 
 
-def service_of(options: Mapping[str, str]) -> KeyService | None:
+def service_of(options: Mapping[str, str]) -> ServiceOptions | None:
     """The key service that options name, of jobs; raises as read_options does."""
     return _service(_checked(options, set()))
 
@@ -207,11 +207,11 @@ def plain_name(name: str) -> str:
     return name.lower().removeprefix(_PREFIX).replace("_", "")
 
 
-def _service(given: Mapping[str, str]) -> KeyService | None:
+def _service(given: Mapping[str, str]) -> ServiceOptions | None:
     if "kms.client" not in given:
         return None
     length = len(_CONFIGURATION_PREFIX)
-    return KeyService(
+    return ServiceOptions(
         given["kms.client"],
         given.get("kms.instance.id", ""),
         given.get("kms.instance.url", ""),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fastpq.spark.listing import DataFile
+from fastpq.spark.listing import ListedFile
 
 FILE_OPEN_BYTES = 4 << 20       # what opening a file costs, counted as Spark does (spark.sql.files.openCostInBytes)
 
@@ -20,13 +20,13 @@ class Split:
         size: about how many bytes they have.
     """
 
-    file: DataFile
+    file: ListedFile
     row_groups: tuple[int, ...] | None
     size: int
 
 
 def plan_partitions(
-    files: Sequence[DataFile], row_group_sizes: Callable[[DataFile], list[int]], max_bytes: int, min_partitions: int = 1
+    files: Sequence[ListedFile], row_group_sizes: Callable[[ListedFile], list[int]], max_bytes: int, min_partitions: int = 1
 ) -> list[tuple[Split, ...]]:
     """The splits of each partition, of at most max_bytes unless one row group has more.
 
@@ -50,7 +50,7 @@ def plan_partitions(
     return [tuple(partition) for partition in partitions]
 
 
-def _splits(file: DataFile, row_group_sizes: Callable[[DataFile], list[int]], target: int) -> list[Split]:
+def _splits(file: ListedFile, row_group_sizes: Callable[[ListedFile], list[int]], target: int) -> list[Split]:
     if file.size <= target:
         return [Split(file, None, file.size)]
     splits: list[Split] = []

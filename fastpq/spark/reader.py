@@ -14,13 +14,13 @@ from fastpq.spark.batches import ScanPartition, ScanPlan
 from fastpq.spark.filters import columns_of, from_spark
 from fastpq.spark.footers import Footers
 from fastpq.spark.handover import AS_IT_IS, Handover
-from fastpq.spark.listing import DataFile, list_files, partition_fields
+from fastpq.spark.listing import ListedFile, list_files, partition_fields
 from fastpq.spark.options import ReadOptions
 from fastpq.spark.planning import plan_partitions
-from fastpq.spark.types import merged
+from fastpq.spark.types import merged_schema
 
 
-def infer_schema(files: Sequence[DataFile], options: ReadOptions, footers: Footers) -> st.StructType:
+def schema_of_files(files: Sequence[ListedFile], options: ReadOptions, footers: Footers) -> st.StructType:
     """The schema of a dataset: of its first file or of all, and its partition columns behind.
 
     Raises:
@@ -29,14 +29,14 @@ def infer_schema(files: Sequence[DataFile], options: ReadOptions, footers: Foote
     if not files:
         raise SchemaError(f"there is no file below {', '.join(options.paths)} to take the schema from: give one, .schema(...)")
     chosen = files if options.merge_schema else files[:1]
-    found = merged([footers.schema(file) for file in chosen])
+    found = merged_schema([footers.schema(file) for file in chosen])
     partition = partition_fields(files)
     names = {part.name for part in partition}
     return st.StructType([part for part in found.fields if part.name not in names] + partition)
 
 
 def plan_scan(
-    files: Sequence[DataFile],
+    files: Sequence[ListedFile],
     schema: st.StructType,
     options: ReadOptions,
     footers: Footers,
@@ -68,7 +68,7 @@ def plan_scan(
     return [ScanPartition(plan, splits) for splits in planned]
 
 
-def _check_filters(options: ReadOptions, files: Sequence[DataFile], footers: Footers, known: set[str]) -> None:
+def _check_filters(options: ReadOptions, files: Sequence[ListedFile], footers: Footers, known: set[str]) -> None:
     wanted = {name.lower() for name in columns_of(options.filters) - known}
     for file in files if options.merge_schema else files[:1]:
         if not wanted:

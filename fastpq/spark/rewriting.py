@@ -12,7 +12,7 @@ from fastpq.common.progress import Progress
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.rewriting.files import decrypt_file, encrypt_file
-from fastpq.spark.keyservice import Encryption, KeyService
+from fastpq.spark.keyservice import Encryption, ServiceOptions
 from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords
 from fastpq.spark.options import encryption_of, options_as_text, service_of
 from fastpq.spark.staging import each_file, replace, stage_of
@@ -122,7 +122,7 @@ def decrypt_dataset(
 
 
 def reencrypt_dataset(
-    spark: SparkSession, path: str, encryption: Encryption, service: KeyService, progress: Progress | None
+    spark: SparkSession, path: str, encryption: Encryption, service: ServiceOptions, progress: Progress | None
 ) -> DataFrame:
     """Encrypt the encrypted files of a dataset under new data keys; returns, raises as encrypt_dataset; others are skipped."""
 
@@ -137,7 +137,7 @@ def reencrypt_dataset(
     return _over_files(spark, path, ("rotate", encryption, service), service, write, progress)
 
 
-def encryption_options(options: Mapping[str, object]) -> tuple[Encryption, KeyService]:
+def encryption_options(options: Mapping[str, object]) -> tuple[Encryption, ServiceOptions]:
     """What options say of encryption.
 
     Raises:
@@ -166,7 +166,7 @@ def _over_files(
     spark: SparkSession,
     path: str,
     settings: tuple[Any, ...],
-    service: KeyService,
+    service: ServiceOptions,
     write: Callable[[list[str], str], int | None],
     progress: Progress | None,
 ) -> DataFrame:

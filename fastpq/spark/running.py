@@ -18,9 +18,9 @@ from pyspark.sql import types as st
 
 from fastpq.common.progress import Progress
 from fastpq.errors import ParquetError
-from fastpq.spark.types import arrow_schema
+from fastpq.spark.types import reader_schema
 
-Item = TypeVar("Item")
+Task = TypeVar("Task")
 
 REPORT = st.StructType(
     [
@@ -50,7 +50,7 @@ class JobError(ParquetError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskOutcome:
     """What became of a task's files.
 
     Attributes:
@@ -65,7 +65,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Work(Generic[Item]):
+class Work(Generic[Task]):
     """What a job does with each of its items, in executors.
 
     Attributes:
@@ -75,11 +75,11 @@ class Work(Generic[Item]):
     """
 
     description: str
-    name_of: Callable[[Item], tuple[str, int]]
-    action: Callable[[Item], Outcome]
+    name_of: Callable[[Task], tuple[str, int]]
+    action: Callable[[Task], TaskOutcome]
 
 
-def run(spark: SparkSession, items: Sequence[Item], work: Work[Item], progress: Progress | None) -> list[Row]:
+def run_tasks(spark: SparkSession, items: Sequence[Task], work: Work[Task], progress: Progress | None) -> list[Row]:
     """Do a task for each item; returns their rows: those of REPORT, and what each task made.
 
     ``progress`` is called in a watcher thread while tasks run, and in this thread when all are done.
@@ -93,7 +93,7 @@ def run(spark: SparkSession, items: Sequence[Item], work: Work[Item], progress: 
     def tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist([_reported(items[number], work)], schema=arrow_schema(_RESULT))
+                yield pa.RecordBatch.from_pylist([_reported(items[number], work)], schema=reader_schema(_RESULT))
 
     planned = spark.range(0, len(items), 1, len(items)).mapInArrow(tasks, _RESULT)
     with _watched(spark, work.description, len(items), progress):
@@ -106,10 +106,10 @@ def report_of(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
     return spark.createDataFrame([tuple(row[name] for name in names) for row in rows], REPORT)
 
 
-def _reported(item: Item, work: Work[Item]) -> dict[str, Any]:
+def _reported(item: Task, work: Work[Task]) -> dict[str, Any]:
     started = time.perf_counter()
     path, size = work.name_of(item)
-    outcome, error = Outcome(ERROR), None
+    outcome, error = TaskOutcome(ERROR), None
     try:
         outcome = work.action(item)
     except (ParquetError, OSError) as found:

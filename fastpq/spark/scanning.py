@@ -23,7 +23,7 @@ from fastpq.spark.handover import Handover, plan_handover, restored
 from fastpq.spark.keywords import ReadKeywords
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, plain_name, read_options
-from fastpq.spark.reader import infer_schema, plan_scan
+from fastpq.spark.reader import plan_scan, schema_of_files
 from fastpq.spark.session import pushdown_enabled, register
 from fastpq.spark.worker import acknowledge
 
@@ -84,7 +84,7 @@ def read(
     parsed = read_options(given)
     found = schema
     if found is None:
-        found = infer_schema(list_files(parsed.paths, parsed.base_path), parsed, Footers(parsed.service))
+        found = schema_of_files(list_files(parsed.paths, parsed.base_path), parsed, Footers(parsed.service))
     return spark.read.format("fastpq").schema(project(found, columns)).options(**given).load()
 
 
@@ -152,7 +152,7 @@ def plan(
     """Find the files of a scan, and divide them among tasks."""
     parsed = read_options(options)
     files, footers = list_files(parsed.paths, parsed.base_path), Footers(parsed.service)
-    chosen = project(schema if schema is not None else infer_schema(files, parsed, footers), columns)
+    chosen = project(schema if schema is not None else schema_of_files(files, parsed, footers), columns)
     # facts pay for each row that is handed over, and take time for each column; of filters few rows are left, as a rule
     is_worth = parsed.filters is None and len(files) <= parsed.planning_footers
     facts = footers.facts(files, chosen) if is_worth else Facts()

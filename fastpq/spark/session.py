@@ -34,4 +34,4 @@ def clean(path: str, older_than: float = 0.0) -> list[str]:
     Returns:
         The names of the jobs.
     """
-    return journal.clean(local_path(path), older_than)
+    return journal.finish_commits(local_path(path), older_than)

@@ -11,7 +11,7 @@ from fastpq.errors import SchemaError
 from fastpq.spark.footers import Footers
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import ReadOptions, read_options, write_options
-from fastpq.spark.reader import PushdownReader, Reader, infer_schema
+from fastpq.spark.reader import PushdownReader, Reader, schema_of_files
 from fastpq.spark.stream import StreamReader, StreamWriter
 from fastpq.spark.writer import Writer
 
@@ -39,7 +39,7 @@ class FastpqDataSource(ds.DataSource):
     def schema(self) -> st.StructType:
         """The schema of the dataset, from footers and paths."""
         options = read_options(self.options)
-        return infer_schema(list_files(options.paths, options.base_path), options, Footers(options.service))
+        return schema_of_files(list_files(options.paths, options.base_path), options, Footers(options.service))
 
     def reader(self, schema: st.StructType) -> ds.DataSourceReader:
         """The reader of a DataFrame.

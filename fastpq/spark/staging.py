@@ -21,7 +21,7 @@ from fastpq.common.progress import Progress
 from fastpq.errors import SchemaError
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path
-from fastpq.spark.running import ERROR, OK, SKIPPED, JobError, Outcome, Work, report_of, run
+from fastpq.spark.running import ERROR, OK, SKIPPED, JobError, TaskOutcome, Work, report_of, run_tasks
 from fastpq.spark.writer import companions_of, material_of
 
 _OWN_SUFFIX = re.compile(r"-r[0-9a-f]{12}$")
@@ -66,7 +66,7 @@ class Stage:
     root: str
     job: str
 
-    def make(self, replacement: Replacement, write: Callable[[list[str], str], int | None]) -> Outcome:
+    def make(self, replacement: Replacement, write: Callable[[list[str], str], int | None]) -> TaskOutcome:
         """Make the file of a replacement, if no earlier attempt did.
 
         Args:
@@ -77,17 +77,17 @@ class Stage:
         journal.make_folders(self.root, self.job, os.path.relpath(folder, self.root))
         stem, extension = os.path.splitext(os.path.basename(replacement.target))
         for earlier in sorted(glob.glob(f"{glob.escape(os.path.join(folder, stem))}-*-rows*{extension}")):
-            return Outcome(rows=int(earlier.removesuffix(extension).rpartition("-rows")[2]), made=self._relative(earlier))
+            return TaskOutcome(rows=int(earlier.removesuffix(extension).rpartition("-rows")[2]), made=self._relative(earlier))
         # attempts must not share a name: the key material of one would not open the file of another
         place = os.path.join(folder, f"{stem}-{uuid.uuid4().hex}{extension}")
         rows = write([os.path.join(self.root, source) for source in replacement.sources], place)
         if rows is None:
-            return Outcome(SKIPPED)
+            return TaskOutcome(SKIPPED)
         whole = f"{place.removesuffix(extension)}-rows{rows}{extension}"
         if os.path.exists(material_of(place)):
             os.replace(material_of(place), material_of(whole))
         os.replace(place, whole)
-        return Outcome(rows=rows, made=self._relative(whole))
+        return TaskOutcome(rows=rows, made=self._relative(whole))
 
     def _relative(self, path: str) -> str:
         return os.path.relpath(path, self.root)
@@ -157,7 +157,7 @@ def replace(
         lambda one: (os.path.join(stage.root, one.sources[0]), sum(one.sizes)),
         lambda one: stage.make(one, write),
     )
-    rows = run(spark, replacements, work, progress)
+    rows = run_tasks(spark, replacements, work, progress)
     report = report_of(spark, rows)
     if failed := [row for row in rows if row.status == ERROR]:
         error = JobError(

@@ -23,7 +23,7 @@ from fastpq.errors import SchemaError
 from fastpq.spark import journal
 from fastpq.spark.batches import ScanPartition
 from fastpq.spark.footers import Footers
-from fastpq.spark.listing import DataFile, list_files, local_path
+from fastpq.spark.listing import ListedFile, list_files, local_path
 from fastpq.spark.options import ReadOptions, WriteOptions
 from fastpq.spark.reader import plan_scan
 from fastpq.spark.writer import Written, check_schema, files_of, moves_of, write_task
@@ -71,7 +71,7 @@ class StreamReader(ds.DataSourceStreamReader):
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         return partition.batches() if isinstance(partition, ScanPartition) else iter(())
 
-    def _listed(self) -> list[DataFile]:
+    def _listed(self) -> list[ListedFile]:
         """The files that are in their places: one that is being committed has its last name only then."""
         try:
             files = list_files(self.options.paths, self.options.base_path)
@@ -112,7 +112,7 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
             removed = files_of(self.root) if self.overwrite else []
             journal.commit(self.root, f"stream-{self.stream}-{batchId}", moves_of(messages), removed, (self.stream, batchId))
         self.abort(messages, batchId)       # what is left of the tasks: of a batch that was committed before, all
-        journal.clean(self.root, self.options.orphan_seconds)
+        journal.finish_commits(self.root, self.options.orphan_seconds)
 
     def abort(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for job in {message.job for message in messages if isinstance(message, Written)}:

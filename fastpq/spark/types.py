@@ -18,7 +18,7 @@ from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.schema import types as pt
 from fastpq.schema.nested_types import DataType, ListType, MapType, StructType
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.shape import shape_of
 
 MAX_SPARK_PRECISION = 38
@@ -89,7 +89,7 @@ def spark_type(type_: DataType) -> st.DataType:
     return _PHYSICAL[type_.physical]
 
 
-def merged(schemas: list[st.StructType]) -> st.StructType:
+def merged_schema(schemas: list[st.StructType]) -> st.StructType:
     """One schema with the fields of all, in the order in which they appear first.
 
     Raises:
@@ -107,7 +107,7 @@ def merged(schemas: list[st.StructType]) -> st.StructType:
 
 def _merged_type(one: st.DataType, other: st.DataType, name: str) -> st.DataType:
     if isinstance(one, st.StructType) and isinstance(other, st.StructType):
-        return merged([one, other])
+        return merged_schema([one, other])
     if isinstance(one, st.ArrayType) and isinstance(other, st.ArrayType):
         return st.ArrayType(_merged_type(one.elementType, other.elementType, name), True)
     order: list[st.DataType] = [st.ByteType(), st.ShortType(), st.IntegerType(), st.LongType()]
@@ -120,12 +120,12 @@ def _merged_type(one: st.DataType, other: st.DataType, name: str) -> st.DataType
     raise SchemaError(f"files differ in its type: {one.simpleString()} and {other.simpleString()}", column=name)
 
 
-def arrow_schema(schema: st.StructType) -> pa.Schema:
+def reader_schema(schema: st.StructType) -> pa.Schema:
     """The Arrow schema that Spark demands of a reader's batches."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
-def is_variant(type_: pa.DataType) -> bool:
+def is_spark_variant(type_: pa.DataType) -> bool:
     """Whether a type of Spark's Arrow is that of variants."""
     return bool(pa.types.is_struct(type_) and is_variant_struct(type_))
 
@@ -156,7 +156,7 @@ def stored_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _stored_field(part: pa.Field) -> pa.Field:
-    if is_variant(part.type):
+    if is_spark_variant(part.type):
         binary = [pa.field(name, pa.binary(), nullable=False) for name in ("metadata", "value")]
         return pa.field(part.name, pa.struct(binary), part.nullable, metadata=_VARIANT)
     if (geospatial := geospatial_of(part.type)) is not None:
@@ -192,7 +192,7 @@ def nulls_of(field: pa.Field, length: int) -> pa.Array:
     return pa.nulls(length, field.type)
 
 
-def conform(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = False) -> pa.Array:
+def conform_array(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = False) -> pa.Array:
     """An array as the type that Spark expects; memory is shared wherever the layouts agree.
 
     Args:
@@ -229,7 +229,7 @@ def conform(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = False) -> 
 
 def _conform_struct(array: pa.Array, field: pa.Field, naive_is_utc: bool) -> pa.Array:
     names = {array.type.field(number).name: number for number in range(array.type.num_fields)}
-    if is_variant(field.type) and "typed_value" in names:
+    if is_spark_variant(field.type) and "typed_value" in names:
         raise UnsupportedError("shredded variants within other columns, for Spark", column=field.name)
     nulls = array.is_null() if array.null_count else None
     children = []
@@ -243,9 +243,9 @@ def _conform_struct(array: pa.Array, field: pa.Field, naive_is_utc: bool) -> pa.
             lost = pc.and_not(child.is_null(), nulls) if nulls is not None else child.is_null()
             if pc.any(lost).as_py():
                 raise SchemaError(f"nulls in the field {part.name}, which was asked for as NOT NULL", column=field.name)
-            children.append(conform(child, part.with_nullable(True), naive_is_utc=naive_is_utc))
+            children.append(conform_array(child, part.with_nullable(True), naive_is_utc=naive_is_utc))
         else:
-            children.append(conform(child, part, naive_is_utc=naive_is_utc))
+            children.append(conform_array(child, part, naive_is_utc=naive_is_utc))
     return pa.StructArray.from_arrays(children, fields=list(field.type), mask=nulls)
 
 
@@ -257,13 +257,13 @@ def _conform_list(array: pa.Array, field: pa.Field, naive_is_utc: bool) -> pa.Ar
     if pa.types.is_map(field.type):
         entries = pa.StructArray.from_arrays(
             [
-                conform(array.keys, field.type.key_field, naive_is_utc=naive_is_utc),
-                conform(array.items, field.type.item_field, naive_is_utc=naive_is_utc),
+                conform_array(array.keys, field.type.key_field, naive_is_utc=naive_is_utc),
+                conform_array(array.items, field.type.item_field, naive_is_utc=naive_is_utc),
             ],
             fields=[field.type.key_field, field.type.item_field],
         )
         return pa.Array.from_buffers(field.type, len(array), array.buffers()[:2], array.null_count, children=[entries])
-    values = conform(array.values, field.type.value_field, naive_is_utc=naive_is_utc)
+    values = conform_array(array.values, field.type.value_field, naive_is_utc=naive_is_utc)
     return pa.Array.from_buffers(field.type, len(array), array.buffers()[:2], array.null_count, children=[values])
 
 
@@ -296,4 +296,13 @@ def _is_bytes(type_: pa.DataType) -> bool:
     )
 
 
-__all__ = ["arrow_schema", "conform", "merged", "nulls_of", "spark_schema", "spark_type", "stored_column", "stored_schema"]
+__all__ = [
+    "conform_array",
+    "merged_schema",
+    "nulls_of",
+    "reader_schema",
+    "spark_schema",
+    "spark_type",
+    "stored_column",
+    "stored_schema",
+]

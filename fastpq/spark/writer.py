@@ -20,7 +20,7 @@ from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path, partition_folder
 from fastpq.spark.options import WriteOptions
-from fastpq.spark.types import arrow_schema, stored_column, stored_schema
+from fastpq.spark.types import reader_schema, stored_column, stored_schema
 from fastpq.spark.worker import keep_modules
 
 SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
@@ -49,7 +49,7 @@ class Writer(ds.DataSourceArrowWriter):
         self.schema, self.options, self.overwrite = schema, options, overwrite
         self.root = local_path(options.path)
         self.job = uuid.uuid4().hex
-        journal.clean(self.root, options.orphan_seconds)
+        journal.finish_commits(self.root, options.orphan_seconds)
         os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
@@ -159,7 +159,7 @@ class _Task:
         self.number, self.attempt = number, attempt
         self.folder = os.path.join(journal.TEMPORARY, job, f"task-{number}-{attempt}")
         rest = [part for part in schema.fields if part.name not in options.partition_by]
-        self.arrow = stored_schema(arrow_schema(st.StructType(rest)))
+        self.arrow = stored_schema(reader_schema(st.StructType(rest)))
         self.row_metadata = st.StructType(rest).json()
         self.open: dict[str, _OpenFile] = {}
         self.moves: dict[str, str] = {}

@@ -287,7 +287,7 @@ cpdef int compare(int order, bytes left, bytes right) except? -2:
     return compare_slices(order, _slice(left), _slice(right))
 
 
-def merge(int order, tuple bounds not None, tuple other not None):
+def merge_bounds(int order, tuple bounds not None, tuple other not None):
     """Bounds of two pages or chunks from those of each.
 
     Args:

@@ -32,7 +32,7 @@ def total_extreme(bounds: Sequence[bytes | None], sign: int) -> bytes | None:
     return max(numbers or known, key=lambda bound: sign * total_key(bound), default=None)
 
 
-def is_monotonic(bounds: Sequence[bytes], sign: int) -> bool:
+def total_keys_are_monotonic(bounds: Sequence[bytes], sign: int) -> bool:
     """Whether bounds ascend (sign 1) or descend (-1), equal ones allowed."""
     keys = [sign * total_key(bound) for bound in bounds]
     return all(one <= other for one, other in pairwise(keys))

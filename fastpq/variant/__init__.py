@@ -1,10 +1,10 @@
 """The VARIANT logical type: values, columns and shredding (VariantEncoding.md, VariantShredding.md)."""
 
 from fastpq.schema.variant_kinds import MAX_DEPTH, Kind, Primitive
-from fastpq.variant.column import VariantColumn
 from fastpq.variant.inference import infer_schema
 from fastpq.variant.shredded import Shredded, ShreddedArray, ShreddedObject
 from fastpq.variant.value import Variant
+from fastpq.variant.variant_column import VariantColumn
 
 __all__ = [
     "MAX_DEPTH",

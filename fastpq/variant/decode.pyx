@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
-from fastpq.variant.layout cimport (
+from fastpq.variant.wire cimport (
     ARRAY,
     KIND_BINARY,
     KIND_DATE,

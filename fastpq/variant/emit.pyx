@@ -5,7 +5,7 @@ from libc.stdlib cimport free, qsort, realloc
 from libc.string cimport memcpy, memmove
 
 from fastpq.encodings.views cimport Slice
-from fastpq.variant.layout cimport (
+from fastpq.variant.wire cimport (
     ARRAY,
     KIND_INT8,
     KIND_INT16,

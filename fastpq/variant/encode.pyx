@@ -18,7 +18,7 @@ from fastpq.variant.emit cimport (
     put_primitive,
     put_text,
 )
-from fastpq.variant.layout cimport (
+from fastpq.variant.wire cimport (
     DEPTH_LIMIT,
     KIND_BINARY,
     KIND_DATE,

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
 from fastpq.schema.variant_kinds import MAX_DIGITS, Kind, Primitive
-from fastpq.variant.column import VariantColumn
 from fastpq.variant.shredding_schema import ShreddingSchema
+from fastpq.variant.variant_column import VariantColumn
 
 DEFAULT_SAMPLE = 4096
 DEFAULT_MIN_SHARE = 0.1

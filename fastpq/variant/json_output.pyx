@@ -9,7 +9,7 @@ from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.decode cimport decimal_of
 from fastpq.variant.emit cimport Bytes, bytes_free, bytes_put
-from fastpq.variant.layout cimport (
+from fastpq.variant.wire cimport (
     ARRAY,
     KIND_BINARY,
     KIND_DATE,

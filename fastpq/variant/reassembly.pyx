@@ -31,7 +31,7 @@ from fastpq.variant.emit cimport (
     put_text,
     sort_fields,
 )
-from fastpq.variant.layout cimport (
+from fastpq.variant.wire cimport (
     BAD_DECIMAL,
     CONFLICT,
     DEPTH_LIMIT,
@@ -59,7 +59,7 @@ from fastpq.variant.layout cimport (
     raise_wrong,
     value_size,
 )
-from fastpq.variant.tree cimport (
+from fastpq.variant.shredded_tree cimport (
     TYPED_ARRAY,
     TYPED_NONE,
     TYPED_OBJECT,

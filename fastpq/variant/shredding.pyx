@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 from fastpq.variant.emit cimport Bytes, Field, bytes_add, bytes_put, finish_object, sort_fields
-from fastpq.variant.layout cimport (
+from fastpq.variant.wire cimport (
     ARRAY,
     KIND_BINARY,
     KIND_DECIMAL4,
@@ -32,7 +32,7 @@ from fastpq.variant.layout cimport (
     value_size,
 )
 from fastpq.variant.targets cimport Columns, Target, end_row, missing, no_typed, put_end, put_flag
-from fastpq.variant.tree cimport TYPED_ARRAY, TYPED_FIXED, TYPED_OBJECT, TYPED_TEXT, find_name
+from fastpq.variant.shredded_tree cimport TYPED_ARRAY, TYPED_FIXED, TYPED_OBJECT, TYPED_TEXT, find_name
 
 from fastpq.errors import SchemaError
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fastpq.arrays.bitmap import count_zeros
 from fastpq.arrays.layouts import Array
-from fastpq.arrays.nested import ListColumn, StructColumn, nested_field
+from fastpq.arrays.nested_columns import ListColumn, StructColumn, nested_field
 from fastpq.arrays.table import AnyColumn, Column
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import Annotation, ListType, StructType

@@ -6,8 +6,8 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 from fastpq.encodings.views cimport Slice
 from fastpq.variant.emit cimport Bytes, bytes_add, bytes_free
-from fastpq.variant.layout cimport NO_ROOM
-from fastpq.variant.tree cimport TYPED_ARRAY, TYPED_FIXED, TYPED_NONE, TYPED_OBJECT, TYPED_TEXT
+from fastpq.variant.wire cimport NO_ROOM
+from fastpq.variant.shredded_tree cimport TYPED_ARRAY, TYPED_FIXED, TYPED_NONE, TYPED_OBJECT, TYPED_TEXT
 
 import numpy as np
 

@@ -10,7 +10,7 @@ from fastpq.variant.decode import decode
 from fastpq.variant.encode import Encoder, collect_names, sorted_names
 from fastpq.variant.json_input import from_json
 from fastpq.variant.json_output import json_of
-from fastpq.variant.layout import check
+from fastpq.variant.wire import check
 
 
 @dataclass(frozen=True, slots=True)

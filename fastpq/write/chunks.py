@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 from fastpq import format as fmt
+from fastpq.codecs.catalogue import codec_for_write
 from fastpq.codecs.codec import Codec
-from fastpq.codecs.table import codec_for_write
+from fastpq.column.chunk_writer import ChunkSettings, ChunkWriter
 from fastpq.column.input import ColumnInput
 from fastpq.column.layout import Conversion, Layout, layout_of
-from fastpq.column.writer import ChunkSettings, ChunkWriter
 from fastpq.encodings.registry import check_writable
 from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.index.written_pages import FLOAT_ORDERS, WrittenPages
 from fastpq.metadata.file_metadata import CHECKPOINT_KEY
 from fastpq.options import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, ColumnSwitch, WriterProperties
-from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
+from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.shape import MAX_LEVEL
 from fastpq.schema.types import Decimal, Geography, Geometry, Type
 from fastpq.stats.bounds import order_of, truncate_max, truncate_min
@@ -33,7 +33,7 @@ _DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTION
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnPlan:
+class ColumnSpec:
     """How one column is written; its encoding is still to be chosen by a sample where ``choice`` is None."""
 
     descriptor: ColumnDescriptor
@@ -51,7 +51,7 @@ class ColumnPlan:
             return fmt.ColumnOrder(IEEE_754_TOTAL_ORDER=fmt.IEEE754TotalOrder())
         return fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder())
 
-    def with_choice(self, choice: EncodingChoice) -> ColumnPlan:
+    def with_choice(self, choice: EncodingChoice) -> ColumnSpec:
         """The plan with the encoding that was chosen."""
         encoding = fmt.Encoding[choice.encoding]
         dictionary = encoding in _DICTIONARY_ENCODINGS
@@ -162,7 +162,7 @@ class ColumnPlan:
             raise SchemaError(f"a decimal of more than {logical.precision} digits", column=self.descriptor.name)
 
 
-def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[ColumnPlan]:
+def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[ColumnSpec]:
     """A ColumnPlan for each leaf.
 
     Raises:
@@ -183,7 +183,7 @@ def plan_columns(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     return [_plan_column(column, properties) for column in schema.columns]
 
 
-def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> ColumnPlan:
+def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> ColumnSpec:
     asked = _encoding_asked_for(column, properties)
     dictionary = _is_on(properties.use_dictionary, column.name) if asked is None else asked in _DICTIONARY_ENCODINGS
     statistics = _is_on(properties.write_statistics, column.name)
@@ -210,7 +210,7 @@ def _plan_column(column: ColumnDescriptor, properties: WriterProperties) -> Colu
     name = _option_of(properties.compression, column.name, None)
     codec = codec_for_write(name, _option_of(properties.compression_level, column.name, None))
     choice = _choice(asked, settings.dictionary, properties)
-    return ColumnPlan(
+    return ColumnSpec(
         column, layout_of(column.type), codec, settings, properties.statistics_truncation, properties.write_page_index, choice
     )
 

@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import numpy as np
 
+from fastpq.column.chunk_writer import ChunkSettings, ChunkWriter
 from fastpq.column.input import ColumnInput
 from fastpq.column.shred import LeafToWrite
-from fastpq.column.writer import ChunkSettings, ChunkWriter
 from fastpq.encodings import rle
 from fastpq.encodings.dictionary import DictionaryEncoder
 from fastpq.encodings.registry import automatic_encodings
 from fastpq.encryption.encryptor import FileEncryptor
 from fastpq.stats.statistics import Order
 from fastpq.write.choice import DictionarySample, EncodingChoice, Sample, choose_encoding, index_width
-from fastpq.write.chunks import ColumnPlan
+from fastpq.write.chunks import ColumnSpec
 
 RUNS = 8            # neighbouring rows show what deltas are worth, and places far apart how the column changes
 RUN_ROWS = 1024
 WHOLE_PAGE = 0x7FFFFFFF
 
 
-def choose_by_sample(leaf: LeafToWrite, plan: ColumnPlan, num_rows: int, row_group_rows: int) -> EncodingChoice | None:
+def choose_by_sample(leaf: LeafToWrite, plan: ColumnSpec, num_rows: int, row_group_rows: int) -> EncodingChoice | None:
     """The encoding for a column, from some of its rows.
 
     Args:
@@ -60,7 +60,7 @@ def _places(num_rows: int) -> list[tuple[int, int]]:
     return [(start, start + RUN_ROWS) for start in starts]
 
 
-def _stored_size(run: ColumnInput, settings: ChunkSettings, plan: ColumnPlan) -> int:
+def _stored_size(run: ColumnInput, settings: ChunkSettings, plan: ColumnSpec) -> int:
     cipher = FileEncryptor().chunk_cipher(plan.descriptor.path, 0, 0)
     whole = replace(
         settings, dictionary=False, order=Order.ORDER_NONE, data_page_size=WHOLE_PAGE, data_page_rows=WHOLE_PAGE, checksums=False,
@@ -71,7 +71,7 @@ def _stored_size(run: ColumnInput, settings: ChunkSettings, plan: ColumnPlan) ->
     return writer.stored_size
 
 
-def _dictionary(runs: list[ColumnInput], plan: ColumnPlan) -> DictionarySample:
+def _dictionary(runs: list[ColumnInput], plan: ColumnSpec) -> DictionarySample:
     encoder = DictionaryEncoder(plan.layout.stored_width)
     codes = [run.codes(encoder) for run in runs]
     occurrences = np.bincount(np.concatenate(codes))

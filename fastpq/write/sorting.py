@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastpq import format as fmt
-from fastpq.arrays.nested import take
+from fastpq.arrays.nested_columns import take
 from fastpq.arrays.table import Table
 from fastpq.column.layout import layout_of
 from fastpq.column.row_order import SortKey, first_unsorted, sorted_rows
 from fastpq.column.shred import LeafToWrite, leaves_to_write
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.options import SortingColumn, WriterProperties
-from fastpq.schema.schema import ColumnDescriptor, ParquetSchema
+from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
 

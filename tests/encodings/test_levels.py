@@ -74,5 +74,5 @@ def test_spread_and_pick(flags: list[bool], dtype: str) -> None:
 def test_merge_touches_its_bits_alone(flags: list[bool], offset: int) -> None:
     before = [True] * offset + [False] * len(flags) + [True] * 13
     target = bitmap_of(before)
-    levels.merge(target, offset, bitmap_of(flags), len(flags))
+    levels.merge_validity(target, offset, bitmap_of(flags), len(flags))
     assert flags_of(target, len(before)) == [True] * offset + flags + [True] * 13

@@ -19,9 +19,9 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import fastpq
-from fastpq.arrays.nodes import SchemaNode
+from fastpq.arrays.nodes import FieldNode
 from fastpq.arrow import export_stream
-from fastpq.arrow.flatbuffer import Scalar, serialize
+from fastpq.arrow.flatbuffer import Scalar, flatbuffer
 from fastpq.arrow.hints import ArrowFields
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
@@ -158,12 +158,12 @@ def test_broken_entries_are_as_good_as_none() -> None:
 
 def test_fields_of_more_nodes_than_their_columns_are_refused() -> None:
     """Flatbuffers may share what they refer to, and so tell of more fields than they have bytes."""
-    leaf = SchemaNode("l", "leaf")
-    wide = SchemaNode("+s", "wide", children=(leaf,) * 30)
+    leaf = FieldNode("l", "leaf")
+    wide = FieldNode("+s", "wide", children=(leaf,) * 30)
     deep = leaf
     for _ in range(30):
-        deep = SchemaNode("+s", "deep", children=(deep,))
-    schema = IpcSchema(encode_schema(SchemaNode("+s", children=(wide, deep))))
+        deep = FieldNode("+s", "deep", children=(deep,))
+    schema = IpcSchema(encode_schema(FieldNode("+s", children=(wide, deep))))
     assert (schema.field(0, 31), schema.field(1, 31)) == (wide, deep)
     for index in (0, 1):
         with pytest.raises(FormatError, match="more children than its column"):
@@ -215,7 +215,7 @@ def struct_field(**slots: Any) -> dict[int, Any]:
 
 
 def message_of(field: dict[int, Any]) -> bytes:
-    return serialize({0: Scalar("h", 4), 1: Scalar("B", 1), 2: {1: [field]}, 3: Scalar("q", 0)})
+    return flatbuffer({0: Scalar("h", 4), 1: Scalar("B", 1), 2: {1: [field]}, 3: Scalar("q", 0)})
 
 
 def hostile_entries() -> dict[str, str]:

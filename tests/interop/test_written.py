@@ -23,7 +23,7 @@ import pytest
 
 import fastpq
 from fastpq.schema import types
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, Type
 from tests.interop.comparison import assert_same
 from tests.requirements import peer

@@ -15,9 +15,9 @@ import pytest
 
 import fastpq
 from tests.interop.comparison import assert_same
+from tests.interop.page_walk import Compact
 from tests.recovery.tables import FOOTER_KEY, GROUP, ROWS, SECRET_KEY, written
 from tests.requirements import peer
-from tests.unit.page_walk import Compact
 
 duckdb = peer("duckdb")
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 import fastpq.spark
 from fastpq.spark import journal
 from fastpq.spark.batches import open_file
-from fastpq.spark.keyservice import KeyService
+from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.listing import list_files
 from tests.encryption.keys.peers import MASTER_KEYS, key_list, unwrap
 from tests.requirements import java_jars
@@ -65,7 +65,7 @@ def rows_in(table: Path) -> list[int]:
     """Read without Spark, as its tasks read."""
     rows = []
     for found in list_files([str(table)]):
-        with open_file(found.path, KeyService(CLIENT)) as file:
+        with open_file(found.path, ServiceOptions(CLIENT)) as file:
             rows += file.read(["id"])["id"].to_pylist()
     return sorted(rows)
 
@@ -117,7 +117,7 @@ def keys_of(path: Path) -> list[bytes]:
     data, found = path.read_bytes(), []
     start = data.index(b'{"keyMaterialType"')      # before an encrypted footer
     materials = [json.JSONDecoder().raw_decode(data[start : start + 2000].decode("latin-1"))[0]]
-    with open_file(str(path), KeyService(CLIENT)) as file:
+    with open_file(str(path), ServiceOptions(CLIENT)) as file:
         crypto = file.metadata.row_group(0).column(0).chunk.crypto_metadata
         materials.append(json.loads(crypto.ENCRYPTION_WITH_COLUMN_KEY.key_metadata))
     for material in materials:

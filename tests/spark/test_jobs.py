@@ -82,11 +82,11 @@ def test_an_exception_from_progress_cancels_the_tasks(
     items, folder, limit = 20, str(tmp_path), time.time() + 60
     cancelled = threading.Event()
 
-    def act(number: int) -> running.Outcome:
+    def act(number: int) -> running.TaskOutcome:
         Path(folder, f"began {number}").touch()
         while number and time.time() < limit and not Path(folder, "over").exists():
             time.sleep(0.05)
-        return running.Outcome()
+        return running.TaskOutcome()
 
     def stop(done: int, total: int) -> None:
         if is_early or done:
@@ -105,7 +105,7 @@ def test_an_exception_from_progress_cancels_the_tasks(
     monkeypatch.setattr(type(source.sparkContext), "cancelJobGroup", cancel_and_say)
     monkeypatch.setattr(running._Watcher, "start", start_and_wait)
     with pytest.raises(Stopped):
-        running.run(source, range(items), running.Work("wait", lambda number: (str(number), 0), act), stop)
+        running.run_tasks(source, range(items), running.Work("wait", lambda number: (str(number), 0), act), stop)
     assert cancelled.is_set()
     (tmp_path / "over").touch()
     assert len(list(tmp_path.glob("began *"))) < items
@@ -133,9 +133,9 @@ def test_errors_of_the_status_tracker_do_not_end_a_job(
 
 def test_a_job_over_no_files_is_told_of_once(source: Any, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    assert running.run(source, [], running.Work("nothing", str, str), lambda *told: seen.append(told)) == []    # type: ignore[arg-type]
+    assert running.run_tasks(source, [], running.Work("nothing", str, str), lambda *told: seen.append(told)) == []    # type: ignore[arg-type]
     assert seen == [(0, 0)]
-    assert running.run(source, [], running.Work("nothing", str, str), None) == []   # type: ignore[arg-type]
+    assert running.run_tasks(source, [], running.Work("nothing", str, str), None) == []   # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("keys", [KEYS, EXTERNAL], ids=["internal", "external"])

@@ -16,7 +16,7 @@ import fastpq
 import fastpq.spark
 from fastpq.encryption import KmsConnectionConfig
 from fastpq.spark.batches import open_file
-from fastpq.spark.keyservice import KeyService, keyring
+from fastpq.spark.keyservice import ServiceOptions, keyring
 from fastpq.spark.options import read_options, write_options
 from fastpq.spark.scanning import _reader_of, plan
 from fastpq.spark.writer import Writer
@@ -106,9 +106,9 @@ def test_options_of_a_keyring() -> None:
 
 def test_a_plaintext_file_in_the_place_of_an_encrypted_one(tmp_path: Path) -> None:
     fastpq.write_table({"id": [1, 2]}, tmp_path / "a.parquet")
-    assert open_file(str(tmp_path / "a.parquet"), KeyService(CLIENT, allow_plaintext_files=True)).count() == 2
+    assert open_file(str(tmp_path / "a.parquet"), ServiceOptions(CLIENT, allow_plaintext_files=True)).count() == 2
     with pytest.raises(fastpq.CryptoError):
-        open_file(str(tmp_path / "a.parquet"), KeyService(CLIENT))
+        open_file(str(tmp_path / "a.parquet"), ServiceOptions(CLIENT))
 
 
 def test_a_client_that_is_not_there(source: Any, tmp_path: Path) -> None:

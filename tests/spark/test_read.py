@@ -20,9 +20,9 @@ import fastpq
 import fastpq.spark
 from fastpq import format as fmt
 from fastpq.spark import scanning
-from fastpq.spark.listing import DataFile, list_files
+from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.planning import plan_partitions
-from tests.remote.range_server import serving
+from tests.io.range_server import serving
 
 EVERY_TYPE = """
     id % 2 = 0 as flag, cast(id as byte) as tiny, cast(id as short) as small, cast(id as int) as number, id as big,
@@ -111,8 +111,8 @@ def test_hive_partitions(source: Any, tmp_path: Path) -> None:
 
 
 def test_plan_of_partitions() -> None:
-    small = [DataFile(f"s{number}", 1 << 20) for number in range(10)]
-    large = DataFile("l", 100 << 20)
+    small = [ListedFile(f"s{number}", 1 << 20) for number in range(10)]
+    large = ListedFile("l", 100 << 20)
     plan = plan_partitions([*small, large], lambda file: [30 << 20] * 3 + [10 << 20], 64 << 20)
     assert [[split.row_groups for split in part] for part in plan if part[0].file is large] == [[(0, 1)], [(2, 3), *[None] * 4]]
     assert sum(len(part) for part in plan) == 12

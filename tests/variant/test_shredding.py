@@ -19,7 +19,7 @@ from fastpq import format as fmt
 from fastpq.arrays.table import Column
 from fastpq.convert.numpy_input import table_from
 from fastpq.errors import FormatError, LimitError, SchemaError
-from fastpq.schema.schema import ParquetSchema
+from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.tree import GroupNode
 from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
 from fastpq.schema.variant_group import variant_shape

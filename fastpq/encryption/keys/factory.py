@@ -17,7 +17,7 @@ from fastpq.encryption.keys.kms import (
 from fastpq.encryption.keys.material import COLUMN_REFERENCE, FOOTER_REFERENCE, KeyMaterial, serialize_reference
 from fastpq.encryption.keys.rotation import rotate
 from fastpq.encryption.keys.secret import random_key
-from fastpq.encryption.keys.store import MaterialFile, Place
+from fastpq.encryption.keys.store import MaterialFile, MaterialPath
 from fastpq.encryption.keys.wrapping import Caches, FileKeyUnwrapper, FileKeyWrapper, KeyService
 from fastpq.encryption.properties import (
     DEFAULT_ALLOWED_ALGORITHMS,
@@ -194,7 +194,7 @@ class CryptoFactory:
         )
         self._caches.write_keks.clear()     # wrapped by the old versions
         return rotate(
-            Place(parquet_file_path, filesystem),
+            MaterialPath(parquet_file_path, filesystem),
             lambda material_file: FileKeyUnwrapper(
                 self._kms_client_factory, kms_connection_config, configuration, self._caches, material_file
             ),
@@ -286,4 +286,4 @@ def _pairs(configuration: EncryptionConfiguration) -> Sequence[tuple[str, Column
 def _material_file(parquet_file_path: PathLike | None, filesystem: Any) -> MaterialFile:
     if parquet_file_path is None:
         raise SchemaError("external key material is found by the file's name: parquet_file_path is needed")
-    return MaterialFile(Place(parquet_file_path, filesystem))
+    return MaterialFile(MaterialPath(parquet_file_path, filesystem))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fastpq.encryption.keys.cache import TokenCache
 from fastpq.encryption.keys.material import FOOTER_REFERENCE, parse_key_material
-from fastpq.encryption.keys.store import MaterialFile, Place
+from fastpq.encryption.keys.store import MaterialFile, MaterialPath
 from fastpq.encryption.keys.wrapping import FileKeyUnwrapper, FileKeyWrapper, KeyEncryptionKey
 from fastpq.errors import FormatError, ParquetError, SchemaError
 
@@ -15,7 +15,7 @@ SHOWN = 3       # files that an error names
 UnwrapperOf = Callable[[MaterialFile], FileKeyUnwrapper]
 
 
-def rotate(place: Place, unwrapper_of: UnwrapperOf, double_wrapping: bool) -> list[str]:
+def rotate(place: MaterialPath, unwrapper_of: UnwrapperOf, double_wrapping: bool) -> list[str]:
     """Rotate the master keys of a file or of all files of a folder.
 
     Args:
@@ -70,7 +70,7 @@ def _rotate_file(
     )
 
 
-def _parquet_files(place: Place) -> list[Place]:
+def _parquet_files(place: MaterialPath) -> list[MaterialPath]:
     files = list(place.visible_files()) if place.is_folder() else [place]
     if not files:
         raise SchemaError("no files to rotate master keys for", path=place.path)

@@ -30,7 +30,7 @@ class _OnFilesystem:
     path: str
 
 
-class Place:
+class MaterialPath:
     """A path, local or on an fsspec filesystem.
 
     Args:
@@ -49,13 +49,13 @@ class Place:
         self.filesystem = located.filesystem if isinstance(located, Remote) else None
         self.path = located.path if isinstance(located, Remote) else located
 
-    def at(self, path: str) -> Place:
+    def at(self, path: str) -> MaterialPath:
         """Another path on the same filesystem."""
-        place = object.__new__(Place)
+        place = object.__new__(MaterialPath)
         place.filesystem, place.path = self.filesystem, path
         return place
 
-    def sibling(self, prefix: str, suffix: str = "") -> Place:
+    def sibling(self, prefix: str, suffix: str = "") -> MaterialPath:
         folder, name = self._split()
         return self.at(f"{folder}{prefix}{name}{suffix}")
 
@@ -75,7 +75,7 @@ class Place:
     def is_folder(self) -> bool:
         return bool(os.path.isdir(self.path) if self.filesystem is None else self.filesystem.isdir(self.path))
 
-    def visible_files(self) -> Iterator[Place]:
+    def visible_files(self) -> Iterator[MaterialPath]:
         """All files in this folder and the folders in it, by path, without names that begin with ``_`` or ``.``."""
         if self.filesystem is not None:
             root = self.path.rstrip("/") + "/"
@@ -102,7 +102,7 @@ class MaterialFile:
         parquet_file: the Parquet file.
     """
 
-    def __init__(self, parquet_file: Place) -> None:
+    def __init__(self, parquet_file: MaterialPath) -> None:
         self._parquet_file = parquet_file
         self._place = parquet_file.sibling(PREFIX, SUFFIX)
 
@@ -159,10 +159,10 @@ class MaterialFile:
             sink.write(compact(dict(entries)).encode())
         self._remove(self._interrupted())
 
-    def _interrupted(self) -> Place:
+    def _interrupted(self) -> MaterialPath:
         return self._parquet_file.sibling(ROTATION_PREFIX, SUFFIX)
 
-    def _remove(self, place: Place) -> None:
+    def _remove(self, place: MaterialPath) -> None:
         if place.filesystem is None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(place.path)

@@ -1,0 +1,53 @@
+"""The chunks of a stream joined into one column, dictionaries included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastpq.arrays.concat import concat_validity, concat_values
+from fastpq.arrays.table import Column, DictionaryValues
+
+
+def concat_batches(columns: Sequence[Column]) -> Column:
+    """Concatenate columns.
+
+    Args:
+        columns: one or more of equal type and layout; a single one is returned as it is.
+
+    Returns:
+        One column. Offsets are int64 where the data needs it, views keep every buffer, dictionaries that differ are
+        merged.
+
+    Raises:
+        LimitError: more dictionary entries than codes can tell apart.
+    """
+    if len(columns) == 1:
+        return columns[0]
+    values = [column.values for column in columns]
+    dictionaries = [value for value in values if isinstance(value, DictionaryValues)]
+    return Column(
+        columns[0].type,
+        concat_values(_with_one_dictionary(dictionaries) if dictionaries else values),
+        concat_validity([column.validity if column.null_count else None for column in columns], [*map(len, columns)]),
+        sum(column.null_count for column in columns),
+        any(column.nullable for column in columns),
+    )
+
+
+def _with_one_dictionary(parts: Sequence[DictionaryValues]) -> list[DictionaryValues]:
+    """The same values as codes into one dictionary: that of the first part, or a new one where they differ."""
+    first = parts[0].dictionary
+    if all(part.dictionary is first or part.dictionary.equals(first) for part in parts):
+        return [DictionaryValues(part.codes, first) for part in parts]
+    entries = concat_values([part.dictionary.as_views().values for part in parts])
+    merged = Column(first.type, entries, nullable=False).as_dictionary().values
+    assert isinstance(merged, DictionaryValues)
+    out = []
+    start = 0
+    for part in parts:
+        stop = start + len(part.dictionary)
+        # the codes of a part without entries are all 0, under nulls
+        codes = merged.codes[start:stop][part.codes] if stop > start else part.codes
+        out.append(DictionaryValues(codes, merged.dictionary))
+        start = stop
+    return out

@@ -1,0 +1,63 @@
+"""Values whose Arrow form differs from the one that a Column holds; nulls are zero on the way in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.arrow import loops
+from fastpq.errors import SchemaError
+
+_MILLISECONDS_PER_DAY = 86_400_000
+
+
+def seconds_to_milliseconds(values: NDArray[Any]) -> NDArray[Any]:
+    """Times or timestamps of seconds (int32 or int64) as milliseconds of the same dtype.
+
+    Raises:
+        SchemaError: a value overflows.
+    """
+    bounds = np.iinfo(values.dtype)
+    low, high = -(-bounds.min // 1000), bounds.max // 1000
+    if values.min(initial=0) < low or values.max(initial=0) > high:
+        row = int(np.argmax((values < low) | (values > high)))
+        raise SchemaError(f"{values[row]} seconds in row {row} overflow as {values.dtype} milliseconds")
+    scaled: NDArray[Any] = values * values.dtype.type(1000)
+    return scaled
+
+
+def milliseconds_to_days(values: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Dates as milliseconds since 1970-01-01 to days.
+
+    Raises:
+        SchemaError: a value is not a whole number of days, or its days overflow int32.
+    """
+    days, rest = np.divmod(values, _MILLISECONDS_PER_DAY)
+    narrow = days.astype(np.int32)
+    wrong = (rest != 0) | (narrow != days)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise SchemaError(f"the date of {values[row]} milliseconds in row {row} is not a whole int32 day")
+    return narrow
+
+
+def narrow_decimals(values: NDArray[np.void]) -> NDArray[np.void]:
+    """32-byte little-endian integers cut to 16 bytes.
+
+    Raises:
+        SchemaError: a value does not fit.
+    """
+    out = np.empty(len(values), dtype="V16")
+    row = loops.narrow_into(values.view(np.uint8), out.view(np.uint8))
+    if row >= 0:
+        raise SchemaError(f"the decimal in row {row} does not fit into 128 bits")
+    return out
+
+
+def widen_decimals(values: NDArray[Any]) -> NDArray[np.void]:
+    """int32 or int64 values as 16-byte little-endian integers."""
+    out = np.empty(len(values), dtype="V16")
+    loops.widen_into(values, out.view(np.uint8))
+    return out

@@ -1,0 +1,265 @@
+"""The way of a column chunk from stored pages into the caller's memory.
+
+One ChunkReader decodes one chunk; it can stop at any row and go on later. Chunks of one column write into one
+ColumnOutput at their own offsets, from different threads at the same time.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+import numpy as np
+
+from fastpq.column.stored_values cimport BOOLEAN, COPY
+from fastpq.column.page cimport DICTIONARY, NO_PAGE, PageReader
+from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.column.value_reader cimport ValueReader
+from fastpq.encodings.levels cimport (
+    bit_packed_levels_to_bitmap, bitmap_count, bitmap_merge, bitmap_set_range, bitmap_to_bytes, bytes_to_bitmap, expand,
+    levels_to_bitmap,
+)
+from fastpq.encodings.numbers cimport PLAIN
+
+from fastpq.arrays import memory
+from fastpq.errors import FormatError, LimitError
+
+cdef class Output:
+    """What a chunk is read into; views point into its buffers."""
+
+
+cdef class ColumnOutput(Output):
+    """The memory that one column is read into.
+
+    Args:
+        rows: number of rows.
+        width: bytes of one value in memory.
+        nullable: whether to keep a validity bitmap.
+        values: uint8 array of rows * width bytes, to fill or filled already; None to allocate it.
+    """
+
+    def __cinit__(self, int64_t rows, int64_t width, bint nullable, object values=None):
+        cdef const uint8_t[::1] view
+        self.rows = rows
+        self.width = width
+        try:
+            self.values = memory.empty(rows * width) if values is None else values
+            self.validity = np.zeros((rows + 7) // 8, dtype=np.uint8) if nullable else None
+        except (MemoryError, ValueError) as error:
+            raise LimitError(f"no memory for {rows} values of {width} bytes") from error
+        self.buffers = []
+        view = self.values
+        if view.shape[0] != rows * width:
+            raise ValueError(f"an output of {view.shape[0]} bytes for {rows} values of {width}")
+        if rows * width and self.values.flags.writeable:
+            self.data = <uint8_t*>&view[0]
+        if nullable and rows:
+            view = self.validity
+            self.bits = <uint8_t*>&view[0]
+
+
+cdef class ChunkReader:
+    """Decodes one column chunk; by itself that of a flat column.
+
+    Args:
+        pages: its PageReader.
+        layout: the Layout of its column type.
+        num_values: number of values, nulls included.
+    """
+
+    def __cinit__(self, PageReader pages not None, object layout, int64_t num_values):
+        self.pages = pages
+        self.remaining = num_values
+        self.width = layout.width
+        self.values = ValueReader(pages, layout)
+
+    def __dealloc__(self):
+        scratch_free(&self.bitmap)
+        scratch_free(&self.part)
+        scratch_free(&self.dense)
+
+    def read(self, ColumnOutput output not None, int64_t offset, int64_t count):
+        """Decode the next count values into output at row offset; returns how many are null.
+
+        Raises:
+            FormatError: the chunk's bytes break the specification.
+            UnsupportedError: an encoding that fastpq does not read.
+        """
+        return self.read_ranges(output, offset, np.array([[0, count]], dtype=np.int64))
+
+    def read_ranges(self, ColumnOutput output not None, int64_t offset, const int64_t[:, ::1] ranges not None):
+        """Decode some of the next values into output, one range behind the other from row offset on.
+
+        Args:
+            output: where to.
+            offset: row of the output.
+            ranges: shape (n, 2), ascending: first value of each range and the one behind its last, counted from the next.
+
+        Returns:
+            How many of them are null.
+
+        Raises:
+            FormatError, UnsupportedError: as ``read``.
+        """
+        cdef int64_t nulls = 0, position = 0, count = 0, i
+        for i in range(ranges.shape[0]):
+            if not position <= ranges[i, 0] <= ranges[i, 1] <= self.remaining:
+                raise ValueError(f"rows {ranges[i, 0]} to {ranges[i, 1]}, with {self.remaining} left in the chunk")
+            position = ranges[i, 1]
+            count += position - ranges[i, 0]
+        if offset < 0 or offset > output.rows - count:
+            raise ValueError(f"{count} rows at {offset} of {output.rows}")
+        if output.width != <int64_t>self.width:
+            raise ValueError(f"an output of width {output.width} for values of {self.width} bytes")
+        if output.data == NULL and count and self.width:
+            raise ValueError("the output is read-only")
+        try:
+            self._attach(output)
+            with nogil:
+                position = 0
+                for i in range(ranges.shape[0]):
+                    self._skip(ranges[i, 0] - position)
+                    count = ranges[i, 1] - ranges[i, 0]
+                    nulls += self._read(output, offset, count)
+                    offset += count
+                    position = ranges[i, 1]
+        except MemoryError as error:
+            if isinstance(error, LimitError):
+                raise
+            raise LimitError("no memory for a page") from error
+        return nulls
+
+    def left_over(self):
+        """Bytes of the page read last that its values do not need, where it is PLAIN; 0 in other encodings."""
+        if self.values.encoding != PLAIN or self.page_row < self.page_rows or self.values.conversion == BOOLEAN:
+            return 0
+        return self.values.cursor_size
+
+    def dictionary(self):
+        """The values of the dictionary page that the chunk begins with, as a ColumnOutput; nothing was read before.
+
+        Raises:
+            FormatError: there is none, or its bytes break the specification.
+            UnsupportedError: an encoding that fastpq does not read.
+        """
+        cdef ColumnOutput output, none = ColumnOutput(0, self.width, False)
+        self._attach(none)
+        with nogil:
+            self.pages.next(&self.page)
+        if self.page.kind != DICTIONARY:
+            raise FormatError("no dictionary page where the metadata say that there is one")
+        self.values.load_dictionary(&self.page)
+        output = ColumnOutput(self.values.dictionary_size, self.width, False)
+        if output.data != NULL:
+            memcpy(output.data, self.values.dictionary.data, <size_t>output.rows * self.width)
+        output.buffers = none.buffers
+        return output
+
+    def view(self):
+        """All values of the chunk as a uint8 array over its stored bytes, where one plain, uncompressed page holds them
+        aligned; otherwise None, and ``read`` goes on as if nothing had happened."""
+        cdef int64_t size = self.remaining * <int64_t>self.width
+        if self.values.conversion != COPY or self.pages.max_definition_level or self.pages.compressed:
+            return None
+        with nogil:
+            while self.page_row == self.page_rows:
+                self._load_page()
+        start = self.values.cursor - self.pages.data
+        in_chunk = 0 <= start <= self.pages.size - size
+        if (not in_chunk or self.page.encoding != PLAIN or self.page_rows != self.remaining
+                or self.values.cursor_size < size or <size_t>self.values.cursor % min(self.width, 8)):
+            return None
+        self.values.check_decimals(self.values.cursor, self.remaining)
+        return self.pages.owner[start:start + size]
+
+    cdef int _attach(self, Output output) except -1:
+        if self.output is not output:
+            self.output = output
+            self.values.attach(output.buffers)
+        return 0
+
+    cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
+        cdef int64_t rows, nulls = 0
+        while count:
+            while self.page_row == self.page_rows:
+                self._load_page()
+            rows = min(count, self.page_rows - self.page_row)
+            nulls += self._rows(output, offset, rows)
+            self.page_row += rows
+            self.remaining -= rows
+            offset += rows
+            count -= rows
+        return nulls
+
+    cdef int _skip(self, int64_t count) except -1 nogil:
+        """Pass over count rows; values are decoded where a row of their page is still to be read."""
+        cdef int64_t rows, present
+        while count:
+            while self.page_row == self.page_rows:
+                self._load_page()
+            rows = min(count, self.page_rows - self.page_row)
+            if rows < self.page_rows - self.page_row:
+                present = rows if self.page_nulls == 0 else bitmap_count(self.bitmap.data, self.page_row, rows)
+                self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
+            self.page_row += rows
+            self.remaining -= rows
+            count -= rows
+        return 0
+
+    cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
+        """count rows of the current page; returns how many are null."""
+        cdef uint8_t* out = output.data + offset * <int64_t>self.width
+        cdef const uint8_t* bits
+        cdef int64_t present
+        if self.page_nulls == 0:
+            self.values.read(out, count)
+            if output.bits != NULL:
+                bitmap_set_range(output.bits, offset, count)
+            return 0
+        bits = self._bits(count)
+        present = bitmap_count(bits, 0, count)
+        self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
+        expand(bits, count, self.dense.data, out, self.width)
+        if output.bits != NULL:
+            bitmap_merge(output.bits, offset, bits, count)
+        return count - present
+
+    cdef const uint8_t* _bits(self, int64_t count) except NULL nogil:
+        """The validity of the next count rows of the page, from bit 0."""
+        cdef uint8_t* flags
+        if self.page_row == 0:
+            return self.bitmap.data
+        flags = scratch_reserve(&self.dense, <size_t>count)
+        bitmap_to_bytes(self.bitmap.data, self.page_row, count, flags)
+        scratch_reserve(&self.part, <size_t>(count + 7) // 8)
+        bytes_to_bitmap(flags, count, self.part.data)
+        return self.part.data
+
+    cdef int _load_page(self) except -1 nogil:
+        self.pages.next(&self.page)
+        if self.page.kind == NO_PAGE:
+            with gil:
+                raise FormatError(f"the chunk ends {self.remaining} values early", page=self.pages.ordinal)
+        if self.page.kind == DICTIONARY:
+            with gil:
+                self.values.load_dictionary(&self.page)
+            return 0
+        self.page_row = self.page_rows = 0      # nothing to read, should the page turn out broken
+        self._load_levels()
+        self.values.load(&self.page, self.page.num_values - self.page_nulls)
+        self.page_rows = min(<int64_t>self.page.num_values, self.remaining)
+        return 0
+
+    cdef int _load_levels(self) except -1 nogil:
+        cdef int64_t count = self.page.num_values, present
+        cdef uint8_t* bitmap
+        self.page_nulls = 0
+        if self.pages.max_definition_level == 0 or count == 0:
+            return 0
+        bitmap = scratch_reserve(&self.bitmap, <size_t>(count + 7) // 8)
+        if self.page.definition.bit_packed:
+            present = bit_packed_levels_to_bitmap(self.page.definition.data, <size_t>self.page.definition.size, count, bitmap)
+        else:
+            present = levels_to_bitmap(self.page.definition.data, <size_t>self.page.definition.size, count, bitmap)
+        if present < 0:
+            self.pages.fail(present, b"definition levels")
+        self.page_nulls = count - present
+        return 0

@@ -1,0 +1,444 @@
+"""The way of a column from memory into stored pages: encode, compress, encrypt.
+
+One ChunkWriter makes one column chunk; its pieces are written one after the other by whoever owns the file.
+"""
+
+from cpython.buffer cimport PyBUF_READ
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memset
+
+from dataclasses import dataclass
+
+from fastpq.column.stored_values cimport BOOLEAN
+from fastpq.column.input cimport ColumnInput
+from fastpq.column.page_log cimport PageLog
+from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.column.value_writer cimport ValueWriter
+from fastpq.encodings.dictionary cimport DictionaryEncoder
+from fastpq.encodings.levels cimport bitmap_to_levels, bytes_to_levels, level_width, levels_all_valid, levels_bound
+from fastpq.encodings.numbers cimport PLAIN, PLAIN_DICTIONARY, RLE
+from fastpq.encodings.rle cimport hybrid_bound, hybrid_encode
+from fastpq.encodings.views cimport Slice
+from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
+from fastpq.format.page_header cimport PAGE_HEADER_BOUND, PageHeader, write_page_header
+from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
+
+from fastpq.codecs.checksum import crc32
+from fastpq.errors import LimitError, SchemaError
+from fastpq.index.bloom_size import bytes_for
+
+# parquet.thrift: PageType
+cdef enum:
+    TYPE_DATA_PAGE = 0
+    TYPE_DICTIONARY_PAGE = 2
+    TYPE_DATA_PAGE_V2 = 3
+
+cdef enum:
+    LARGEST_PAGE = 0x7FFFFFFF           # page sizes are i32
+    LARGEST_PAGE_ORDINAL = 32767        # in an AAD (Encryption.md, 4.4.2); kept for every file, so that all can be encrypted
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSettings:
+    """What WriterProperties say about one column, resolved.
+
+    Attributes:
+        max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
+        dictionary: whether to try a dictionary.
+        keep_dictionary: keep it even where it does not pay.
+        value_encoding: number of the encoding of pages without one.
+        index_encoding: PLAIN_DICTIONARY or RLE_DICTIONARY.
+        order: a value of ``Order`` in fastpq.stats.statistics.
+        total_order: whether its floats are in IEEE 754 total order.
+        statistics: whether the footer gets any for the column.
+        data_page_size, data_page_rows, dictionary_page_size: bounds of a page; the sizes in uncompressed bytes.
+        version_2: data pages V2.
+        checksums: write the CRC-32 of each page.
+        bloom_filter_fpp: false positive rate of the chunk's bloom filter; None for a chunk without one.
+        bloom_filter_ndv: the number of distinct values to make it for; None to take it from the values.
+    """
+
+    max_definition_level: int
+    max_repetition_level: int
+    dictionary: bool
+    keep_dictionary: bool
+    value_encoding: int
+    index_encoding: int
+    order: int
+    total_order: bool
+    statistics: bool
+    data_page_size: int
+    data_page_rows: int
+    dictionary_page_size: int
+    version_2: bool
+    checksums: bool
+    bloom_filter_fpp: float | None
+    bloom_filter_ndv: int | None
+
+
+cdef class ChunkWriter:
+    """Encodes rows of one column as a column chunk.
+
+    Args:
+        input: the column.
+        codec: a fastpq.codecs.codec.Codec.
+        cipher: the ModuleCipher of the chunk.
+        settings: its ChunkSettings.
+    """
+
+    def __cinit__(self, ColumnInput input not None, object codec, ModuleCipher cipher not None, object settings):
+        cdef size_t width = 0 if input.variable else input.stored_width
+        self.input = input
+        self.codec = codec
+        self.cipher = cipher
+        self.settings = settings
+        self.max_definition_level = settings.max_definition_level
+        self.max_repetition_level = settings.max_repetition_level
+        self.version_2 = settings.version_2
+        self.checksums = settings.checksums
+        self.values = ValueWriter(settings.value_encoding, input.variable, input.conversion == BOOLEAN, input.stored_width)
+        self.index_encoding = settings.index_encoding
+        self.dictionary = DictionaryEncoder(width) if settings.dictionary else None
+        self.pages = PageLog(settings.order, width, settings.total_order)
+        self.distinct_count = -1
+        self.pieces = []
+        self.page_counts = {}
+
+    def __dealloc__(self):
+        scratch_free(&self.codes)
+        scratch_free(&self.body)
+        scratch_free(&self.sizes)
+
+    def write(self, int64_t start, int64_t stop):
+        """Encode the rows [start, stop); the result is in pieces and the counters.
+
+        Raises:
+            LimitError: a page would be larger, or have a higher ordinal, than the format can say.
+            SchemaError: a value does not fit the column's type.
+        """
+        cdef int64_t row = start
+        if not 0 <= start <= stop <= self.input.rows:
+            raise ValueError(f"rows {start} to {stop} of {self.input.rows}")
+        self.num_values = self._entries(start, stop - start)
+        self.null_count = self.num_values - self.input.count_present(start, stop - start)
+        if self.null_count and not self.max_definition_level:
+            raise SchemaError(f"{self.null_count} nulls in a required column")
+        if self.dictionary is not None:
+            row = self._dictionary_rows(start, stop)
+        if self.settings.bloom_filter_fpp is not None and self.bloom_filter is None:
+            self._begin_bloom_filter(self.num_values - self.null_count)
+        while row < stop:
+            rows = self._page_rows(row, stop)
+            self._write_values(row, rows)
+            row += rows
+        if self.bloom_filter is not None and self.settings.bloom_filter_ndv is None:
+            self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
+
+    cdef int _begin_bloom_filter(self, int64_t distinct) except -1:
+        """An empty filter for so many distinct values, unless the settings say for how many."""
+        ndv = self.settings.bloom_filter_ndv
+        self.bloom_filter = SplitBlockBloomFilter(bytes_for(distinct if ndv is None else ndv, self.settings.bloom_filter_fpp))
+        return 0
+
+    cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1:
+        """Begin the next page of the log; its values are observed next."""
+        self.pages.add(rows, self._entries(start, rows), present)
+        if self.input.levels is not None:
+            self._add_levels(start, rows)
+        return 0
+
+    cdef int _add_levels(self, int64_t start, int64_t rows) except -1:
+        cdef int64_t first = self.input.levels.entry_starts[start], entries = self._entries(start, rows)
+        self.pages.observe_levels(self.input.levels.repetition.data + first, entries, self.max_repetition_level)
+        self.pages.observe_levels(self.input.levels.definition.data + first, entries, self.max_definition_level)
+        return 0
+
+    cdef int _log_codes(self, int64_t start, int64_t rows, int64_t present, const uint32_t* codes, const Slice* slices,
+                        const uint8_t* values) except -1:
+        """Log a dictionary-encoded page of these values."""
+        cdef int64_t unencoded = 0, i
+        self._add_page(start, rows, present)
+        if not self.input.variable:
+            return self.pages.observe_fixed(values, present)
+        with nogil:
+            for i in range(present):
+                unencoded += <int64_t>slices[i].size
+        self.pages.last().unencoded = unencoded
+        return self.pages.observe_codes(codes, present, self.dictionary.slice_values(), self.dictionary.table.count)
+
+    cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil:
+        """How many values there are in some rows, nulls and empty lists included."""
+        if self.input.levels is None:
+            return rows
+        return self.input.levels.entry_starts[start + rows] - self.input.levels.entry_starts[start]
+
+    cdef int64_t _rows_within(self, int64_t start, int64_t most, int64_t entries) noexcept nogil:
+        """How many rows, at least one and at most so many, hold no more than so many entries."""
+        cdef int64_t low = 1, high = most, middle
+        if self.input.levels is None:
+            return max(<int64_t>1, min(most, entries))
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._entries(start, middle) <= entries:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1:
+        """Write the leading rows as dictionary-encoded pages; returns the row at which they end.
+
+        The dictionary ends when it is full or when, after the first page, it does not pay.
+        """
+        cdef int64_t row = start, rows = 0, present = 0, done = 0, taken = 0, page
+        cdef int64_t limit = self.settings.dictionary_page_size
+        cdef int64_t most_rows = self.settings.data_page_rows
+        cdef int64_t most_entries = <int64_t>self.settings.data_page_size // 4      # an index takes four bytes at the most
+        cdef int64_t plain_size = 0
+        cdef const uint8_t* values = NULL
+        cdef Slice* slices = NULL
+        cdef uint32_t* codes
+        cdef bint full = False
+        cdef list pages = []
+        scratch_reserve(&self.codes, <size_t>self.num_values * sizeof(uint32_t))
+        codes = <uint32_t*>self.codes.data
+        while row < stop:
+            rows = self._rows_within(row, min(most_rows, stop - row), most_entries)
+            with nogil:
+                if self.input.variable:
+                    present = self.input.slices(row, rows, &slices)
+                    done = self.dictionary.encode_slices(slices, present, limit, codes + taken)
+                    if row == start:
+                        for page in range(present):
+                            plain_size += 4 + <int64_t>slices[page].size
+                else:
+                    present = self.input.fixed(row, rows, &values)
+                    done = self.dictionary.encode_fixed(values, present, limit, codes + taken)
+                    plain_size = present * <int64_t>self.input.stored_width
+            if done < 0:
+                raise MemoryError("the dictionary's hash table")
+            if row == start and not (self.settings.keep_dictionary or self._dictionary_pays(done, present, plain_size)):
+                return start
+            full = done < present
+            if full:
+                rows = self._rows_of(row, rows, done)
+                present = self.input.count_present(row, rows)
+            if rows:
+                self._log_codes(row, rows, present, codes + taken, slices, values)
+                pages.append((row, rows, taken, present))
+            taken += present
+            row += rows
+            if full:
+                break
+        if not pages:
+            return start
+        if not full:
+            self.distinct_count = self.dictionary.table.count
+        if self.settings.bloom_filter_fpp is not None:
+            self._begin_bloom_filter(self.num_values - self.null_count if full else self.distinct_count)
+        self._write_dictionary()
+        for first, rows, taken, present in pages:
+            self._write_indices(first, rows, codes + taken, present)
+        return row
+
+    def _dictionary_pays(self, int64_t done, int64_t present, int64_t plain_size):
+        """Whether dictionary and indices of the first page are smaller than its plain values."""
+        cdef int64_t bits = bit_width(self.dictionary.table.count)
+        return present == 0 or (done == present and self.dictionary.plain_size + done * bits // 8 < plain_size)
+
+    def _rows_of(self, int64_t start, int64_t most, int64_t values):
+        """How many of the next rows hold no more than so many values; together they hold more."""
+        cdef int64_t low = 0, high = most, middle
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.input.count_present(start, middle) <= values:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:
+        """How many rows the next page of plain values takes: at least one."""
+        cdef int64_t rows = min(<int64_t>self.settings.data_page_rows, stop - start)
+        cdef int64_t size = 0, bound = self.settings.data_page_size, present, i
+        cdef Slice* slices
+        if not self.input.variable:
+            return self._rows_within(start, rows, bound // <int64_t>max(self.input.stored_width, <size_t>1))
+        rows = self._rows_within(start, rows, bound)
+        while True:
+            present = self.input.slices(start, rows, &slices)
+            size = 0
+            for i in range(present):
+                size += 4 + <int64_t>slices[i].size
+            if size <= bound or rows <= 1:
+                return rows
+            rows = max(1, min(rows - 1, rows * bound // size))
+
+    cdef int _write_dictionary(self) except -1:
+        cdef PageHeader header
+        cdef int64_t size = self.dictionary.plain_size
+        cdef uint8_t* body = scratch_reserve(&self.body, <size_t>size)
+        self.dictionary.write_plain(body)
+        if self.bloom_filter is not None:
+            with nogil:
+                if self.input.variable:
+                    self.bloom_filter.insert_slices(self.dictionary.slice_values(), self.dictionary.table.count)
+                else:
+                    self.bloom_filter.insert_fixed(
+                        self.dictionary.fixed_values(), self.input.stored_width, self.dictionary.table.count)
+        header.type = TYPE_DICTIONARY_PAGE
+        header.num_values = <int32_t>self.dictionary.table.count
+        header.encoding = PLAIN_DICTIONARY if self.index_encoding == PLAIN_DICTIONARY else PLAIN
+        header.uncompressed_page_size = <int32_t>size
+        header.is_sorted = False
+        stored = self._compress(PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ), True)
+        self.dictionary_page_size = self._write_page(&header, DICTIONARY_PAGE_HEADER, DICTIONARY_PAGE, stored)
+
+    cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1:
+        cdef int width = bit_width(self.dictionary.table.count)
+        cdef int64_t size
+        cdef PageLevels levels
+        cdef uint8_t* body = self._body(start, rows, present, 1 + hybrid_bound(present, width), &levels)
+        with nogil:
+            body[levels.size] = <uint8_t>width
+            size = levels.size + 1 + hybrid_encode(codes, present, width, body + levels.size + 1)
+        page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
+        return self._write_data_page(self.index_encoding, start, rows, present, page, levels, True)
+
+    cdef int _write_values(self, int64_t start, int64_t rows) except -1:
+        cdef const uint8_t* values = NULL
+        cdef Slice* slices = NULL
+        cdef uint8_t* body
+        cdef int64_t present, size = 0, i
+        cdef PageLevels levels
+        with nogil:
+            if self.input.variable:
+                present = self.input.slices(start, rows, &slices)
+                for i in range(present):
+                    size += 4 + <int64_t>slices[i].size
+                if self.bloom_filter is not None:
+                    self.bloom_filter.insert_slices(slices, present)
+            else:
+                present = self.input.fixed(start, rows, &values)
+                size = present * <int64_t>self.input.stored_width
+                if self.bloom_filter is not None:
+                    self.bloom_filter.insert_fixed(values, self.input.stored_width, present)
+        if size > LARGEST_PAGE:
+            raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
+        self._add_page(start, rows, present)
+        if self.input.variable:
+            self.pages.last().unencoded = size - 4 * present
+            self.pages.observe_slices(slices, present)
+        else:
+            self.pages.observe_fixed(values, present)
+        if self.input.dense_in_place and not self.max_definition_level and self.values.encoding == PLAIN:
+            page = PyMemoryView_FromMemory(<char*>values, size, PyBUF_READ)     # no copy: the column's own memory
+            memset(&levels, 0, sizeof(levels))
+            return self._write_data_page(PLAIN, start, rows, present, page, levels, False)
+        body = self._body(start, rows, present, self.values.bound(present, size), &levels)
+        with nogil:
+            size = levels.size + self.values.write(values, slices, present, body + levels.size)
+        page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
+        return self._write_data_page(self.values.encoding, start, rows, present, page, levels, True)
+
+    cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL:
+        """Memory for a page body of bound bytes of values behind its levels, which are written."""
+        cdef int64_t entries = self._entries(start, rows), room = 0
+        cdef int64_t prefix = 0 if self.version_2 else 4
+        cdef uint8_t* body
+        if self.max_definition_level:
+            room = 8 + hybrid_bound(entries, level_width(self.max_definition_level)) + levels_bound(entries)
+            room += hybrid_bound(entries, level_width(self.max_repetition_level))
+        body = scratch_reserve(&self.body, <size_t>(room + bound))
+        memset(levels, 0, sizeof(PageLevels))
+        if self.max_repetition_level:
+            levels.repetition = self._nested_levels(
+                self.input.levels.repetition.data, start, entries, self.max_repetition_level, body + prefix)
+            levels.size = put_length(body, prefix, levels.repetition)
+        if self.max_definition_level:
+            if self.input.levels is not None:
+                levels.definition = self._nested_levels(
+                    self.input.levels.definition.data, start, entries, self.max_definition_level, body + levels.size + prefix)
+            elif present == rows:
+                levels.definition = levels_all_valid(rows, body + prefix)
+            else:
+                levels.definition = bitmap_to_levels(self.input.bits, start, rows, body + prefix)
+            levels.size += put_length(body + levels.size, prefix, levels.definition)
+        return body
+
+    cdef int64_t _nested_levels(self, const uint8_t* levels, int64_t start, int64_t entries, int max_level,
+                                uint8_t* out) noexcept nogil:
+        return bytes_to_levels(levels + self.input.levels.entry_starts[start], entries, max_level, out)
+
+    cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, object body,
+                              PageLevels levels, bint in_scratch) except -1:
+        # body holds the levels and the values; in_scratch: it must be copied if it is kept
+        cdef PageHeader header
+        cdef int64_t entries = self._entries(start, rows)
+        if self.ordinal > LARGEST_PAGE_ORDINAL:
+            raise LimitError(f"more than {LARGEST_PAGE_ORDINAL + 1} pages in a column chunk: use larger pages or row groups")
+        if len(body) > LARGEST_PAGE:
+            raise LimitError(f"a page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
+        header.num_values = <int32_t>entries
+        header.encoding = encoding
+        header.uncompressed_page_size = <int32_t>len(body)
+        if self.version_2:
+            header.type = TYPE_DATA_PAGE_V2
+            header.num_nulls = <int32_t>(entries - present)
+            header.num_rows = <int32_t>rows
+            header.definition_levels_byte_length = <int32_t>levels.definition
+            header.repetition_levels_byte_length = <int32_t>levels.repetition
+            header.is_compressed = self.codec.number != 0
+            stored = bytes(body[:levels.size]) + bytes(self._compress(body[levels.size:], False))
+        else:
+            header.type = TYPE_DATA_PAGE
+            header.definition_level_encoding = RLE
+            header.repetition_level_encoding = RLE
+            stored = self._compress(body, in_scratch)
+        self.pages.page(self.ordinal).size = self._write_page(&header, DATA_PAGE_HEADER, DATA_PAGE, stored)
+        self.ordinal += 1
+
+    def _compress(self, body, bint in_scratch):
+        if self.codec.number:
+            return self.codec.compress(body)
+        return bytes(body) if in_scratch else body
+
+    cdef int64_t _write_page(self, PageHeader* header, int header_module, int body_module, object stored) except -1:
+        """Seal header and body and add them to the pieces; returns their stored size."""
+        cdef uint8_t room[PAGE_HEADER_BOUND]
+        cdef int64_t size, levels_size = 0
+        if header.type == TYPE_DATA_PAGE_V2:
+            levels_size = header.repetition_levels_byte_length + header.definition_levels_byte_length
+        body = self.cipher.seal_body(body_module, <int>self.ordinal, stored, levels_size)
+        if len(body) > LARGEST_PAGE:
+            raise LimitError(f"a stored page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
+        header.compressed_page_size = <int32_t>len(body)
+        header.has_crc = self.checksums
+        header.crc = <int32_t><uint32_t>crc32(body) if self.checksums else 0
+        size = write_page_header(header, room)
+        sealed = self.cipher.seal(header_module, <int>self.ordinal, PyBytes_FromStringAndSize(<char*>room, size))
+        self.pieces.append(sealed)
+        self.pieces.append(body)
+        self.stored_size += len(sealed) + len(body)
+        self.uncompressed_size += len(sealed) + header.uncompressed_page_size
+        key = header.type, header.encoding
+        self.page_counts[key] = self.page_counts.get(key, 0) + 1
+        return len(sealed) + len(body)
+
+
+cdef int64_t put_length(uint8_t* out, int64_t prefix, int64_t size) noexcept nogil:
+    """The length of a level stream before it, where the page's version has one; returns the size of both."""
+    cdef uint32_t length = <uint32_t>size
+    memcpy(out, &length, <size_t>prefix)
+    return prefix + size
+
+
+cdef int bit_width(int64_t count) noexcept nogil:
+    """Bits of the largest index into a dictionary of count values."""
+    cdef int width = 0
+    while count > <int64_t>1 << width:
+        width += 1
+    return width

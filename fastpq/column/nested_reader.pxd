@@ -1,0 +1,19 @@
+"""The way of a nested column's chunk from stored pages into memory."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from fastpq.column.assembly cimport NestedOutput
+from fastpq.column.chunk_reader cimport ChunkReader
+from fastpq.column.scratch cimport Scratch
+
+
+cdef class NestedReader(ChunkReader):
+    cdef Scratch definition         # the levels of the page
+    cdef Scratch repetition
+    cdef Scratch slot_bits
+    cdef bint begun                 # a first row has begun
+    cdef int64_t _read_rows(self, NestedOutput output, int64_t count, bint skip) except -1 nogil
+    cdef int _entries(self, NestedOutput output, int64_t count) except -1 nogil
+    cdef int _skip_entries(self, int64_t count, bint more) except -1 nogil
+    cdef int _check_rows(self, int64_t count) except -1 nogil
+    cdef int _decode_levels(self, bint repetition, uint8_t* out, int64_t count) except -1 nogil

@@ -1,0 +1,171 @@
+"""The way of a nested column's chunk from stored pages into memory.
+
+Pages are read as those of flat columns are; but an entry of the levels is a value, a null, or an empty or missing list above it,
+and a row is as many entries as there are before the next repetition level of 0. A row may go on in the next page.
+"""
+
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memset
+
+from fastpq.column.assembly cimport NestedOutput
+from fastpq.column.page cimport LevelStream
+from fastpq.column.chunk_reader cimport ChunkReader
+from fastpq.column.scratch cimport scratch_free, scratch_reserve
+from fastpq.encodings.levels cimport bit_packed_levels_to_bytes, bytes_to_bitmap, expand, levels_count, levels_to_bytes
+
+import numpy as np
+
+from fastpq.errors import FormatError, LimitError
+
+cdef extern from "c/assembly.h" nogil:
+    int64_t entries_of_rows(const uint8_t* repetition, int64_t count, int64_t rows, int64_t* begun) noexcept
+    int64_t count_equal(const uint8_t* levels, int64_t count, uint8_t level) noexcept
+
+
+cdef class NestedReader(ChunkReader):
+    """Decodes one column chunk of a nested column; arguments as for ChunkReader, nulls and empty lists counted as values."""
+
+    def __dealloc__(self):
+        scratch_free(&self.definition)
+        scratch_free(&self.repetition)
+        scratch_free(&self.slot_bits)
+
+    def read_rows(self, NestedOutput output not None, int64_t count):
+        """Append the next rows to output; returns how many there were, fewer than count at the end of the chunk.
+
+        Raises:
+            FormatError: the chunk's bytes break the specification.
+            UnsupportedError: an encoding that fastpq does not read.
+            LimitError: there is no memory, or too many elements for 32-bit offsets.
+        """
+        return self.read_row_ranges(output, np.array([[0, count]], dtype=np.int64))
+
+    def read_row_ranges(self, NestedOutput output not None, const int64_t[:, ::1] ranges not None):
+        """Append some of the next rows to output.
+
+        Args:
+            output: where to.
+            ranges: shape (n, 2), ascending: first row of each range and the one behind its last, counted from the next.
+
+        Returns:
+            How many there were, fewer than asked for at the end of the chunk.
+
+        Raises:
+            FormatError, UnsupportedError, LimitError: as ``read_rows``.
+        """
+        cdef int64_t rows = 0, position = 0, i
+        for i in range(ranges.shape[0]):
+            if not position <= ranges[i, 0] <= ranges[i, 1]:
+                raise ValueError(f"rows {ranges[i, 0]} to {ranges[i, 1]} behind {position}")
+            position = ranges[i, 1]
+        try:
+            self._attach(output)
+            with nogil:
+                position = 0
+                for i in range(ranges.shape[0]):
+                    if ranges[i, 0] > position:
+                        self._read_rows(output, ranges[i, 0] - position, True)
+                    rows += self._read_rows(output, ranges[i, 1] - ranges[i, 0], False)
+                    position = ranges[i, 1]
+        except MemoryError as error:
+            if isinstance(error, LimitError):
+                raise
+            raise LimitError("no memory for a page") from error
+        return rows
+
+    cdef int64_t _read_rows(self, NestedOutput output, int64_t count, bint skip) except -1 nogil:
+        """Append the next rows to the output, or pass over them."""
+        cdef int64_t rows = 0, begun, entries, left
+        while True:
+            while self.page_row == self.page_rows:
+                if self.remaining == 0:
+                    return rows
+                self._load_page()
+            left = self.page_rows - self.page_row
+            entries = entries_of_rows(self.repetition.data + self.page_row, left, count - rows, &begun)
+            if not self.begun and self.repetition.data[0] != 0:
+                with gil:
+                    raise FormatError("the chunk begins in the middle of a row", page=self.pages.ordinal)
+            self.begun = True
+            if skip:
+                self._skip_entries(entries, entries < left)
+            else:
+                self._entries(output, entries)
+            rows += begun
+            self.page_row += entries
+            self.remaining -= entries
+            if entries < left:
+                return rows
+
+    cdef int _entries(self, NestedOutput output, int64_t count) except -1 nogil:
+        """The next count entries of the page."""
+        cdef const uint8_t* definition = self.definition.data + self.page_row
+        cdef int64_t slots, present
+        cdef uint8_t* out
+        if count == 0:
+            return 0
+        slots = output.append(definition, self.repetition.data + self.page_row, count)
+        present = count_equal(definition, count, output.max_definition)
+        out = output.values.room(<size_t>slots * self.width + 64)
+        if present == slots:
+            self.values.read(out, present)
+        else:
+            self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
+            scratch_reserve(&self.slot_bits, <size_t>(slots + 7) // 8)
+            bytes_to_bitmap(output.flags.room(<size_t>slots), slots, self.slot_bits.data)
+            expand(self.slot_bits.data, slots, self.dense.data, out, self.width)
+        output.values.size += <size_t>slots * self.width
+        output.flags.size += <size_t>slots
+        output.slots += slots
+        return 0
+
+    cdef int _skip_entries(self, int64_t count, bint more) except -1 nogil:
+        """Pass over entries of the page; their values are decoded where more are to come."""
+        cdef int64_t present
+        if more:
+            present = count_equal(self.definition.data + self.page_row, count, <uint8_t>self.pages.max_definition_level)
+            self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
+        return 0
+
+    cdef int _check_rows(self, int64_t count) except -1 nogil:
+        """Whether a page that stands in the offset index begins with a row and has as many as stand there."""
+        cdef int64_t rows, listed
+        if self.pages.listed < 0 or count == 0:
+            return 0
+        listed = self.pages.directory[self.pages.next_listed - 1, 3]
+        if listed < 0:
+            return 0
+        rows = count_equal(self.repetition.data, count, 0)
+        if rows != listed or self.repetition.data[0] != 0:
+            with gil:
+                raise FormatError(f"a page of {rows} rows, or that begins within one, where the offset index has {listed} rows",
+                                  page=self.pages.directory[self.pages.next_listed - 1, 0])
+        return 0
+
+    cdef int _load_levels(self) except -1 nogil:
+        cdef int64_t count = min(<int64_t>self.page.num_values, self.remaining)
+        scratch_reserve(&self.definition, <size_t>count)
+        scratch_reserve(&self.repetition, <size_t>count)
+        self._decode_levels(True, self.repetition.data, count)
+        self._decode_levels(False, self.definition.data, count)
+        self._check_rows(count)
+        self.page_nulls = self.page.num_values - count_equal(
+            self.definition.data, count, <uint8_t>self.pages.max_definition_level)
+        return 0
+
+    cdef int _decode_levels(self, bint repetition, uint8_t* out, int64_t count) except -1 nogil:
+        cdef LevelStream* stream = &self.page.repetition if repetition else &self.page.definition
+        cdef int max_level = self.pages.max_repetition_level if repetition else self.pages.max_definition_level
+        cdef int64_t status
+        if max_level == 0:
+            memset(out, 0, <size_t>count)
+            return 0
+        if stream.bit_packed:
+            status = bit_packed_levels_to_bytes(stream.data, <size_t>stream.size, count, max_level, out)
+        else:
+            status = levels_to_bytes(stream.data, <size_t>stream.size, count, max_level, out)
+            if status >= 0 and self.page.num_values > count:        # the chunk ends in mid-page
+                status = levels_count(stream.data, <size_t>stream.size, self.page.num_values, max_level)
+        if status < 0:
+            self.pages.fail(status, b"repetition levels" if repetition else b"definition levels")
+        return 0

@@ -1,0 +1,246 @@
+"""recover_table: what is left of a damaged or unfinished file, with its own footer, a checkpoint, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from fastpq import format as fmt
+from fastpq.arrays.table import Table
+from fastpq.common.parallel import resolve_threads
+from fastpq.common.progress import Progress
+from fastpq.encryption.file_ciphers import FileDecryptor
+from fastpq.encryption.properties import FileDecryptionProperties
+from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
+from fastpq.io.location import Remote, locate
+from fastpq.io.siblings import open_with_siblings
+from fastpq.io.sink import temporary_files
+from fastpq.io.source import Source, open_source
+from fastpq.metadata.file_metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData, read_finished
+from fastpq.options import OnError, ReaderProperties
+from fastpq.read.scan import Scan, StringLayout
+from fastpq.recovery.footers import FoundFooter, find_footer
+from fastpq.recovery.losses import ON_ERROR, Loss, RecoveryReport, merged_losses
+from fastpq.recovery.reading import RecoveringScan
+from fastpq.recovery.rebuild import Rebuilt, rebuild
+from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema, int96_types
+from fastpq.schema.types import TimeUnitName
+
+# In the order in which they are tried; what is stored as it is, is tried last.
+_CODECS = (
+    fmt.CompressionCodec.SNAPPY,
+    fmt.CompressionCodec.ZSTD,
+    fmt.CompressionCodec.GZIP,
+    fmt.CompressionCodec.LZ4_RAW,
+    fmt.CompressionCodec.BROTLI,
+    fmt.CompressionCodec.LZ4,
+    fmt.CompressionCodec.LZO,
+    fmt.CompressionCodec.UNCOMPRESSED,
+)
+
+
+class Recovered(NamedTuple):
+    """What is left of a file, and what is not.
+
+    Attributes:
+        table: the rows that could be read.
+        report: the losses.
+    """
+
+    table: Table
+    report: RecoveryReport
+
+
+def recover_table(
+    where: Any,
+    columns: Iterable[ColumnKey] | None = None,
+    *,
+    on_error: OnError = "null",
+    schema: ParquetSchema | None = None,
+    sibling: Any = None,
+    row_group_rows: int | None = None,
+    threads: int | None = None,
+    memory_map: bool = True,
+    strings: StringLayout = "views",
+    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    properties: ReaderProperties | None = None,
+    decryption_properties: FileDecryptionProperties | None = None,
+    progress: Progress | None = None,
+) -> Recovered:
+    """Read what is left of a damaged file, or of one that its writer did not finish.
+
+    A broken page costs that page, a broken header the rest of its chunk unless an OffsetIndex tells where it goes on, a broken
+    dictionary the pages that need it, a broken chunk that chunk; of nested columns, rows are lost whole. A file without a
+    footer is read by its last checkpoint (``checkpoint_every``). Row groups behind that, or all of them where there is none,
+    are put together from their pages, where the schema is known and there is one way to do so; these have no statistics, and
+    encrypted ones cannot be opened, for what their keys are used with stands in the footer alone.
+
+    What neither a checksum, nor a tag, nor a decoder notices is not noticed here either.
+
+    Args:
+        where: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
+        columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
+        on_error: ``"null"``, what is lost is null; or ``"skip"``, rows that lost a value among the columns are left out.
+        schema: of a file without any footer.
+        sibling: a file that was written alike, to take schema, codecs and rows of a row group from.
+        row_group_rows: rows of each row group but the last, where they are known.
+        threads: number of chunks that are decoded at the same time; None for one a core.
+        memory_map: map a local file instead of reading it.
+        strings: layout of variable-length values: ``"views"``, ``"offsets"`` or ``"dictionary"``.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        properties: bounds and checks.
+        decryption_properties: keys, for encrypted files.
+        progress: called as ``progress(done, total)`` after each row group, in rows; the last call is
+            ``(total, total)``. The search for pages of a file without a footer, before that, is not told of.
+
+    Returns:
+        The table, and the RecoveryReport: every value that was lost, by row group, column and rows.
+
+    Raises:
+        FormatError: there is no footer and no schema, or the pages can be put together in more than one way from the first on.
+        KeyAccessError: there is no key for what is to be read.
+        CryptoError: a policy of the decryption properties refuses the file, or plaintext pages in the place of one.
+        SchemaError, UnsupportedError, LimitError: as for ``ParquetFile.read``.
+    """
+    if on_error not in ON_ERROR or on_error == "raise":
+        raise ValueError(f'on_error must be "null" or "skip", not {on_error!r}')
+    properties = properties or ReaderProperties()
+    hints = _Hints.of(schema, sibling, row_group_rows, properties, decryption_properties)
+    with open_with_siblings(where, memory_map, properties) as source:
+        try:
+            metadata, report = _found(source, hints, properties, decryption_properties)
+            types = int96_types(metadata.schema.columns, coerce_int96_timestamp_unit)
+            scan = Scan(source, metadata.decryptor, properties, strings, types)
+            losses: list[Loss] = []
+            recovering = RecoveringScan(scan, metadata, on_error, losses.append)
+            wanted = [(group, None) for group in range(metadata.num_row_groups)]
+            table = recovering.read(metadata.schema.select(columns), wanted, None, resolve_threads(threads), progress)
+        except ParquetError as error:
+            error.at(path=source.name)
+            raise
+    return Recovered(table, RecoveryReport(report.found_by, merged_losses(losses), report.unread, report.reason))
+
+
+def unfinished_files(where: Any) -> list[str]:
+    """The files that writers of a local path have begun and not finished: those of killed ones, and of ones at work.
+
+    A writer writes under a hidden name beside its target; its bytes so far stay there when it is killed.
+
+    Args:
+        where: the path to which the writers write.
+
+    Returns:
+        Paths of the hidden files.
+
+    Raises:
+        SchemaError: no local path.
+    """
+    path = locate(where)
+    if path is None or isinstance(path, Remote):
+        raise SchemaError("unfinished files are looked for beside local paths alone")
+    return temporary_files(path)
+
+
+class _Hints(NamedTuple):
+    """What is known of a file without a footer."""
+
+    schema: ParquetSchema | None
+    row_group_rows: int | None
+    codecs: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        schema: ParquetSchema | None,
+        sibling: Any,
+        row_group_rows: int | None,
+        properties: ReaderProperties,
+        decryption_properties: FileDecryptionProperties | None,
+    ) -> _Hints:
+        if row_group_rows is not None and row_group_rows < 1:
+            raise ValueError(f"row_group_rows must be at least 1, not {row_group_rows}")
+        if sibling is None:
+            return cls(schema, row_group_rows, _CODECS)
+        with open_source(sibling) as source:
+            metadata = read_finished(source, properties, decryption_properties)
+        rows, codecs = _habits(metadata)
+        return cls(schema or metadata.schema, row_group_rows or rows, codecs)
+
+
+def _habits(metadata: FileMetaData) -> tuple[int | None, tuple[int, ...]]:
+    """Rows of a file's row groups, if there are several, and its codecs."""
+    used: set[int] = set()
+    for group in range(min(metadata.num_row_groups, 1)):
+        used |= {metadata.row_group(group).column(column.index).codec for column in metadata.schema.columns}
+    rows = metadata.row_group(0).num_rows if metadata.num_row_groups > 1 else None
+    return rows, tuple(codec for codec in _CODECS if codec in used) or _CODECS
+
+
+def _found(
+    source: Source,
+    hints: _Hints,
+    properties: ReaderProperties,
+    decryption_properties: FileDecryptionProperties | None,
+) -> FoundFooter:
+    """The footer of a file, and what stands behind it or in its place."""
+    try:
+        found = find_footer(source, properties, decryption_properties)
+    except (FormatError, LimitError, TagVerificationError) as error:
+        return _from_pages(source, hints, properties, decryption_properties, error)
+    metadata, report = found
+    if not report.unread or metadata.encryption_algorithm is not None or type(metadata.decryptor) is not FileDecryptor:
+        return found
+    rows, codecs = _habits(metadata)
+    start = report.unread[0][0]
+    scan = _page_scan(source, metadata.schema, properties)
+    try:
+        more = rebuild(scan, metadata.schema, start, metadata.num_row_groups, hints.row_group_rows or rows, codecs)
+    except LimitError as error:     # what the checkpoint tells of is there all the same, and what is behind it counts as unread
+        return FoundFooter(metadata, replace(report, reason=f"{report.reason}; {error.message}"))
+    if not more.row_groups:
+        return found
+    return FoundFooter(metadata.extended(more.row_groups), RecoveryReport("checkpoint", unread=more.unread, reason=report.reason))
+
+
+def _from_pages(
+    source: Source,
+    hints: _Hints,
+    properties: ReaderProperties,
+    decryption_properties: FileDecryptionProperties | None,
+    error: ParquetError,
+) -> FoundFooter:
+    magic = bytes(source.read(0, min(source.size, len(MAGIC))))
+    if magic == ENCRYPTED_MAGIC:
+        raise FormatError(f"{error.message}; without a footer nothing of an encrypted file can be opened")
+    if magic != MAGIC:
+        raise error
+    if hints.schema is None:
+        raise FormatError(f"{error.message}; with its schema, or with a sibling file, its pages could be looked for")
+    if decryption_properties is not None and not decryption_properties.allow_plaintext_files:
+        raise CryptoError(
+            f"{error.message}; its pages are not looked for, since there are decryption_properties and plaintext ones may have "
+            "been put in their place (allow_plaintext_files=True looks for them)"
+        )
+    found = rebuild(_page_scan(source, hints.schema, properties), hints.schema, len(MAGIC), 0, hints.row_group_rows, hints.codecs)
+    if not found.row_groups and found.ambiguous:
+        raise FormatError(
+            "the file has no footer, and its pages can be put together in more than one way: row_group_rows or a sibling file "
+            "may decide"
+        )
+    return FoundFooter(_metadata(hints.schema, found), RecoveryReport("pages", unread=found.unread, reason=str(error)))
+
+
+def _page_scan(source: Source, schema: ParquetSchema, properties: ReaderProperties) -> Scan:
+    """A Scan that decodes any value: timestamps are not to be too large for their unit."""
+    return Scan(source, FileDecryptor(), properties, "views", int96_types(schema.columns, "ms"))
+
+
+def _metadata(schema: ParquetSchema, found: Rebuilt) -> FileMetaData:
+    footer = fmt.FileMetaData(
+        version=2,
+        schema=schema.to_thrift(),
+        num_rows=sum(group.num_rows for group in found.row_groups),
+        row_groups=found.row_groups,
+    )
+    return FileMetaData(memoryview(fmt.encode(footer)), FileDecryptor())

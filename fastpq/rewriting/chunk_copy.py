@@ -1,0 +1,108 @@
+"""One column chunk from file to file: its pages, its indexes, and its entry in the footer."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+
+from fastpq import format as fmt
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.errors import FormatError
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.bloom_format import read_bloom_filters
+from fastpq.index.page_index import IndexRequest, OffsetIndex, StoredIndexes, read_stored_page_index
+from fastpq.io.sink import Sink
+from fastpq.io.source import Source
+from fastpq.options import ReaderProperties
+from fastpq.read.plan import ChunkPlan
+from fastpq.rewriting.page_copy import CopiedPages, PageCopier
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedChunk:
+    """A chunk whose pages are in their new place.
+
+    Attributes:
+        entry: its plain entry in the footer.
+        indexes: its page index, with the new places of the pages.
+        bloom_filter: None where it has none.
+    """
+
+    entry: fmt.ColumnChunk
+    indexes: StoredIndexes
+    bloom_filter: SplitBlockBloomFilter | None
+
+
+def copy_chunk(
+    source: Source, plan: ChunkPlan, opener: ModuleCipher, sealer: ModuleCipher, sink: Sink, properties: ReaderProperties
+) -> CopiedChunk:
+    """Copy a chunk's pages; its indexes are read and checked, and wait to be written.
+
+    Args:
+        source: the file that it is in.
+        plan: where it is.
+        opener, sealer: its ciphers there and in the new file.
+        sink: the new file.
+        properties: bounds and checks.
+
+    Raises:
+        FormatError, UnsupportedError, CryptoError: see fastpq.errors.
+    """
+    metadata = plan.metadata.metadata
+    request = IndexRequest(plan.column, plan.metadata, plan.num_rows, opener)
+    indexes, checked = read_stored_page_index(source, request)
+    (bloom_filter,) = read_bloom_filters(source, [(plan.metadata, opener)])
+    if isinstance(bloom_filter, Exception):
+        raise bloom_filter
+    start = sink.tell()
+    is_repeated = plan.column.max_repetition_level > 0
+    stored = source.read(plan.start, plan.length).data
+    copier = PageCopier(stored, opener, sealer, is_repeated, properties)
+    _, size = plan.metadata.byte_range
+    if not metadata.num_values and not metadata.data_page_offset:
+        size = 0        # Arrow says so of a chunk without data pages, which needs no dictionary page either
+    pages = copier.copy(size, metadata.num_values, metadata.dictionary_page_offset is not None, sink)
+    moved = None
+    if indexes.offset_index is not None and checked.offset_index is not None:
+        moved = _moved(indexes.offset_index, checked.offset_index, pages, plan, start)
+    return CopiedChunk(_entry(plan, pages, start), StoredIndexes(indexes.column_index, moved), bloom_filter)
+
+
+def _moved(stored: fmt.OffsetIndex, checked: OffsetIndex, pages: CopiedPages, plan: ChunkPlan, start: int) -> fmt.OffsetIndex:
+    """An OffsetIndex with the new places of its pages.
+
+    Raises:
+        FormatError: it is not of these pages.
+    """
+    listed = [(location.offset - plan.start, location.compressed_page_size) for location in stored.page_locations]
+    if listed != pages.places:
+        raise FormatError("an offset index that has other pages than the chunk")
+    rows = checked.row_counts.tolist()
+    if any(known is not None and known != claimed for known, claimed in zip(pages.rows, rows, strict=True)):
+        raise FormatError("an offset index that has other rows in a page than the page itself")
+    moved = copy.copy(stored)
+    moved.page_locations = []
+    offset = start + pages.dictionary_size
+    for location, size in zip(stored.page_locations, pages.sizes, strict=True):
+        own = copy.copy(location)
+        own.offset, own.compressed_page_size = offset, size
+        moved.page_locations.append(own)
+        offset += size
+    return moved
+
+
+def _entry(plan: ChunkPlan, pages: CopiedPages, start: int) -> fmt.ColumnChunk:
+    """The chunk's entry with what changed: places, sizes, and what was seen of its pages."""
+    metadata = copy.copy(plan.metadata.metadata)
+    metadata.path_in_schema = list(plan.column.path)    # readers find keys by it
+    metadata.data_page_offset = start + pages.dictionary_size
+    # whether the first page is a dictionary page, readers of encrypted chunks must know before they read it
+    metadata.dictionary_page_offset = start if pages.dictionary_size else None
+    metadata.index_page_offset = metadata.bloom_filter_offset = metadata.bloom_filter_length = None
+    metadata.total_compressed_size = pages.stored_size
+    metadata.total_uncompressed_size = pages.uncompressed_size
+    metadata.encoding_stats = pages.encoding_stats
+    metadata.encodings = sorted({*metadata.encodings, *(encoding for _, encoding in pages.counts)})
+    entry = fmt.ColumnChunk(file_offset=0, meta_data=metadata)
+    entry.unknown = plan.metadata.chunk.unknown
+    return entry

@@ -1,0 +1,87 @@
+"""Running work on threads: order, bounds, errors."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from fastpq.common.parallel import AHEAD, resolve_threads, run_ordered, run_parallel
+
+GUARD = 60      # seconds until a test fails that hangs
+
+
+@pytest.mark.parametrize("runner", [run_parallel, run_ordered])
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_come_in_order(threads: int, runner: Any) -> None:
+    """Of two items the second is done first, where there are threads for both."""
+    done = [threading.Event() for _ in range(40)]
+
+    def work(item: int) -> int:
+        if threads > 1 and item % 2 == 0:
+            assert done[item + 1].wait(GUARD), "the next item did not start meanwhile"
+        done[item].set()
+        return item * item
+
+    assert list(runner(work, range(40), threads)) == [item * item for item in range(40)]
+
+
+def test_no_more_is_taken_than_may_wait() -> None:
+    taken = 0
+
+    def items() -> Iterator[int]:
+        nonlocal taken
+        for item in range(1000):
+            taken += 1
+            yield item
+
+    results = run_ordered(lambda item: item, items(), 2)
+    assert next(results) == 0
+    assert taken <= 2 * AHEAD + 1
+
+
+def test_the_first_error_ends_the_work() -> None:
+    started = []
+
+    def work(item: int) -> int:
+        started.append(item)
+        if item == 3:
+            raise LookupError("three")
+        if item > 3:
+            time.sleep(0.05)        # so that starting 1000 of them takes longer than noticing the error, on any machine
+        return item
+
+    for runner in (run_parallel, run_ordered):
+        started.clear()
+        with pytest.raises(LookupError, match="three"):
+            list(runner(work, range(10_000), 2))
+        assert len(started) < 1000
+
+
+def test_the_pool_ends_with_its_reader() -> None:
+    def threads() -> set[threading.Thread]:
+        return {thread for thread in threading.enumerate() if thread.name.startswith("fastpq")}
+
+    before = threads()
+    results = run_ordered(lambda item: item, range(100), 3)
+    next(results)
+    assert threads() - before
+    results.close()  # type: ignore[attr-defined]
+    assert not threads() - before
+
+
+def test_threads_as_asked_or_as_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resolve_threads(3) == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 5}, raising=False)
+    assert resolve_threads(None) == 2
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert resolve_threads(None) == 7
+    with pytest.raises(ValueError, match="at least 1"):
+        resolve_threads(0)
+    with pytest.raises(TypeError, match="float"):
+        resolve_threads(1.5)  # type: ignore[arg-type]

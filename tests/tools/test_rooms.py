@@ -1,0 +1,66 @@
+"""The order of the rooms: imports of each kind, upward and downward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools import rooms
+
+
+def test_rooms_stand_in_order() -> None:
+    assert rooms.upward(rooms.modules()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("tree.py", "from fastpq.arrays.table import Table\n"),
+        ("tree.py", "import fastpq.arrays.table\n"),
+        ("tree.py", "from fastpq.arrays import table as tables\n"),
+        ("tree.py", "def f():\n    from fastpq.arrays.table import (\n        Table,\n    )\n"),
+        ("tree.py", "if TYPE_CHECKING:\n    from fastpq.arrays.table import Table\n"),
+        ("tree.py", 'tables = LazyModule("fastpq.arrays.table")\n'),
+        ("tree.pyi", "from fastpq.arrays.table import Table\n"),
+        ("tree.pyx", "from fastpq.arrays.table cimport Table, other\n"),
+        ("tree.pyx", "cdef void f():\n    from fastpq.arrays import (\n        table)\n"),
+        ("tree.pxd", "cimport fastpq.arrays.table\n"),
+    ],
+)
+def test_an_import_from_above_is_found(name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "ROOT", tmp_path)
+    contents = {"schema/__init__.py": "", f"schema/{name}": text, "arrays/__init__.py": "", "arrays/table.py": ""}
+    for path, content in contents.items():
+        file = tmp_path / "fastpq" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content)
+    expected = "fastpq.schema.tree imports fastpq.arrays.table: arrays stands above schema"
+    assert rooms.upward(rooms.modules()) == [expected]
+    (tmp_path / "fastpq/schema" / name).write_text("")
+    (tmp_path / "fastpq/arrays/table.py").write_text("from fastpq.schema import tree\n")
+    assert rooms.upward(rooms.modules()) == []
+
+
+def test_a_room_without_a_place_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "ROOT", tmp_path)
+    (tmp_path / "fastpq/attic").mkdir(parents=True)
+    (tmp_path / "fastpq/attic/box.py").write_text("")
+    assert rooms.upward(rooms.modules()) == ["attic has no place in the order of rooms"]
+
+
+def test_names_have_one_meaning() -> None:
+    assert rooms.ambiguous(rooms.modules()) == []
+
+
+def test_a_name_with_two_meanings_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "ROOT", tmp_path)
+    for path, text in (
+        ("schema/tree.py", "class Node:\n    def walk(self): ...\n\ndef _own(): ...\ndef encode(): ...\n"),
+        ("arrays/tree.pyx", "cdef class Node:\n    pass\n\ndef _own(): ...\ndef walk(): ...\ndef encode(): ...\n"),
+        ("spark/tree.py", ""),
+    ):
+        (tmp_path / "fastpq" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "fastpq" / path).write_text(text)
+    where = "fastpq.arrays.tree and fastpq.schema.tree"
+    assert rooms.ambiguous(rooms.modules()) == [f"Node stands in {where}", f"module tree stands in {where}"]
