@@ -1,0 +1,95 @@
+"""The share of words without a meaning of their own in comments and docstrings: what, that, which, those, it, them, such, whatever.
+
+python -m tools.prose                      the share of each room; fails above the bound
+python -m tools.prose fastpq/read ...      the lines of these files and folders that have such words
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EMPTY = frozenset({"what", "that", "which", "those", "it", "them", "such", "whatever"})
+MOST = 0.02         # of all words of the package
+SUFFIXES = (".py", ".pyx", ".pxd", ".h")
+
+WORD = re.compile(r"[A-Za-z']+")
+# Texts of Cython and C: docstrings and comments to the end of a line; comments of C.
+CYTHON = re.compile(r'"""(.*?)"""|(?:^|\s)#(?!include|define|if|endif|else)([^\n]*)', re.DOTALL)
+C = re.compile(r"/\*(.*?)\*/", re.DOTALL)
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """Comments and docstrings of a file, with the number of the first line of each."""
+    source = path.read_text()
+    if path.suffix == ".py":
+        yield from _python_texts(source)
+        return
+    for match in (C if path.suffix == ".h" else CYTHON).finditer(source):
+        yield source.count("\n", 0, match.start()) + 1, next(filter(None, match.groups()), "")
+
+
+def _python_texts(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            yield getattr(node.body[0], "lineno", 1), ast.get_docstring(node, clean=False) or ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def count(path: Path) -> tuple[int, int]:
+    """Empty words and all words of a file."""
+    words = [word.lower() for _, text in texts(path) for word in WORD.findall(text)]
+    return sum(word in EMPTY for word in words), len(words)
+
+
+def sources(places: list[Path]) -> list[Path]:
+    """Files of Python, Cython and C at some places."""
+    found = (path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*"))))
+    return [path for path in found if path.suffix in SUFFIXES]
+
+
+def show_lines(paths: list[Path]) -> None:
+    """Print the share of each file, and its lines with empty words."""
+    for path in paths:
+        empty, words = count(path)
+        print(f"{empty / max(words, 1):.1%} of {words} words  {path}")
+        for first, text in texts(path):
+            for number, line in enumerate(text.splitlines(), first):
+                if EMPTY & {word.lower() for word in WORD.findall(line)}:
+                    print(f"  {number}: {line.strip()}")
+
+
+def show_rooms() -> float:
+    """Print the share of each room and of the package; returns that of the package."""
+    total = [0, 0]
+    for room in sorted({path.relative_to(ROOT / "fastpq").parts[0] for path in sources([ROOT / "fastpq"])}):
+        counts = [count(path) for path in sources([ROOT / "fastpq" / room])]
+        empty, words = sum(each[0] for each in counts), sum(each[1] for each in counts)
+        total = [total[0] + empty, total[1] + words]
+        print(f"{empty / max(words, 1):6.1%} of {words:6,} words  fastpq/{room}")
+    print(f"{total[0] / total[1]:6.1%} of {total[1]:6,} words  fastpq")
+    return total[0] / total[1]
+
+
+def main() -> int:
+    """1 if the share of the package is above the bound."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("places", nargs="*", type=Path, help="files and folders whose lines are printed")
+    places = parser.parse_args().places
+    if places:
+        show_lines(sources(places))
+        return 0
+    return 1 if show_rooms() > MOST else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
