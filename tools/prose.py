@@ -1,4 +1,4 @@
-"""The share of words without a meaning of their own in comments and docstrings: what, that, which, those, it, them, such, whatever.
+"""The share of empty words in comments and docstrings: what, that, which, those, it, them, such, whatever.
 
 python -m tools.prose                      the share of each room; fails above the bound
 python -m tools.prose fastpq/read ...      the lines of these files and folders that have such words
