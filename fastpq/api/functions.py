@@ -12,7 +12,7 @@ from fastpq.common.lazy import LazyModule
 from fastpq.common.progress import Progress
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import OnError, ReaderProperties
-from fastpq.read.scan import StringLayout
+from fastpq.read.opener import StringLayout
 from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema
 from fastpq.schema.types import TimeUnitName
 

@@ -32,7 +32,7 @@ from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
 from fastpq.io.location import Remote, locate
 from fastpq.options import OnError, ReaderProperties, WriterProperties, spelled_out
-from fastpq.read.scan import StringLayout
+from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import Field
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, TimeUnitName

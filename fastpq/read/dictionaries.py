@@ -11,14 +11,11 @@ from fastpq.filters.filtering import leaf_mask
 from fastpq.filters.predicate import Condition, NullTest, Outcome
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import RowRanges
+from fastpq.io.source import Source
 from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.read.costs import WORTH_A_DICTIONARY, WORTH_A_ROUND_TRIP
+from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, plan_pages
-from fastpq.read.scan import Scan
-
-# A dictionary page is read where it is at most such a share of what is read without it, and a remote one where that is so much
-# that it takes longer than a round trip.
-WORTH_A_DICTIONARY = 4
-WORTH_A_ROUND_TRIP = 1 << 20
 
 _DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
 _LEVEL_ENCODINGS = {fmt.Encoding.RLE, fmt.Encoding.BIT_PACKED}
@@ -26,7 +23,7 @@ _DATA_PAGES = {fmt.PageType.DATA_PAGE, fmt.PageType.DATA_PAGE_V2}
 
 
 def useful_dictionaries(
-    scan: Scan,
+    source: Source,
     chunks: Sequence[ChunkPlan],
     conditions: Sequence[Condition],
     rows: RowRanges,
@@ -35,14 +32,14 @@ def useful_dictionaries(
     """Those chunks of a row group whose dictionary pages are worth reading, by the numbers of their columns.
 
     Args:
-        scan: of the file.
+        source: the file.
         chunks: what the read is of, the whole chunks.
         conditions: that are not decided.
         rows: that they may hold for.
         offset_indexes: where the pages of columns are, by number.
     """
     needed = sum(plan_pages(chunk, offset_indexes.get(chunk.column.index), rows, 0).num_bytes for chunk in chunks)
-    if scan.source.is_remote and needed < WORTH_A_ROUND_TRIP:
+    if source.is_remote and needed < WORTH_A_ROUND_TRIP:
         return {}
     wanted = {leaf.column.index for leaf in conditions if not isinstance(leaf, NullTest)}
     return {
@@ -65,19 +62,19 @@ def stored_dictionary_size(chunk: ColumnChunkMetaData) -> int:
     return chunk.data_page_offset - start if encodings <= _DICTIONARY_ENCODINGS else 0
 
 
-def read_dictionaries(scan: Scan, chunks: Sequence[ChunkPlan]) -> list[Column | str]:
+def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[Column | str]:
     """The values of the dictionary pages of chunks, read with one round of requests, or why they are of no use."""
     places = [(chunk.metadata.dictionary_page_offset or 0, stored_dictionary_size(chunk.metadata)) for chunk in chunks]
     read: list[Column | str] = []
-    for chunk, stored in zip(chunks, scan.source.read_ranges(places), strict=True):
+    for chunk, stored in zip(chunks, opener.source.read_ranges(places), strict=True):
         try:
-            found = scan.open_flat(chunk, stored).dictionary()
+            found = opener.flat(chunk, stored).dictionary()
         except KeyAccessError:
             read.append("not known without its key")
         except (FormatError, UnsupportedError) as error:        # reading the chunk will tell
             read.append(f"not usable ({error.message})")
         else:
-            read.append(scan.column(scan.type_of(chunk.column), found.values, found.buffers, (None, 0), False))
+            read.append(opener.column(opener.type_of(chunk.column), found.values, found.buffers, (None, 0), False))
     return read
 
 

@@ -1,4 +1,4 @@
-"""The stored bytes of planned chunks: read together, and from remote sources ahead of those who decode them."""
+"""The stored bytes of planned chunks: read together, and from remote files ahead of decoding."""
 
 from __future__ import annotations
 
@@ -12,82 +12,81 @@ import numpy as np
 
 from fastpq.io.source import Bytes, Source
 from fastpq.options import ReaderProperties
+from fastpq.read.costs import PARTS_AHEAD
 from fastpq.read.plan import ChunkPlan
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-# Parts that are read while an earlier one is decoded.
-AHEAD = 2
 
-
-def fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> dict[int, Bytes]:
-    """The stored bytes of chunks by the chunks' ids, those close together in a file read with one request."""
-    files: dict[str | None, list[ChunkPlan]] = {}
-    for chunk in chunks:
-        files.setdefault(chunk.metadata.file_path, []).append(chunk)
+def fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> list[Bytes]:
+    """The stored bytes of each chunk; chunks close together in a file are read with one request."""
+    files: dict[str | None, list[int]] = {}
+    for slot, chunk in enumerate(chunks):
+        files.setdefault(chunk.metadata.file_path, []).append(slot)
     found: dict[int, Bytes] = {}
-    for file_path, of_file in files.items():
-        found |= _fetch_chunks(source.beside(file_path), of_file)
-    return found
+    for file_path, slots in files.items():
+        found |= zip(slots, _fetch_chunks(source.beside(file_path), [chunks[slot] for slot in slots]), strict=True)
+    return [found[slot] for slot in range(len(chunks))]
 
 
-def _fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> dict[int, Bytes]:
+def _fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> list[Bytes]:
     read = iter(source.read_ranges([part for chunk in chunks for part in chunk.ranges]))
     parts = [list(itertools.islice(read, len(chunk.ranges))) for chunk in chunks]
-    return {
-        id(chunk): part[0] if len(part) == 1 else np.concatenate(part)
-        for chunk, part in zip(chunks, parts, strict=True)
-    }
+    return [part[0] if len(part) == 1 else np.concatenate(part) for part in parts]
 
 
 class Fetching:
-    """The stored bytes of chunks, each to be taken once; a context manager.
+    """The stored bytes of chunks, each taken once by its slot, its place among the chunks; a context manager.
 
-    A local file is read when its bytes are asked for, or at once where all are. A remote one is read in parts, in the order of
-    the rows, each with as many requests at a time as the filesystem makes: AHEAD parts while an earlier one is decoded.
+    A chunk of a local file is read when taken, or at once where all chunks are wanted. A remote file is read in parts, in the
+    order of the rows, each part with as many requests at a time as the filesystem makes, and PARTS_AHEAD parts ahead.
 
     Args:
-        source: where from.
-        chunks: of which chunks.
+        source: the file.
+        chunks: plans of the chunks.
         properties: for prefetch and the size of parts.
-        streaming: whether the chunks are asked for one after another; otherwise all are.
+        streaming: whether the chunks are taken one after another; otherwise all are wanted at once.
     """
 
     def __init__(self, source: Source, chunks: Sequence[ChunkPlan], properties: ReaderProperties, streaming: bool) -> None:
         self._source = source
+        self._chunks = chunks
         self._lock = threading.Lock()
         self._futures: list[Future[dict[int, Bytes]]] = []
         self._pool: ThreadPoolExecutor | None = None
         self._ready: dict[int, Bytes] = {}
-        self._parts: list[list[ChunkPlan]] = []
+        self._parts: list[list[int]] = []
         if source.is_remote and properties.prefetch:
             self._parts = list(_parts(chunks, 0 if streaming else properties.coalesce_size))
         if len(self._parts) > 1:
             from concurrent.futures import ThreadPoolExecutor
 
-            self._part_of = {id(chunk): number for number, part in enumerate(self._parts) for chunk in part}
-            self._pool = ThreadPoolExecutor(AHEAD, thread_name_prefix="fastpq-fetch")
+            self._part_of = {slot: number for number, part in enumerate(self._parts) for slot in part}
+            self._pool = ThreadPoolExecutor(PARTS_AHEAD, thread_name_prefix="fastpq-fetch")
         elif self._parts or not streaming:
-            self._ready = fetch_chunks(source, chunks)
+            self._ready = self._fetch(range(len(chunks)))
 
-    def take(self, chunk: ChunkPlan) -> Bytes:
-        """The stored bytes of a chunk, which are not kept here any longer."""
-        ready = self._ready.pop(id(chunk), None)
+    def take(self, slot: int) -> Bytes:
+        """The stored bytes of a chunk; the bytes are not kept here any longer."""
+        ready = self._ready.pop(slot, None)
         if ready is not None:
             return ready
         if self._pool is None:
-            return fetch_chunks(self._source, [chunk])[id(chunk)]
-        part = self._part_of[id(chunk)]
+            return self._fetch([slot])[slot]
+        part = self._part_of[slot]
         with self._lock:
-            for number in range(len(self._futures), min(part + AHEAD + 1, len(self._parts))):
-                self._futures.append(self._pool.submit(fetch_chunks, self._source, self._parts[number]))
-        return self._futures[part].result().pop(id(chunk))
+            for number in range(len(self._futures), min(part + PARTS_AHEAD + 1, len(self._parts))):
+                self._futures.append(self._pool.submit(self._fetch, self._parts[number]))
+        return self._futures[part].result().pop(slot)
 
-    def look(self, chunk: ChunkPlan) -> Bytes:
-        """The stored bytes of a chunk, which are still to be taken."""
-        stored = self._ready[id(chunk)] = self.take(chunk)
+    def look(self, slot: int) -> Bytes:
+        """The stored bytes of a chunk, still to be taken."""
+        stored = self._ready[slot] = self.take(slot)
         return stored
+
+    def _fetch(self, slots: Sequence[int]) -> dict[int, Bytes]:
+        return dict(zip(slots, fetch_chunks(self._source, [self._chunks[slot] for slot in slots]), strict=True))
 
     def __enter__(self) -> Self:
         return self
@@ -97,13 +96,17 @@ class Fetching:
             self._pool.shutdown(cancel_futures=True)
 
 
-def _parts(chunks: Sequence[ChunkPlan], size: int) -> Iterator[list[ChunkPlan]]:
-    """Chunks in the order of their rows, those of one row group together, and of the next ones up to size bytes."""
+def _parts(chunks: Sequence[ChunkPlan], size: int) -> Iterator[list[int]]:
+    """Slots in the order of the chunks' rows, those of one row group together, and of the next row groups up to size bytes."""
     total = 0
-    part: list[ChunkPlan] = []
-    for _, group in itertools.groupby(sorted(chunks, key=lambda chunk: chunk.row_offset), lambda chunk: chunk.row_offset):
+    part: list[int] = []
+
+    def row(slot: int) -> int:
+        return chunks[slot].row_offset
+
+    for _, group in itertools.groupby(sorted(range(len(chunks)), key=row), row):
         together = list(group)
-        stored = sum(length for chunk in together for _, length in chunk.ranges)
+        stored = sum(length for slot in together for _, length in chunks[slot].ranges)
         if part and total + stored > size:
             yield part
             part, total = [], 0

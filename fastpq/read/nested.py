@@ -1,6 +1,6 @@
-"""How one nested column of a read is put together from its chunks, as ``fastpq.read.flat`` does for flat ones.
+"""Reading one nested column: all chunks (NestedReading), or some rows at a time (NestedStream).
 
-A chunk's number of values is known when the chunk is decoded: chunks are decoded one behind the other into an output that grows,
+The number of values of a chunk is known when the chunk is decoded: chunks are decoded one after another into a growing output,
 and several outputs are joined.
 """
 
@@ -14,85 +14,79 @@ from fastpq.arrays.layouts import MAX_INT32
 from fastpq.arrays.nested_concat import concat_columns
 from fastpq.column.assemble import assemble
 from fastpq.column.assembly import NestedOutput
-from fastpq.column.nested_reader import NestedReader
 from fastpq.errors import FormatError, ParquetError
 from fastpq.index.ranges import Int64s
+from fastpq.read.costs import ALWAYS_RESERVED, LIKELY_EXPANSION
 from fastpq.read.fetch import Fetching
 from fastpq.read.flat import Parts, Task, count_rows
+from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, ColumnPlan
 from fastpq.schema.shape import LeafShape, Shape, leaves_of, shape_of
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn, Column
-    from fastpq.read.scan import Scan, Stored
-
-# Least buffer size of a nested column, in bytes.
-ALWAYS_RESERVED = 1 << 20
-# Expected expansion of encoded bytes.
-LIKELY_EXPANSION = 16
+    from fastpq.column.nested_reader import NestedReader
 
 
 class NestedReading:
-    """All rows of a nested column: some row groups after another into one output for each leaf, since joining outputs takes
-    about as long as decoding into them.
+    """All rows of a nested column: runs of row groups, each decoded into one output for each leaf.
+
+    Joining outputs takes about as long as decoding into outputs: there are as few runs as keep the threads busy.
 
     Args:
-        scan: of the file.
-        column: what is read.
-        buffers: its stored bytes.
-        parts: how many such runs of row groups are wanted; they are read independently of each other.
+        opener: of the file.
+        column: its plan.
+        slots: places of the chunks in the buffers, drawn leaf by leaf.
+        buffers: stored bytes of the chunks.
+        parts: wanted number of runs; runs are read independently of each other.
     """
 
-    def __init__(self, scan: Scan, column: ColumnPlan, buffers: Fetching, parts: int) -> None:
-        self._scan = scan
+    def __init__(self, opener: ChunkOpener, column: ColumnPlan, slots: Iterator[int], buffers: Fetching, parts: int) -> None:
+        self._opener = opener
         self._buffers = buffers
-        self._shape = _shape(scan, column)
-        self._work: list[tuple[list[ChunkPlan], NestedOutput]] = []
+        self._shape = _shape(opener, column)
+        self._work: list[tuple[list[tuple[ChunkPlan, int]], NestedOutput]] = []
         self._parts: list[dict[int, NestedOutput]] = []
         leaves = {leaf.column.index: leaf for leaf in leaves_of(self._shape)}
+        numbered = [(leaf, [(chunk, next(slots)) for chunk in chunks]) for leaf, chunks in column.leaves]
         for start, stop in _runs([chunks for _, chunks in column.leaves], parts):
             part = {}
-            for leaf, chunks in column.leaves:
+            for leaf, chunks in numbered:
                 run = chunks[start:stop]
-                whole = all(chunk.pages is None and chunk.kept is None for chunk in run)
-                width = scan.layout(leaf).width
-                # what a footer claims is no reason to take much memory; an output grows
-                likely = max(ALWAYS_RESERVED, LIKELY_EXPANSION * sum(chunk.length for chunk in run)) // width
-                expected = min(sum(chunk.num_values for chunk in run), likely) if whole else 0
-                part[leaf.index] = output = NestedOutput(leaves[leaf.index], width, expected)
+                width = opener.layout(leaf).width
+                part[leaf.index] = output = NestedOutput(leaves[leaf.index], width, _expected([chunk for chunk, _ in run], width))
                 self._work.append((run, output))
             self._parts.append(part)
 
     def tasks(self) -> Iterator[Task]:
         """The runs of chunks of each leaf, a task each."""
-        for chunks, output in self._work:
-            yield Task(chunks[0].row_offset, sum(chunk.num_rows for chunk in chunks), partial(self._decode, chunks, output))
+        for run, output in self._work:
+            yield Task(run[0][0].row_offset, sum(chunk.num_rows for chunk, _ in run), partial(self._decode, run, output))
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
-        parts = [_nested_column(self._scan, self._shape, part) for part in self._parts]
-        return concat_columns(parts, self._shape.name) if parts else _empty(self._scan, self._shape)
+        parts = [_nested_column(self._opener, self._shape, part) for part in self._parts]
+        return concat_columns(parts, self._shape.name) if parts else _empty(self._opener, self._shape)
 
-    def _decode(self, chunks: list[ChunkPlan], output: NestedOutput) -> None:
-        for chunk in chunks:
-            try:
-                reader = open_nested(self._scan, chunk, self._buffers.take(chunk))
+    def _decode(self, run: list[tuple[ChunkPlan, int]], output: NestedOutput) -> None:
+        for chunk, slot in run:
+            with self._opener.placed(chunk):
+                reader = self._opener.nested(chunk, self._buffers.take(slot))
                 _read_rows(reader, output, chunk, chunk.kept_rows)
                 if reader.remaining and chunk.kept is None:
                     raise FormatError(f"the chunk holds more than the {chunk.num_rows} rows of its row group")
-            except ParquetError as error:
-                self._scan.locate(error, chunk)
-                raise
 
 
-def open_nested(scan: Scan, chunk: ChunkPlan, stored: Stored) -> NestedReader:
-    """A NestedReader before the first row of a nested column's chunk."""
-    count = chunk.metadata.num_values if chunk.pages is None else scan.pages(chunk, stored).count_values()
-    return NestedReader(scan.pages(chunk, stored), scan.layout(chunk.column), count)
+def _expected(chunks: list[ChunkPlan], width: int) -> int:
+    """Elements to reserve memory for; the output grows beyond."""
+    if any(chunk.pages is not None or chunk.kept is not None for chunk in chunks):
+        return 0
+    likely = max(ALWAYS_RESERVED, LIKELY_EXPANSION * sum(chunk.length for chunk in chunks)) // width
+    return min(sum(chunk.num_values for chunk in chunks), likely)
 
 
 def _runs(leaves: list[list[ChunkPlan]], parts: int) -> Iterator[tuple[int, int]]:
-    """Row groups cut where the parts of all values would be, were they equal; offsets of lists reach over the values of each."""
+    """Runs of row groups with about equal numbers of values; lists' offsets have 32 bits, and reach over all values of a run."""
     sizes = [max(chunk.num_values for chunk in chunks) for chunks in zip(*leaves, strict=True)]
     total = max(1, sum(sizes))
     start = filled = before = 0
@@ -108,13 +102,20 @@ def _runs(leaves: list[list[ChunkPlan]], parts: int) -> Iterator[tuple[int, int]
 
 
 class NestedStream:
-    """The chunks of a nested column, read on from wherever the last read ended."""
+    """The rows of a nested column in order, some at a time.
 
-    def __init__(self, scan: Scan, column: ColumnPlan, buffers: Fetching) -> None:
-        self._scan = scan
-        self._shape = _shape(scan, column)
+    Args:
+        opener: of the file.
+        column: its plan.
+        slots: places of the chunks in the buffers, drawn leaf by leaf.
+        buffers: stored bytes of the chunks.
+    """
+
+    def __init__(self, opener: ChunkOpener, column: ColumnPlan, slots: Iterator[int], buffers: Fetching) -> None:
+        self._opener = opener
+        self._shape = _shape(opener, column)
         self._leaves = [
-            (leaf, _LeafStream(scan, chunks, buffers))
+            (leaf, _LeafStream(opener, Parts([(chunk, next(slots)) for chunk in chunks], buffers)))
             for leaf, (_, chunks) in zip(leaves_of(self._shape), column.leaves, strict=True)
         ]
 
@@ -122,30 +123,27 @@ class NestedStream:
         """The next rows, in memory of their own."""
         outputs = {}
         for leaf, stream in self._leaves:
-            outputs[leaf.column.index] = output = NestedOutput(leaf, self._scan.layout(leaf.column).width)
+            outputs[leaf.column.index] = output = NestedOutput(leaf, self._opener.layout(leaf.column).width)
             stream.read(output, rows)
-        return _nested_column(self._scan, self._shape, outputs)
+        return _nested_column(self._opener, self._shape, outputs)
 
 
 class _LeafStream:
     """The chunks of one leaf of a nested column."""
 
-    def __init__(self, scan: Scan, chunks: list[ChunkPlan], buffers: Fetching) -> None:
-        self._scan = scan
-        self._parts = Parts(chunks, buffers)
+    def __init__(self, opener: ChunkOpener, parts: Parts) -> None:
+        self._opener = opener
+        self._parts = parts
         self._reader: NestedReader | None = None
 
     def read(self, output: NestedOutput, rows: int) -> None:
         while rows:
             chunk, stored, kept = self._parts.next(rows)
-            try:
+            with self._opener.placed(chunk):
                 if stored is not None:
-                    self._reader = open_nested(self._scan, chunk, stored)
+                    self._reader = self._opener.nested(chunk, stored)
                 assert self._reader is not None
                 _read_rows(self._reader, output, chunk, kept)
-            except ParquetError as error:
-                self._scan.locate(error, chunk)
-                raise
             rows -= count_rows(kept)
 
 
@@ -155,22 +153,22 @@ def _read_rows(reader: NestedReader, output: NestedOutput, chunk: ChunkPlan, kep
         raise FormatError(f"the chunk ends {count - found} rows before the {chunk.num_rows} of its row group")
 
 
-def _nested_column(scan: Scan, shape: Shape, outputs: dict[int, NestedOutput]) -> AnyColumn:
+def _nested_column(opener: ChunkOpener, shape: Shape, outputs: dict[int, NestedOutput]) -> AnyColumn:
     def make_leaf(leaf: LeafShape, output: NestedOutput) -> Column:
-        # what is required and missing all the same stands in a struct that is null
+        # a required leaf without a value stands in a null struct
         nulls = output.validity() if leaf.nullable else (None, 0)
-        return scan.column(leaf.type, output.contents(), output.buffers, nulls, leaf.nullable)
+        return opener.column(leaf.type, output.contents(), output.buffers, nulls, leaf.nullable)
 
     try:
         return assemble(shape, outputs, make_leaf)
     except ParquetError as error:
-        raise error.at(path=scan.source.name) from None
+        raise error.at(path=opener.source.name) from None
 
 
-def _empty(scan: Scan, shape: Shape) -> AnyColumn:
-    outputs = {leaf.column.index: NestedOutput(leaf, scan.layout(leaf.column).width) for leaf in leaves_of(shape)}
-    return _nested_column(scan, shape, outputs)
+def _empty(opener: ChunkOpener, shape: Shape) -> AnyColumn:
+    outputs = {leaf.column.index: NestedOutput(leaf, opener.layout(leaf.column).width) for leaf in leaves_of(shape)}
+    return _nested_column(opener, shape, outputs)
 
 
-def _shape(scan: Scan, column: ColumnPlan) -> Shape:
-    return shape_of(column.node, [leaf.index for leaf, _ in column.leaves], scan.types)
+def _shape(opener: ChunkOpener, column: ColumnPlan) -> Shape:
+    return shape_of(column.node, [leaf.index for leaf, _ in column.leaves], opener.types)

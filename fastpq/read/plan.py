@@ -11,14 +11,12 @@ from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.index.page_locations import choose_pages
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.read.costs import MOST_IDLE_ROWS
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 from fastpq.stats.quirks import chunk_slack, v2_is_always_compressed
 
 if TYPE_CHECKING:
     from fastpq.index.page_index import OffsetIndex
-
-# Rows that are decoded and dropped between two wanted ones rather than passed over.
-MOST_IDLE_ROWS = 32
 
 
 class PageSelection(NamedTuple):
@@ -170,7 +168,7 @@ def plan_read(
         if group.num_rows < 0:
             raise FormatError(f"a row group of {group.num_rows} rows", row_group=index)
         offsets.append(offsets[-1] + group.num_rows)
-    planned: dict[int, ColumnPlan] = {}
+    planned: dict[SchemaNode, ColumnPlan] = {}
     for column in columns:
         chunks = [
             plan_chunk(group.column(column.index), column, index, offset, group.num_rows, file_size, metadata.created_by)
@@ -178,7 +176,7 @@ def plan_read(
             if group.num_rows
         ]
         node = column.top
-        planned.setdefault(id(node), ColumnPlan(node, [])).leaves.append((column, chunks))
+        planned.setdefault(node, ColumnPlan(node, [])).leaves.append((column, chunks))
     outputs = list(planned.values())
     if len({output.name for output in outputs}) < len(outputs):
         raise UnsupportedError("reading two columns of one name at a time: choose one by its number")

@@ -47,6 +47,7 @@ class GroupPruning:
     """What is known of a predicate in one row group; each step narrows it.
 
     Attributes:
+        slot: its place among the row groups of the read.
         predicate: what must hold; None where nothing must.
         row_group: index of the row group.
         num_rows: its rows.
@@ -57,6 +58,7 @@ class GroupPruning:
         evidence: how that is known.
     """
 
+    slot: int
     predicate: Predicate | None
     row_group: int
     num_rows: int
@@ -68,13 +70,13 @@ class GroupPruning:
 
     @classmethod
     def start(
-        cls, predicate: Predicate | None, row_group: int, num_rows: int, asked: RowRanges | None = None
+        cls, slot: int, predicate: Predicate | None, row_group: int, num_rows: int, asked: RowRanges | None = None
     ) -> GroupPruning:
         """Nothing is known yet; all rows are asked for where it is not said which."""
         outcomes = {} if predicate is None else dict.fromkeys(leaves(predicate), Outcome.SOME)
         asked = RowRanges.every(num_rows) if asked is None else asked
         certain = asked if predicate is None else RowRanges.none(num_rows)
-        return cls(predicate, row_group, num_rows, asked, outcomes, asked, certain)
+        return cls(slot, predicate, row_group, num_rows, asked, outcomes, asked, certain)
 
     @property
     def outcome(self) -> Outcome:

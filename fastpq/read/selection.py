@@ -15,9 +15,9 @@ from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, rea
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
 from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size, useful_dictionaries
+from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, GroupRows, plan_read
 from fastpq.read.pruning import GroupPruning
-from fastpq.read.scan import Scan
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.stats.quirks import bloom_filters_are_trusted
 
@@ -43,7 +43,7 @@ class Selector:
     """Chooses rows of one file.
 
     Args:
-        scan: of the file.
+        opener: opens the file's chunks.
         metadata: of the file.
         predicate: what must hold; None where nothing must.
         columns: the columns of the result.
@@ -55,12 +55,12 @@ class Selector:
 
     def __init__(
         self,
-        scan: Scan,
+        opener: ChunkOpener,
         metadata: FileMetaData,
         predicate: Predicate | None,
         columns: Sequence[ColumnDescriptor],
     ) -> None:
-        self._scan = scan
+        self._opener = opener
         self._metadata = metadata
         self._predicate = predicate
         self.filtered = {leaf.column.index: leaf.column for leaf in leaves(predicate)} if predicate is not None else {}
@@ -78,26 +78,26 @@ class Selector:
         Raises:
             TagVerificationError: an encrypted index was altered.
         """
-        groups = [self._start(index, rows) for index, rows in wanted]
+        groups = [self._start(slot, index, rows) for slot, (index, rows) in enumerate(wanted)]
         for group in groups:
             group.by_statistics(self._statistics_of(group))
         self._use_bloom_filters([group for group in groups if group.outcome is Outcome.SOME])
         offset_indexes = self._use_page_indexes([group for group in groups if _may_leave_pages_out(group)])
-        selections = [GroupSelection(group, offset_indexes.get(id(group), {})) for group in groups]
+        selections = [GroupSelection(group, offset_indexes.get(group.slot, {})) for group in groups]
         self._use_dictionaries([selection for selection in selections if selection.pruning.outcome is Outcome.SOME])
         return selections
 
-    def _start(self, row_group: int, rows: RowRanges | None) -> GroupPruning:
+    def _start(self, slot: int, row_group: int, rows: RowRanges | None) -> GroupPruning:
         num_rows = self._metadata.row_group(row_group).num_rows
         if num_rows < 0:
             raise FormatError(f"a row group of {num_rows} rows", row_group=row_group)
-        return GroupPruning.start(self._predicate, row_group, num_rows, rows)
+        return GroupPruning.start(slot, self._predicate, row_group, num_rows, rows)
 
     def _chunk(self, group: GroupPruning, column: ColumnDescriptor) -> ColumnChunkMetaData:
         return self._metadata.row_group(group.row_group).column(column.index)
 
     def _cipher(self, chunk: ColumnChunkMetaData, column: ColumnDescriptor) -> ModuleCipher:
-        return self._scan.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, column.index)
+        return self._opener.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, column.index)
 
     def _statistics_of(self, group: GroupPruning) -> Callable[[Condition], Bounds | str]:
         known: dict[int, Bounds | str] = {}
@@ -134,16 +134,16 @@ class Selector:
                 except KeyAccessError:
                     continue
         usable: dict[int, dict[int, StoredFilter | str]] = {}
-        for (group, index), found in zip(wanted, probe_bloom_filters(self._scan.source, probes), strict=True):
+        for (group, index), found in zip(wanted, probe_bloom_filters(self._opener.source, probes), strict=True):
             if isinstance(found, FormatError | UnsupportedError):
-                usable.setdefault(id(group), {})[index] = f"not usable ({found.message})"
+                usable.setdefault(group.slot, {})[index] = f"not usable ({found.message})"
             elif found is not None:
-                usable.setdefault(id(group), {})[index] = found
+                usable.setdefault(group.slot, {})[index] = found
         for group in groups:
-            group.by_bloom_filters(usable.get(id(group), {}))
+            group.by_bloom_filters(usable.get(group.slot, {}))
 
     def _use_page_indexes(self, groups: list[GroupPruning]) -> dict[int, dict[int, OffsetIndex]]:
-        """Narrow row groups by column indexes; returns the offset indexes of each group by its id, by column."""
+        """Narrow row groups by column indexes; returns the offset indexes of each group by its slot, by column."""
         asked: list[tuple[GroupPruning, IndexRequest]] = []
         for group in groups:
             undecided = {leaf.column.index for leaf in group.open_leaves}
@@ -156,11 +156,11 @@ class Selector:
                     continue
                 asked.append((group, request))
         found: dict[int, dict[int, ChunkIndexes | FormatError]] = {}
-        indexes = read_page_indexes(self._scan.source, [request for _, request in asked])
+        indexes = read_page_indexes(self._opener.source, [request for _, request in asked])
         for (group, request), index in zip(asked, indexes, strict=True):
-            found.setdefault(id(group), {})[request.column.index] = index
+            found.setdefault(group.slot, {})[request.column.index] = index
         for group in groups:
-            group.by_column_indexes(self._page_bounds(found.get(id(group), {})))
+            group.by_column_indexes(self._page_bounds(found.get(group.slot, {})))
         return {
             group: {
                 column: index.offset_index
@@ -179,23 +179,23 @@ class Selector:
             group = selection.pruning
             if not any(self._has_dictionary(group, leaf) for leaf in group.open_leaves):
                 continue
-            chunks = plan_read(self._metadata, self.every_column, [group.row_group], self._scan.source.size).chunks
-            useful = useful_dictionaries(self._scan, chunks, group.open_leaves, group.rows, selection.offset_indexes)
+            chunks = plan_read(self._metadata, self.every_column, [group.row_group], self._opener.source.size).chunks
+            useful = useful_dictionaries(self._opener.source, chunks, group.open_leaves, group.rows, selection.offset_indexes)
             wanted += [(group, index, chunk) for index, chunk in useful.items()]
-        read = read_dictionaries(self._scan, [chunk for _, _, chunk in wanted])
+        read = read_dictionaries(self._opener, [chunk for _, _, chunk in wanted])
         found: dict[int, dict[int, Column | str]] = {}
         for (group, index, _), dictionary in zip(wanted, read, strict=True):
-            found.setdefault(id(group), {})[index] = dictionary
+            found.setdefault(group.slot, {})[index] = dictionary
         for selection in selections:
-            selection.pruning.by_dictionaries(found.get(id(selection.pruning), {}))
+            selection.pruning.by_dictionaries(found.get(selection.pruning.slot, {}))
 
     def _are_soon_read(self, groups: list[GroupPruning]) -> bool:
         """Whether all columns of row groups take no longer than the answer to whether they are needed."""
-        if not self._scan.source.is_remote:
+        if not self._opener.source.is_remote:
             return False
         chunks = (self._chunk(group, column) for group in groups for column in self.every_column)
         try:
-            return sum(chunk.total_compressed_size for chunk in chunks) <= self._scan.properties.round_trip_bytes
+            return sum(chunk.total_compressed_size for chunk in chunks) <= self._opener.properties.round_trip_bytes
         except KeyAccessError:      # reading them tells
             return False
 

@@ -24,25 +24,12 @@ from fastpq.filters.predicate import Outcome, Predicate
 from fastpq.index.page_locations import pages_of
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.costs import ALWAYS_HELD, FETCHED, MOST_DOUBTFUL_PAGES, MOST_SLACK, MOST_TOGETHER, MOST_WASTED, WINDOW
 from fastpq.read.outputs import Outputs
 from fastpq.read.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages, plan_read, plan_rows
 from fastpq.read.scan import Scan
 from fastpq.read.selection import GroupSelection, Selector
 from fastpq.schema.parquet_schema import ColumnDescriptor
-
-# Views keep the pages that they point into: as long as these are not much larger than the values, nothing is copied.
-MOST_SLACK = 2
-ALWAYS_HELD = 1 << 16
-# Columns are read together with those of the predicate where that is so many values at most (of a remote file no more than
-# bytes may be read in vain there), and of what may turn out not to match so many bytes and pages of a chunk (round_trip_bytes of
-# a remote file).
-MOST_TOGETHER = 1 << 20
-MOST_DOUBTFUL_PAGES = 4
-MOST_WASTED = 1 << 20
-# Rows of the predicate's columns that are in memory at a time while batches are read.
-WINDOW = 1 << 16
-# Stored bytes of the predicate's columns that are fetched at a time.
-FETCHED = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +64,7 @@ class SelectiveScan:
         self._metadata = metadata
         self._predicate = predicate
         self._columns = list(columns)
-        selector = Selector(scan, metadata, predicate, columns)
+        selector = Selector(scan.opener, metadata, predicate, columns)
         self.select = selector.select
         self.every_column = selector.every_column
         self._filtered = selector.filtered
@@ -142,7 +129,7 @@ class SelectiveScan:
             return False
         if len(undecided) < len(kept) and not self._filtered.keys() <= chosen:
             return False        # of those that are decided, the predicate's columns are not needed
-        is_remote, in_vain = self._scan.source.is_remote, self._scan.properties.round_trip_bytes
+        is_remote, in_vain = self._scan.source.is_remote, self._scan.opener.properties.round_trip_bytes
         together = max(MOST_TOGETHER, in_vain if is_remote else 0)
         if sum(selection.pruning.rows.count for selection in kept) * len(self.every_column) > together:
             return False
@@ -181,7 +168,7 @@ class SelectiveScan:
         """All rows of some row groups, put in an order."""
         plan = self._plan_rows(self._columns, groups)
         if out is not None:
-            return self._finished(self._scan.read(plan, threads, Outputs(out, plan, self._scan.types), span))
+            return self._finished(self._scan.read(plan, threads, Outputs(out, plan, self._scan.opener.types), span))
         read = dict(self._read_rows(self._columns, groups, threads, span))
         if order is not None:
             read = {name: take(column, order) for name, column in read.items()}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -12,23 +13,22 @@ from fastpq.arrays.nested_concat import concat_columns
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress
 from fastpq.convert.nulls import null_column
-from fastpq.errors import FormatError, KeyAccessError, ParquetError
+from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.predicate import Predicate, leaves
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.index.ranges import Flags, Int64s, RowRanges
-from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import OnError
+from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION
+from fastpq.read.file_reader import FileReader, OpenFile, Wanted
 from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_read
 from fastpq.read.rows import first_rows
-from fastpq.read.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
-from fastpq.read.selective import leaf_of
+from fastpq.read.scan import Scan
+from fastpq.read.selective import SelectiveScan, leaf_of
 from fastpq.recovery.losses import Loss
 from fastpq.recovery.survey import ChunkSurvey, is_damage, survey_chunk
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.shape import LeafShape, leaves_of, shape_of
-
-Wanted = Sequence[tuple[int, RowRanges | None]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,72 +39,77 @@ class _Part:
     column: AnyColumn
 
 
-class RecoveringScan:
+class RecoveringReader:
     """Reads some rows of a damaged file.
 
     A column of a row group that can be read whole is; of others the readable pages are looked for. Of a nested column a row
     is lost with any of its leaves that are read. Statistics and indexes are not asked, but where pages are.
 
     Args:
-        scan: of the file.
-        metadata: of the file.
+        file: the open file.
         on_error: ``"null"``, what is lost is null; or ``"skip"``, rows that lost something are left out.
         lost: told of each loss.
     """
 
-    def __init__(self, scan: Scan, metadata: FileMetaData, on_error: OnError, lost: Callable[[Loss], None]) -> None:
-        self._scan = scan
-        self._metadata = metadata
+    def __init__(self, file: OpenFile, on_error: OnError, lost: Callable[[Loss], None]) -> None:
+        self._scan = Scan(file.opener(file.metadata.schema.columns))
+        self._metadata = file.metadata
+        self._threads = file.threads
+        self._file = file
         self._on_error = on_error
         self._lost = lost
 
-    def read(
-        self,
-        columns: Sequence[ColumnDescriptor],
-        wanted: Wanted,
-        predicate: Predicate | None,
-        threads: int,
-        progress: Progress | None = None,
-    ) -> Table:
+    def read(self, wanted: Wanted, out: Mapping[str, Any] | None, progress: Progress | None) -> Table:
         """What is left of the wanted rows for which a predicate holds; rows that lost a value which it is on are left out."""
-        tables = [table for table, _ in self.tables(columns, wanted, predicate, threads, progress)]
-        return Table.concat(tables) if tables else self._scan.read(self._plan(columns, ()), threads)
+        if out is not None:
+            raise SchemaError("out with on_error: the number of rows and nulls is not known before they are read")
+        tables = [table for table, _ in self._tables(wanted, progress)]
+        return Table.concat(tables) if tables else self._empty(wanted)
 
-    def take(self, columns: Sequence[ColumnDescriptor], wanted: Wanted, rows: Int64s, threads: int) -> Table:
+    def take(self, wanted: Wanted, rows: Int64s) -> Table:
         """Rows by their numbers in the file, in that order and as often as they are named, those that are left out not."""
-        found = [*self.tables(columns, wanted, None, threads)]
+        found = [*self._tables(wanted)]
         if not found:
-            return self._scan.read(self._plan(columns, ()), threads)
+            return self._empty(wanted)
         table, numbers = Table.concat([table for table, _ in found]), np.concatenate([kept for _, kept in found])
         places = np.searchsorted(numbers, rows[np.isin(rows, numbers)])
         return Table({name: take(column, places) for name, column in table.items()}, num_rows=len(places))
 
-    def tables(
-        self,
-        columns: Sequence[ColumnDescriptor],
-        wanted: Wanted,
-        predicate: Predicate | None,
-        threads: int,
-        progress: Progress | None = None,
-    ) -> Iterator[tuple[Table, Int64s]]:
+    def batches(self, wanted: Wanted, batch_size: int, progress: Progress | None) -> Iterator[Table]:
+        """The same as ``read`` as Tables of batch_size rows; the last may have fewer."""
+        return _rebatched(self._tables(wanted, progress), batch_size)
+
+    def count(self, wanted: Wanted) -> int:
+        """Number of rows that ``read`` gives."""
+        return self.read(wanted, None, None).num_rows
+
+    def selective(self, wanted: Wanted) -> SelectiveScan:
+        """The scan of a sound file, for its explanation."""
+        return FileReader(self._file).selective(wanted)
+
+    def _empty(self, wanted: Wanted) -> Table:
+        return self._scan.read(self._plan(wanted.columns, ()), self._threads)
+
+    def _tables(self, wanted: Wanted, progress: Progress | None = None) -> Iterator[tuple[Table, Int64s]]:
         """The same as ``read``, a Table for each row group, and the numbers of its rows in the file.
 
         Raises:
             KeyAccessError: there is no key for a column.
             FormatError: row groups of fewer than no rows, or lost rows in a number that the file's size does not bear out.
         """
+        columns, predicate = wanted.columns, wanted.predicate
         filtered = [] if predicate is None else [leaf.column for leaf in leaves(predicate)]
         every = list({column.index: column for column in [*filtered, *columns]}.values())
         starts = first_rows(self._metadata)
         names = [output.name for output in self._plan(columns, ()).columns]
         sizes = np.diff(starts).tolist()
-        chosen = [(group, RowRanges.every(sizes[group]) if rows is None else rows) for group, rows in wanted]
+        chosen = [(group, RowRanges.every(sizes[group]) if rows is None else rows) for group, rows in wanted.groups]
         meter = Meter(progress, sum(asked.count for _, asked in chosen))
         for group, asked in chosen:
             if not asked.count:
                 continue
             parts = {
-                output.name: self._part(output, group, asked, int(starts[group]), threads)
+                output.name: self._part(output, group, asked, int(starts[group]))
                 for output in self._plan(every, ()).columns
             }
             kept = self._kept(parts, asked, predicate, filtered)
@@ -150,11 +155,11 @@ class RecoveringScan:
 
     # ---- one column of one row group
 
-    def _part(self, output: ColumnPlan, group: int, asked: RowRanges, start: int, threads: int) -> _Part:
+    def _part(self, output: ColumnPlan, group: int, asked: RowRanges, start: int) -> _Part:
         columns = [leaf for leaf, _ in output.leaves]
         try:
             whole = self._plan(columns, [group])
-            (column,) = self._scan.columns([(self._chosen(whole.columns[0], asked), asked.count)], threads)
+            (column,) = self._scan.columns([(self._chosen(whole.columns[0], asked), asked.count)], self._threads)
             return _Part(RowRanges.every(asked.num_rows), column)
         except ParquetError as error:
             if not is_damage(error):
@@ -172,7 +177,7 @@ class RecoveringScan:
             return _Part(RowRanges.none(asked.num_rows), self._nothing(columns))
         leaves_ = [(leaf, [survey.rows(rows)]) for leaf, survey in zip(columns, surveys, strict=True)]
         try:
-            (column,) = self._scan.columns([(ColumnPlan(output.node, leaves_), rows.count)], threads)
+            (column,) = self._scan.columns([(ColumnPlan(output.node, leaves_), rows.count)], self._threads)
         except FormatError as error:        # leaves that are whole disagree about what is above them
             for leaf in columns:
                 for first, stop in rows:
@@ -199,19 +204,19 @@ class RecoveringScan:
         try:
             (chunk,) = self._plan([leaf], [group]).chunks
             in_shape = None if leaf.is_flat else self._leaf(output, leaf)
-            return survey_chunk(self._scan, chunk, in_shape, self._offset_index(chunk))
+            return survey_chunk(self._scan.opener, chunk, in_shape, self._offset_index(chunk))
         except KeyAccessError:
             raise
         except ParquetError as error:
             return ChunkSurvey(RowRanges.none(num_rows), None, ((None, error),))
 
     def _leaf(self, output: ColumnPlan, leaf: ColumnDescriptor) -> LeafShape:
-        shape = shape_of(output.node, [column.index for column, _ in output.leaves], self._scan.types)
+        shape = shape_of(output.node, [column.index for column, _ in output.leaves], self._scan.opener.types)
         return next(each for each in leaves_of(shape) if each.column.index == leaf.index)
 
     def _offset_index(self, chunk: ChunkPlan) -> OffsetIndex | None:
         """The OffsetIndex of a chunk; None where it has none that is sound."""
-        request = IndexRequest(chunk.column, chunk.metadata, chunk.num_rows, self._scan.cipher(chunk), column_index=False)
+        request = IndexRequest(chunk.column, chunk.metadata, chunk.num_rows, self._scan.opener.cipher(chunk), column_index=False)
         try:
             (found,) = read_page_indexes(self._scan.source, [request])
         except ParquetError as error:
@@ -222,15 +227,15 @@ class RecoveringScan:
 
     def _check_claim(self, output: ColumnPlan, group: int, num_rows: int) -> None:
         """Refuse to make up rows in a number that only the footer of a damaged file tells."""
-        width = sum(self._scan.layout(leaf).width for leaf, _ in output.leaves)
+        width = sum(self._scan.opener.layout(leaf).width for leaf, _ in output.leaves)
         if self._on_error == "null" and num_rows * width > max(
             ALWAYS_PLAUSIBLE, self._scan.source.size * PLAUSIBLE_EXPANSION
         ):
             raise FormatError(f"{num_rows} rows that are lost, or were never there", row_group=group, column=output.name)
 
 
-def rebatched(tables: Iterable[tuple[Table, Int64s]], batch_size: int) -> Iterator[Table]:
-    """The rows of what ``RecoveringScan.tables`` gives as Tables of batch_size rows; the last may be shorter."""
+def _rebatched(tables: Iterable[tuple[Table, Int64s]], batch_size: int) -> Iterator[Table]:
+    """The rows of what ``RecoveringReader._tables`` gives as Tables of batch_size rows; the last may be shorter."""
     waiting: list[Table] = []
     num_rows = 0
     for table, _ in tables:

@@ -19,8 +19,8 @@ from fastpq.encryption.file_ciphers import FileDecryptor
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, PageSelection
-from fastpq.read.scan import Scan
 from fastpq.recovery.pages import find_pages
 from fastpq.recovery.survey import UNKNOWN, Probe
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
@@ -62,26 +62,26 @@ class Rebuilt:
 
 
 def rebuild(
-    scan: Scan, schema: ParquetSchema, start: int, first_ordinal: int, row_group_rows: int | None, codecs: Sequence[int]
+    opener: ChunkOpener, schema: ParquetSchema, start: int, first_ordinal: int, row_group_rows: int | None, codecs: Sequence[int]
 ) -> Rebuilt:
     """Find the complete row groups of a plaintext file.
 
     Args:
-        scan: of the file.
+        opener: of the file.
         schema: of the file.
         start: where its first row group, or the first one that is looked for, begins.
         first_ordinal: of that row group.
         row_group_rows: how many rows each has, but the last, which may have fewer; None where that is not known.
         codecs: numbers of the codecs that pages may be compressed with.
     """
-    source = scan.source
+    source = opener.source
     data = source.read(0, source.size)
-    pages = find_pages(data, start, scan.properties.verify_checksums)
+    pages = find_pages(data, start, opener.properties.verify_checksums)
     gaps = np.flatnonzero(pages[1:, POSITION] != pages[:-1, POSITION] + pages[:-1, SIZE]) + 1
     found: list[fmt.RowGroup] = []
     ambiguous = False
     for part in np.split(pages, gaps) if len(pages) else ():
-        search = _Search(scan, schema, part, row_group_rows, codecs)
+        search = _Search(opener, schema, part, row_group_rows, codecs)
         groups, complete = search.groups()
         found += [search.row_group(group, first_ordinal + len(found) + number) for number, group in enumerate(groups)]
         if not complete:
@@ -103,9 +103,9 @@ class _Search:
     """Ways to cut contiguous pages into row groups."""
 
     def __init__(
-        self, scan: Scan, schema: ParquetSchema, pages: Int64s, row_group_rows: int | None, codecs: Sequence[int]
+        self, opener: ChunkOpener, schema: ParquetSchema, pages: Int64s, row_group_rows: int | None, codecs: Sequence[int]
     ) -> None:
-        self._scan = scan
+        self._opener = opener
         self._columns = schema.columns
         self._pages = pages
         self._rows = row_group_rows
@@ -215,8 +215,8 @@ class _Search:
         body, clear, plain = (int(self._pages[page, which]) for which in (BODY, CLEAR, PLAIN))
         if clear == body:
             return list(self._codecs)
-        stored = self._scan.source.read(int(self._pages[page, POSITION] + self._pages[page, SIZE]) - body + clear, body - clear)
-        return [codec for codec in self._codecs if _decompresses(codec, stored.data, plain - clear, self._scan)]
+        stored = self._opener.source.read(int(self._pages[page, POSITION] + self._pages[page, SIZE]) - body + clear, body - clear)
+        return [codec for codec in self._codecs if _decompresses(codec, stored.data, plain - clear, self._opener)]
 
     def _rows_of(self, dictionary: int, page: int, column: int, codec: int) -> int:
         """How many rows a page has as one of a column; -1 where it cannot be one."""
@@ -227,7 +227,7 @@ class _Search:
 
     def _decoded_rows(self, dictionary: int, page: int, column: int, codec: int) -> int:
         leaf = self._columns[column]
-        width = self._scan.layout(leaf).stored_width
+        width = self._opener.layout(leaf).stored_width
         if dictionary != UNKNOWN:
             plain, values = int(self._pages[dictionary, PLAIN]), int(self._pages[dictionary, VALUES])
             if width and plain != values * width:
@@ -255,7 +255,7 @@ class _Search:
         )  # fmt: skip
         in_shape = None if leaf.is_flat else self._leaves[leaf.index]
         try:
-            return Probe(self._scan, plan, in_shape).page(plan)
+            return Probe(self._opener, plan, in_shape).page(plan)
         except (FormatError, LimitError, UnsupportedError):
             return UNKNOWN
 
@@ -263,7 +263,7 @@ class _Search:
     def _leaves(self) -> dict[int, LeafShape]:
         nodes = {id(column.top): column.top for column in self._columns}
         numbers = range(len(self._columns))
-        shapes = [shape_of(node, numbers, self._scan.types) for node in nodes.values()]
+        shapes = [shape_of(node, numbers, self._opener.types) for node in nodes.values()]
         return {leaf.column.index: leaf for shape in shapes for leaf in leaves_of(shape)}
 
     def chunk(self, leaf: ColumnDescriptor, chunk: _Chunk, num_values: int) -> fmt.ColumnChunk:
@@ -304,12 +304,12 @@ class _Search:
         )
 
 
-def _decompresses(codec: int, stored: memoryview, size: int, scan: Scan) -> bool:
+def _decompresses(codec: int, stored: memoryview, size: int, opener: ChunkOpener) -> bool:
     """Whether a codec makes so many bytes of stored ones."""
     if codec == fmt.CompressionCodec.UNCOMPRESSED:
         return len(stored) == size
     produced, consumed = codec_for_read(codec).most_expansion
-    if size > scan.properties.max_page_size or size * consumed > len(stored) * produced:
+    if size > opener.properties.max_page_size or size * consumed > len(stored) * produced:
         return False
     try:
         codec_for_read(codec).decompress_into(stored, memoryview(bytearray(size)))

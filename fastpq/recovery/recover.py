@@ -19,10 +19,11 @@ from fastpq.io.sink import temporary_files
 from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData, read_finished
 from fastpq.options import OnError, ReaderProperties
-from fastpq.read.scan import Scan, StringLayout
+from fastpq.read.file_reader import OpenFile, Wanted
+from fastpq.read.opener import ChunkOpener, StringLayout
 from fastpq.recovery.footers import FoundFooter, find_footer
 from fastpq.recovery.losses import ON_ERROR, Loss, RecoveryReport, merged_losses
-from fastpq.recovery.reading import RecoveringScan
+from fastpq.recovery.reading import RecoveringReader
 from fastpq.recovery.rebuild import Rebuilt, rebuild
 from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema, int96_types
 from fastpq.schema.types import TimeUnitName
@@ -110,12 +111,11 @@ def recover_table(
     with open_with_siblings(where, memory_map, properties) as source:
         try:
             metadata, report = _found(source, hints, properties, decryption_properties)
-            types = int96_types(metadata.schema.columns, coerce_int96_timestamp_unit)
-            scan = Scan(source, metadata.decryptor, properties, strings, types)
+            file = OpenFile(source, metadata, properties, strings, coerce_int96_timestamp_unit, resolve_threads(threads))
             losses: list[Loss] = []
-            recovering = RecoveringScan(scan, metadata, on_error, losses.append)
-            wanted = [(group, None) for group in range(metadata.num_row_groups)]
-            table = recovering.read(metadata.schema.select(columns), wanted, None, resolve_threads(threads), progress)
+            every_group = [(group, None) for group in range(metadata.num_row_groups)]
+            wanted = Wanted(metadata.schema.select(columns), every_group)
+            table = RecoveringReader(file, on_error, losses.append).read(wanted, None, progress)
         except ParquetError as error:
             error.at(path=source.name)
             raise
@@ -193,9 +193,9 @@ def _found(
         return found
     rows, codecs = _habits(metadata)
     start = report.unread[0][0]
-    scan = _page_scan(source, metadata.schema, properties)
+    opener = _page_opener(source, metadata.schema, properties)
     try:
-        more = rebuild(scan, metadata.schema, start, metadata.num_row_groups, hints.row_group_rows or rows, codecs)
+        more = rebuild(opener, metadata.schema, start, metadata.num_row_groups, hints.row_group_rows or rows, codecs)
     except LimitError as error:     # what the checkpoint tells of is there all the same, and what is behind it counts as unread
         return FoundFooter(metadata, replace(report, reason=f"{report.reason}; {error.message}"))
     if not more.row_groups:
@@ -222,7 +222,8 @@ def _from_pages(
             f"{error.message}; its pages are not looked for, since there are decryption_properties and plaintext ones may have "
             "been put in their place (allow_plaintext_files=True looks for them)"
         )
-    found = rebuild(_page_scan(source, hints.schema, properties), hints.schema, len(MAGIC), 0, hints.row_group_rows, hints.codecs)
+    opener = _page_opener(source, hints.schema, properties)
+    found = rebuild(opener, hints.schema, len(MAGIC), 0, hints.row_group_rows, hints.codecs)
     if not found.row_groups and found.ambiguous:
         raise FormatError(
             "the file has no footer, and its pages can be put together in more than one way: row_group_rows or a sibling file "
@@ -231,9 +232,9 @@ def _from_pages(
     return FoundFooter(_metadata(hints.schema, found), RecoveryReport("pages", unread=found.unread, reason=str(error)))
 
 
-def _page_scan(source: Source, schema: ParquetSchema, properties: ReaderProperties) -> Scan:
+def _page_opener(source: Source, schema: ParquetSchema, properties: ReaderProperties) -> ChunkOpener:
     """A Scan that decodes any value: timestamps are not to be too large for their unit."""
-    return Scan(source, FileDecryptor(), properties, "views", int96_types(schema.columns, "ms"))
+    return ChunkOpener(source, FileDecryptor(), properties, "views", int96_types(schema.columns, "ms"))
 
 
 def _metadata(schema: ParquetSchema, found: Rebuilt) -> FileMetaData:

@@ -17,10 +17,11 @@ from fastpq.column.chunk_reader import ColumnOutput
 from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import Int64s, RowRanges
-from fastpq.read.fetch import Fetching, fetch_chunks
-from fastpq.read.nested import open_nested
+from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION
+from fastpq.read.fetch import fetch_chunks
+from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, PageSelection
-from fastpq.read.scan import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, Scan
+from fastpq.read.scan import check_plausible
 from fastpq.schema.shape import LeafShape
 
 UNKNOWN = -1
@@ -68,16 +69,16 @@ class ChunkSurvey:
         return str(self.broken[first][1])
 
 
-def survey_chunk(scan: Scan, chunk: ChunkPlan, leaf: LeafShape | None, offset_index: OffsetIndex | None) -> ChunkSurvey:
+def survey_chunk(opener: ChunkOpener, chunk: ChunkPlan, leaf: LeafShape | None, offset_index: OffsetIndex | None) -> ChunkSurvey:
     """Find out which rows of a chunk can be read.
 
     Args:
-        scan: of its file.
+        opener: of its file.
         chunk: the plan of all of it.
         leaf: what it is in its column; None for a flat column.
         offset_index: where its pages are, checked; None where that is not known.
     """
-    probe = Probe(scan, chunk, leaf)
+    probe = Probe(opener, chunk, leaf)
     try:
         probe.whole()
     except ParquetError as error:
@@ -90,16 +91,15 @@ def survey_chunk(scan: Scan, chunk: ChunkPlan, leaf: LeafShape | None, offset_in
 class Probe:
     """Decodes parts of a chunk, and forgets them."""
 
-    def __init__(self, scan: Scan, chunk: ChunkPlan, leaf: LeafShape | None) -> None:
-        self.scan = scan
+    def __init__(self, opener: ChunkOpener, chunk: ChunkPlan, leaf: LeafShape | None) -> None:
+        self.opener = opener
         self.chunk = chunk
         self._leaf = leaf
-        self._width = scan.layout(chunk.column).width
+        self._width = opener.layout(chunk.column).width
 
     def whole(self) -> None:
         """Decode all of it."""
-        with Fetching(self.scan.source, [self.chunk], self.scan.properties, streaming=True) as buffers:
-            self.scan.check_plausible(self.chunk, buffers)
+        check_plausible(self.opener, self.chunk, lambda: fetch_chunks(self.opener.source, [self.chunk])[0])
         found = self.rows(self.chunk)
         if found != self.chunk.num_rows:
             raise FormatError(f"the chunk has {found} rows in a row group of {self.chunk.num_rows}")
@@ -139,13 +139,13 @@ class Probe:
 
     def _decode(self, plan: ChunkPlan) -> tuple[int, int]:
         """How many rows are planned, and how many bytes of the last page nothing needs."""
-        stored = fetch_chunks(self.scan.source, [plan])[id(plan)]
+        [stored] = fetch_chunks(self.opener.source, [plan])
         if self._leaf is None:
             output = ColumnOutput(plan.num_rows, self._width, plan.column.nullable)
-            flat = self.scan.open_flat(plan, stored)
+            flat = self.opener.flat(plan, stored)
             flat.read_ranges(output, 0, np.array([[0, plan.num_rows]], np.int64))
             return plan.num_rows, flat.left_over()
-        nested = open_nested(self.scan, plan, stored)
+        nested = self.opener.nested(plan, stored)
         num_rows = nested.read_rows(NestedOutput(self._leaf, self._width), EVERY_ROW)
         return num_rows, nested.left_over()
 
@@ -188,8 +188,8 @@ class _Pages:
             values = np.full_like(counts, UNKNOWN) if repeated else counts
             located = np.stack([offset_index.offsets, offset_index.sizes, values, counts], axis=1)
             return cls(probe, located, True, error)
-        stored = fetch_chunks(probe.scan.source, [chunk])[id(chunk)]
-        located, stopped = probe.scan.pages(chunk, stored).locate_pages(chunk.metadata.num_values)
+        [stored] = fetch_chunks(probe.opener.source, [chunk])
+        located, stopped = probe.opener.pages(chunk, stored).locate_pages(chunk.metadata.num_values)
         claimed, size = chunk.metadata.num_values, chunk.metadata.total_compressed_size
         located = located[located[:, 0] < size]     # what follows is of the next chunk
         found = int(located[:, 2].sum())

@@ -165,8 +165,8 @@ def test_decoding_overlaps_reading(counted: RangeServer, monkeypatch: pytest.Mon
     seen: list[set[int]] = []
     decode = readings.FlatReading._decode
 
-    def watched(self: Any, number: int, chunk: Any, stored: Any) -> None:
-        decode(self, number, chunk, stored)
+    def watched(self: Any, *task: Any) -> None:
+        decode(self, *task)
         if not seen:        # before the next chunk is asked for
             assert counted.wait_for(lambda server: set(begins[:3]) <= started(server))
         seen.append(started(counted))

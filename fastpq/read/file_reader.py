@@ -1,0 +1,151 @@
+"""FileReader: tables of one file, whole or of chosen rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fastpq.arrays.table import Table
+from fastpq.common.progress import Meter, Progress
+from fastpq.io.source import Source
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.options import ReaderProperties
+from fastpq.read.opener import ChunkOpener, StringLayout
+from fastpq.read.plan import ReadPlan, plan_read
+from fastpq.read.scan import Scan
+from fastpq.schema.parquet_schema import ColumnDescriptor, int96_types
+from fastpq.schema.types import ColumnType, TimeUnitName
+
+if TYPE_CHECKING:
+    from fastpq.filters.predicate import Predicate
+    from fastpq.index.ranges import Int64s, RowRanges
+    from fastpq.read.selective import SelectiveScan
+
+
+class Wanted(NamedTuple):
+    """The columns and rows of a read.
+
+    Attributes:
+        columns: leaves, in the order of the result.
+        groups: row groups in the order of the result, each with its wanted rows; None for all rows.
+        predicate: condition on the rows; None for none.
+        is_selective: whether rows are chosen by ranges or by a predicate.
+    """
+
+    columns: Sequence[ColumnDescriptor]
+    groups: Sequence[tuple[int, RowRanges | None]]
+    predicate: Predicate | None = None
+    is_selective: bool = False
+
+
+class OpenFile(NamedTuple):
+    """An open file and the form of its values in memory.
+
+    Attributes:
+        source: the file.
+        metadata: its footer.
+        properties: bounds and checks.
+        strings: layout of variable-length values.
+        int96_unit: unit of INT96 timestamps.
+        threads: chunks decoded at the same time.
+    """
+
+    source: Source
+    metadata: FileMetaData
+    properties: ReaderProperties
+    strings: StringLayout
+    int96_unit: TimeUnitName
+    threads: int
+
+    def opener(self, leaves: Iterable[ColumnDescriptor], strings: StringLayout | None = None) -> ChunkOpener:
+        """Opens the chunks of some leaves; strings in another layout than the file's, if given."""
+        return ChunkOpener(
+            self.source, self.metadata.decryptor, self.properties, strings or self.strings, self.types(leaves)
+        )
+
+    def types(self, leaves: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
+        """Types in memory that differ from the schema's, by the number of the leaf."""
+        return int96_types(leaves, self.int96_unit)
+
+
+class FileReader:
+    """Reads tables of a sound file; ``fastpq.recovery.reading.RecoveringReader`` is the same for a damaged file.
+
+    Args:
+        file: the open file.
+    """
+
+    def __init__(self, file: OpenFile) -> None:
+        self._file = file
+
+    def read(self, wanted: Wanted, out: Mapping[str, Any] | None, progress: Progress | None) -> Table:
+        """The wanted rows as one Table.
+
+        Args:
+            wanted: columns and rows.
+            out: arrays to read columns into, by name.
+            progress: called with rows done and rows in all.
+        """
+        if wanted.is_selective:
+            scan = self.selective(wanted)
+            return scan.read(scan.select(wanted.groups), self._file.threads, out, progress=progress)
+        plan = self._plan(wanted)
+        whole = Scan(self._file.opener(leaf for column in plan.columns for leaf, _ in column.leaves))
+        outputs = None
+        if out is not None:
+            from fastpq.read.outputs import Outputs
+
+            outputs = Outputs(out, plan, whole.opener.types)
+        meter = Meter(progress, plan.num_rows)
+        table = whole.read(plan, self._file.threads, outputs, meter.span(plan.num_rows))
+        meter.finish()
+        return table
+
+    def take(self, wanted: Wanted, rows: Int64s) -> Table:
+        """Rows by their numbers.
+
+        Args:
+            wanted: the same rows, each once, as ranges of row groups.
+            rows: shape (n,), int64: numbers within the file, in the order of the result.
+        """
+        distinct, order = np.unique(rows, return_inverse=True)
+        in_order = len(distinct) == len(rows) and bool((rows == distinct).all())
+        scan = self.selective(wanted)
+        return scan.read(scan.select(wanted.groups), self._file.threads, order=None if in_order else order)
+
+    def batches(self, wanted: Wanted, batch_size: int, progress: Progress | None) -> Iterator[Table]:
+        """The wanted rows as Tables of batch_size rows; the last may have fewer."""
+        if wanted.is_selective:
+            scan = self.selective(wanted)
+            return scan.batches(scan.select(wanted.groups), batch_size, self._file.threads, progress)
+        plan = self._plan(wanted)
+        whole = Scan(self._file.opener(leaf for column in plan.columns for leaf, _ in column.leaves))
+        return _metered(whole.batches(plan, batch_size, self._file.threads), Meter(progress, plan.num_rows))
+
+    def count(self, wanted: Wanted) -> int:
+        """Number of wanted rows."""
+        scan = self.selective(wanted)
+        return scan.count(scan.select(wanted.groups), self._file.threads)
+
+    def selective(self, wanted: Wanted) -> SelectiveScan:
+        """The scan of chosen rows."""
+        from fastpq.read.selective import SelectiveScan
+
+        leaves = self._file.metadata.schema.columns
+        finish = self._file.opener(leaves).laid_out
+        views = Scan(self._file.opener(leaves, "views"))
+        return SelectiveScan(views, self._file.metadata, wanted.predicate, wanted.columns, finish)
+
+    def _plan(self, wanted: Wanted) -> ReadPlan:
+        groups = [group for group, _ in wanted.groups]
+        return plan_read(self._file.metadata, wanted.columns, groups, self._file.source.size)
+
+
+def _metered(tables: Iterator[Table], meter: Meter) -> Iterator[Table]:
+    """The same Tables; the rows of each count before it is handed over."""
+    for table in tables:
+        meter.add(table.num_rows)
+        yield table
+    meter.finish()

@@ -1,0 +1,164 @@
+"""ChunkOpener: planned chunks of one file as readers of pages and values, and the columns of leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from fastpq.arrays.binary import total_size
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, ListColumn, StructColumn
+from fastpq.codecs.catalogue import codec_for_read
+from fastpq.column.chunk_reader import ChunkReader
+from fastpq.column.layout import Layout, layout_of
+from fastpq.column.page import PageReader
+from fastpq.errors import LimitError, ParquetError
+from fastpq.io.source import Source
+from fastpq.options import ReaderProperties
+from fastpq.read.plan import ChunkPlan
+from fastpq.schema.parquet_schema import ColumnDescriptor
+from fastpq.schema.types import ColumnType
+
+if TYPE_CHECKING:
+    from fastpq.column.nested_reader import NestedReader
+    from fastpq.encryption.cipher import ModuleCipher
+    from fastpq.encryption.decryptor import FileDecryptor
+
+Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk as the file has them
+StringLayout = Literal["views", "offsets", "dictionary"]
+
+
+class ChunkOpener:
+    """Opens the planned chunks of one file.
+
+    Args:
+        source: the file.
+        decryptor: ciphers of the file's chunks; null ciphers for plaintext chunks.
+        properties: bounds and checks.
+        strings: layout of variable-length values.
+        types: types in memory that differ from the schema's, by the number of the leaf.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        decryptor: FileDecryptor,
+        properties: ReaderProperties,
+        strings: StringLayout,
+        types: Mapping[int, ColumnType],
+    ) -> None:
+        self.source = source
+        self.decryptor = decryptor
+        self.properties = properties
+        self.strings = strings
+        self.types = types
+        self._layouts: dict[int, Layout] = {}
+
+    def type_of(self, leaf: ColumnDescriptor) -> ColumnType:
+        """The type of a leaf's values in memory."""
+        return self.types.get(leaf.index) or leaf.type
+
+    def layout(self, leaf: ColumnDescriptor) -> Layout:
+        """Storage of a leaf's values in pages and in memory."""
+        known = self._layouts.get(leaf.index)
+        if known is None:
+            known = self._layouts[leaf.index] = layout_of(self.type_of(leaf))
+        return known
+
+    def cipher(self, chunk: ChunkPlan) -> ModuleCipher:
+        """The cipher of a chunk."""
+        metadata = chunk.metadata
+        return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
+
+    def pages(self, chunk: ChunkPlan, stored: Stored) -> PageReader:
+        """A PageReader before the first page of a chunk."""
+        layout = self.layout(chunk.column)
+        return PageReader(
+            stored,
+            self.cipher(chunk),
+            codec_for_read(chunk.metadata.codec),
+            chunk.column.max_definition_level,
+            chunk.column.max_repetition_level,
+            layout.stored_width == 0 and layout.width == VIEW_DTYPE.itemsize,
+            chunk.metadata.dictionary_page_offset is not None and (chunk.pages is None or chunk.pages.has_dictionary),
+            self.properties,
+            None if chunk.pages is None else chunk.pages.directory,
+            chunk.v2_is_compressed,
+        )
+
+    def flat(self, chunk: ChunkPlan, stored: Stored) -> ChunkReader:
+        """A ChunkReader before the first value of a flat column's chunk."""
+        return ChunkReader(self.pages(chunk, stored), self.layout(chunk.column), chunk.num_values)
+
+    def nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
+        """A NestedReader before the first row of a nested column's chunk."""
+        from fastpq.column.nested_reader import NestedReader
+
+        count = chunk.metadata.num_values if chunk.pages is None else self.pages(chunk, stored).count_values()
+        return NestedReader(self.pages(chunk, stored), self.layout(chunk.column), count)
+
+    @contextmanager
+    def placed(self, chunk: ChunkPlan) -> Iterator[None]:
+        """Errors inside name the file, the column and the row group of a chunk."""
+        try:
+            yield
+        except ParquetError as error:
+            error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
+            raise
+
+    def check_bytes(self, size: int) -> None:
+        """Refuse columns of more bytes than ``max_allocation``.
+
+        Raises:
+            LimitError: size is larger.
+        """
+        if size > self.properties.max_allocation:
+            raise LimitError(
+                f"the values take {size} bytes, over max_allocation ({self.properties.max_allocation})", path=self.source.name
+            )
+
+    # ---- columns of leaves
+
+    def column(
+        self,
+        type_: ColumnType,
+        values: np.ndarray[Any, Any],
+        buffers: list[np.ndarray[Any, Any]],
+        nulls: tuple[np.ndarray[Any, Any] | None, int],
+        nullable: bool,
+    ) -> Column:
+        """A leaf's column, strings in the wanted layout.
+
+        Args:
+            type_: its type.
+            values: bytes of the values, or of the views of strings.
+            buffers: the bytes behind the views.
+            nulls: validity bitmap, and number of nulls; without nulls the bitmap is not used.
+            nullable: whether the schema allows nulls.
+        """
+        validity, null_count = nulls
+        validity = validity if null_count else None
+        if type_.dtype is not None:
+            return Column(type_, values.view(type_.dtype), validity, null_count, nullable)
+        views = BinaryViews(values.view(VIEW_DTYPE), buffers)
+        return self._laid_out(Column(type_, views, validity, null_count, nullable))
+
+    def laid_out(self, column: AnyColumn) -> AnyColumn:
+        """A column with all strings, also those of its children, in the wanted layout."""
+        match column:
+            case ListColumn():
+                return replace(column, elements=self.laid_out(column.elements))
+            case StructColumn():
+                return replace(column, children=tuple(map(self.laid_out, column.children)))
+        return self._laid_out(column) if column.type.is_variable else column
+
+    def _laid_out(self, column: Column) -> Column:
+        if self.strings == "offsets":
+            # a dictionary's values may be long and used often
+            self.check_bytes(total_size(SliceReader(column.values, column.validity if column.null_count else None)))
+            return column.as_offsets()
+        return column.as_dictionary() if self.strings == "dictionary" else column
