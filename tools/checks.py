@@ -92,6 +92,10 @@ def lint() -> None:
 
 def types() -> None:
     python("-m", "mypy")
+    stubs = (stub.relative_to(ROOT).with_suffix("") for stub in sorted((ROOT / "fastpq").rglob("*.pyi")))
+    options = ("--mypy-config-file", "pyproject.toml", "--concise", "--ignore-disjoint-bases")
+    allowed = ("--allowlist", "tools/stubtest.txt", "--ignore-unused-allowlist")
+    python("-m", "mypy.stubtest", *options, *allowed, *(".".join(stub.parts) for stub in stubs))
 
 
 def docs() -> None:
@@ -165,7 +169,7 @@ class Stage:
 
 STAGES = {
     "lint": Stage(lint, "ruff, cython-lint, order of the rooms", cores=1, plain=True),
-    "types": Stage(types, "strict mypy over the package", cores=1, plain=True),
+    "types": Stage(types, "strict mypy over the package, stubs against compiled modules", cores=1, plain=True),
     "docs": Stage(docs, f"documentation, warnings are errors, to {SITE.relative_to(ROOT)}", cores=1),
     "release": Stage(release, "sdist and one wheel as they would be released"),
     "no-clones": Stage(no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),

@@ -9,6 +9,8 @@ from fastpq.errors import ParquetError
 from fastpq.options import ReaderProperties
 
 class PageReader:
+    @property
+    def retained(self) -> NDArray[np.uint8] | None: ...
     def __init__(
         self,
         chunk: Any,

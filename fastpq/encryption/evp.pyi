@@ -1,9 +1,10 @@
-from typing import NoReturn
+from typing import NoReturn, final
 
 from typing_extensions import Buffer
 
 from fastpq.encryption.backend import AesBackend
 
+@final
 class AesKey:
     def __new__(cls, key: Buffer, *, operations: int = 0) -> AesKey: ...
     @property
@@ -12,8 +13,13 @@ class AesKey:
     def operations(self) -> int: ...
     def __reduce__(self) -> NoReturn: ...
 
+@final
 class GcmContext:
     def __new__(cls, key: AesKey) -> GcmContext: ...
+
+@final
+class CtrContext:
+    def __new__(cls, key: AesKey) -> CtrContext: ...
 
 def aes_backend() -> AesBackend: ...
 def seal_with_nonce(key: AesKey, nonce: bytes, aad: bytes, plain: bytes, backend: str) -> bytes: ...

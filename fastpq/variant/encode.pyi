@@ -1,6 +1,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from fastpq.schema.variant_kinds import MAX_DIGITS as MAX_DIGITS
+
 class Encoder:
     def __init__(self, names: Iterable[str]) -> None: ...
     def add(self, value: Any) -> int: ...

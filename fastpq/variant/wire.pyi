@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Bytes = bytes | bytearray | memoryview | NDArray[np.uint8]
+from fastpq.schema.variant_kinds import MAX_DEPTH as MAX_DEPTH
 
-def check(metadata: Bytes, value: Bytes, strict: bool = True) -> None: ...
+_Bytes = bytes | bytearray | memoryview | NDArray[np.uint8]
+
+def check(metadata: _Bytes, value: _Bytes, strict: bool = True) -> None: ...
