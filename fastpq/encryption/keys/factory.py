@@ -126,8 +126,8 @@ class CryptoFactory:
             decryption_config: lifetimes and trust; None for the defaults.
             parquet_file_path: path or URL of the file; needed for external key material.
             filesystem: fsspec filesystem of the path.
-            footer_key: explicit key of 16, 24 or 32 bytes, preferred to the key service.
-            column_keys: explicit keys by column path, preferred to the key service.
+            footer_key: explicit key of 16, 24 or 32 bytes; the key service is not asked for this key.
+            column_keys: explicit keys by column path; the key service is not asked for these keys.
             aad_prefix: AAD prefix of the file; needed for files without a stored prefix.
             allow_plaintext_files: read plaintext files too; see FileDecryptionProperties for this and the other policies.
             allowed_algorithms: algorithms accepted in a file.

@@ -45,7 +45,7 @@ class KmsClient(Protocol):
 
 
 class _Hidden(str):
-    """An access token; its repr is no token, for tools that show the variables of a traceback."""
+    """Text of an access token, with a placeholder as repr: some tools show the variables of a traceback."""
 
     __slots__ = ()
 

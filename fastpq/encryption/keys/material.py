@@ -1,7 +1,7 @@
 """Key material and key metadata of type PKMT1: the JSON format of parquet-java and Arrow for wrapped keys.
 
-A file stores key metadata beside an encrypted key's data (Encryption.md, 3): the key material itself, or a reference to an
-entry of a material file. Neither is authenticated: everything is checked before use.
+A file stores key metadata for the footer key and for each column key (Encryption.md, 3): the key material itself, or a
+reference to an entry of a material file. Neither is authenticated: all members are checked before use.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from fastpq.errors import FormatError, LimitError, UnsupportedError
 
 MATERIAL_TYPE = "PKMT1"
+# Names of entries in a material file, as in parquet-java and Arrow.
 FOOTER_REFERENCE = "footerKey"
 COLUMN_REFERENCE = "columnKey{}"
 

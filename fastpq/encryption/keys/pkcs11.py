@@ -17,7 +17,7 @@ from fastpq.errors import FormatError, KeyAccessError, SchemaError, UnsupportedE
 WRAPPED_PREFIX = "pkcs11:"
 NONCE_SIZE = 12     # bytes
 TAG_SIZE = 16       # bytes
-WRAPPED_SIZES = tuple(NONCE_SIZE + size + TAG_SIZE for size in (16, 24, 32))
+WRAPPED_SIZES = tuple(NONCE_SIZE + size + TAG_SIZE for size in (16, 24, 32))    # bytes of nonce, wrapped key and tag
 
 # A login holds for all sessions of a process with a token: one session at a time.
 _using_tokens = threading.Lock()

@@ -170,7 +170,7 @@ cdef void wipe(object secret) noexcept:
 
 
 cdef clear_frames(error, earlier):
-    """Clear the local variables of an error's frames and of its causes' frames, except of earlier, an error of other code."""
+    """Clear the local variables of the frames of an error and of its causes; stops at earlier, an error from before our call."""
     seen = {id(earlier)}
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -35,7 +35,7 @@ class MaterialPath:
 
     Args:
         where: a path or URL.
-        filesystem: fsspec filesystem of the path; None if where itself tells the filesystem.
+        filesystem: fsspec filesystem of the path; None to choose by path or URL.
 
     Raises:
         SchemaError: where is neither path nor URL.
