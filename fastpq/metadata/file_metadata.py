@@ -317,7 +317,7 @@ class FileMetaData:
 
     @property
     def key_value_metadata(self) -> dict[str, str | None]:
-        """Key-value metadata of the writer; the last value of a duplicate key."""
+        """Key-value metadata without the mark of a checkpoint; the last value of a duplicate key."""
         entries = self.metadata.key_value_metadata or []
         return {entry.key: entry.value for entry in entries if entry.key != CHECKPOINT_KEY}
 

@@ -18,7 +18,7 @@ from fastpq.io.sink import open_sink
 from fastpq.io.source import open_source
 
 PREFIX = "_KEY_MATERIAL_FOR_"
-ROTATION_PREFIX = "_TMP_KEY_MATERIAL_FOR_"      # of parquet-java's and Arrow's new files, before they delete and rename
+ROTATION_PREFIX = "_TMP_KEY_MATERIAL_FOR_"      # parquet-java and Arrow write here, then delete and rename
 SUFFIX = ".json"
 
 

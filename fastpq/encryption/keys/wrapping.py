@@ -280,7 +280,7 @@ def _text_of(wrapped: object, client: KmsClient) -> str:
 
 
 def _asked(what: str, master_key_id: str, ask: Callable[[], T]) -> T:
-    """Call a client; any exception but a ParquetError becomes a KeyAccessError that shows the master key's identifier alone."""
+    """Call a client; any exception but a ParquetError becomes a KeyAccessError, without the exception's own text."""
     try:
         return ask()
     except ParquetError:
