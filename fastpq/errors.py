@@ -1,4 +1,4 @@
-"""The errors of fastpq, one kind for each meaning."""
+"""Error classes of fastpq, one for each meaning."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any, Self
 
 
 class ParquetError(Exception):
-    """Base of every error that fastpq raises on purpose.
+    """Base class of all errors raised deliberately by fastpq.
 
     Args:
-        message: what is wrong.
-        **context: where: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.
+        message: the problem.
+        **context: place of the problem: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.
     """
 
     ORDER = ("path", "row_group", "column", "page", "module", "offset")
@@ -21,7 +21,7 @@ class ParquetError(Exception):
         self.context = {key: value for key, value in context.items() if value is not None}
 
     def at(self, **context: Any) -> Self:
-        """Add to the place; what is there already stays.
+        """Add to the place of the problem; known parts stay.
 
         Args:
             **context: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.
@@ -49,7 +49,7 @@ class FormatError(ParquetError, ValueError):
 
 
 class UnsupportedError(ParquetError, NotImplementedError):
-    """Valid Parquet that fastpq, or this installation of it, does not do."""
+    """Valid Parquet beyond the abilities of fastpq, or of this installation."""
 
 
 class LimitError(ParquetError, MemoryError):
@@ -57,7 +57,7 @@ class LimitError(ParquetError, MemoryError):
 
 
 class SchemaError(ParquetError, ValueError):
-    """What the caller asked for or passed does not fit the schema."""
+    """A request or value of the caller does not fit the schema."""
 
 
 class CryptoError(ParquetError):
@@ -69,4 +69,4 @@ class TagVerificationError(CryptoError):
 
 
 class KeyAccessError(CryptoError):
-    """The key that a module needs is not there."""
+    """The key of a module is not available."""

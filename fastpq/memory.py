@@ -1,4 +1,4 @@
-"""Memory that reading keeps for the next file: its size, its bound, and its release."""
+"""Idle memory, kept by reads for later reads: its size, its bound, and its release."""
 
 from fastpq.arrays.memory import idle_bytes, release, set_idle_limit
 

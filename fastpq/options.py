@@ -1,4 +1,4 @@
-"""Options of the reader and the writer: frozen, with a named default each."""
+"""Options of readers and writers: frozen dataclasses, with a named default for each option."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Literal, SupportsIndex, TypeVar
 
 MIB = 1 << 20
 
+# Defaults of ReaderProperties; sizes in bytes.
 DEFAULT_VERIFY_CHECKSUMS = True
 DEFAULT_VERIFY_DECIMALS = True
 DEFAULT_MAX_FOOTER_SIZE = 256 * MIB
@@ -22,8 +23,9 @@ DEFAULT_COALESCE_SIZE = 16 * MIB
 DEFAULT_ROUND_TRIP_BYTES = MIB
 DEFAULT_PREFETCH = True
 DEFAULT_ALLOW_OUTSIDE_FILES = False
-DEFAULT_TAIL_READ = 64 * 1024         # of the end of a file, for footer and indexes
+DEFAULT_TAIL_READ = 64 * 1024         # bytes at the end of a file, read first for footer and indexes
 
+# Defaults of WriterProperties; sizes in bytes, except row group size and data page rows, in rows.
 DEFAULT_COMPRESSION = "snappy"
 DEFAULT_ENCODING: Literal["auto"] | None = None
 DEFAULT_ROW_GROUP_SIZE = 1 << 20
@@ -47,17 +49,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTIONS_ENTRY = re.compile(r"^( *)\*\*options: any of the fields of WriterProperties:\n", re.MULTILINE)
 
 
-_MAY_BE_ZERO = {"coalesce_gap", "round_trip_bytes"}
+_MAY_BE_ZERO = {"coalesce_gap", "round_trip_bytes"}     # options with the least value 0; 1 for all other numbers
 
 
 def check_switch(name: str, value: object) -> None:
-    """Refuse what is not True or False: a text, say, of which even ``"False"`` would count as true."""
+    """Refuse anything but True and False: a text, even ``"False"``, would count as true."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} is True or False, not {value!r}")
 
 
 def check_options(properties: Any) -> None:
-    """Refuse what is no switch, no number or no mapping where a dataclass wants one."""
+    """Refuse values of wrong types for the switches, numbers, lists and mappings of a dataclass, and numbers too small."""
     for option in fields(properties):
         value, least = getattr(properties, option.name), int(option.name not in _MAY_BE_ZERO)
         if option.type == "bool":
@@ -76,7 +78,7 @@ def check_options(properties: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SortingColumn:
-    """A column by which rows are sorted (parquet.thrift, ``SortingColumn``); NaNs are the largest values.
+    """A column in the sort order of rows (parquet.thrift, ``SortingColumn``); NaNs are the largest values.
 
     Attributes:
         path: its dotted path.
@@ -94,19 +96,19 @@ class ReaderProperties:
     """Bounds and checks of a reader; sizes in bytes.
 
     Attributes:
-        verify_checksums: check the CRC-32 of every page that has one.
+        verify_checksums: check the CRC-32 of every page, if stored.
         verify_decimals: refuse decimals of more digits than the precision of their column.
-        max_footer_size: largest serialized footer that is parsed.
+        max_footer_size: largest serialized footer.
         max_page_size: largest page, compressed or not.
         max_dictionary_size: largest uncompressed dictionary page.
-        max_allocation: most bytes that the output of one read may take.
-        coalesce_gap: ranges at most this far apart are read together.
-        coalesce_size: ranges are not coalesced beyond this size, and remote files are read ahead in parts of about this size.
-        round_trip_bytes: of remote files, read so many bytes in vain rather than wait for another answer: for the columns beside
-            those of filters, and for what bloom filters and dictionary pages would leave out.
-        prefetch: of remote files, read what comes next while what came is decoded.
-        allow_outside_files: read column chunks of files outside of the directory of the file whose metadata name them. Whoever
-            wrote these then chooses which files are read.
+        max_allocation: most bytes of output of one read.
+        coalesce_gap: most bytes between two ranges read together.
+        coalesce_size: most bytes of ranges read together; also about the size of the parts in which remote files are read ahead.
+        round_trip_bytes: for remote files, most bytes read in vain to save a round trip: columns read together with the columns
+            of filters, and pages read without asking bloom filters and dictionary pages first.
+        prefetch: for remote files, read the next bytes while earlier bytes are decoded.
+        allow_outside_files: read column chunks in files outside of the file's directory, if the file's metadata name other files.
+            The author of the metadata then chooses the files read.
     """
 
     verify_checksums: bool = DEFAULT_VERIFY_CHECKSUMS
@@ -127,17 +129,17 @@ class ReaderProperties:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterProperties:
-    """How a file is written; mappings and lists name columns by dotted path.
+    """Options of a written file; mappings and lists name columns by dotted path.
 
     Attributes:
         compression: codec (``"snappy"``, ``"zstd"``, ``"gzip"``, ``"brotli"``, ``"lz4"``, ``"lzo"``; None or ``"none"`` for
             uncompressed), or a mapping from columns to codecs. Default ``"snappy"``.
-        compression_level: level of the codec, or a mapping from columns to levels; None for the level that the codec takes by
-            itself. Default ``None``.
+        compression_level: level of the codec, or a mapping from columns to levels; None for the codec's own default. Default
+            ``None``.
         column_encoding: mapping from columns to encodings, by the names of Encodings.md; goes before ``use_dictionary`` and
             ``encoding``. Default ``{}``.
-        encoding: ``"auto"`` chooses an encoding for each column by a sample of its first rows; None takes a dictionary where it
-            makes the chunk smaller, and PLAIN elsewhere. Default ``None``.
+        encoding: ``"auto"`` chooses an encoding for each column by a sample of its first rows; None takes a dictionary if the
+            chunk becomes smaller, else PLAIN. Default ``None``.
         use_dictionary: dictionary encoding for every column, for none, or for a list of columns. Default ``True``.
         row_group_size: most rows in a row group. Default ``1048576``.
         row_group_bytes: most uncompressed bytes in a row group. Default ``536870912``.
@@ -151,20 +153,20 @@ class WriterProperties:
         write_page_checksum: write the CRC-32 of every page. Default ``True``.
         write_page_index: write an OffsetIndex for every column, and a ColumnIndex for columns with statistics and an order.
             Default ``True``.
-        float_order: order of the bounds of floats: ``"type"``, known to every reader, or ``"total"``, IEEE 754 total order, which
-            tells zeros of either sign apart and has bounds for NaNs; readers that do not know it do not use these bounds. Default
+        float_order: order of the bounds of floats: ``"type"``, known to every reader, or ``"total"``, IEEE 754 total order, with
+            zeros of either sign distinct and bounds for NaNs; readers without total order ignore the bounds. Default
             ``"type"``.
         bloom_filter: mapping from columns to True, or to ``fpp`` (false positive rate, 0.01 unless given) and ``ndv`` (number of
             distinct values; None sizes the filter by the values). Default ``{}``.
-        sorting_columns: columns by which the rows of each row group are sorted already; the order is checked and recorded.
+        sorting_columns: columns of the sort order present in the rows of each row group; the order is checked and recorded.
             Default ``()``.
-        sort_by: columns by which the rows of each row group are sorted before writing; the order is recorded. Default ``()``.
-        arrow_schema: keep in the footer (ARROW:schema) the Arrow types that Parquet does not have: timezones, dictionaries,
+        sort_by: columns to sort the rows of each row group by before writing; the order is recorded. Default ``()``.
+        arrow_schema: keep in the footer (ARROW:schema) Arrow types without a Parquet equivalent: timezones, dictionaries,
             layouts, durations, extension types; as pyarrow does. None does so for DataFrames of Arrow dtypes alone. Default
             ``None``.
         key_value_metadata: mapping from text to text, stored in the footer. Default ``{}``.
-        checkpoint_every: number of row groups after which a footer of the row groups so far is written, so that an unfinished
-            file can be read (``fastpq.recover_table``); None writes the last footer alone. Default ``None``.
+        checkpoint_every: number of row groups between checkpoints. A checkpoint is a footer of the row groups so far, and makes
+            an unfinished file readable (``fastpq.recover_table``). None writes the last footer alone. Default ``None``.
     """
 
     compression: Compression = DEFAULT_COMPRESSION
@@ -199,10 +201,10 @@ class WriterProperties:
 
 
 def with_options(properties: WriterProperties | None, options: Mapping[str, Any]) -> WriterProperties:
-    """Properties with options in the place of theirs; None leaves the one that is there, but for ``compression``.
+    """Properties with some options replaced; None keeps the present value, except for ``compression``.
 
     Raises:
-        TypeError: an option that WriterProperties does not have; the message names near ones.
+        TypeError: an option unknown to WriterProperties; the message names near ones.
     """
     known = [option.name for option in fields(WriterProperties)]
     unknown = sorted(options.keys() - set(known))
@@ -217,7 +219,7 @@ def with_options(properties: WriterProperties | None, options: Mapping[str, Any]
 
 
 def spelled_out(target: F) -> F:
-    """Show each field of WriterProperties in the signature and the docstring of a function, or a class, that takes ``**options``.
+    """Show each field of WriterProperties in the signature and the docstring of a function or class with ``**options``.
 
     Type checkers know the options by ``Unpack[WriterOptions]``, ``inspect.signature`` and ``help`` by this decorator.
     """

@@ -1,3 +1,3 @@
-"""The version of fastpq, as files written by it tell it."""
+"""Version of fastpq, also written into files (``created_by``)."""
 
 VERSION = "0.1.0"

@@ -1,4 +1,4 @@
-"""How objects show themselves: a headline, facts and a small table, as text and as HTML for notebooks; pure functions of text.
+"""Displays of objects: a headline, facts and a small table, as text and as HTML for notebooks; pure functions of text.
 
 The HTML holds its own style, takes colours from the page, light or dark, and escapes every name and value.
 """
@@ -15,7 +15,7 @@ TEXT_WIDTH = 24
 HTML_WIDTH = 64
 # Longest line of text, in characters.
 LINE_WIDTH = 110
-MOST_FACT = 160
+MOST_FACT = 160     # characters of a fact
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
@@ -44,15 +44,15 @@ color:inherit;font-size:12px;line-height:1.4;max-height:40em}
 """.replace("\n", "")
 
 
-# Plain classes: every ``import fastpq`` makes them, and those of dataclasses take a hundred times as long to make.
+# Plain classes: every ``import fastpq`` makes these classes, and dataclasses take a hundred times as long to make.
 class Heading:
     """The head of a column of a Grid.
 
     Args:
         name: first line.
         detail: second line, a type.
-        is_number: values stand at the right.
-        is_prose: values are sentences: they may be long, and HTML wraps them.
+        is_number: values are aligned to the right.
+        is_prose: values are sentences: may be long, and are wrapped in HTML.
     """
 
     def __init__(self, name: str, detail: str = "", is_number: bool = False, is_prose: bool = False) -> None:
@@ -79,8 +79,8 @@ class Grid:
 
     Args:
         headings: heads of the columns.
-        rows: cells, of each row.
-        note: a line below: how much more there is.
+        rows: cells of each row.
+        note: a line below, for the number of rows not shown.
     """
 
     def __init__(self, headings: Sequence[Heading], rows: Sequence[Sequence[Cell]], note: str = "") -> None:
@@ -91,7 +91,7 @@ class View:
     """The display of one object.
 
     Args:
-        name: its class.
+        name: class of the object.
         facts: short texts behind the name.
         grid: a table below.
         lines: text below, unchanged.
@@ -137,7 +137,7 @@ def escape(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """A text in one line of at most so many characters; control characters are spelled as Python spells them."""
+    """A text in one line of at most width characters; control characters are escaped as in Python."""
     cut = text[: width + 1]
     if not cut.isprintable():
         cut = "".join(character if character.isprintable() else repr(character)[1:-1] for character in cut)
@@ -145,13 +145,13 @@ def shorten(text: str, width: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 row``, ``20,000 rows``, ``2 losses``."""
+    """A number with its noun: ``1 row``, ``20,000 rows``, ``2 losses``."""
     plural = "" if number == 1 else "es" if noun.endswith("s") else "s"
     return f"{number:,} {noun}{plural}"
 
 
 def of_bytes(number: int) -> str:
-    """``12.3 kB``: three digits and a unit of 1000."""
+    """A number of bytes as text: ``12.3 kB``, with three digits and a unit of 1000."""
     value = float(number)
     for unit in _UNITS:
         if abs(value) < 999.5 or unit == _UNITS[-1]:
@@ -161,7 +161,7 @@ def of_bytes(number: int) -> str:
 
 
 def more(total: int, shown: int, noun: str) -> str:
-    """A note that there is more than is shown; empty where all is."""
+    """A note with the number of items not shown; empty if all are shown."""
     return f"{ELLIPSIS} and {counted(total - shown, f'more {noun}')}" if total > shown else ""
 
 

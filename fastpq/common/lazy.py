@@ -46,7 +46,7 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
 
 
 def _is_module(package: str, name: str) -> bool:
-    """Whether a package has a public module of a name. Folders of headers are none: their specifications have no loader."""
+    """Whether a package has a public module of a name. Folders of headers do not count: their specifications have no loader."""
     if name.startswith("_") or not name.isidentifier():
         return False
     from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""Running independent pieces of work on some threads."""
+"""Independent pieces of work on several threads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# How many results of run_ordered wait at most, for each thread, while an earlier one is still in work.
+# Most items of run_ordered in work or done ahead of the next result, for each thread.
 AHEAD = 8
 
 
 def resolve_threads(threads: int | None) -> int:
-    """The number of threads to use: as asked, or one for each core that this process may use."""
+    """The number of threads to use: as given, or for None one for each core available to this process."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if operator.index(threads) < 1:
@@ -28,7 +28,7 @@ def resolve_threads(threads: int | None) -> int:
 
 
 def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Sequence[Result]:
-    """work(item) for each item, results in order; the first error ends it, once running work is done."""
+    """The results of work(item), in the order of the items; after an error no work is begun, and running work is finished."""
     waiting = list(items)
     if threads == 1 or len(waiting) < 2:
         return [work(item) for item in waiting]
@@ -45,7 +45,7 @@ def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads:
 
 
 def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """The results of work(item) in the order of the items, each as soon as it and those before it are there."""
+    """Yield the results of work(item) in the order of the items; at most AHEAD items for each thread run ahead."""
     if threads == 1:
         yield from map(work, items)
         return

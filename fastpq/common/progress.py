@@ -2,10 +2,10 @@
 
 Both numbers count rows; Spark jobs count files. Calls come one at a time, and ``done`` never falls. The last call is
 ``(total, total)``; work without rows or files has the one call ``(0, 0)``. Readers call from any of their threads, writers
-from the caller's thread, Spark jobs from a watcher thread of the driver, but for the last call, from the caller's thread.
+from the caller's thread, Spark jobs from a watcher thread of the driver, except the last call, from the caller's thread.
 
 Writers call ``(total, total)`` once, when the footer is written and before the file takes its place. An exception from the
-callable ends the work and reaches the caller; a file that was being written does not appear. tqdm and rich take the numbers
+callable ends the work and reaches the caller; an unfinished file does not appear. tqdm and rich take the numbers
 so::
 
     with tqdm(unit=" rows") as bar:
@@ -29,12 +29,12 @@ Progress: TypeAlias = Callable[[int, int], object]
 
 
 class Meter:
-    """Counts rows that are done, and tells a callable.
+    """Counts finished rows, and calls a callable with the numbers.
 
     Args:
-        progress: called as ``progress(done, total)``; None for nobody.
-        total: rows of the work, as far as they are known.
-        holds_last: ``finish`` alone tells ``(total, total)``: rows that are written make no file without a footer.
+        progress: called as ``progress(done, total)``; None for no calls.
+        total: rows of the work, as far as known.
+        holds_last: leave the call ``(total, total)`` to ``finish``: written rows make no file without a footer.
     """
 
     def __init__(self, progress: Progress | None, total: int = 0, *, holds_last: bool = False) -> None:
@@ -47,7 +47,7 @@ class Meter:
         self._lock = Lock()
 
     def expect(self, rows: int) -> None:
-        """Count more rows into the total; the call that was held back is made now, with the new total."""
+        """Count more rows into the total; a call held back by holds_last is made now, with the new total."""
         if self._progress is not None and rows:
             with self._lock:
                 self._total += rows
@@ -70,7 +70,7 @@ class Meter:
                 self._tell()
 
     def span(self, rows: int) -> Span | None:
-        """A part of the work that is worth some rows; None where nobody is told."""
+        """A part of the work, worth some rows; None without a callable."""
         return None if self._progress is None else Span(self, rows)
 
     def _tell(self) -> None:
@@ -87,8 +87,8 @@ class Span:
     """A part of the work, in units of its own.
 
     Args:
-        meter: of the whole work.
-        rows: rows for which the part stands.
+        meter: meter of the whole work.
+        rows: rows counted for the whole part.
     """
 
     def __init__(self, meter: Meter, rows: int) -> None:
@@ -108,7 +108,7 @@ class Span:
             self._reach(self._units, self._of)
 
     def reach(self, done: int, total: int) -> None:
-        """The progress of work that is told of by ``progress(done, total)`` itself."""
+        """Set the progress of the part; to be called by work with a ``progress(done, total)`` of its own."""
         with self._lock:
             self._reach(done, total)
 

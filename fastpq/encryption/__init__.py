@@ -1,4 +1,9 @@
-"""Parquet Modular Encryption (Encryption.md)."""
+"""Parquet Modular Encryption (Encryption.md): keys, module ciphers, encryptors and decryptors of files.
+
+The caller's keys and policies are in ``properties``; ``keys`` gets keys from a key service (KMS). ``file_ciphers`` makes the
+encryptor of a new file and the decryptor of a stored file. Either makes a ModuleCipher for each column chunk (``cipher``,
+``gcm``, ``variants``), with the AAD of ``modules`` and the AES of ``evp`` and ``backend``.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -40,7 +45,7 @@ __all__ = [
     "aes_backend",
 ]
 
-# The module of each public name, imported when the name is first used.
+# Defining module of each public name, imported at the first use of the name.
 _MODULE_OF = {
     "AesKey": "fastpq.encryption.evp",
     "AwsKmsClient": "fastpq.encryption.keys",

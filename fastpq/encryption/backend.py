@@ -1,6 +1,6 @@
-"""Which implementation of AES-GCM takes large modules: the linked OpenSSL, or that of the package cryptography.
+"""Choice of the AES-GCM implementation for large modules: the linked OpenSSL, or the OpenSSL inside the package cryptography.
 
-The wheels of cryptography bring an OpenSSL of their own, often a newer one, with faster code for some processors.
+The wheels of cryptography bring an OpenSSL of their own, often a newer version, with faster code for some processors.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastpq.encryption.evp import AesKey
 from fastpq.errors import UnsupportedError
 
-VARIABLE = "FASTPQ_AES"
-REPEATS = 5
-WORTHWHILE = 0.9        # cryptography has to take less than this part of EVP's time, since a call of it needs the GIL
+VARIABLE = "FASTPQ_AES"     # environment variable: auto, evp or cryptography
+REPEATS = 5             # measurements of one size; the shortest counts
+WORTHWHILE = 0.9        # greatest ratio of cryptography's time to EVP's: calls of cryptography need the GIL
 Seal = Callable[[AesKey, bytes, bytes, bytes, str], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class AesBackend:
-    """Who encrypts what.
+    """The AES-GCM implementation for modules of each size.
 
     Attributes:
-        evp: version of the OpenSSL that fastpq is linked to; it takes every module smaller than crossover.
+        evp: version of the OpenSSL linked to fastpq; takes all modules smaller than crossover.
         cryptography: versions of the package cryptography and of its OpenSSL.
-        crossover: plaintext bytes from which cryptography takes a module, or None if it takes none.
-        reason: why.
+        crossover: least plaintext bytes of a module for cryptography; None if cryptography takes no module.
+        reason: reason for the choice.
     """
 
     evp: str
@@ -43,10 +43,10 @@ class AesBackend:
 
 
 class LargeAead:
-    """AES-GCM of the package cryptography, under one key; it releases the GIL while it works.
+    """AES-GCM of the package cryptography, under one key; works without the GIL.
 
     Args:
-        key: the key; it may be wiped as soon as this returns.
+        key: the key; the caller may wipe the buffer as soon as the constructor returns.
     """
 
     __slots__ = ("_aead",)
@@ -55,11 +55,11 @@ class LargeAead:
         self._aead = AESGCM(key)
 
     def seal_into(self, nonce: memoryview, plain: memoryview, aad: memoryview, out: memoryview) -> None:
-        """Ciphertext and tag into out, which is 16 bytes longer than plain."""
+        """Write ciphertext and tag to out, a buffer 16 bytes longer than plain."""
         self._aead.encrypt_into(nonce, plain, aad, out)
 
     def open_into(self, nonce: memoryview, sealed: memoryview, aad: memoryview, out: memoryview) -> bool:
-        """The plaintext of ciphertext and tag into out, which is 16 bytes shorter; whether it is authentic."""
+        """Write the plaintext of ciphertext and tag to out, a buffer 16 bytes shorter; returns whether the tag is authentic."""
         try:
             self._aead.decrypt_into(nonce, sealed, aad, out)
         except InvalidTag:
@@ -68,7 +68,7 @@ class LargeAead:
 
 
 def choose(evp: str, seal: Seal, smallest: int) -> AesBackend:
-    """Decide who takes large modules.
+    """Choose the implementation for large modules.
 
     Args:
         evp: version of the linked OpenSSL.
@@ -76,7 +76,7 @@ def choose(evp: str, seal: Seal, smallest: int) -> AesBackend:
         smallest: plaintext bytes from which a module is large.
 
     Raises:
-        UnsupportedError: the environment asks for what is not there.
+        UnsupportedError: the environment variable asks for an unknown or unusable implementation.
     """
     wanted = os.environ.get(VARIABLE, "auto")
     if wanted not in ("auto", "evp", "cryptography"):
@@ -94,7 +94,7 @@ def choose(evp: str, seal: Seal, smallest: int) -> AesBackend:
 
 
 def _agrees(seal: Seal) -> bool:
-    """Whether cryptography has the functions, and works on a copy of the key that outlives ours."""
+    """Whether cryptography can encrypt in place, with EVP's result, after the caller has wiped the key."""
     if not hasattr(AESGCM, "encrypt_into") or not hasattr(AESGCM, "decrypt_into"):
         return False
     key, nonce, plain = AesKey(secrets.token_bytes(16)), secrets.token_bytes(12), bytes(64)
@@ -102,7 +102,7 @@ def _agrees(seal: Seal) -> bool:
 
 
 def _crossover(seal: Seal, smallest: int) -> int | None:
-    """The smallest size from which cryptography is clearly faster, on this machine."""
+    """The least measured size from which cryptography is clearly faster on this machine; None if there is none."""
     crossover = None
     for size in (16 * smallest, 4 * smallest, smallest):
         if _seconds(seal, size, "cryptography") >= WORTHWHILE * _seconds(seal, size, "evp"):

@@ -1,5 +1,5 @@
 # distutils: language = c
-"""The cipher of one column chunk: the null cipher here, AES in gcm and in variants."""
+"""ModuleCipher, the cipher of one column chunk. The base class is the null cipher; the AES ciphers are in gcm and variants."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t
@@ -9,7 +9,7 @@ from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_P
 
 
 cdef class ModuleCipher:
-    """The null cipher: a module is stored as it is."""
+    """The null cipher, for plaintext columns: the stored form of a module is its plaintext."""
 
     def __cinit__(self, *args, **options):
         self.overhead = 0
@@ -55,7 +55,7 @@ cdef class ModuleCipher:
             module: DATA_PAGE or DICTIONARY_PAGE.
             page: ordinal of the data page.
             plain: a contiguous buffer.
-            levels_size: bytes of levels that the body of a data page V2 begins with; 0 for other pages.
+            levels_size: bytes of levels at the front of a data page V2; 0 for other pages.
         """
         return self.seal(module, page, plain)
 
@@ -68,22 +68,22 @@ cdef class ModuleCipher:
             stored: all bytes of the module.
 
         Raises:
-            FormatError: not as many bytes as the module says.
-            TagVerificationError: it does not authenticate.
+            FormatError: the number of bytes differs from the module's length field.
+            TagVerificationError: the module does not authenticate.
             CryptoError: an ordinal over 32767.
         """
-        cdef uint8_t nothing = 0        # for the address that an empty view does not have
+        cdef uint8_t nothing = 0        # an address in place of an empty view's NULL
         cdef int64_t size = stored.shape[0], plain_size = 0
         cdef const uint8_t* plain = self.open_sized(module, page, &stored[0] if size else &nothing, size, &plain_size)
         return PyBytes_FromStringAndSize(<const char*>plain, plain_size)
 
     def open_to(self, int module, int page, const uint8_t[::1] stored not None, uint8_t[::1] out not None):
-        """Write the plaintext of a stored module to out, which is zeroed there if it does not authenticate.
+        """Write the plaintext of a stored module to out; out is zeroed if the module does not authenticate.
 
-        Args, raises: as ``open``; out has at least as many bytes as stored, and is no part of it.
+        Args, raises: as ``open``; out has at least as many bytes as stored, and does not overlap stored.
 
         Returns:
-            The plaintext's size in bytes.
+            Size of the plaintext in bytes.
         """
         if out.shape[0] < stored.shape[0]:
             raise ValueError(f"{out.shape[0]} bytes of room for a stored module of {stored.shape[0]}")
@@ -92,12 +92,12 @@ cdef class ModuleCipher:
         return self.open_into(module, page, &stored[0], stored.shape[0], &out[0])
 
     def open_first(self, int module, int page, const uint8_t[::1] stored not None):
-        """The plaintext of the module that stored begins with, and the bytes that it takes there.
+        """The plaintext of the module at the front of stored, and the stored size of the module.
 
-        Args, raises: as ``open``, but that more may follow the module.
+        Args, raises: as ``open``; further bytes may follow the module.
 
         Returns:
-            (plaintext, stored size). The null cipher cannot know where a module ends: it returns all bytes, and -1.
+            (plaintext, stored size). The null cipher cannot know the end of a module, and returns all bytes and -1.
         """
         cdef uint8_t nothing = 0
         cdef int64_t size = stored.shape[0], plain_size = 0, stored_size = 0
@@ -106,16 +106,16 @@ cdef class ModuleCipher:
         return PyBytes_FromStringAndSize(<const char*>plain, plain_size), stored_size
 
     def open_page_header(self, bint dictionary, int page, stored):
-        """The page header that stored begins with, for who parses it in Python.
+        """The plaintext of the page header at the front of stored, for a parser in Python.
 
         Args:
-            dictionary: whether it is believed to be a dictionary page's, which its AAD depends on.
-            page: ordinal of the data page, and of the first one for the dictionary page before it.
+            dictionary: whether a dictionary page is expected; the AAD of the header depends on the kind of page.
+            page: ordinal of the data page; for a dictionary page, of the data page behind.
             stored: a contiguous buffer from the page on.
 
         Returns:
-            (buffer that begins with the header, stored size, whether it is a dictionary page's). The null cipher cannot know
-            the last two: it returns stored itself, -1 and what was believed.
+            (buffer with the header at its front, stored size, whether the page is a dictionary page). The null cipher cannot
+            know size and kind, and returns stored itself, -1 and the expected kind.
 
         Raises:
             FormatError, TagVerificationError, CryptoError: as ``open``.
@@ -123,7 +123,7 @@ cdef class ModuleCipher:
         return stored, -1, dictionary
 
     def open_body(self, int module, int page, stored, int64_t levels_size):
-        """The plaintext of a stored page body; what seal_body makes of it may be in another layout.
+        """The plaintext of a stored page body; sealed again by seal_body, the body may get another layout.
 
         Args:
             module: DATA_PAGE or DICTIONARY_PAGE.

@@ -1,4 +1,4 @@
-"""Opens what is plaintext in a file: its footer, its column metadata and its column chunks (Encryption.md, 5)."""
+"""FileDecryptor, the base class of decryptors: opens the plaintext modules of a file (Encryption.md, 5)."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ Sealed = bytes | memoryview
 
 
 class FileDecryptor:
-    """Opens the modules of a file for which there are no keys: a plaintext file, or the plaintext part of another."""
+    """Decryptor without keys: opens the modules of a plaintext file, or the plaintext modules of an encrypted file."""
 
     def open_footer(self, module: Sealed) -> bytes:
         """The serialized FileMetaData of an encrypted footer.
 
         Args:
-            module: the stored footer module, all of it.
+            module: all bytes of the stored footer module.
 
         Raises:
-            KeyAccessError: there is no key for it.
-            TagVerificationError: it was altered, or key or AAD prefix are not those of the file.
+            KeyAccessError: there is no key for the footer.
+            TagVerificationError: the module was altered, or key or AAD prefix are wrong.
         """
         raise KeyAccessError("the footer is encrypted, and there is no key for it", module="FOOTER")
 
     def verify_footer(self, footer: Sealed, signature: Sealed) -> None:
-        """Check the signature of a plaintext footer (5.5); nothing is opened before, unless the properties say so.
+        """Check the signature of a plaintext footer (5.5). No module opens before, unless verify_footer_signature is False.
 
         Args:
             footer: the serialized FileMetaData, exactly as stored.
-            signature: the 28 bytes behind it.
+            signature: the 28 bytes behind FileMetaData.
 
         Raises:
             FormatError: a signature of another size.
-            TagVerificationError: footer or signature were altered, or key or AAD prefix are not those of the file.
+            TagVerificationError: footer or signature were altered, or key or AAD prefix are wrong.
         """
 
     def confirm_algorithm(self, algorithm: fmt.EncryptionAlgorithm | None) -> None:
-        """Compare the algorithm with its copy inside an encrypted footer, which unlike FileCryptoMetaData is authentic.
+        """Compare the algorithm of FileCryptoMetaData, which is not authenticated, with the copy inside an encrypted footer.
 
         Args:
-            algorithm: ``encryption_algorithm`` of the FileMetaData that open_footer returned; None where it has none.
+            algorithm: ``encryption_algorithm`` of the FileMetaData returned by open_footer; None if there is none.
 
         Raises:
-            CryptoError: they differ.
+            CryptoError: the algorithms differ.
         """
 
     def column_metadata(
         self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
     ) -> fmt.ColumnMetaData:
-        """The metadata of a column chunk, decrypted if they are encrypted and there is a key.
+        """The metadata of a column chunk, decrypted if encrypted and if there is a key.
 
         Returns:
-            All of the metadata; without a key what a plaintext footer shows of them.
+            All of the metadata; without a key the part visible in a plaintext footer.
 
         Raises:
-            KeyAccessError: they are encrypted and there is no key.
-            FormatError: the chunk has none.
+            KeyAccessError: the metadata are encrypted, and there is no key.
+            FormatError: the chunk has no metadata.
         """
         if chunk.meta_data is not None:
             return chunk.meta_data
@@ -67,10 +67,10 @@ class FileDecryptor:
         raise FormatError("a column chunk without metadata")
 
     def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
-        """The cipher of a column chunk: the null cipher, if it is not encrypted.
+        """The cipher of a column chunk: the null cipher for a plaintext column.
 
         Raises:
-            KeyAccessError: there is no key for it.
+            KeyAccessError: there is no key for the column.
         """
         if chunk.crypto_metadata is not None:
             refuse_column(chunk)
@@ -78,7 +78,7 @@ class FileDecryptor:
 
 
 def column_name(chunk: fmt.ColumnChunk) -> str | None:
-    """The dotted path of a column, as far as the footer tells without the column's key."""
+    """The dotted path of a column; None if the footer hides the path without the column's key."""
     crypto = chunk.crypto_metadata
     if crypto is not None and crypto.ENCRYPTION_WITH_COLUMN_KEY is not None:
         return ".".join(crypto.ENCRYPTION_WITH_COLUMN_KEY.path_in_schema)

@@ -1,4 +1,4 @@
-"""Seals what is to be encrypted in a file: its footer, its column metadata and its column chunks (Encryption.md, 5)."""
+"""Encryptors of a new file: seal its footer, its column metadata and its column chunks (Encryption.md, 5)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from fastpq.errors import LimitError, SchemaError
 
 MAGIC = b"PAR1"
 MAGIC_ENCRYPTED_FOOTER = b"PARE"
-FILE_IDENTIFIER_SIZE = 8
-LARGEST_FOOTER = 0x7FFFFFFF
-NO_PAGE = -1
-# What a plaintext footer shows of an encrypted column: where its bytes are and how many, so that readers without its key can
-# pass over it. Not what other writers leave behind as well: bloom filters, size statistics, bounding boxes.
+FILE_IDENTIFIER_SIZE = 8        # bytes of aad_file_unique
+LARGEST_FOOTER = 0x7FFFFFFF     # bytes; other readers hold the length in a signed 32-bit integer
+NO_PAGE = -1                    # page ordinal of modules outside of pages
+# Metadata fields of an encrypted column in a plaintext footer, enough for readers without the key to pass over the column.
+# Other writers also disclose bloom filters, size statistics and bounding boxes.
 VISIBLE_TO_ALL = (
     "type",
     "encodings",
@@ -38,7 +38,7 @@ VISIBLE_TO_ALL = (
 
 
 class FileEncryptor:
-    """Seals the modules of a file; this one is that of a plaintext file."""
+    """Encryptor of a plaintext file, and base class of the others: gives ciphers of column chunks, and frames the footer."""
 
     @property
     def magic(self) -> bytes:
@@ -47,16 +47,16 @@ class FileEncryptor:
 
     @property
     def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
-        """``encryption_algorithm`` of the FileMetaData; inside an encrypted footer it is an authentic copy."""
+        """``encryption_algorithm`` of the FileMetaData; inside an encrypted footer, an authentic copy."""
         return None
 
     @property
     def footer_signing_key_metadata(self) -> bytes | None:
-        """``footer_signing_key_metadata`` of the FileMetaData, for readers to find the key of the signature by."""
+        """``footer_signing_key_metadata`` of the FileMetaData: helps readers find the key of the signature."""
         return None
 
     def chunk_cipher(self, column_path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
-        """The cipher of a column chunk: the null cipher, if it is not to be encrypted.
+        """The cipher of a column chunk: the null cipher for a plaintext column.
 
         Raises:
             CryptoError: an ordinal over 32767.
@@ -64,19 +64,19 @@ class FileEncryptor:
         return ModuleCipher()
 
     def column_chunk(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> fmt.ColumnChunk:
-        """A chunk's entry in the footer as it is stored: with crypto metadata, and its own metadata encrypted or not.
+        """The entry of a column chunk in the footer, with crypto metadata, and with its own metadata encrypted if necessary.
 
         Args:
-            chunk: the entry with its plain ``meta_data``; it is left as it is.
+            chunk: the entry with plain ``meta_data``; not modified.
         """
         return chunk
 
     def sorting_columns(self, columns: list[fmt.SortingColumn] | None) -> list[fmt.SortingColumn] | None:
-        """What the footer may say of the order of a row group's rows."""
+        """Sorting columns of a row group, as far as the footer may disclose the order of rows."""
         return columns
 
     def frame_footer(self, footer: bytes) -> bytes:
-        """Everything that follows the last row group.
+        """All bytes of the file behind the last row group.
 
         Args:
             footer: the serialized FileMetaData.
@@ -88,7 +88,7 @@ class FileEncryptor:
 
 
 class KeyedFileEncryptor(FileEncryptor):
-    """Seals the modules of an encrypted file; how its footer is protected, the two kinds of it know."""
+    """Base class of the encryptors of an encrypted file; the two subclasses protect the footer."""
 
     def __init__(self, properties: FileEncryptionProperties, schema_paths: Sequence[tuple[str, ...]]) -> None:
         self._properties = properties
@@ -132,13 +132,13 @@ class KeyedFileEncryptor(FileEncryptor):
         if stored.meta_data is not metadata:
             cipher = self._cipher(column, path, row_group_ordinal, column_ordinal)
             stored.encrypted_column_metadata = cipher.seal(ModuleType.COLUMN_METADATA, NO_PAGE, fmt.encode(metadata))
-            stored.unknown = ()     # of a copied chunk: nobody knows what such fields tell
+            stored.unknown = ()     # unknown fields of a copied chunk might disclose values
         return stored
 
     def _visible_metadata(
         self, column: ColumnEncryptionProperties, metadata: fmt.ColumnMetaData
     ) -> fmt.ColumnMetaData | None:
-        """What the footer itself says of an encrypted column; if that is not all, all of it is encrypted beside it."""
+        """Metadata of an encrypted column left in the clear; the caller encrypts all metadata unless nothing is left out."""
         raise NotImplementedError
 
     def _cipher(
@@ -184,7 +184,7 @@ class PlaintextFooterEncryptor(KeyedFileEncryptor):
         return self._properties.footer_key_metadata
 
     def sorting_columns(self, columns: list[fmt.SortingColumn] | None) -> list[fmt.SortingColumn] | None:
-        """Those before the first encrypted column, whose order of values is not for everybody."""
+        """The sorting columns before the first encrypted column, whose order would disclose values."""
         encrypted = list(self._columns.values())
         return list(takewhile(lambda entry: encrypted[entry.column_idx] is None, columns or [])) or None
 

@@ -12,11 +12,11 @@ cdef enum:
 cdef class AesKey:
     cdef uint8_t bytes[32]
     cdef size_t size
-    cdef uint64_t sealed                # modules encrypted, by GCM or CTR; atomic
+    cdef uint64_t sealed                # modules encrypted so far, by GCM or CTR; atomic
     cdef EVP_CIPHER_CTX* encryption     # keyed once; only ever copied
     cdef EVP_CIPHER_CTX* decryption
-    cdef EVP_CIPHER_CTX* counter        # for CTR, which works the same both ways; keyed once one is needed
-    cdef object large                   # a backend.LargeAead of this key, once one is needed
+    cdef EVP_CIPHER_CTX* counter        # for CTR, one context for both directions; keyed at the first use
+    cdef object large                   # the backend.LargeAead of this key, made at the first use
 
     cdef EVP_CIPHER_CTX* _keyed(self, EVP_CIPHER* cipher, bint encrypt) except NULL
     cdef object _large(self)
@@ -25,14 +25,14 @@ cdef class AesKey:
 
 cdef class GcmContext:
     cdef AesKey key
-    cdef EVP_CIPHER_CTX* encryption     # copies of the key's, made when first needed
+    cdef EVP_CIPHER_CTX* encryption     # copies of the key's contexts, made at the first use
     cdef EVP_CIPHER_CTX* decryption
 
-    # Writes a fresh nonce, size bytes of ciphertext and the tag to out. Sizes are below 2^31, here and below.
+    # Writes a fresh nonce, size bytes of ciphertext and the tag to out. Sizes are below 2^31, in all functions here.
     cdef int seal(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil
-    # Opens nonce, size bytes of ciphertext and tag; returns 1 if they are authentic, else 0, with out zeroed.
+    # Opens nonce, size bytes of ciphertext and tag. Returns 1 if the module is authentic; else 0, with out zeroed.
     cdef int open(self, const uint8_t* aad, int64_t aad_size, const uint8_t* sealed, int64_t size, uint8_t* out) except -1 nogil
-    # Whether signature, a nonce and a tag, is that of the plaintext.
+    # Whether signature, a nonce and a tag, authenticates the plaintext.
     cdef int verify(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size,
                     const uint8_t* signature) except -1
 
@@ -43,5 +43,5 @@ cdef class CtrContext:
 
     # Writes a fresh nonce and size bytes of ciphertext to out. Nothing is authenticated.
     cdef int seal(self, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil
-    # Opens a nonce and size bytes of ciphertext, which may be any bytes.
+    # Opens a nonce and size bytes of ciphertext. Nothing is verified: any bytes open.
     cdef int open(self, const uint8_t* sealed, int64_t size, uint8_t* out) except -1 nogil

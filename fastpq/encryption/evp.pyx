@@ -29,25 +29,25 @@ cdef extern from * nogil:
     uint64_t fastpq_add(uint64_t* counter, uint64_t n)
     uint64_t fastpq_read(uint64_t* counter)
 
-cdef uint64_t INVOCATION_LIMIT = <uint64_t>1 << 32      # NIST SP 800-38D, 8.3
-cdef int64_t SMALLEST_LARGE = 16384                     # modules below always go through EVP
+cdef uint64_t INVOCATION_LIMIT = <uint64_t>1 << 32      # most encryptions under one key (NIST SP 800-38D, 8.3)
+cdef int64_t SMALLEST_LARGE = 16384                     # bytes; smaller modules always go through EVP
 
-cdef int64_t large_from = 0                             # from here on cryptography takes modules; 0: not decided yet
+cdef int64_t large_from = 0                             # least bytes of a module for cryptography; 0: not decided yet
 _backend = None
 
-cdef EVP_CIPHER* gcm_ciphers[3]                         # for keys of 16, 24 and 32 bytes; fetched once, because it is slow
+cdef EVP_CIPHER* gcm_ciphers[3]                         # for keys of 16, 24 and 32 bytes; fetched once: fetching is slow
 cdef EVP_CIPHER* ctr_ciphers[3]
 
 
 cdef int check(int result, const char* what) except -1 nogil:
-    """Raise unless OpenSSL said 1, and wipe the registers of the processor: everything that calls EVP or RAND ends here."""
+    """Raise unless OpenSSL returned 1, and wipe the processor's registers: the last step of every call of EVP or RAND."""
     cdef char text[256]
     fastpq_wipe_registers()
     if result == 1:
         return 0
     with gil:
         ERR_error_string_n(ERR_get_error(), text, sizeof(text))
-        ERR_clear_error()       # the queue belongs to the thread: the ssl module reads it too
+        ERR_clear_error()       # the queue of the thread is shared with the ssl module
         raise CryptoError(f"OpenSSL failed to {what.decode()}: {text.decode(errors='replace')}")
 
 
@@ -62,7 +62,7 @@ cdef EVP_CIPHER_CTX* copy_context(const EVP_CIPHER_CTX* source) except NULL nogi
 
 cdef int gcm_seal(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* aad, int aad_size, const uint8_t* plain,
                   int size, uint8_t* out) except -1 nogil:
-    """Writes ciphertext and tag to out."""
+    """Write ciphertext and tag to out."""
     cdef int moved = 0, last = 0
     cdef int done = (
         EVP_EncryptInit_ex2(context, NULL, NULL, nonce, NULL) == 1
@@ -76,8 +76,7 @@ cdef int gcm_seal(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* 
 
 cdef int gcm_open(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* aad, int aad_size, const uint8_t* sealed,
                   int size, uint8_t* out) except -1 nogil:
-    """Writes the plaintext of size bytes of ciphertext, behind which the tag stands, to out; returns 1 if it is authentic,
-    else 0, with out zeroed."""
+    """Decrypt size bytes of ciphertext, with the tag behind, into out; returns 1 if authentic, else 0, with out zeroed."""
     cdef int moved = 0, last = 0
     cdef int done = (
         EVP_DecryptInit_ex2(context, NULL, NULL, nonce, NULL) == 1
@@ -95,12 +94,12 @@ cdef int gcm_open(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* 
 
 
 cdef int ctr_apply(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* data, int size, uint8_t* out) except -1 nogil:
-    """Encrypts or decrypts, which is the same."""
+    """Encrypt or decrypt: in CTR mode the same operation."""
     cdef uint8_t iv[16]
     cdef int moved = 0
     memcpy(iv, nonce, NONCE_SIZE)
     memset(iv + NONCE_SIZE, 0, 3)
-    iv[15] = 1          # the counter begins there (Encryption.md, 4.2.2); modules are too small for it to overflow
+    iv[15] = 1          # first value of the counter (Encryption.md, 4.2.2); modules are too small for an overflow
     cdef int done = (
         EVP_EncryptInit_ex2(context, NULL, NULL, iv, NULL) == 1
         and (size == 0 or EVP_EncryptUpdate(context, out, &moved, data, size) == 1)
@@ -109,7 +108,7 @@ cdef int ctr_apply(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t*
 
 
 cdef int64_t decide_large() except -1 nogil:
-    """large_from, settled by the first large module of the process."""
+    """The value of large_from, decided at the first large module of the process."""
     global large_from
     if large_from == 0:
         with gil:
@@ -119,21 +118,21 @@ cdef int64_t decide_large() except -1 nogil:
 
 
 def aes_backend():
-    """Which implementation of AES-GCM takes modules of which size.
+    """The AES-GCM implementation for modules of each size.
 
-    Modules of less than 16 KiB always go through EVP of the OpenSSL that fastpq is linked to. For larger ones the
-    OpenSSL that the package cryptography brings may be faster; it is measured once, in a few milliseconds, when the first
-    of them appears. The environment variable ``FASTPQ_AES`` (``evp``, ``cryptography`` or ``auto``) overrides that.
+    Modules of less than 16 KiB always go through EVP of the OpenSSL linked to fastpq. For larger modules the OpenSSL inside
+    the package cryptography may be faster: both are measured once, in a few milliseconds, at the first large module. The
+    environment variable ``FASTPQ_AES`` (``evp``, ``cryptography`` or ``auto``) overrides the measurement.
 
     Returns:
         An AesBackend.
 
     Raises:
-        UnsupportedError: ``FASTPQ_AES`` asks for what is not there.
+        UnsupportedError: ``FASTPQ_AES`` asks for an unknown or unusable implementation.
     """
     global _backend
     if _backend is None:
-        # imported here, because it imports cryptography, which only large modules need, and that takes time
+        # imported late: cryptography is slow to import, and only large modules need the package
         from fastpq.encryption.backend import choose
         _backend = choose(OpenSSL_version(OPENSSL_VERSION).decode(), seal_with_nonce, SMALLEST_LARGE)
     return _backend
@@ -141,14 +140,14 @@ def aes_backend():
 
 @cython.final
 cdef class AesKey:
-    """An AES key of 16, 24 or 32 bytes; it cannot be read back, printed, copied or pickled, and is wiped when released.
+    """An AES key of 16, 24 or 32 bytes; cannot be read back, printed, copied or pickled, and is wiped when released.
 
-    All ciphers of a key count their encryptions in it, and refuse to go past the 2^32 that NIST SP 800-38D (8.3) allows. A
-    page takes two of them, for its header and for its body, so that a key is at its end after 2^31 pages.
+    All ciphers of a key count their encryptions in the key, and refuse more than 2^32, the limit of NIST SP 800-38D (8.3). A
+    page takes two encryptions, of its header and of its body: a key is exhausted after 2^31 pages.
 
     Args:
         key: the bytes of the key, copied.
-        operations: encryptions that were already done with this key elsewhere.
+        operations: encryptions already done with this key elsewhere.
 
     Raises:
         CryptoError: not 16, 24 or 32 bytes.
@@ -187,7 +186,7 @@ cdef class AesKey:
         return context
 
     cdef object _large(self):
-        """What takes large modules of this key; made with a copy of the key that is wiped at once."""
+        """The LargeAead of this key; made from a temporary copy of the key, wiped at once."""
         if self.large is None:
             from fastpq.encryption.backend import LargeAead
             copy = PyByteArray_FromStringAndSize(<char*>self.bytes, <Py_ssize_t>self.size)
@@ -277,7 +276,7 @@ cdef class GcmContext:
         try:
             if self.encryption == NULL:
                 self.encryption = copy_context(self.key.encryption)
-            # The signature's nonce is used again, but nothing of what it encrypts is released. Not counted, for that reason.
+            # The signature's nonce is used a second time, but no ciphertext is released: safe, and not counted.
             gcm_seal(self.encryption, signature, aad, <int>aad_size, plain, <int>size, sealed)
             same = CRYPTO_memcmp(sealed + size, signature + NONCE_SIZE, TAG_SIZE) == 0
         finally:
@@ -326,7 +325,7 @@ def seal_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not Non
     Args:
         key: an AesKey.
         nonce: 12 bytes.
-        aad: bytes that are authenticated as well.
+        aad: additional authenticated data.
         plain: the plaintext.
         backend: ``"evp"`` or ``"cryptography"``.
     """
@@ -346,7 +345,7 @@ def seal_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not Non
 
 
 def open_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not None, bytes sealed not None, str backend not None):
-    """The plaintext of what seal_with_nonce returned, or None if it is not authentic; arguments as there."""
+    """The plaintext of seal_with_nonce's result, or None if not authentic; arguments as of seal_with_nonce."""
     cdef EVP_CIPHER_CTX* context
     cdef int authentic
     _check_known_answer(nonce, sealed, backend)

@@ -1,6 +1,6 @@
-"""Who encrypts what in a file: its decryptor or encryptor, from the caller's properties and what the file says.
+"""Decryptor or encryptor of a file, chosen by the caller's properties and the encryption algorithm in the file.
 
-A plaintext file goes the same road, with the null cipher (Encryption.md, 5).
+Plaintext files have a decryptor and an encryptor too, with the null cipher (Encryption.md, 5).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = [
     "open_signed_footer",
 ]
 
-LARGEST_COLUMN_ORDINAL = 32767
-SIGNATURE_SIZE = 28     # Encryption.md, 5.5: nonce and tag
+LARGEST_COLUMN_ORDINAL = 32767      # a signed 16-bit integer in AADs (Encryption.md, 4.4)
+SIGNATURE_SIZE = 28     # bytes of nonce and tag (Encryption.md, 5.5)
 ALL_BUT_SIGNING = (1, 2, 3, 4, 5, 6, 7)     # ids of FileMetaData's fields before encryption_algorithm
 
 
@@ -36,19 +36,19 @@ def open_file_decryptor(
     key_metadata: bytes | None,
     encrypted_footer: bool,
 ) -> FileDecryptor:
-    """The decryptor of a file.
+    """The decryptor of a stored file, for a reader's keys.
 
     Args:
         properties: the keys, if any.
-        algorithm: of FileCryptoMetaData for an encrypted footer, else of FileMetaData; None for a plaintext file.
-        key_metadata: that of the footer key, from the same place.
-        encrypted_footer: the file ends in ``PARE``.
+        algorithm: from FileCryptoMetaData for an encrypted footer, else from FileMetaData; None for a plaintext file.
+        key_metadata: key metadata of the footer key, from the same struct.
+        encrypted_footer: whether the file ends in ``PARE``.
 
     Raises:
         KeyAccessError: the footer is encrypted, and there are no properties.
-        CryptoError: a policy of the properties refuses the file, or its AAD prefix is not the one supplied.
-        UnsupportedError: an algorithm that fastpq does not have, or DuckDB's dialect.
-        TypeError: properties of another kind.
+        CryptoError: a policy of the properties refuses the file, or its AAD prefix differs from the supplied one.
+        UnsupportedError: an algorithm unknown to fastpq, or DuckDB's dialect.
+        TypeError: properties of another class.
     """
     if properties is None:
         if encrypted_footer:
@@ -76,19 +76,20 @@ def open_file_decryptor(
 def open_signed_footer(
     properties: FileDecryptionProperties | None, footer: memoryview
 ) -> tuple[FileDecryptor, int]:
-    """The decryptor of a file whose footer is plaintext; its signature is verified, if it has one, before anything but
-    the names of its algorithm and its key is parsed.
+    """The decryptor of a file with a plaintext footer, after verification of the footer's signature, if signed.
+
+    Before verification, only the algorithm and the key metadata of the footer are decoded.
 
     Args:
         properties: the keys, if any.
-        footer: the serialized FileMetaData and what stands between it and the footer's length.
+        footer: the serialized FileMetaData and all bytes up to the footer's length.
 
     Returns:
         The decryptor, and the size of FileMetaData.
 
     Raises:
-        FormatError: no FileMetaData; or a signature that is cut off, or is followed by other bytes.
-        TagVerificationError: footer or signature were altered, or key or AAD prefix are not those of the file.
+        FormatError: no FileMetaData; or a signature cut off, or followed by other bytes.
+        TagVerificationError: footer or signature were altered, or key or AAD prefix are wrong.
         KeyAccessError: there is no key to verify the footer with.
         CryptoError, UnsupportedError: as for open_file_decryptor.
     """
@@ -118,12 +119,12 @@ def open_file_encryptor(
 
     Args:
         properties: the keys; None for a plaintext file.
-        schema_paths: the paths of all columns, in the order of the schema.
+        schema_paths: paths of all columns, in the order of the schema.
 
     Raises:
-        SchemaError: a key for a column path that the schema does not have.
-        CryptoError: an encrypted column whose ordinal is over 32767.
-        TypeError: properties of another kind.
+        SchemaError: a key for a column path outside the schema.
+        CryptoError: an encrypted column with an ordinal over 32767.
+        TypeError: properties of another class.
     """
     from fastpq.encryption.encryptor import EncryptedFooterEncryptor, FileEncryptor, PlaintextFooterEncryptor
     from fastpq.encryption.properties import FileEncryptionProperties

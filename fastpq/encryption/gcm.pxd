@@ -1,4 +1,4 @@
-"""Modules as AES_GCM_V1 stores them: the cipher of one column chunk, or of the footer."""
+"""GcmModuleCipher: AES_GCM_V1 for the modules of one column chunk, or for the footer."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -23,21 +23,21 @@ cdef inline void store_u32(uint8_t* out, uint32_t value) noexcept nogil:
 
 
 cdef enum:
-    LENGTH_SIZE = 4         # Encryption.md, 5.1: length | nonce | ciphertext | tag
-    MODULE_OVERHEAD = 32    # all of them but the ciphertext
+    LENGTH_SIZE = 4         # bytes; Encryption.md, 5.1: length | nonce | ciphertext | tag
+    MODULE_OVERHEAD = 32    # bytes of length, nonce and tag
 
 
 cdef class GcmModuleCipher(ModuleCipher):
     cdef GcmContext context
-    cdef bint levels_in_clear           # of the data pages V2 that are written
+    cdef bint levels_in_clear           # writes data pages V2 with their levels in front of the module, not inside
     cdef object file_aad
     cdef const uint8_t* file_aad_data
     cdef size_t file_aad_size
-    cdef uint8_t* aad                   # room for the AAD of one module
+    cdef uint8_t* aad                   # buffer for the AAD of one module
     cdef int64_t row_group
     cdef int64_t column
     cdef object column_name
-    cdef uint8_t* scratch               # the plaintext that was opened last
+    cdef uint8_t* scratch               # plaintext of the module opened last
     cdef size_t scratch_size
     cdef int busy                       # a module is being sealed or opened; atomic
 
@@ -49,12 +49,12 @@ cdef class GcmModuleCipher(ModuleCipher):
     cdef int _refuse(self, int module, int page) except -1 nogil
     cdef dict _place(self, int module, int page)
 
-    # What variants of the format do otherwise.
-    # Bytes of a stored module that are not ciphertext.
+    # Overridden for the other layouts of modules (variants.pyx).
+    # Stored size of a module minus its ciphertext, in bytes.
     cdef int64_t _overhead_of(self, int module) noexcept nogil
     cdef int64_t _build_aad(self, int module, int page) except -1 nogil
-    # Opens a module whose framing is checked; returns whether it is authentic. If not, out is zeroed.
+    # Opens a module of checked framing. Returns 1 if the module is authentic; else 0, with out zeroed.
     cdef int _try_open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil
     cdef int _seal(self, int module, int page, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil
-    # Whether the body of a data page V2, which is framed as either of its two layouts would be, is one module.
+    # Whether the body of a data page V2 is one module, if the length fields fit both layouts of page bodies.
     cdef int _is_one_module(self, int page, const uint8_t* data, int64_t size) except -1 nogil

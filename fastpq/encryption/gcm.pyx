@@ -1,5 +1,5 @@
 # distutils: language = c
-"""Modules as AES_GCM_V1 stores them: the cipher of one column chunk, or of the footer (Encryption.md, 5.1)."""
+"""GcmModuleCipher: AES_GCM_V1 for the modules of one column chunk, or for the footer (Encryption.md, 5.1)."""
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -15,10 +15,10 @@ from fastpq.encryption.modules cimport (
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import CryptoError, FormatError, LimitError, TagVerificationError
 
-cdef int64_t LARGEST_MODULE = 0x7fffffff                # sizes in page headers and in EVP are signed 32-bit integers
-cdef size_t LARGEST_FILE_AAD = 1 << 16                  # it is authenticated anew with every module
-cdef int64_t GIL_SIZE = 4096                            # sealing less takes less time than releasing the GIL may cost
-cdef size_t SLACK = 64                                  # kernels may load whole words past the end
+cdef int64_t LARGEST_MODULE = 0x7fffffff                # bytes; page headers and EVP have signed 32-bit sizes
+cdef size_t LARGEST_FILE_AAD = 1 << 16                  # bytes; every module authenticates the AAD anew
+cdef int64_t GIL_SIZE = 4096                            # bytes; smaller modules are sealed faster than the GIL is released
+cdef size_t SLACK = 64                                  # bytes; kernels may load whole words past the end
 
 
 cdef class GcmModuleCipher(ModuleCipher):
@@ -29,8 +29,8 @@ cdef class GcmModuleCipher(ModuleCipher):
         file_aad: the AAD prefix, if any, and ``aad_file_unique``.
         row_group: ordinal of the row group; 0 for the footer.
         column: ordinal of the column; 0 for the footer.
-        column_name: what errors call the column, instead of its ordinal.
-        levels_in_clear: seal data pages V2 as parquet-java does, with their levels in front of the module instead of in it.
+        column_name: name of the column in errors, in place of the ordinal.
+        levels_in_clear: seal data pages V2 as parquet-java does, with the levels in front of the module, not inside.
 
     Raises:
         CryptoError: an ordinal is not one of 0 to 32767.
@@ -70,7 +70,7 @@ cdef class GcmModuleCipher(ModuleCipher):
     cdef const uint8_t* open_header(self, bint* dictionary, int page, const uint8_t* data, int64_t available,
                                     int64_t* plain_size, int64_t* stored_size) except NULL nogil:
         # Metadata may be wrong about the first page: old writers let data_page_offset point to the dictionary page. The
-        # module type is part of the AAD, so that only a header that was sealed as what it is then taken for will open.
+        # module type is part of the AAD: a header opens only as the kind of page it was sealed for.
         cdef int module = DICTIONARY_PAGE_HEADER if dictionary[0] else DATA_PAGE_HEADER
         cdef int other = DATA_PAGE_HEADER if dictionary[0] else DICTIONARY_PAGE_HEADER
         cdef int64_t size = self._framed_size(module, page, data, available)
@@ -86,7 +86,7 @@ cdef class GcmModuleCipher(ModuleCipher):
     cdef const uint8_t* open_v2(self, int page, const uint8_t* data, int64_t size, int64_t levels_size,
                                 const uint8_t** levels, int64_t* values_size) except NULL nogil:
         # One module of levels and values (Arrow, arrow-rs, Polars), or a module of the values behind levels in the clear
-        # (parquet-java); Encryption.md knows no difference between page versions.
+        # (parquet-java); Encryption.md does not distinguish page versions.
         cdef bint behind_levels = (0 < levels_size <= size - LENGTH_SIZE
                                    and load_u32(data + levels_size) == size - levels_size - LENGTH_SIZE)
         if behind_levels and load_u32(data) == size - LENGTH_SIZE:
@@ -111,7 +111,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         return size - self._overhead_of(module)
 
     def open_page_header(self, bint dictionary, int page, const uint8_t[::1] stored not None):
-        """The page header that stored begins with; arguments, result and errors as of ModuleCipher.open_page_header."""
+        """The plaintext of the page header at the front of stored; arguments and result as of ModuleCipher.open_page_header."""
         cdef int64_t plain_size = 0, stored_size = 0
         cdef uint8_t nothing = 0
         cdef const uint8_t* plain = self.open_header(
@@ -175,7 +175,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         return bytes(view[:levels_size]) + self.seal(module, page, view[levels_size:])
 
     def sign(self, const uint8_t[::1] footer not None):
-        """The signature of a plaintext footer: nonce and tag of its encryption, whose ciphertext nobody needs.
+        """The signature of a plaintext footer: nonce and tag of its encryption, without the ciphertext.
 
         Args:
             footer: the serialized FileMetaData.
@@ -191,12 +191,12 @@ cdef class GcmModuleCipher(ModuleCipher):
         """Check the signature of a plaintext footer (Encryption.md, 5.5).
 
         Args:
-            footer: the serialized FileMetaData, exactly as it is stored.
-            signature: the nonce and the tag that are stored behind it.
+            footer: the serialized FileMetaData, exactly as stored.
+            signature: nonce and tag, from behind the footer.
 
         Raises:
             FormatError: the signature has not 28 bytes.
-            TagVerificationError: the footer was altered, or key or AAD prefix are not those of the file.
+            TagVerificationError: the footer was altered, or key or AAD prefix are wrong.
         """
         cdef int64_t size = footer.shape[0]
         cdef bint same
@@ -212,7 +212,7 @@ cdef class GcmModuleCipher(ModuleCipher):
                                        module="FOOTER")
 
     cdef int _enter(self) except -1 nogil:
-        # A context shared by two threads could encrypt under the other's nonce, so this is refused, not documented.
+        # Two threads with one context could encrypt under each other's nonce: refused here, not just documented.
         if fastpq_take(&self.busy):
             with gil:
                 raise CryptoError("a module cipher was used by two threads at the same time")
@@ -237,7 +237,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         return self.scratch
 
     cdef int64_t _framed_size(self, int module, int page, const uint8_t* data, int64_t available) except -1 nogil:
-        """The stored size of a module, of at most available bytes, as its length field says."""
+        """The stored size of a module by its length field; at most available bytes."""
         cdef int64_t size = available, least = self._overhead_of(module)
         if available >= LENGTH_SIZE:
             size = LENGTH_SIZE + <int64_t>load_u32(data)
@@ -260,7 +260,7 @@ cdef class GcmModuleCipher(ModuleCipher):
                               **self._place(module, page))
 
     cdef int _open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil:
-        """Open a module whose framing is checked; out is zeroed if it is not authentic."""
+        """Open a module of checked framing into out; raises if the module is not authentic, with out zeroed."""
         if not self._try_open(module, page, data, size, out):
             self._refuse(module, page)
         return 0
@@ -291,7 +291,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         return 0
 
     cdef dict _place(self, int module, int page):
-        """What an error says about the module."""
+        """Context of an error about a module: type, row group, column and page."""
         place = {"module": ModuleType(module).name}
         if has_chunk(module):
             place["row_group"] = self.row_group

@@ -1,4 +1,4 @@
-"""Opens what is encrypted in a file: its footer, its column metadata and its column chunks (Encryption.md, 5)."""
+"""Decryptors with keys: open the footer, the column metadata and the column chunks of an encrypted file (Encryption.md, 5)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fastpq.encryption.properties import FileDecryptionProperties, as_key
 from fastpq.encryption.variants import CtrModuleCipher, DuckDbModuleCipher
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, TagVerificationError, UnsupportedError
 
-NO_PAGE = -1
+NO_PAGE = -1        # page ordinal of modules outside of pages
 
 
 class KeyedFileDecryptor(FileDecryptor):
-    """Opens the modules of an encrypted file for which there are keys."""
+    """Decryptor of an encrypted file, with the reader's keys; columns without a key stay closed."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class KeyedFileDecryptor(FileDecryptor):
             return super().column_metadata(chunk, row_group_ordinal, column_ordinal)
         cipher = self._cipher(key, chunk, row_group_ordinal, column_ordinal)
         plain = cipher.open(ModuleType.COLUMN_METADATA, NO_PAGE, chunk.encrypted_column_metadata)
-        return fmt.decode(fmt.ColumnMetaData, plain)[0]     # parquet-java pads it with zeros
+        return fmt.decode(fmt.ColumnMetaData, plain)[0]     # parquet-java pads the struct with zeros
 
     def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
         self._require_authentic_footer()
@@ -93,7 +93,7 @@ class KeyedFileDecryptor(FileDecryptor):
         return self._cipher_class(key, self._file_aad)
 
     def _choose_cipher(self) -> type[GcmModuleCipher]:
-        """What opens modules in the file's algorithm, if that is allowed."""
+        """The cipher class of the file's algorithm, if the properties allow the algorithm."""
         name = self._algorithm.member
         if name is None:
             raise UnsupportedError("an encryption algorithm other than AES_GCM_V1 and AES_GCM_CTR_V1")
@@ -111,7 +111,7 @@ class KeyedFileDecryptor(FileDecryptor):
         return parameters
 
     def _check_aad(self) -> bytes:
-        """The part of every AAD that is the file's: the prefix, verified, and the file's identifier (4.4)."""
+        """The file's part of every AAD: the prefix, compared with the supplied one, and the file's identifier (4.4)."""
         parameters = self._parameters
         supplied, stored = self._properties.aad_prefix, parameters.aad_prefix or None
         if parameters.aad_file_unique is None:
@@ -128,7 +128,7 @@ class KeyedFileDecryptor(FileDecryptor):
 
     @contextmanager
     def _naming_an_unstored_prefix(self) -> Iterator[None]:
-        """A prefix that the file does not store can only be verified by opening something with it."""
+        """Extend the error of a failed verification: a supplied AAD prefix may be wrong, if the file stores no prefix."""
         try:
             yield
         except TagVerificationError as error:
@@ -140,7 +140,7 @@ class KeyedFileDecryptor(FileDecryptor):
         return self._properties.footer_key or self._retrieve(self._footer_key_metadata)
 
     def _column_key(self, chunk: fmt.ColumnChunk) -> AesKey | None:
-        """The key of an encrypted column; an explicit one comes before the key retriever's."""
+        """The key of an encrypted column; an explicit key comes before the key retriever's."""
         crypto = chunk.crypto_metadata
         assert crypto is not None
         if crypto.ENCRYPTION_WITH_FOOTER_KEY is not None:
@@ -156,7 +156,7 @@ class KeyedFileDecryptor(FileDecryptor):
             raise
 
     def _retrieve(self, key_metadata: bytes | None) -> AesKey | None:
-        """Ask the key retriever, once for each key metadata; it may be a service far away."""
+        """The key retriever's key for key metadata; asked once for each, since the retriever may call a distant service."""
         retriever = self._properties.key_retriever
         if retriever is None or key_metadata is None:
             return None
@@ -168,12 +168,11 @@ class KeyedFileDecryptor(FileDecryptor):
 
 
 class DuckDbFileDecryptor(KeyedFileDecryptor):
-    """Opens a file in DuckDB's dialect: every column is encrypted with the footer key, though no metadata say so, and AADs
-    are empty."""
+    """Decryptor of DuckDB's dialect: the footer key encrypts every column, without crypto metadata, and AADs are empty."""
 
     @staticmethod
     def wrote(algorithm: fmt.EncryptionAlgorithm) -> bool:
-        """Whether a file with this algorithm is in the dialect."""
+        """Whether an algorithm is DuckDB's: AES_GCM_V1 without parameters."""
         return algorithm == fmt.EncryptionAlgorithm(AES_GCM_V1=fmt.AesGcmV1())
 
     def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:

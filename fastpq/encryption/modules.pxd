@@ -17,7 +17,7 @@ cdef enum:
 
 cdef enum:
     LARGEST_ORDINAL = 32767     # ordinals are signed 16-bit integers
-    AAD_SUFFIX_SIZE = 7         # most bytes that follow the file's part: module type and three ordinals
+    AAD_SUFFIX_SIZE = 7         # most bytes behind the file's part of an AAD: module type and three ordinals
 
 cdef bint has_chunk(int module) noexcept nogil      # the module belongs to a column chunk
 cdef bint has_page(int module) noexcept nogil       # the module belongs to a data page

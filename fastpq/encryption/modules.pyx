@@ -82,7 +82,7 @@ def module_aad(const uint8_t[::1] file_aad, int module, int64_t row_group=-1, in
         The bytes to authenticate.
 
     Raises:
-        CryptoError: not a module type, or an ordinal that it needs is not one of 0 to 32767.
+        CryptoError: not a module type, or an ordinal for this type is not one of 0 to 32767.
     """
     cdef size_t size = <size_t>file_aad.shape[0]
     cdef uint8_t* room = <uint8_t*>malloc(size + AAD_SUFFIX_SIZE)

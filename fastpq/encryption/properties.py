@@ -1,4 +1,4 @@
-"""Which keys encrypt and decrypt a file: explicit keys, by column path; and what a reader lets pass."""
+"""Encryption and decryption properties of a file: explicit keys by column path, algorithm, and policies of the reader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class _Secret:
-    """Base of what holds keys: it cannot be copied or pickled, and shows none."""
+    """Base class of key holders, which cannot be copied or pickled; subclasses show no key in their repr."""
 
     __slots__ = ()
 
@@ -35,14 +35,14 @@ class _Secret:
 
 
 class PathMap(Generic[T]):
-    """Values by column path, where the path of a group covers the columns in it.
+    """Values by column path; the path of a group covers all columns in the group.
 
     Args:
-        entries: by dotted string (``"a.b"`` is ``b`` in ``a``, or a column of that name) or by tuple of names.
+        entries: values by dotted string (``"a.b"`` is ``b`` in ``a``, or a column of this name) or by tuple of names.
 
     Raises:
         SchemaError: a path is there as a string and as a tuple.
-        TypeError: a path is neither.
+        TypeError: a path is neither string nor tuple.
     """
 
     __slots__ = ("_dotted", "_exact")
@@ -64,7 +64,7 @@ class PathMap(Generic[T]):
         return len(self._dotted) + len(self._exact)
 
     def find(self, path: tuple[str, ...]) -> T | None:
-        """The value of the longest path that covers the column, or None."""
+        """The value of the longest path that covers a column, or None."""
         for size in range(len(path), 0, -1):
             covering = path[:size]
             if covering in self._exact:
@@ -87,11 +87,11 @@ class ColumnEncryptionProperties(_Secret):
 
     Args:
         key: 16, 24 or 32 bytes, copied; None for the footer key.
-        key_metadata: stored in the clear beside a column key, for readers to find the key by.
+        key_metadata: stored in the clear; readers find the column key by these bytes.
 
     Raises:
         CryptoError: a key of another length.
-        TypeError: key metadata that are not bytes.
+        TypeError: key metadata of another type than bytes.
     """
 
     __slots__ = ("key", "key_metadata")
@@ -112,23 +112,25 @@ class FileEncryptionProperties(_Secret):
 
     Args:
         footer_key: 16, 24 or 32 bytes, copied.
-        column_keys: by column path, a key or ColumnEncryptionProperties. A path is a dotted string or a tuple of names;
-            that of a group covers every column in it, and the longest path that covers a column holds for it.
-        footer_key_metadata: stored in the clear, for readers to find the footer key by.
-        plaintext_footer: leave the footer readable without a key, and sign it (5.5): schema, row counts and plaintext
-            columns are there for everybody; of encrypted columns no more than readers need to pass over them.
-        algorithm: ``"AES_GCM_V1"``, or ``"AES_GCM_CTR_V1"``, whose pages are encrypted but not authenticated (4.2.2).
-        aad_prefix: bytes that identify the file and that readers can verify (4.4.1).
-        store_aad_prefix: keep the prefix in the file; if not, readers have to supply it.
-        encrypt_unlisted: what becomes of columns that column_keys does not cover. None stands for ``"plaintext"`` if
-            there are column keys, else for ``"footer_key"``, which encrypts the whole file with one key.
-        v2_layout: how data pages V2 are encrypted, on which others disagree: ``"arrow"`` (Arrow, arrow-rs, Polars)
-            whole; ``"parquet-java"`` (Spark) all but their levels, which show in the clear where nulls and lists are.
+        column_keys: keys or ColumnEncryptionProperties by column path. A path is a dotted string or a tuple of names. The path
+            of a group covers every column in the group; the longest path to a column holds.
+        footer_key_metadata: stored in the clear; readers find the footer key by these bytes.
+        plaintext_footer: leave the footer readable without a key, and sign the footer (5.5). Everybody can read the schema, row
+            counts and plaintext columns; of encrypted columns only path, type, encodings, codec and number of values, and place
+            and size of the pages.
+        algorithm: ``"AES_GCM_V1"``; or ``"AES_GCM_CTR_V1"``, with pages encrypted but not authenticated (4.2.2).
+        aad_prefix: identifier of the file, verified by readers (4.4.1).
+        store_aad_prefix: keep the prefix in the file; else readers have to supply the prefix.
+        encrypt_unlisted: treatment of columns outside of column_keys: ``"plaintext"``, or ``"footer_key"`` to encrypt with the
+            footer key. None stands for ``"plaintext"`` if there are column keys, else for ``"footer_key"``: the whole file under
+            one key.
+        v2_layout: layout of encrypted data pages V2, not the same in all implementations: ``"arrow"`` (Arrow, arrow-rs, Polars)
+            encrypts the whole body; ``"parquet-java"`` (Spark) leaves levels, and so places of nulls and lists, in the clear.
 
     Raises:
         CryptoError: a key of another length.
         SchemaError: two spellings of one column path.
-        ValueError, TypeError: an option that makes no sense; None for the key of a column, which would be lost keys.
+        ValueError, TypeError: options unknown, contradictory or of a wrong type; None as the key of a column.
     """
 
     __slots__ = (
@@ -196,28 +198,26 @@ class FileEncryptionProperties(_Secret):
 class FileDecryptionProperties(_Secret):
     """How an encrypted file is read (Encryption.md).
 
-    The last four options are policies. Each is closed by default, because an attacker without keys could make use of it
-    (SECURITY.md).
+    The last four options are policies, closed by default: an attacker without keys could make use of open ones (SECURITY.md).
 
     Args:
         footer_key: 16, 24 or 32 bytes, copied.
-        column_keys: by column path, as for FileEncryptionProperties; paths that a file does not have are ignored.
-        key_retriever: called with the key metadata in the file where no explicit key is given; returns a key, or None
-            if there is none to be had. What it raises reaches the caller.
-        aad_prefix: must be that of the file. Files that do not store theirs need it.
-        allow_plaintext_files: read files that are not encrypted as well. Whoever can replace a file could replace it by
-            one of their own making.
-        allowed_algorithms: those that a file may be encrypted with. What a file says of its algorithm is not authenticated,
-            so that one in AES_GCM_V1 can be passed off as one in AES_GCM_CTR_V1, whose pages are not authenticated either.
-        verify_footer_signature: verify the signature of plaintext footers before they are parsed. Without that, footers
-            that have no signature, as the specification's first draft allowed, are read too.
-        allow_duckdb_dialect: read files that DuckDB encrypted, where nothing ties an encrypted module to its file and place.
+        column_keys: keys by column path, as for FileEncryptionProperties; paths missing from a file are ignored.
+        key_retriever: function from key metadata of the file to a key, or to None if there is no key; called where no explicit
+            key is given. Its exceptions reach the caller.
+        aad_prefix: AAD prefix of the file; needed for files without a stored prefix.
+        allow_plaintext_files: read plaintext files too. An attacker could replace an encrypted file by a forged plaintext file.
+        allowed_algorithms: algorithms accepted in a file. The file's own statement of its algorithm is not authenticated: an
+            attacker could pass off a file in AES_GCM_V1 as one in AES_GCM_CTR_V1, without authentication of pages.
+        verify_footer_signature: verify the signature of plaintext footers before parsing. False also admits footers without a
+            signature, allowed by the first draft of the specification.
+        allow_duckdb_dialect: read files encrypted by DuckDB. Their modules are not tied to file and place.
 
     Raises:
         CryptoError: a key of another length.
         SchemaError: two spellings of one column path.
-        ValueError: an algorithm that there is not, or none.
-        TypeError: a policy that is neither True nor False, or a key retriever that cannot be called.
+        ValueError: an unknown algorithm, or no algorithm.
+        TypeError: a policy neither True nor False, or a key retriever not callable.
     """
 
     __slots__ = (
@@ -268,23 +268,23 @@ class FileDecryptionProperties(_Secret):
 
 
 def as_key(key: Key) -> AesKey:
-    """An AesKey as it is, or of a copy of the bytes."""
+    """The AesKey itself, or a new one with a copy of the bytes."""
     return key if isinstance(key, AesKey) else AesKey(key)
 
 
 def check_path(path: object) -> None:
-    """Refuse what is not the path of a column."""
+    """Refuse anything but the path of a column."""
     if not isinstance(path, str) and not (isinstance(path, tuple) and all(isinstance(name, str) for name in path)):
         raise TypeError(f"a column path is a dotted text or a tuple of names, not {path!r}")
 
 
 def check_algorithm(option: str, algorithm: object) -> None:
-    """Refuse what is not an encryption algorithm of the specification."""
+    """Refuse anything but an encryption algorithm of the specification."""
     _check_choice(option, algorithm, ALGORITHMS)
 
 
 def _as_column_properties(key: Key | ColumnEncryptionProperties) -> ColumnEncryptionProperties:
-    # None as well is refused: that a lookup found no key must not mean the footer key
+    # None is refused too: a failed look-up of a key must not select the footer key
     return key if isinstance(key, ColumnEncryptionProperties) else ColumnEncryptionProperties(as_key(key))
 
 

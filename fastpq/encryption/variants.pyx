@@ -1,5 +1,5 @@
 # distutils: language = c
-"""Modules that are not stored as AES_GCM_V1 has them: page bodies under AES-CTR, and DuckDB's dialect."""
+"""Ciphers of other layouts of modules than AES_GCM_V1: page bodies under AES-CTR, and DuckDB's dialect."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
@@ -10,7 +10,7 @@ from fastpq.encryption.modules cimport DATA_PAGE, DICTIONARY_PAGE
 from fastpq.errors import UnsupportedError
 
 cdef enum:
-    PAGE_OVERHEAD = 16      # Encryption.md, 5.1: length | nonce | ciphertext
+    PAGE_OVERHEAD = 16      # bytes; Encryption.md, 5.1: length | nonce | ciphertext
 
 
 cdef inline bint is_page(int module) noexcept nogil:
@@ -18,7 +18,7 @@ cdef inline bint is_page(int module) noexcept nogil:
 
 
 cdef class CtrModuleCipher(GcmModuleCipher):
-    """AES_GCM_CTR_V1: page bodies by AES-CTR, which does not notice what was altered, and all else by AES-GCM.
+    """AES_GCM_CTR_V1: page bodies under AES-CTR, where alterations go unnoticed; all other modules under AES-GCM.
 
     Args, raises: as for GcmModuleCipher.
     """
@@ -53,14 +53,14 @@ cdef class CtrModuleCipher(GcmModuleCipher):
         return 0
 
     cdef int _is_one_module(self, int page, const uint8_t* data, int64_t size) except -1 nogil:
-        with gil:       # a wrong guess would be read as wrong values; it takes four bytes that are equal by chance
+        with gil:       # four bytes are equal by chance; a wrong guess would return wrong values
             raise UnsupportedError("an AES-CTR data page V2 that is framed both as Arrow and as parquet-java would",
                                    **self._place(DATA_PAGE, page))
 
 
 cdef class DuckDbModuleCipher(GcmModuleCipher):
-    """DuckDB's dialect of AES_GCM_V1: no AAD, so that nothing ties a module to its place, and page headers that do not count
-    what encryption adds to a body.
+    """DuckDB's dialect of AES_GCM_V1: without AADs, modules are not tied to their place; page headers give the size of a body
+    without the overhead of encryption.
 
     Args, raises: as for GcmModuleCipher.
     """

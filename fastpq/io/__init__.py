@@ -1,1 +1,1 @@
-"""Where bytes come from and go to: paths, URLs and file objects, mapped memory, files that appear whole."""
+"""Input and output of bytes: paths and URLs (location), sources to read from, sinks to write to, files beside a file."""

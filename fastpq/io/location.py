@@ -1,4 +1,4 @@
-"""What a path or URL means: a local path, or a path on an fsspec filesystem."""
+"""Places of files: a path or URL names a local file, or a file on an fsspec filesystem."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Remote(NamedTuple):
 
     Attributes:
         filesystem: an ``fsspec.AbstractFileSystem``.
-        path: as the filesystem takes it.
-        name: for messages; without user name, password and query, which may be secrets.
+        path: path in the filesystem's own form.
+        name: name for messages, without user name, password and query: these may be secrets.
     """
 
     filesystem: Any
@@ -25,24 +25,24 @@ class Remote(NamedTuple):
     name: str
 
     def beside(self, relative: str) -> Remote:
-        """What a path relative to the directory of this one names."""
+        """The place of a path relative to the directory of this path."""
         directory, slash, _ = self.path.rpartition("/")
         path = posixpath.normpath(f"{directory}{slash}{relative}") if "://" not in directory else f"{directory}{slash}{relative}"
         return Remote(self.filesystem, path, f"{self.name.rpartition('/')[0]}/{relative}")
 
 
 def locate(where: Any) -> str | Remote | None:
-    """Tell local from remote.
+    """The place named by a path or URL: local or remote.
 
     Args:
-        where: a str or PathLike; ``scheme://`` makes it a URL. Or an object with an fsspec filesystem ``fs`` and a
-            ``path``, such as what ``fsspec.open`` and ``UPath`` give: that is how options reach a filesystem.
+        where: a str or PathLike; ``scheme://`` begins a URL. Or an object with an fsspec filesystem ``fs`` and a ``path``, as
+            returned by ``fsspec.open`` and ``UPath``, to give options to a filesystem.
 
     Returns:
         A local path (also for ``file://``), a Remote, or None for any other object.
 
     Raises:
-        UnsupportedError: fsspec, or the package that it needs for the scheme, is not installed.
+        UnsupportedError: fsspec, or its package for the scheme, is not installed.
     """
     if isinstance(where, str) and "://" in where:
         if where.startswith("file://"):
@@ -64,7 +64,7 @@ def _locate_url(url: str) -> Remote:
         raise UnsupportedError(f"opening {name} needs the package fsspec (pip install fastpq[remote])") from None
     try:
         filesystem, path = core.url_to_fs(url)
-    except (ImportError, ValueError) as error:  # the scheme's package is missing; nobody knows the scheme
+    except (ImportError, ValueError) as error:  # no package for the scheme; an unknown scheme
         raise UnsupportedError(f"opening {name}: {error}") from error
     return Remote(filesystem, path, name)
 

@@ -1,4 +1,4 @@
-"""The files beside a file, which hold those of its column chunks that have a file_path (parquet.thrift, ``ColumnChunk``)."""
+"""Files beside a file: sources of the column chunks with a file_path (parquet.thrift, ``ColumnChunk``)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fastpq.options import ReaderProperties
 
 
 class Siblings:
-    """Opens files by their paths relative to a file, each once.
+    """Opens files by their paths relative to a file, each file once.
 
     Args:
-        base: the local path of that file, or where it is on an fsspec filesystem.
+        base: the file: a local path, or a path on an fsspec filesystem.
         memory_map: as for open_source.
-        properties: whether paths may lead out of its directory, and how ranges are coalesced.
+        properties: whether paths may lead out of the file's directory, and how ranges are coalesced.
     """
 
     def __init__(self, base: str | Remote, memory_map: bool, properties: ReaderProperties) -> None:
@@ -30,7 +30,7 @@ class Siblings:
         self._opened: dict[str, Source] = {}
 
     def open(self, file_path: str) -> Source:
-        """The source of a file.
+        """The source of a file, by its relative path.
 
         Raises:
             FormatError: the path leads out of the directory, or there is no such file.
@@ -54,7 +54,7 @@ class Siblings:
         return IOCounts(sum(counts.requests for counts in each), sum(counts.bytes_read for counts in each))
 
     def close(self) -> None:
-        """Let go of the files; arrays that were read stay valid."""
+        """Close the files; arrays read from the files stay valid."""
         with self._opening:
             for source in self._opened.values():
                 source.close()
@@ -75,7 +75,7 @@ class Siblings:
 
 
 def open_with_siblings(where: Any, memory_map: bool, properties: ReaderProperties) -> Source:
-    """As open_source, with the files beside it in reach where it has a path or a URL."""
+    """Open a source (see open_source); column chunks in files beside are in reach if the source has a path or URL."""
     source = open_source(where, memory_map=memory_map)
     source.coalesce_gap, source.coalesce_size = properties.coalesce_gap, properties.coalesce_size
     base = locate(where)

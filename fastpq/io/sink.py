@@ -1,4 +1,4 @@
-"""Where bytes go: files that appear whole or not at all, file objects, and fsspec."""
+"""Destinations of bytes: files that appear whole or not at all, file objects, and fsspec filesystems."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from fastpq.io.location import Remote, locate
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 
-# Longest file name that every common filesystem takes, and what a temporary name adds to the target's.
-NAME_MAX = 255
-TEMPORARY_SUFFIX = ".{}.tmp"
-TOKEN_BYTES = 8
+NAME_MAX = 255                  # bytes; longest file name allowed by every common filesystem
+TEMPORARY_SUFFIX = ".{}.tmp"    # end of a temporary name; the random token makes the name unique
+TOKEN_BYTES = 8                 # random bytes of a token, in hexadecimal digits
 
-# Filesystems on which a file appears when its upload is complete, and on which moving means copying.
+# Object stores, by protocol: an object appears when its upload is complete, and moving an object means copying.
 OBJECT_STORES = frozenset(
     {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "cos", "obs", "tos", "r2", "hf"}
 )
 
 
 class Sink:
-    """Bytes written one after another, which take effect with commit.
+    """A destination of bytes, written one behind the other; commit makes the bytes take effect.
 
-    As a context manager it commits at the end, or aborts when an exception passes.
+    A context manager: commits at the end, or aborts on an exception.
 
     Attributes:
-        name: path, URL or what the object calls itself, for messages.
+        name: path, URL or the object's own name, for messages.
     """
 
     def __init__(self, name: str, file: Any) -> None:
@@ -51,14 +50,14 @@ class Sink:
         """Append a contiguous buffer.
 
         Raises:
-            OSError: what the place itself reports.
+            OSError: as reported by the destination.
             ValueError: the sink was committed or aborted.
         """
         self._must_be_open()
         view = memoryview(buffer)
         view = view.cast("B") if view.nbytes else memoryview(b"")
         done = 0
-        while done < len(view):  # a raw file may take less than it is given
+        while done < len(view):  # a raw file may take a part of its argument
             count = self._file.write(view[done:])
             if count is None:
                 raise BlockingIOError(errno.EAGAIN, "a file object that does not block takes no more", self.name)
@@ -66,23 +65,23 @@ class Sink:
         self._written += len(view)
 
     def tell(self) -> int:
-        """How many bytes were written."""
+        """Number of bytes written."""
         return self._written
 
     def persist(self) -> None:
-        """Let what was written so far survive the end of this process, as far as the place can; it does not take effect.
+        """Make the bytes written so far survive the end of this process, as far as the destination can. No commit yet.
 
         Raises:
-            OSError: what the place itself reports.
+            OSError: as reported by the destination.
         """
         if hasattr(self._file, "flush"):
             self._file.flush()
 
     def commit(self) -> None:
-        """Make what was written take effect; on failure it is aborted.
+        """Make the written bytes take effect; aborts on failure.
 
         Raises:
-            OSError: what the place itself reports; what was there before is still there.
+            OSError: as reported by the destination; old contents are still there.
             ValueError: the sink was committed or aborted.
         """
         self._must_be_open()
@@ -94,7 +93,7 @@ class Sink:
         self._open = False
 
     def abort(self) -> None:
-        """Undo everything; without effect after commit or abort."""
+        """Undo all writes; without effect after commit or abort."""
         if self._open:
             self._open = False
             self._discard()
@@ -122,10 +121,10 @@ class Sink:
 
 
 class FileSink(Sink):
-    """A local file, written under a temporary name beside it and renamed over it.
+    """A local file, written under a temporary name in its directory and renamed by commit.
 
-    The temporary name is hidden and ends in ``.tmp``; only a killed process leaves one behind (temporary_files finds
-    it). Permissions are those of the file replaced, or what the umask gives; a symbolic link is followed, not replaced.
+    The temporary name is hidden and ends in ``.tmp``; only a killed process leaves a temporary file behind (temporary_files
+    finds these). Permissions are those of the replaced file, or the umask's; a symbolic link is followed, not replaced.
     """
 
     def __init__(self, path: str) -> None:
@@ -136,12 +135,12 @@ class FileSink(Sink):
         try:
             descriptor = os.open(self._temporary, flags, 0o666 if mode is None else mode)
         except OSError as error:
-            raise type(error)(error.errno, error.strerror, path) from None  # nobody asked for the temporary name
-        file = os.fdopen(descriptor, "wb", buffering=0)  # what a buffer held, a forked child would write again
+            raise type(error)(error.errno, error.strerror, path) from None  # the caller knows no temporary name
+        file = os.fdopen(descriptor, "wb", buffering=0)  # unbuffered: a forked child would write a buffer a second time
         self._cleanup = weakref.finalize(self, _remove_temporary, file, self._temporary, os.getpid())
         super().__init__(path, file)
         if mode is not None and hasattr(os, "fchmod"):
-            os.fchmod(descriptor, mode)  # the umask took its share when the file was made
+            os.fchmod(descriptor, mode)  # the umask has reduced the mode given to open
 
     def persist(self) -> None:
         os.fsync(self._file.fileno())
@@ -164,13 +163,13 @@ def _temporary_path(target: str, token: str) -> str:
 
 
 def temporary_files(target: str) -> list[str]:
-    """The temporary files of a local path that are there, the oldest first: their writers are at work, or were killed."""
+    """The temporary files of a local path, oldest first: their writers are at work, or were killed."""
     pattern = _temporary_path(glob.escape(os.path.realpath(target)), TOKEN_BYTES * "[0-9a-f][0-9a-f]")
     return sorted(glob.glob(pattern, include_hidden=True), key=os.path.getmtime)
 
 
 def _mode_of(path: str) -> int | None:
-    """The permissions of a file to replace; None when there is none."""
+    """The permissions of an existing file; None if there is none."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -181,7 +180,7 @@ def _mode_of(path: str) -> int | None:
 
 
 def _remove_temporary(file: io.FileIO, path: str, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child has the sink, not the file
+    if os.getpid() != owner:  # a forked child owns the sink, not the file
         return
     file.close()
     with contextlib.suppress(FileNotFoundError):
@@ -190,7 +189,9 @@ def _remove_temporary(file: io.FileIO, path: str, owner: int) -> None:
 
 @contextlib.contextmanager
 def _synced(directory: str) -> Iterator[None]:
-    """Make a rename in a directory survive a power failure; Windows has no such call, and some filesystems refuse it.
+    """Make a rename in a directory survive a power failure.
+
+    Windows has no call for this, and some filesystems refuse the call.
 
     Raises:
         OSError: the directory cannot be opened; nothing was renamed yet.
@@ -201,14 +202,14 @@ def _synced(directory: str) -> Iterator[None]:
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         yield
-        with contextlib.suppress(OSError):      # the new file is in its place, whatever the directory says
+        with contextlib.suppress(OSError):      # the rename is done; only its durability is in doubt
             os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
 
 class FileObjectSink(Sink):
-    """A binary file object, written to as we go: what an abort leaves in it is for its owner to remove."""
+    """A binary file object, written to directly: after an abort, its owner has to remove the written bytes."""
 
     def __init__(self, file: Any, name: str | None = None, *, owned: bool = False) -> None:
         self._owned = owned
@@ -225,7 +226,7 @@ class FileObjectSink(Sink):
 
 
 class MovingSink(Sink):
-    """A file on an fsspec filesystem, written under a temporary name beside it and moved; as atomic as its move."""
+    """A file on an fsspec filesystem, written under a temporary name and moved by commit; as atomic as the move."""
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
@@ -262,7 +263,7 @@ class UploadingSink(Sink):
         self._remote = remote
         directory = tempfile.mkdtemp(prefix="fastpq-")
         self._spool = os.path.join(directory, "upload")
-        super().__init__(remote.name, open(self._spool, "wb", buffering=0))  # noqa: SIM115 - by finish or discard
+        super().__init__(remote.name, open(self._spool, "wb", buffering=0))  # noqa: SIM115 - closed by finish or discard
         self._cleanup = weakref.finalize(self, _remove_spool, self._file, directory, os.getpid())
 
     def _finish(self) -> None:
@@ -282,19 +283,19 @@ def _remove_spool(file: io.FileIO, directory: str, owner: int) -> None:
 
 
 def open_sink(where: Any) -> Sink:
-    """Open something to write to.
+    """Open a destination for writing.
 
     Args:
         where: a local path (str, PathLike or ``file://`` URL), a binary file object, an fsspec URL (``scheme://``), or
             an object with an fsspec filesystem ``fs`` and a ``path``.
 
     Returns:
-        A sink. For a local path the old file, if there is one, stays until commit and is then replaced at once, its
-        bytes on disk before its name; remote files the same, as far as the filesystem can; a file object is
-        written to directly, and its owner answers for half-written ones. A device or a pipe is written to directly too.
+        A sink. For a local path, an old file stays until commit and is then replaced at once: the new bytes are on disk before
+        the new name. Remote files likewise, as far as the filesystem can. A file object, a device or a pipe is written to
+        directly; the owner of a file object answers for half-written contents.
 
     Raises:
-        UnsupportedError: the URL needs fsspec or one of its filesystems, which is not installed.
+        UnsupportedError: fsspec, or its package for the URL's scheme, is not installed.
         OSError: the file cannot be made.
         SchemaError: where is none of these.
     """
@@ -317,7 +318,7 @@ def _is_object_store(filesystem: Any) -> bool:
 
 
 def _is_special(path: str) -> bool:
-    """Whether a path names something that a rename would destroy: a device, a pipe, a socket."""
+    """Whether a path names a device, a pipe or a socket, which a rename would destroy."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

@@ -1,4 +1,4 @@
-"""Where bytes come from: memory maps, buffers, file objects, fsspec."""
+"""Sources of bytes: memory maps, buffers, file objects, and fsspec filesystems."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, DEFAULT_
 Bytes: TypeAlias = NDArray[np.uint8]
 Range: TypeAlias = tuple[int, int]
 
-# Filesystems whose servers answer "the last so many bytes" (RFC 9110, 14.1.2); Azure's do not.
+# Protocols of servers that give the last n bytes of a file (RFC 9110, 14.1.2); Azure's servers do not.
 GIVES_ENDS = frozenset({"http", "https", "s3", "s3a", "gs", "gcs"})
 
 
 class Place(NamedTuple):
-    """Where a range that was asked for stands among the merged ones: in which, and from which byte of it."""
+    """Place of a requested range in the merged ranges: index of the merged range, and first byte inside."""
 
     request: int
     start: int
@@ -37,11 +37,11 @@ def coalesce(ranges: Sequence[Range], gap: int, limit: int) -> tuple[list[Range]
 
     Args:
         ranges: (offset, length) each, in any order; they may overlap.
-        gap: ranges at most this many bytes apart are merged.
-        limit: nothing is merged into a range of more bytes than this; a range that is longer stays as it is.
+        gap: most bytes between two ranges to merge.
+        limit: most bytes of a merged range; a range beyond the limit stays as given.
 
     Returns:
-        The merged ranges by ascending offset, and for each range asked for, in the order asked, its place among them.
+        The merged ranges by ascending offset, and the place of each given range, in the given order.
     """
     merged: list[Range] = []
     places: list[Place] = [Place(0, 0)] * len(ranges)
@@ -61,7 +61,7 @@ def coalesce(ranges: Sequence[Range], gap: int, limit: int) -> tuple[list[Range]
 
 
 class IOCounts(NamedTuple):
-    """Reads that went to the place where the bytes are, and bytes that they brought."""
+    """Number of reads from the origin of the bytes, and number of bytes read."""
 
     requests: int
     bytes_read: int
@@ -77,16 +77,16 @@ class Neighbours(Protocol):
 
 
 class Source:
-    """Bytes that can be read at any offset, from several threads at once.
+    """Bytes readable at any offset, from several threads at once.
 
     Attributes:
-        name: path, URL or what the object calls itself, for messages.
+        name: path, URL or the object's own name, for messages.
         size: bytes in all.
-        requests: reads that went to the place where the bytes are.
-        bytes_read: bytes that they brought.
-        is_remote: whether requests take their time, so that it pays to read ahead.
-        coalesce_gap, coalesce_size: the gap and limit of read_ranges where none are given.
-        siblings: who opens the files beside it; None where there are none.
+        requests: number of reads from the origin of the bytes.
+        bytes_read: number of bytes read from the origin.
+        is_remote: whether requests take long enough to make reading ahead worthwhile.
+        coalesce_gap, coalesce_size: default gap and limit of read_ranges.
+        siblings: opens other files by their relative paths; None if the source has no path.
     """
 
     is_remote = False
@@ -105,11 +105,11 @@ class Source:
         """Read one range.
 
         Returns:
-            Shape (length,), uint8, read-only; a view where the bytes are in memory already.
+            Shape (length,), uint8, read-only; a view if the bytes are in memory already.
 
         Raises:
-            FormatError: the range is not inside the source, or fewer bytes came than it has.
-            OSError: what the place itself reports.
+            FormatError: the range is not inside the source, or the source gave fewer bytes.
+            OSError: as reported by the origin of the bytes.
         """
         self._check(offset, length)
         if length == 0:
@@ -123,12 +123,12 @@ class Source:
     def read_ranges(
         self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
     ) -> list[Bytes]:
-        """Read many ranges, those close together with one request.
+        """Read many ranges, with one request for ranges close together.
 
         Args:
             ranges: (offset, length) each, in any order.
-            gap: ranges at most this many bytes apart are read together; None for coalesce_gap.
-            limit: as long as together they have at most this many bytes; None for coalesce_size.
+            gap: most bytes between two ranges in one request; None for coalesce_gap.
+            limit: most bytes of a request for several ranges; None for coalesce_size.
 
         Returns:
             An array for each range, in the order asked, as read returns it.
@@ -152,11 +152,11 @@ class Source:
         return [part for part in found if part is not None]
 
     def beside(self, file_path: str | None) -> Source:
-        """The file of a path relative to this one; this one itself where there is no path.
+        """The source of a file, by its path relative to this file; this source itself if there is no path.
 
         Raises:
-            UnsupportedError: this is a buffer or a file object, of which nobody knows where it is.
-            FormatError: the path leads where it must not.
+            UnsupportedError: this source is a buffer or a file object, and has no path.
+            FormatError: the path leads out of the directory, or to no file.
             OSError: the file cannot be opened.
         """
         if not file_path:
@@ -167,13 +167,13 @@ class Source:
 
     @property
     def counts(self) -> IOCounts:
-        """Requests and bytes so far, those of files beside it included."""
+        """Requests and bytes so far, of this file and of files opened beside."""
         others = IOCounts(0, 0) if self.siblings is None else self.siblings.counts
         with self._counting:
             return IOCounts(self.requests + others.requests, self.bytes_read + others.bytes_read)
 
     def close(self) -> None:
-        """Let go of what was opened here; arrays that were read stay valid."""
+        """Close the files opened here; arrays read before stay valid."""
         if self.siblings is not None:
             self.siblings.close()
 
@@ -189,14 +189,14 @@ class Source:
         return f"<{type(self).__name__} {self.name!r}, {self.size} bytes>"
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        """The bytes of a range that was checked, or fewer where the source ends before it says so."""
+        """The bytes of a checked range; fewer if the source ends before its stated size."""
         raise NotImplementedError
 
     def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
         return [self.read(offset, length) for offset, length in ranges]
 
     def _known(self, offset: int, length: int) -> Bytes | None:
-        """The bytes of a range that needs no request."""
+        """The bytes of a range in memory; None if a request is needed."""
         return None
 
     def _check(self, offset: int, length: int) -> None:
@@ -221,7 +221,7 @@ class Source:
 
 
 class BufferSource(Source):
-    """Bytes in memory, a memory map among them: reading is slicing."""
+    """Bytes in memory, or in a memory map: reading is slicing."""
 
     def __init__(self, view: memoryview, name: str) -> None:
         if not view.contiguous:
@@ -235,7 +235,7 @@ class BufferSource(Source):
     def read_ranges(
         self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
     ) -> list[Bytes]:
-        """As for every source, but nothing is gained by reading what lies between."""
+        """A slice for each range; merging ranges would gain nothing."""
         asked = list(ranges)
         for offset, length in asked:
             self._check(offset, length)
@@ -244,7 +244,7 @@ class BufferSource(Source):
 
     def close(self) -> None:
         super().close()
-        # The map itself is closed by the garbage collector, after the last array that was read from it.
+        # The garbage collector closes the map, after the last array read from the map.
         self._data = self._data[:0]
         self.size = 0
 
@@ -273,7 +273,7 @@ class DescriptorSource(Source):
 
 
 class FileObjectSource(Source):
-    """A seekable binary file object; one read at a time, because it has one position. It stays its owner's to close."""
+    """A seekable binary file object, closed only if owned; one read at a time, because the object has one position."""
 
     def __init__(self, file: Any, name: str | None = None, *, owned: bool = False) -> None:
         self._file = file
@@ -322,8 +322,8 @@ class FileObjectSource(Source):
 class FsspecSource(Source):
     """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time.
 
-    The end of the file is kept: the footer stands there, and indexes too. Where servers are known to give the end without being
-    told where it begins, it comes while the size is asked for.
+    The end of the file is kept in memory, with the footer and often the indexes. From servers known to give the last bytes
+    without their offset (GIVES_ENDS), the end is fetched together with the size.
     """
 
     is_remote = True
@@ -338,7 +338,7 @@ class FsspecSource(Source):
         super().__init__(name, int(size))
         if len(tail):
             self._count(1, len(tail))
-        if len(tail) in (min(self.size, DEFAULT_TAIL_READ), self.size):     # all of it from servers that know no ranges
+        if len(tail) in (min(self.size, DEFAULT_TAIL_READ), self.size):     # servers without ranges send the whole file
             self._tail = _read_only(np.frombuffer(tail, np.uint8))
 
     def _fetch(self, offset: int, length: int) -> Bytes:
@@ -367,7 +367,7 @@ class FsspecSource(Source):
 
 
 def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
-    """The size of a file and its last DEFAULT_TAIL_READ bytes, or none of these where that would take another round trip."""
+    """The size of a file, and its last DEFAULT_TAIL_READ bytes, or no bytes if these would take another round trip."""
     protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
     if not filesystem.async_impl or filesystem.asynchronous or not protocols & GIVES_ENDS:
         return filesystem.size(path), b""
@@ -381,7 +381,7 @@ def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
     info, tail = importlib.import_module("fsspec.asyn").sync(filesystem.loop, ask)
     if isinstance(info, BaseException):
         raise info
-    # A server that does not give the end is asked for a range of it when that is needed.
+    # Some servers refuse the end: a later read then asks for its range.
     return info["size"], b"" if isinstance(tail, BaseException) else tail
 
 
@@ -392,18 +392,17 @@ def _read_only(data: Bytes) -> Bytes:
 
 
 def open_source(where: Any, *, memory_map: bool = True) -> Source:
-    """Open something to read from.
+    """Open a source for reading.
 
     Args:
         where: a local path (str, PathLike or ``file://`` URL), a bytes-like object, a seekable binary file object, an
             fsspec URL (``scheme://``), or an object with an fsspec filesystem ``fs`` and a ``path``.
-        memory_map: map a local file instead of reading it. The arrays read are then views of the file: whoever
-            truncates it while it is mapped makes the operating system end this process (SIGBUS) when a lost page is
-            touched, and whoever writes into it changes the arrays. Files replaced by renaming, as fastpq does it, are
-            safe.
+        memory_map: map a local file into memory instead of reading. Arrays are then views of the file. If the file is truncated
+            while mapped, the operating system ends this process (SIGBUS) when a lost page is touched; writes into the file
+            change the arrays. Replacing the file by a rename, as fastpq does, is safe.
 
     Raises:
-        UnsupportedError: the URL needs fsspec or one of its filesystems, which is not installed.
+        UnsupportedError: fsspec, or its package for the URL's scheme, is not installed.
         OSError: the file cannot be opened.
         SchemaError: where is none of these.
     """
@@ -429,6 +428,6 @@ def _open_local(path: str, memory_map: bool) -> Source:
             return DescriptorSource(path)
         return FileObjectSource(open(path, "rb", buffering=0), path, owned=True)
     with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:  # cannot be mapped
+        if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
             return BufferSource(memoryview(b""), path)
         return BufferSource(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), path)

@@ -1,1 +1,1 @@
-"""The footer: FileMetaData, RowGroupMetaData and ColumnChunkMetaData, decrypted and decoded on first use."""
+"""The footer of a file: FileMetaData, RowGroupMetaData and ColumnChunkMetaData, decrypted and decoded on first use."""

@@ -1,4 +1,4 @@
-"""The footer: its framing, and FileMetaData, RowGroupMetaData and ColumnChunkMetaData, decoded when they are touched."""
+"""The footer of a file: its framing, and FileMetaData, RowGroupMetaData and ColumnChunkMetaData, decoded on first use."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ if TYPE_CHECKING:
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
-TAIL_LENGTH = 8             # footer length and magic
-SHORTEST_FILE = 12
-# In the key-value metadata of a footer that is a checkpoint: of how many row groups it tells.
+TAIL_LENGTH = 8             # bytes of footer length and magic
+SHORTEST_FILE = 12          # bytes of magic, footer length and magic
+# Key-value metadata of a checkpoint, the footer of an unfinished file: number of row groups in the footer.
 CHECKPOINT_KEY = "fastpq.checkpoint"
-# Likewise: the Arrow schema of the columns (fastpq.arrow.ipc_schema).
+# Key-value metadata: the Arrow schema of the columns (fastpq.arrow.ipc_schema).
 ARROW_KEY = "ARROW:schema"
 
-# Field ids of the lists that are not decoded before they are touched.
+# Field ids of the lists decoded on first use.
 _SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
 _COLUMNS = 1                    # of RowGroup
 
-# The files of a dataset are of one schema: so many are kept, up to so many bytes each.
+# The files of a dataset share a schema. Most parsed schemas kept for further files, and most serialized bytes of each.
 MOST_SCHEMAS_KEPT = 16
-LONGEST_SCHEMA_KEPT = 1 << 14        # a column of 6 bytes takes 0.4 kB of memory
+LONGEST_SCHEMA_KEPT = 1 << 14        # a parsed column of 6 serialized bytes takes 0.4 kB of memory
 
-# Row groups, and column chunks of each file, that are kept once they are decoded.
+# Most decoded row groups of a file, and most decoded column chunks of a file, kept for further use.
 MOST_KEPT = 4096
 
-# Row groups that are shown, in text and in a notebook.
+# Most row groups shown by a FileMetaData: as text, and in a notebook.
 TEXT_ROW_GROUPS, HTML_ROW_GROUPS = 5, 20
-# In the place of the number of columns.
+# Shown in the place of the number of columns.
 BROKEN_SCHEMA = "broken schema"
 
 
 class ColumnChunkMetaData:
     """One column chunk (parquet.thrift, ``ColumnChunk`` and ``ColumnMetaData``).
 
-    Where its metadata are encrypted, touching them needs the column's key: KeyAccessError without it.
+    Encrypted metadata are decrypted on first use, with the column's key: KeyAccessError without the key.
 
     Args:
-        chunk: its entry in the footer.
-        row_group_ordinal: ordinal of the row group, for AADs.
+        chunk: the chunk's entry in the footer.
+        row_group_ordinal: ordinal of the row group in AADs.
         column_ordinal: number of the leaf column.
-        decryptor: of the file.
+        decryptor: decryptor of the file.
     """
 
     __slots__ = ("_decryptor", "_metadata", "chunk", "column_ordinal", "row_group_ordinal")
@@ -69,14 +69,14 @@ class ColumnChunkMetaData:
 
     @property
     def metadata(self) -> fmt.ColumnMetaData:
-        """The struct as it is stored, decrypted where it must be."""
+        """The struct as stored, decrypted if necessary."""
         if self._metadata is None:
             self._metadata = self._decryptor.column_metadata(self.chunk, self.row_group_ordinal, self.column_ordinal)
         return self._metadata
 
     @property
     def file_path(self) -> str | None:
-        """Path of the file that holds the chunk, if it is another one."""
+        """Path of the chunk's file, if this is not the file of the footer."""
         return self.chunk.file_path
 
     @property
@@ -131,7 +131,7 @@ class ColumnChunkMetaData:
 
     @property
     def dictionary_page_offset(self) -> int | None:
-        """None where there is none; some writers say 0 for that."""
+        """Offset of the dictionary page; None if there is none. Some writers store 0 for none."""
         return self.metadata.dictionary_page_offset or None
 
     @property
@@ -149,7 +149,7 @@ class ColumnChunkMetaData:
         """Offset and length of the chunk's pages in the file.
 
         Raises:
-            FormatError: they are negative.
+            FormatError: offset or length are negative.
         """
         start = self.data_page_offset
         dictionary = self.dictionary_page_offset
@@ -166,14 +166,14 @@ class ColumnChunkMetaData:
 
 
 class RowGroupMetaData:
-    """One row group (parquet.thrift, ``RowGroup``); its column chunks are decoded when they are touched.
+    """One row group (parquet.thrift, ``RowGroup``); its column chunks are decoded on first use.
 
     Args:
         footer: the serialized footer.
-        row_groups: its list of row groups.
+        row_groups: list of row groups in the footer.
         index: index of the row group.
-        decryptor: of the file.
-        kept: column chunks that are decoded already.
+        decryptor: decryptor of the file.
+        kept: column chunks of the file decoded already, by row group and column.
     """
 
     def __init__(
@@ -214,12 +214,12 @@ class RowGroupMetaData:
 
     @property
     def total_compressed_size(self) -> int | None:
-        """Bytes of all pages, as stored; None where the writer says nothing."""
+        """Bytes of all pages, as stored; None if not stored."""
         return self.metadata.total_compressed_size
 
     @property
     def file_offset(self) -> int | None:
-        """Offset of the first page in the file; None where the writer says nothing."""
+        """Offset of the first page in the file; None if not stored."""
         return self.metadata.file_offset
 
     @property
@@ -229,7 +229,7 @@ class RowGroupMetaData:
 
     @property
     def ordinal(self) -> int:
-        """As stored, which is what AADs are made with; the index where nothing is stored."""
+        """The stored ordinal of the row group, a part of AADs; the index if none is stored."""
         return self.index if self.metadata.ordinal is None else self.metadata.ordinal
 
     def column(self, index: int) -> ColumnChunkMetaData:
@@ -257,7 +257,7 @@ class RowGroupMetaData:
 
 
 def _parsed(stored: bytes, count: int) -> ParquetSchema:
-    """The schema of so many elements that stand one behind the other."""
+    """The schema of count serialized elements, one behind the other."""
 
     def elements() -> Iterator[fmt.SchemaElement]:
         offset = 0
@@ -276,8 +276,8 @@ class FileMetaData:
     """The footer of a file (parquet.thrift, ``FileMetaData``).
 
     Args:
-        footer: its serialized struct; trailing bytes are ignored.
-        decryptor: who decrypts column metadata.
+        footer: serialized FileMetaData; trailing bytes are ignored.
+        decryptor: decrypts column metadata.
 
     Raises:
         FormatError: the bytes are no FileMetaData.
@@ -317,17 +317,17 @@ class FileMetaData:
 
     @property
     def key_value_metadata(self) -> dict[str, str | None]:
-        """What writers added; of a key that is there twice, the last value."""
+        """Key-value metadata without the mark of a checkpoint; the last value of a duplicate key."""
         entries = self.metadata.key_value_metadata or []
         return {entry.key: entry.value for entry in entries if entry.key != CHECKPOINT_KEY}
 
     @property
     def is_checkpoint(self) -> bool:
-        """Whether the writer meant to write more."""
+        """Whether this is a checkpoint: the footer of an unfinished file."""
         return any(entry.key == CHECKPOINT_KEY for entry in self.metadata.key_value_metadata or [])
 
     def column_order(self, index: int) -> fmt.ColumnOrder | None:
-        """The order of the bounds of a leaf column; None where the writer says nothing.
+        """The order of the bounds of a leaf column; None if not stored.
 
         Args:
             index: number of the leaf column.
@@ -338,7 +338,7 @@ class FileMetaData:
 
     @property
     def column_orders(self) -> list[fmt.ColumnOrder]:
-        """The order of each leaf column's bounds; empty where the writer says nothing."""
+        """The order of each leaf column's bounds; empty if not stored."""
         offsets = [] if self._column_orders is None else self._column_orders.offsets.tolist()
         return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in offsets]
 
@@ -382,7 +382,7 @@ class FileMetaData:
             index: from 0 to ``num_row_groups - 1``.
 
         Raises:
-            IndexError: there are fewer.
+            IndexError: there are fewer row groups.
         """
         known = self._kept_groups.get(index)
         if known is not None:
@@ -401,10 +401,10 @@ class FileMetaData:
         return map(self.row_group, range(self.num_row_groups))
 
     def extended(self, row_groups: list[fmt.RowGroup]) -> FileMetaData:
-        """The same of a file with more row groups behind those that it has.
+        """The footer of the same file with more row groups at the end.
 
         Args:
-            row_groups: entries of the footer.
+            row_groups: entries of the new row groups.
         """
         whole = fmt.decode(fmt.FileMetaData, self._footer)[0]
         whole.row_groups = [*whole.row_groups, *row_groups]
@@ -468,18 +468,18 @@ def read_footer(
     properties: ReaderProperties,
     decryption_properties: FileDecryptionProperties | None = None,
 ) -> FileMetaData:
-    """Read and decode the footer.
+    """Read and decode the footer of a file.
 
     Args:
         source_size: bytes of the file.
-        read: (offset, length) -> a buffer of that many bytes.
+        read: function (offset, length) -> a buffer of length bytes.
         properties: for max_footer_size.
         decryption_properties: keys, or None.
 
     Raises:
         FormatError: no Parquet file, or a broken footer.
         LimitError: the footer is larger than max_footer_size.
-        KeyAccessError, TagVerificationError: it is encrypted and cannot be opened, or signed and cannot be verified.
+        KeyAccessError, TagVerificationError: an encrypted footer cannot be opened, or a signed footer cannot be verified.
         CryptoError: a policy of the decryption properties refuses the file.
     """
     if source_size < SHORTEST_FILE:
@@ -504,7 +504,7 @@ def read_footer(
         if magic == ENCRYPTED_MAGIC:
             return _open_encrypted(footer, decryption_properties)
         if decryption_properties is not None:
-            footer = memoryview(bytes(footer))      # not the file's own memory: what is verified is what is parsed, also later
+            footer = memoryview(bytes(footer))      # a copy: the mapped file may change after verification
         decryptor, size = open_signed_footer(decryption_properties, footer)
         return FileMetaData(footer[:size], decryptor)
     except FormatError as error:
@@ -516,10 +516,10 @@ def read_footer(
 def read_finished(
     source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
 ) -> FileMetaData:
-    """Read the footer of a finished file.
+    """Read the footer of a finished file; refuses checkpoints.
 
     Raises:
-        FormatError: there is none, it is broken, or the file was not finished.
+        FormatError: no footer, a broken footer, or an unfinished file.
         KeyAccessError, TagVerificationError, CryptoError: as ``read_footer``.
     """
     metadata = read_footer(source.size, source.read, properties=properties, decryption_properties=decryption_properties)
@@ -542,5 +542,5 @@ def _open_encrypted(footer: memoryview, properties: FileDecryptionProperties | N
 
 
 def write_footer(metadata: fmt.FileMetaData, encryptor: FileEncryptor) -> bytes:
-    """Everything behind the last row group: the footer, sealed where it must be, its length and the magic."""
+    """All bytes of a file behind the last row group: the footer, encrypted or signed if necessary, its length and the magic."""
     return encryptor.frame_footer(fmt.encode(metadata))

@@ -53,7 +53,7 @@ static void fastpq_wipe_registers(void) {
 
 #elif defined(__aarch64__) && defined(__GNUC__)
 
-/* v8 to v15 belong to the caller, and the compiler saves them for a function that uses them. */
+/* v8 to v15 belong to the caller: a function saves and restores them around its own use. */
 static void fastpq_wipe_registers(void) {
     __asm__ volatile(
         "movi v0.2d, #0\n\tmovi v1.2d, #0\n\tmovi v2.2d, #0\n\tmovi v3.2d, #0\n\t"

@@ -1,4 +1,8 @@
-"""Keys in a key service (KMS): clients, the CryptoFactory, and key material as parquet-java and Arrow have it."""
+"""Keys from a key service (KMS): clients of services, CryptoFactory, and key material in the format of parquet-java and Arrow.
+
+A file's data keys are wrapped by master keys of the service (``kms``, and one module for each kind of client), directly or
+through key encryption keys (``wrapping``). Wrapped keys are stored in the file or beside (``material``, ``store``).
+"""
 
 from fastpq.encryption.keys.aws import AwsKmsClient
 from fastpq.encryption.keys.configuration import DecryptionConfiguration, EncryptionConfiguration

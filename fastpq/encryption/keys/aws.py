@@ -14,17 +14,17 @@ from fastpq.errors import KeyAccessError, UnsupportedError
 class AwsKmsClient:
     """A KmsClient of AWS KMS; master key identifiers are key ids, ARNs or aliases (``alias/...``).
 
-    Credentials come from where boto3 looks for them (environment, profile, role), not from the access token. When a key is
-    rotated in AWS KMS its identifier stays, and older ciphertexts can still be decrypted. Loggers of botocore at the level
-    DEBUG write down whole requests and answers, keys in them: leave them at INFO.
+    Credentials come from boto3's usual places (environment, profile, role), not from the access token. Rotating a key in AWS
+    KMS keeps its identifier, and older ciphertexts still decrypt. Loggers of botocore at level DEBUG write whole requests and
+    answers, with the keys inside: leave the level at INFO.
 
     Args:
-        config: ``kms_instance_id`` is the region, unless it is ``"DEFAULT"``; ``kms_instance_url`` the endpoint, unless it
-            is ``"DEFAULT"``; ``custom_kms_conf`` may have ``profile_name``.
+        config: ``kms_instance_id`` is the region and ``kms_instance_url`` the endpoint; for ``"DEFAULT"`` boto3 decides.
+            ``custom_kms_conf`` may have ``profile_name``.
 
     Raises:
         UnsupportedError: boto3 is not installed.
-        SchemaError: another option.
+        SchemaError: an unknown option, or an option without a value.
     """
 
     def __init__(self, config: KmsConnectionConfig) -> None:
@@ -43,21 +43,21 @@ class AwsKmsClient:
         )
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """See KmsClient; the result is base64 of the service's ciphertext.
+        """Wrap a key (see KmsClient); the result is base64 of the service's ciphertext.
 
         Args:
             key_bytes: 16, 24 or 32 bytes.
-            master_key_identifier: of the master key, in its newest version.
+            master_key_identifier: the master key; its newest version wraps.
         """
         answer = self._ask("encrypt", master_key_identifier, Plaintext=key_bytes)
         return base64.b64encode(answer["CiphertextBlob"]).decode()
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """See KmsClient; a ciphertext under another key than the one named is refused by the service.
+        """Unwrap a key (see KmsClient); the service refuses ciphertexts of other master keys.
 
         Args:
-            wrapped_key: text that ``wrap_key`` returned.
-            master_key_identifier: of the master key that it was wrapped with.
+            wrapped_key: text returned by ``wrap_key``.
+            master_key_identifier: the master key of the wrapping.
         """
         answer = self._ask("decrypt", master_key_identifier, CiphertextBlob=decode_base64(wrapped_key, "a wrapped key"))
         plain: bytes = answer["Plaintext"]

@@ -1,4 +1,4 @@
-"""What is kept for a while for each access token: clients of key services, and key encryption keys."""
+"""TokenCache: values with a lifetime for each access token, for clients of key services and key encryption keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Clock = Callable[[], float]
 
 
 class _Entry(Generic[T]):
-    """A value, or the place where the first thread that needs it makes it while others wait."""
+    """A cached value; the first thread makes the value, other threads wait for the lock."""
 
     __slots__ = ("lifetime", "made", "making", "value")
 
@@ -28,12 +28,12 @@ class _Entry(Generic[T]):
 
 
 class TokenCache(Generic[T]):
-    """Values by access token and name, each for a lifetime that begins when it is made; safe to share between threads.
+    """Values by access token and name, each with a lifetime from its making on; safe to share between threads.
 
-    A value past its lifetime is let go of at the next use of the cache, whatever that use asks for.
+    Every use of the cache drops all expired values.
 
     Args:
-        clock: seconds, never going back.
+        clock: monotonic time in seconds.
     """
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
@@ -42,14 +42,14 @@ class TokenCache(Generic[T]):
         self._tokens: dict[str, dict[Hashable, _Entry[T]]] = {}
 
     def get(self, token: str, name: Hashable, lifetime: timedelta, make: Callable[[], T]) -> T:
-        """The value of a name, made if it is not there.
+        """The value of a name, made if missing or expired.
 
         Args:
-            token: values of one token are never given to another.
-            name: within the token.
-            lifetime: older values are made anew.
-            make: called by one thread at a time for a name, without holding up other names. What it raises reaches the
-                caller, and nothing is kept.
+            token: the access token; tokens never share values.
+            name: name within the token.
+            lifetime: greatest age of the value.
+            make: makes the value; called by one thread at a time for a name, without holding up other names. Its exceptions
+                reach the caller, and nothing is kept.
         """
         seconds = lifetime.total_seconds()
         with self._lock:
@@ -71,12 +71,12 @@ class TokenCache(Generic[T]):
             return entry.value
 
     def remove(self, token: str) -> None:
-        """Let go of everything of one token."""
+        """Drop all values of one token."""
         with self._lock:
             self._tokens.pop(token, None)
 
     def clear(self) -> None:
-        """Let go of everything."""
+        """Drop all values."""
         with self._lock:
             self._tokens.clear()
 

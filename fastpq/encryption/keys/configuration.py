@@ -1,4 +1,4 @@
-"""What to encrypt with which master keys, and how to read it: options in pyarrow's words."""
+"""Options of encryption and decryption with keys in a key service: columns, master keys, lifetimes; names as in pyarrow."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ KEY_LENGTHS = (128, 192, 256)
 
 @dataclass(frozen=True)
 class EncryptionConfiguration:
-    """What of a file is encrypted, and with which master keys.
+    """Columns to encrypt, their master keys, and the wrapping of data keys.
 
     Attributes:
         footer_key: identifier of the master key of the footer.
-        column_keys: by master key identifier, the paths of the columns: dotted strings or tuples of names. A group's
-            path covers all columns in it.
+        column_keys: column paths by master key identifier; a path is a dotted string or a tuple of names. The path of a group
+            covers all columns in the group.
         uniform_encryption: encrypt all columns with the footer's data key, instead of column_keys.
-        complete_columns: encrypt with the footer's data key what column_keys does not cover; else it stays plaintext.
+        complete_columns: encrypt columns outside of column_keys with the footer's data key; else they stay plaintext.
         encryption_algorithm: ``"AES_GCM_V1"`` or ``"AES_GCM_CTR_V1"``.
-        plaintext_footer: leave the footer readable without a key, and sign it.
-        double_wrapping: encrypt data keys with key encryption keys (KEKs), and only these with master keys: many files
-            then need one call of the key service. Else each data key is wrapped by the service.
-        cache_lifetime: how long clients and KEKs are kept.
-        internal_key_material: keep wrapped keys in the file; else in a file beside it, so that master keys can be
-            rotated while the file stays as it is.
+        plaintext_footer: leave the footer readable without a key, and sign the footer.
+        double_wrapping: encrypt data keys with key encryption keys (KEKs), and only KEKs with master keys: many files then need
+            one call of the key service. Else the service wraps each data key.
+        cache_lifetime: lifetime of cached clients and KEKs.
+        internal_key_material: keep wrapped keys in the file. Else they are in a material file beside, and master keys can be
+            rotated without changing the file.
         data_key_length_bits: 128, 192 or 256.
-        kek_length_bits: the same, of KEKs, if there are any; None for that of the data keys.
+        kek_length_bits: length of KEKs, 128, 192 or 256; None for the length of the data keys.
 
     Raises:
-        ValueError: options that contradict each other.
+        ValueError: options out of range or in contradiction.
         TypeError: identifiers, paths or options of other types.
     """
 
@@ -76,13 +76,13 @@ class EncryptionConfiguration:
 
 @dataclass(frozen=True, kw_only=True)
 class DecryptionConfiguration:
-    """How files whose keys are in a key service are read.
+    """Caching and trust in reading files with keys in a key service.
 
     Attributes:
-        cache_lifetime: how long clients and KEKs are kept.
-        trust_kms_url_from_file: where the KmsConnectionConfig has no URL, go to the one that the file names, instead of
-            refusing the file. Whoever can alter a file can then have the access token sent to a place of their choosing,
-            unless the client knows better.
+        cache_lifetime: lifetime of cached clients and KEKs.
+        trust_kms_url_from_file: take the URL of the key service from the file, if the KmsConnectionConfig has none; else the
+            file is refused. An attacker who can alter the file could then have the access token sent to a server of their
+            choosing, unless the client refuses the URL.
     """
 
     cache_lifetime: timedelta = DEFAULT_CACHE_LIFETIME

@@ -1,4 +1,4 @@
-"""CryptoFactory: from master keys in a key service to the properties that files are written and read with."""
+"""CryptoFactory: encryption and decryption properties of files, from master keys in a key service."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ PathLike = str | os.PathLike[str]
 
 
 class CryptoFactory:
-    """Makes the properties of files whose keys are wrapped by master keys in a key service (KMS).
+    """Makes encryption and decryption properties of files; their data keys are wrapped by master keys in a key service (KMS).
 
-    Key material is that of parquet-java and Arrow, so files go both ways. Clients of the service and key encryption keys
-    (KEKs) are kept for each access token for as long as the configurations say; any number of threads may share a factory.
+    Key material is compatible with parquet-java and Arrow in both directions. Clients of the service and key encryption keys
+    (KEKs) are cached for each access token, with the lifetimes of the configurations. Any number of threads may share a factory.
 
     Args:
-        kms_client_factory: makes a KmsClient for a KmsConnectionConfig; a class that takes one is such a factory.
+        kms_client_factory: function or class that makes a KmsClient of a KmsConnectionConfig.
 
     Raises:
-        TypeError: it cannot be called.
+        TypeError: kms_client_factory is not callable.
     """
 
     def __init__(self, kms_client_factory: KmsClientFactory) -> None:
@@ -69,17 +69,17 @@ class CryptoFactory:
 
         Args:
             kms_connection_config: how to reach the key service.
-            encryption_config: what is encrypted, with which master keys.
-            parquet_file_path: where the file will be, a path or URL; needed for external key material, which is written
-                beside it at once, so that the file is readable from its first moment.
-            filesystem: an fsspec filesystem that it is on.
-            aad_prefix: bytes that identify the file and that readers can verify (Encryption.md, 4.4.1).
-            store_aad_prefix: keep the prefix in the file; if not, readers have to supply it.
+            encryption_config: columns to encrypt, and their master keys.
+            parquet_file_path: path or URL of the new file; needed for external key material. The material file is written at
+                once, before the file: the file is readable from its first moment.
+            filesystem: fsspec filesystem of the path.
+            aad_prefix: identifier of the file, verified by readers (Encryption.md, 4.4.1).
+            store_aad_prefix: keep the prefix in the file; else readers have to supply the prefix.
             v2_layout: layout of encrypted data pages V2: ``"arrow"`` or ``"parquet-java"``, as in FileEncryptionProperties.
 
         Raises:
             KeyAccessError: the key service does not wrap a key.
-            SchemaError: a column twice; external key material without a path, or at one whose file has some already.
+            SchemaError: a column twice; external key material without a path, or for the path of a file with key material.
         """
         service = KeyService(
             self._kms_client_factory,
@@ -117,26 +117,26 @@ class CryptoFactory:
         verify_footer_signature: bool = True,
         allow_duckdb_dialect: bool = False,
     ) -> FileDecryptionProperties:
-        """Make properties for reading a file; those of files with internal key material serve any number of files that
-        one key service has the keys of.
+        """Make properties for reading a file.
+
+        Properties for internal key material serve any number of files, if one key service has all their keys.
 
         Args:
             kms_connection_config: how to reach the key service.
             decryption_config: lifetimes and trust; None for the defaults.
-            parquet_file_path: where the file is, a path or URL; needed if its key material is external.
-            filesystem: an fsspec filesystem that it is on.
-            footer_key: a key that goes before the key service, 16, 24 or 32 bytes.
-            column_keys: keys that go before the key service, by column path.
-            aad_prefix: must be that of the file. Files that do not store theirs need it.
-            allow_plaintext_files: read files that are not encrypted as well; see FileDecryptionProperties for this and the
-                other policies.
-            allowed_algorithms: those that a file may be encrypted with.
-            verify_footer_signature: verify the signature of plaintext footers before they are parsed.
-            allow_duckdb_dialect: read files that DuckDB encrypted, whose modules are tied to no file and place.
+            parquet_file_path: path or URL of the file; needed for external key material.
+            filesystem: fsspec filesystem of the path.
+            footer_key: explicit key of 16, 24 or 32 bytes; the key service is not asked for this key.
+            column_keys: explicit keys by column path; the key service is not asked for these keys.
+            aad_prefix: AAD prefix of the file; needed for files without a stored prefix.
+            allow_plaintext_files: read plaintext files too; see FileDecryptionProperties for this and the other policies.
+            allowed_algorithms: algorithms accepted in a file.
+            verify_footer_signature: verify the signature of plaintext footers before parsing.
+            allow_duckdb_dialect: read files encrypted by DuckDB. Their modules are not tied to file and place.
 
         Raises:
             SchemaError: two spellings of one column path.
-            ValueError, TypeError: an option that makes no sense.
+            ValueError, TypeError: options unknown, contradictory or of a wrong type.
         """
         unwrapper = FileKeyUnwrapper(
             self._kms_client_factory,
@@ -166,28 +166,27 @@ class CryptoFactory:
         *,
         trust_kms_url_from_file: bool = False,
     ) -> list[str]:
-        """Wrap the data keys of files with external key material anew, with the newest versions of their master keys.
+        """Wrap the data keys of files anew, with the newest versions of their master keys; key material must be external.
 
-        The files themselves stay as they are. Each material file is replaced as a whole: whatever stops a rotation, every
-        file can be read as long as the service knows the old versions too, and a rotation that runs again completes it.
+        The files themselves stay unchanged. Each material file is replaced as a whole: after an interrupted rotation every file
+        is readable as long as the service knows the old versions too, and a second rotation completes the work.
 
         Args:
-            kms_connection_config: how to reach the key service; it must unwrap with the old version of a master key and
-                wrap with the new one.
-            parquet_file_path: a file, or a folder whose files, and those of the folders in it, are rotated. Names that
-                begin with ``_`` or ``.`` are left out.
-            filesystem: an fsspec filesystem that it is on.
-            double_wrapping: with new KEKs; else data keys are wrapped by the service.
-            cache_lifetime_seconds: how long the client is kept.
+            kms_connection_config: how to reach the key service; the service must unwrap with the old version of a master key
+                and wrap with the new version.
+            parquet_file_path: a file; or a folder, with all files below. Names beginning with ``_`` or ``.`` are left out.
+            filesystem: fsspec filesystem of the path.
+            double_wrapping: wrap data keys with new KEKs; else the service wraps each data key.
+            cache_lifetime_seconds: lifetime of cached clients and KEKs.
             trust_kms_url_from_file: as in DecryptionConfiguration.
 
         Returns:
-            The paths of the files.
+            Paths of the files.
 
         Raises:
             SchemaError: a file without a material file, or no file; nothing is rotated then.
-            KeyAccessError: the key service does not unwrap or wrap a key; the error has the path, and the files before
-                it are rotated.
+            KeyAccessError: the key service does not unwrap or wrap a key. The error has the path of the file; all files before
+                are rotated.
         """
         configuration = DecryptionConfiguration(
             cache_lifetime=timedelta(seconds=cache_lifetime_seconds), trust_kms_url_from_file=trust_kms_url_from_file
@@ -202,7 +201,7 @@ class CryptoFactory:
         )
 
     def remove_cache_entries_for_token(self, access_token: str) -> None:
-        """Let go of the clients and keys that an access token brought.
+        """Drop the cached clients and keys of an access token.
 
         Args:
             access_token: the token.
@@ -210,7 +209,7 @@ class CryptoFactory:
         self._caches.remove(access_token)
 
     def remove_cache_entries_for_all_tokens(self) -> None:
-        """Let go of all clients and keys."""
+        """Drop all cached clients and keys."""
         self._caches.clear()
 
     def __reduce__(self) -> NoReturn:
@@ -218,7 +217,7 @@ class CryptoFactory:
 
 
 class _Storage:
-    """Where the key material of a new file goes: into its key metadata, or into a material file.
+    """Destination of a new file's key material: the key metadata in the file, or a material file.
 
     Args:
         material_file: the material file; None for the key metadata.
@@ -232,7 +231,7 @@ class _Storage:
             material_file.begin()
 
     def key_metadata(self, material: KeyMaterial) -> bytes:
-        """What the file stores beside the key."""
+        """Key metadata of a data key: the material itself, or a reference to its entry in the material file."""
         if self._material_file is None:
             return material.serialize(internal=True).encode()
         reference = FOOTER_REFERENCE

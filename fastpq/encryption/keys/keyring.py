@@ -1,8 +1,9 @@
-"""A keyring: a key service in one local file, which a passphrase opens.
+"""Keyring: a key service in one local file, under a passphrase.
 
-The file is JSON: the parameters of scrypt, which makes a key of the passphrase; by master key identifier, its versions,
-each encrypted with that key by AES-GCM (base64 of nonce, ciphertext and tag; AAD: identifier, ``:`` and version); and
-``seal``, an AES-GCM nonce and tag under the same key with everything else as AAD, which binds them together.
+The file is a JSON object. ``kdf`` has the parameters of scrypt, to derive the passphrase key. ``keys`` has the versions of each
+master key by identifier, encrypted under the passphrase key by AES-GCM (base64 of nonce, ciphertext and tag; AAD: identifier,
+``:`` and version). ``seal`` is an AES-GCM nonce and tag under the passphrase key with all other members as AAD, against removed
+or exchanged members.
 """
 
 from __future__ import annotations
@@ -25,33 +26,33 @@ from fastpq.io.sink import FileSink
 FORMAT = "fastpq-keyring-1"
 WRAPPED_PREFIX = "keyring:v"
 DEFAULT_MASTER_KEY_BITS = 256
-LARGEST_KEYRING = 1 << 24
+LARGEST_KEYRING = 1 << 24       # bytes
 
-# scrypt with 2^17, 8, 1 takes 128 MiB and some tenths of a second (OWASP's first choice)
+# scrypt with N = 2^17, r = 8, p = 1 takes 128 MiB and some tenths of a second (OWASP's first choice)
 DEFAULT_SCRYPT_LOG_N = 17
 SCRYPT_R = 8
 SCRYPT_P = 1
 SMALLEST_SCRYPT_LOG_N = 10
 LARGEST_SCRYPT_LOG_N = 20
-SALT_SIZE = 16
+SALT_SIZE = 16      # bytes
 
 Keys = dict[str, list[AesKey]]
 
 
 class Keyring:
-    """A KmsClient whose master keys are in a local file, encrypted under a passphrase.
+    """A KmsClient with its master keys in a local file, encrypted under a passphrase.
 
-    Master keys have versions: the newest wraps, all of them unwrap. Any number of threads and processes may share a
-    keyring file; a key that another process added is found when it is asked for.
+    Master keys have versions: the newest wraps, all versions unwrap. Any number of threads and processes may share a keyring
+    file; a key added by another process is found at its first use.
 
     Args:
-        path: of the keyring file.
-        passphrase: opens it.
+        path: the keyring file.
+        passphrase: the passphrase of the file.
 
     Raises:
-        FileNotFoundError: there is no such file; Keyring.create makes one.
+        FileNotFoundError: there is no file; Keyring.create makes one.
         KeyAccessError: another passphrase, or the file was altered.
-        FormatError, LimitError: it is no keyring.
+        FormatError, LimitError: the file is no keyring.
     """
 
     def __init__(self, path: str | os.PathLike[str], passphrase: str | bytes) -> None:
@@ -68,15 +69,15 @@ class Keyring:
     def create(
         cls, path: str | os.PathLike[str], passphrase: str | bytes, *, scrypt_log_n: int = DEFAULT_SCRYPT_LOG_N
     ) -> Self:
-        """Make an empty keyring, which only its owner can read.
+        """Make an empty keyring file, readable by its owner alone.
 
         Args:
-            path: of the new file.
-            passphrase: to open it with later.
-            scrypt_log_n: what guessing a passphrase costs: each step doubles time and memory; 10 to 20.
+            path: the new file.
+            passphrase: passphrase to open the keyring with later.
+            scrypt_log_n: cost of guessing the passphrase, 10 to 20; each step doubles time and memory.
 
         Raises:
-            FileExistsError: the file is there.
+            FileExistsError: the file exists already.
         """
         if not SMALLEST_SCRYPT_LOG_N <= scrypt_log_n <= LARGEST_SCRYPT_LOG_N:
             raise ValueError(f"scrypt_log_n can be {SMALLEST_SCRYPT_LOG_N} to {LARGEST_SCRYPT_LOG_N}, not {scrypt_log_n!r}")
@@ -105,11 +106,11 @@ class Keyring:
         """Add a master key.
 
         Args:
-            master_key_identifier: a name for it.
+            master_key_identifier: name of the new master key.
             bits: 128, 192 or 256.
 
         Raises:
-            ValueError: there is one of this name, or the name is empty.
+            ValueError: the name is taken or empty.
         """
         with self._changing() as keys:
             if not master_key_identifier or master_key_identifier in keys:
@@ -117,13 +118,13 @@ class Keyring:
             keys[master_key_identifier] = [random_key(bits)]
 
     def rotate_key(self, master_key_identifier: str) -> int:
-        """Add a version to a master key; CryptoFactory.rotate_master_keys then brings files to it.
+        """Add a version to a master key; CryptoFactory.rotate_master_keys then moves files to the new version.
 
         Args:
-            master_key_identifier: of the master key.
+            master_key_identifier: the master key.
 
         Returns:
-            The number of the version, from 1.
+            Number of the new version, from 1.
         """
         with self._changing() as keys:
             versions = _versions(keys, master_key_identifier)
@@ -131,22 +132,22 @@ class Keyring:
             return len(versions)
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """See KmsClient.
+        """Wrap a key (see KmsClient).
 
         Args:
             key_bytes: 16, 24 or 32 bytes.
-            master_key_identifier: of the master key, in its newest version.
+            master_key_identifier: the master key; its newest version wraps.
         """
         versions = self._known(master_key_identifier)
         sealed = seal_key(versions[-1], AesKey(key_bytes), _aad(master_key_identifier, len(versions)))
         return f"{WRAPPED_PREFIX}{len(versions)}:{base64.b64encode(sealed).decode()}"
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """See KmsClient.
+        """Unwrap a key (see KmsClient).
 
         Args:
-            wrapped_key: text that ``wrap_key`` returned.
-            master_key_identifier: of the master key that it was wrapped with.
+            wrapped_key: text returned by ``wrap_key``.
+            master_key_identifier: the master key of the wrapping.
         """
         version, colon, sealed = wrapped_key.removeprefix(WRAPPED_PREFIX).partition(":")
         if not wrapped_key.startswith(WRAPPED_PREFIX) or not colon or not version.isdecimal() or len(version) > 6:
@@ -159,7 +160,7 @@ class Keyring:
         return lend_key(key, bytes)
 
     def _known(self, master_key_identifier: str) -> list[AesKey]:
-        """The versions of a master key, as the file has them now."""
+        """The versions of a master key in the current file."""
         with self._using:
             state = _state(self._path)
             if state != self._state:
@@ -169,8 +170,8 @@ class Keyring:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[Keys]:
-        """The keys as the file has them, written back afterwards, with other processes kept out."""
-        import fcntl  # here, because only changes need it, and Windows has none
+        """The keys in the current file, to be changed and then written back, with other processes locked out."""
+        import fcntl  # imported late: only changes need fcntl, and Windows has none
 
         folder = os.open(os.path.dirname(os.path.realpath(self._path)), os.O_RDONLY)
         try:
@@ -199,7 +200,7 @@ class Keyring:
 
 
 def _derive(passphrase: str | bytes, kdf: dict[str, Any]) -> AesKey:
-    # imported here, because it takes time that only keyrings need
+    # imported late: scrypt is slow to import, and only keyrings need scrypt
     from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
     secret = passphrase.encode() if isinstance(passphrase, str) else bytes(passphrase)
@@ -210,7 +211,7 @@ def _derive(passphrase: str | bytes, kdf: dict[str, Any]) -> AesKey:
 
 
 def _load(path: str) -> dict[str, Any]:
-    """The members of a keyring file, checked as far as that goes without its key."""
+    """The members of a keyring file, checked as far as possible without its key."""
     with open(path, "rb") as file:
         data = file.read(LARGEST_KEYRING + 1)
     try:
@@ -250,7 +251,7 @@ def _sealed(keys: Keys, kdf: dict[str, Any], passphrase_key: AesKey) -> bytes:
 
 
 def _opened(content: dict[str, Any], passphrase_key: AesKey, path: str) -> Keys:
-    """The master keys of a keyring file."""
+    """The master keys of a keyring file, after verification of its seal."""
     seal = decode_base64(content["seal"], "seal")
     if not is_authentic(passphrase_key, _canonical(content), seal):
         raise KeyAccessError("the keyring does not open: another passphrase, or it was altered", path=path)
@@ -264,7 +265,7 @@ def _opened(content: dict[str, Any], passphrase_key: AesKey, path: str) -> Keys:
 
 
 def _canonical(content: dict[str, Any]) -> bytes:
-    """What the seal is over."""
+    """The bytes under the seal: all other members."""
     covered = {name: member for name, member in content.items() if name != "seal"}
     return json.dumps(covered, separators=(",", ":"), sort_keys=True).encode()
 
@@ -280,6 +281,6 @@ def _versions(keys: Keys, identifier: str) -> list[AesKey]:
 
 
 def _state(path: str) -> tuple[int, int, int]:
-    """What differs after a file was replaced."""
+    """Inode, time of change and size of a file: different for a file replaced meanwhile."""
     status = os.stat(path)
     return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,4 +1,4 @@
-"""Key services as the key tools see them: two methods, and how to connect."""
+"""KmsClient, the interface of key services, and KmsConnectionConfig, the parameters of a connection."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ DEFAULT_KEY_ACCESS_TOKEN = "DEFAULT"
 
 @runtime_checkable
 class KmsClient(Protocol):
-    """A key management service (KMS): it keeps master keys, and wraps other keys with them.
+    """Client of a key management service (KMS): the service keeps master keys, and wraps other keys with master keys.
 
-    Deriving from it is welcome but not needed: any object with the two methods is one, those written for pyarrow among
-    them. Several threads may call a client at the same time. What a method raises reaches whoever reads or writes, as
-    the cause of a KeyAccessError if it is not a ParquetError itself.
+    Any object with the two methods is a client, also clients written for pyarrow; deriving from this class is optional. Several
+    threads may call a client at the same time. An exception raised by a method reaches the reader or writer: a ParquetError
+    as raised, any other as the cause of a KeyAccessError.
     """
 
     @abstractmethod
@@ -27,25 +27,25 @@ class KmsClient(Protocol):
         """Encrypt a key.
 
         Args:
-            key_bytes: 16, 24 or 32 bytes. They are wiped when nobody holds them after the call.
-            master_key_identifier: of the master key to encrypt with, in its newest version.
+            key_bytes: 16, 24 or 32 bytes; wiped after the call, unless somebody still holds a reference.
+            master_key_identifier: the master key; its newest version encrypts.
 
         Returns:
-            Text (bytes of it are UTF-8) that unwrap_key understands; it is stored in the clear.
+            Text, or bytes of text in UTF-8, that unwrap_key understands; stored in the clear.
         """
 
     @abstractmethod
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes | bytearray:
-        """Decrypt what wrap_key returned; the arguments come from a file that anybody may have altered.
+        """Decrypt a key encrypted by wrap_key; the arguments come from a file, and anybody may have altered the file.
 
         Args:
-            wrapped_key: text that ``wrap_key`` returned.
-            master_key_identifier: of the master key that it was wrapped with.
+            wrapped_key: text returned by ``wrap_key``.
+            master_key_identifier: the master key of the wrapping.
         """
 
 
 class _Hidden(str):
-    """A token, which tools that show the variables of a traceback do not show."""
+    """Text of an access token, with a placeholder as repr: some tools show the variables of a traceback."""
 
     __slots__ = ()
 
@@ -54,7 +54,7 @@ class _Hidden(str):
 
 
 class _AccessToken:
-    """A token that its owner may refresh while clients are in use."""
+    """Holder of an access token: its owner may refresh the token while clients are in use."""
 
     __slots__ = ("value",)
 
@@ -63,16 +63,16 @@ class _AccessToken:
 
 
 class KmsConnectionConfig:
-    """How to reach a key service; it shows no token, and cannot be copied or pickled.
+    """How to reach a key service; shows no token, and cannot be copied or pickled.
 
     Args:
-        kms_instance_id: which service, if there are several; empty to take the one that a file names, or ``"DEFAULT"``.
-        kms_instance_url: where it is; empty for ``"DEFAULT"``, which stands for what the client itself knows.
-        key_access_token: what the service knows the caller by. Caches are kept apart by it.
+        kms_instance_id: name of the service, if there are several; empty for the name stored in a file, or ``"DEFAULT"``.
+        kms_instance_url: URL of the service; empty for ``"DEFAULT"``, the client's own default.
+        key_access_token: credential of the caller at the service. Caches are kept apart by token.
         custom_kms_conf: options of the client, text by name.
 
     Raises:
-        TypeError: something that is not text.
+        TypeError: an argument is not text.
     """
 
     __slots__ = ("_token", "custom_kms_conf", "kms_instance_id", "kms_instance_url")
@@ -96,11 +96,11 @@ class KmsConnectionConfig:
 
     @property
     def key_access_token(self) -> str:
-        """The token as it is now: clients that live long should ask for it each time."""
+        """The current token: long-lived clients should read this property at each call."""
         return self._token.value
 
     def refresh_key_access_token(self, value: str) -> None:
-        """Replace the token, also for the clients that were made with this configuration.
+        """Replace the token, also for all clients made with this configuration.
 
         Args:
             value: the new token.
@@ -110,11 +110,11 @@ class KmsConnectionConfig:
         self._token.value = _Hidden(value)
 
     def resolved(self, kms_instance_id: str, kms_instance_url: str) -> KmsConnectionConfig:
-        """The same for one instance at one place; both share the token.
+        """A copy for one instance at one URL; both configurations share the token.
 
         Args:
             kms_instance_id: the instance.
-            kms_instance_url: its place.
+            kms_instance_url: its URL.
         """
         config = KmsConnectionConfig(
             kms_instance_id, kms_instance_url=kms_instance_url, custom_kms_conf=self.custom_kms_conf
@@ -133,10 +133,10 @@ KmsClientFactory = Callable[[KmsConnectionConfig], KmsClient]
 
 
 def client_options(config: KmsConnectionConfig, *known: str) -> Mapping[str, str]:
-    """The custom_kms_conf of a client that knows some options.
+    """The custom_kms_conf of a client, if all options are known to the client.
 
     Raises:
-        SchemaError: there is another option, or one without a value.
+        SchemaError: an unknown option, or an option without a value.
     """
     for name, value in config.custom_kms_conf.items():
         if name not in known or not value:

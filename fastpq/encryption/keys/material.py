@@ -1,7 +1,7 @@
-"""Key material and key metadata of type PKMT1: the JSON in which parquet-java and Arrow keep wrapped keys.
+"""Key material and key metadata of type PKMT1: the JSON format of parquet-java and Arrow for wrapped keys.
 
-Key metadata is what a file stores beside a key (Encryption.md, 3): the material itself, or a reference to it in a file
-of its own. Neither is authenticated, so everything here is checked before it is used.
+A file stores key metadata for the footer key and for each column key (Encryption.md, 3): the key material itself, or a
+reference to an entry of a material file. Neither is authenticated: all members are checked before use.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 from fastpq.errors import FormatError, LimitError, UnsupportedError
 
 MATERIAL_TYPE = "PKMT1"
+# Names of entries in a material file, as in parquet-java and Arrow.
 FOOTER_REFERENCE = "footerKey"
 COLUMN_REFERENCE = "columnKey{}"
 
-LARGEST_MATERIAL = 1 << 16      # bytes: wrapped keys of every key service are far smaller
-LARGEST_MATERIAL_FILE = 1 << 26
+LARGEST_MATERIAL = 1 << 16      # bytes; wrapped keys of every key service are far smaller
+LARGEST_MATERIAL_FILE = 1 << 26     # bytes
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,13 @@ class KeyMaterial:
     """A wrapped data key.
 
     Attributes:
-        is_footer_key: whether it is the footer's.
-        kms_instance_id: the key service; None where it is not said: column keys follow the footer key.
-        kms_instance_url: where it is; as untrusted as the file.
-        master_key_id: the master key in that service.
-        wrapped_dek: the data key: as the service wrapped it, or base64 of what secret.seal_key made with the KEK.
-        kek_id: of the KEK that wraps the data key, and its AAD; None where the master key itself wraps it.
-        wrapped_kek: the KEK as the service wrapped it, or None.
+        is_footer_key: whether this is the data key of the footer.
+        kms_instance_id: instance of the key service; None if not stored: column keys follow the footer key.
+        kms_instance_url: URL of the instance; as untrusted as the file.
+        master_key_id: identifier of the master key in the service.
+        wrapped_dek: the data key (DEK): wrapped by the service, or base64 of secret.seal_key's result with the KEK.
+        kek_id: identifier of the KEK that wraps the data key, and AAD of the wrapping; None for wrapping by the master key.
+        wrapped_kek: the KEK as wrapped by the service, or None.
     """
 
     is_footer_key: bool
@@ -45,13 +46,13 @@ class KeyMaterial:
     wrapped_kek: str | None = None
 
     def serialize(self, *, internal: bool) -> str:
-        """The JSON, its members in Arrow's order.
+        """The JSON text of the material, members in Arrow's order.
 
         Args:
-            internal: for a file's key metadata; else for a material file.
+            internal: whether the text is for a file's key metadata; else for a material file.
 
         Raises:
-            LimitError: the key service's wrapped keys are too long for readers.
+            LimitError: the service's wrapped keys are too long for readers.
         """
         members: dict[str, Any] = {"keyMaterialType": MATERIAL_TYPE}
         if internal:
@@ -72,7 +73,7 @@ class KeyMaterial:
 
 
 def parse_key_metadata(key_metadata: bytes) -> KeyMaterial | str:
-    """What a file stores beside a key: its material, or the reference to it in the material file.
+    """Parse key metadata: the key material itself, or a reference to an entry of the material file.
 
     Raises:
         FormatError: not PKMT1.
@@ -86,17 +87,17 @@ def parse_key_metadata(key_metadata: bytes) -> KeyMaterial | str:
 
 
 def parse_key_material(text: str) -> KeyMaterial:
-    """An entry of a material file; raises as parse_key_metadata does."""
+    """Parse an entry of a material file; raises as parse_key_metadata."""
     return _material(_parse(text.encode(), "key material"))
 
 
 def serialize_reference(reference: str) -> bytes:
-    """Key metadata that refer to an entry of the material file."""
+    """Key metadata with a reference to an entry of the material file."""
     return compact({"keyMaterialType": MATERIAL_TYPE, "internalStorage": False, "keyReference": reference}).encode()
 
 
 def parse_material_file(data: bytes) -> dict[str, str]:
-    """The entries of a material file, by reference, each still text.
+    """The entries of a material file by reference, each as JSON text.
 
     Raises:
         FormatError: not a JSON object of strings.
@@ -114,16 +115,16 @@ def compact(members: dict[str, Any]) -> str:
 
 
 def parse_object(data: bytes, limit: int, what: str) -> dict[str, Any]:
-    """A JSON object, with nothing in it that two readers could take for different things.
+    """Parse a JSON object; refuses objects open to two readings.
 
     Args:
         data: UTF-8.
-        limit: bytes it may have.
-        what: what messages call it.
+        limit: most bytes of data.
+        what: name of the data in messages.
 
     Raises:
-        FormatError: no JSON object, or a name twice in one.
-        LimitError: it is longer than limit.
+        FormatError: no JSON object, or a name twice in one object.
+        LimitError: data are longer than limit.
     """
     _check_size(len(data), limit, what)
     try:
@@ -210,7 +211,7 @@ def _check_size(size: int, limit: int, what: str) -> None:
 
 
 def shown(text: str) -> str:
-    """Text from a file, for a message."""
+    """Text from a file, shortened for a message."""
     return repr(text if len(text) <= 40 else text[:40] + "...")
 
 

@@ -15,20 +15,20 @@ from fastpq.encryption.keys.material import decode_base64
 from fastpq.errors import FormatError, KeyAccessError, SchemaError, UnsupportedError
 
 WRAPPED_PREFIX = "pkcs11:"
-NONCE_SIZE = 12
-TAG_SIZE = 16
-WRAPPED_SIZES = tuple(NONCE_SIZE + size + TAG_SIZE for size in (16, 24, 32))
+NONCE_SIZE = 12     # bytes
+TAG_SIZE = 16       # bytes
+WRAPPED_SIZES = tuple(NONCE_SIZE + size + TAG_SIZE for size in (16, 24, 32))    # bytes of nonce, wrapped key and tag
 
-# A login holds for all sessions that a process has with a token, so there is one at a time.
+# A login holds for all sessions of a process with a token: one session at a time.
 _using_tokens = threading.Lock()
 
 
 class Pkcs11KmsClient:
-    """A KmsClient of a PKCS#11 token; master key identifiers are labels of AES keys that may encrypt and decrypt.
+    """A KmsClient of a PKCS#11 token; master key identifiers are labels of AES keys with permission to encrypt and decrypt.
 
-    The token wraps with AES-GCM, the identifier as AAD. Several keys of one label are versions of a master key: that with
-    the largest CKA_ID wraps, and each unwraps what it wrapped. Every call opens a session and closes it. The standard has
-    a forked child initialize the token's library anew, which python-pkcs11 does not do: start workers by spawn.
+    The token wraps with AES-GCM, the identifier as AAD. Several keys of one label are versions of a master key: the key with
+    the largest CKA_ID wraps, and each key unwraps its own results. Every call opens and closes a session. After a fork, the
+    standard has the child initialize the token's library anew, but python-pkcs11 does not: start workers by spawn.
 
     Args:
         config: ``custom_kms_conf`` has ``library``, the path of the token's library, and ``token_label``;
@@ -36,8 +36,8 @@ class Pkcs11KmsClient:
 
     Raises:
         UnsupportedError: python-pkcs11 is not installed.
-        SchemaError: an option is missing, or there is another.
-        KeyAccessError: the library or the token is not there.
+        SchemaError: a missing or unknown option.
+        KeyAccessError: library or token were not found.
     """
 
     def __init__(self, config: KmsConnectionConfig) -> None:
@@ -56,11 +56,11 @@ class Pkcs11KmsClient:
             raise KeyAccessError(f"no PKCS#11 token {self._label!r}: {type(error).__name__}") from error
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """See KmsClient; the result is ``pkcs11:``, the key's CKA_ID, ``:`` and base64 of nonce, ciphertext and tag.
+        """Wrap a key (see KmsClient); the result is ``pkcs11:``, CKA_ID, ``:`` and base64 of nonce, ciphertext and tag.
 
         Args:
             key_bytes: 16, 24 or 32 bytes.
-            master_key_identifier: of the master key, in its newest version.
+            master_key_identifier: the master key; its newest version wraps.
         """
         nonce = secrets.token_bytes(NONCE_SIZE)
         with self._keys(master_key_identifier) as keys:
@@ -69,11 +69,11 @@ class Pkcs11KmsClient:
         return f"{WRAPPED_PREFIX}{identifier.hex()}:{base64.b64encode(nonce + sealed).decode()}"
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """See KmsClient.
+        """Unwrap a key (see KmsClient).
 
         Args:
-            wrapped_key: text that ``wrap_key`` returned.
-            master_key_identifier: of the master key that it was wrapped with.
+            wrapped_key: text returned by ``wrap_key``.
+            master_key_identifier: the master key of the wrapping.
         """
         identifier, colon, text = wrapped_key.removeprefix(WRAPPED_PREFIX).partition(":")
         if not wrapped_key.startswith(WRAPPED_PREFIX) or not colon:
@@ -90,7 +90,7 @@ class Pkcs11KmsClient:
 
     @contextmanager
     def _keys(self, label: str) -> Iterator[dict[bytes, Any]]:
-        """The versions of a master key by CKA_ID, in a session."""
+        """The versions of a master key by CKA_ID, for the time of one session."""
         pkcs11 = self._pkcs11
         try:
             with _using_tokens, self._open() as session:

@@ -1,4 +1,4 @@
-"""Master key rotation: data keys unwrapped with the old version of a master key and wrapped with the new one."""
+"""Master key rotation: unwraps data keys with the old version of a master key and wraps the keys with the new version."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastpq.encryption.keys.store import MaterialFile, MaterialPath
 from fastpq.encryption.keys.wrapping import FileKeyUnwrapper, FileKeyWrapper, KeyEncryptionKey
 from fastpq.errors import FormatError, ParquetError, SchemaError
 
-SHOWN = 3       # files that an error names
+SHOWN = 3       # most file names in an error
 
 UnwrapperOf = Callable[[MaterialFile], FileKeyUnwrapper]
 
@@ -20,11 +20,11 @@ def rotate(place: MaterialPath, unwrapper_of: UnwrapperOf, double_wrapping: bool
 
     Args:
         place: the file or folder.
-        unwrapper_of: makes the unwrapper of a file.
+        unwrapper_of: makes the unwrapper of a material file.
         double_wrapping: wrap with new KEKs, one for each master key and all files.
 
     Returns:
-        The paths of the files.
+        Paths of the files.
 
     Raises:
         SchemaError: a file without a material file, or no file; nothing is rotated then.
@@ -52,7 +52,7 @@ def _rotate_file(
     footer = entries.get(FOOTER_REFERENCE)
     if footer is None:
         raise FormatError("a key material file without the footer key")
-    service = unwrapper.service(footer)     # it names the key service, where the caller leaves that open
+    service = unwrapper.service(footer)     # the footer key's material names the key service, if the caller does not
     keys = {reference: unwrapper.unwrap(material) for reference, material in entries.items()}
     wrapper = FileKeyWrapper(
         service,

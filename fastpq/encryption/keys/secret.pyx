@@ -1,8 +1,8 @@
 # distutils: language = c
-"""Keys on their way between AesKey objects and key services: made, wrapped and unwrapped without lying around in Python.
+"""Keys on their way between AesKey objects and key services: made, wrapped and unwrapped without copies left in Python.
 
-Python's bytes cannot be wiped by their owner, so double wrapping never makes any of a key. A key service has to be given
-some; they are wiped when nobody else holds them.
+Python code cannot wipe its bytes objects: double wrapping never puts a key into bytes. A key service needs a key as bytes;
+these bytes are wiped if nobody else holds a reference.
 """
 
 import sys
@@ -26,7 +26,7 @@ cdef extern from "openssl/rand.h" nogil:
     int RAND_priv_bytes(unsigned char* out, int size)
 
 cdef enum:
-    LARGEST_KEY = 32
+    LARGEST_KEY = 32    # bytes
 
 
 def random_key(int bits):
@@ -52,18 +52,18 @@ def random_key(int bits):
 
 
 def seal_key(AesKey wrapping not None, AesKey key not None, bytes aad not None):
-    """A key encrypted with another, as the key tools of parquet-java and Arrow do it.
+    """A key encrypted with another key, in the format of parquet-java's and Arrow's key tools.
 
     Args:
         wrapping: the key to encrypt with.
         key: the key to encrypt.
-        aad: authenticated with it: the identifier of the wrapping key.
+        aad: additional authenticated data: the identifier of the wrapping key.
 
     Returns:
         12 bytes of nonce, the encrypted key and 16 bytes of tag.
 
     Raises:
-        CryptoError: wrapping has encrypted as often as it may.
+        CryptoError: wrapping has reached its limit of encryptions.
     """
     cdef GcmContext context = GcmContext(wrapping)
     cdef bytes sealed = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>key.size + NONCE_SIZE + TAG_SIZE)
@@ -73,10 +73,10 @@ def seal_key(AesKey wrapping not None, AesKey key not None, bytes aad not None):
 
 
 def open_key(AesKey wrapping not None, bytes sealed not None, bytes aad not None):
-    """The key that seal_key encrypted.
+    """The key encrypted by seal_key.
 
     Raises:
-        FormatError: sealed is not as long as a key can be.
+        FormatError: sealed has not the length of an encrypted key.
         TagVerificationError: another wrapping key or AAD, or sealed was altered.
     """
     cdef uint8_t[LARGEST_KEY] opened
@@ -94,7 +94,7 @@ def open_key(AesKey wrapping not None, bytes sealed not None, bytes aad not None
 
 
 def authenticate(AesKey key not None, bytes data not None):
-    """A nonce and a tag, 28 bytes, that prove that who has the key wrote the data; it is not encrypted."""
+    """The seal of data: nonce and tag, 28 bytes, made with the key; the data stay plaintext."""
     cdef GcmContext context = GcmContext(key)
     cdef bytes seal = PyBytes_FromStringAndSize(NULL, NONCE_SIZE + TAG_SIZE)
     context.seal(<const uint8_t*>PyBytes_AS_STRING(data), len(data), NULL, 0, <uint8_t*>PyBytes_AS_STRING(seal))
@@ -102,7 +102,7 @@ def authenticate(AesKey key not None, bytes data not None):
 
 
 def is_authentic(AesKey key not None, bytes data not None, bytes seal not None):
-    """Whether seal is what authenticate made of the data with this key."""
+    """Whether seal is a seal of the data, made with this key by authenticate."""
     cdef GcmContext context = GcmContext(key)
     cdef uint8_t nothing
     if len(seal) != NONCE_SIZE + TAG_SIZE:
@@ -112,17 +112,17 @@ def is_authentic(AesKey key not None, bytes data not None, bytes seal not None):
 
 
 def lend_key(AesKey key not None, use):
-    """Let a function have the bytes of a key; they are wiped afterwards, unless it keeps them.
+    """Call a function with the bytes of a key; wipe the bytes afterwards, unless the function keeps a reference.
 
     Args:
         key: the key.
-        use: called with its bytes.
+        use: function of the key's bytes.
 
     Returns:
-        What use returns.
+        Result of use.
 
     Raises:
-        What use raises, with the local variables of its frames cleared, since the key was among them.
+        Exceptions of use, with the local variables of their frames cleared: the key was among the variables.
     """
     cdef bytes secret = PyBytes_FromStringAndSize(<char*>key.bytes, <Py_ssize_t>key.size)
     earlier = sys.exc_info()[1]
@@ -136,14 +136,14 @@ def lend_key(AesKey key not None, use):
 
 
 def take_key(make):
-    """The key whose bytes a function returns; they are wiped, unless the function keeps them.
+    """The key of the bytes returned by a function; wipes the bytes, unless the function keeps a reference.
 
     Args:
         make: returns bytes or a bytearray of 16, 24 or 32 bytes.
 
     Raises:
-        CryptoError: it returned something else.
-        What make raises, with the local variables of its frames cleared, since the key may be among them.
+        CryptoError: make returned something else.
+        Exceptions of make, with the local variables of their frames cleared: the key may be among the variables.
     """
     earlier = sys.exc_info()[1]
     try:
@@ -160,7 +160,7 @@ def take_key(make):
 
 
 cdef void wipe(object secret) noexcept:
-    """Overwrite what nobody but our caller can see any more."""
+    """Overwrite the bytes of a key, unless someone other than the caller holds a reference."""
     if Py_REFCNT(secret) > 1:
         return
     if isinstance(secret, bytes):
@@ -170,7 +170,7 @@ cdef void wipe(object secret) noexcept:
 
 
 cdef clear_frames(error, earlier):
-    """Let go of what the frames of an error hold, and of those it came from, except an earlier one that is not ours."""
+    """Clear the local variables of the frames of an error and of its causes; stops at earlier, an error from before our call."""
     seen = {id(earlier)}
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -1,6 +1,6 @@
-"""Material files: wrapped keys beside the file that they belong to, in ``_KEY_MATERIAL_FOR_<name>.json``.
+"""Material files: the wrapped keys of a Parquet file, in ``_KEY_MATERIAL_FOR_<name>.json`` in the same folder.
 
-The name is that of parquet-java and Arrow. A material file is always replaced as a whole.
+The file name is the same as in parquet-java and Arrow. A material file is always replaced as a whole.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from fastpq.io.sink import open_sink
 from fastpq.io.source import open_source
 
 PREFIX = "_KEY_MATERIAL_FOR_"
-ROTATION_PREFIX = "_TMP_KEY_MATERIAL_FOR_"      # where parquet-java and Arrow write before they delete and rename
+ROTATION_PREFIX = "_TMP_KEY_MATERIAL_FOR_"      # parquet-java and Arrow write here, then delete and rename
 SUFFIX = ".json"
 
 
 @dataclass(frozen=True)
 class _OnFilesystem:
-    """A path on an fsspec filesystem, as fastpq.io.location takes it."""
+    """A path on an fsspec filesystem, in the form for fastpq.io.location."""
 
     fs: Any
     path: str
@@ -35,11 +35,11 @@ class MaterialPath:
 
     Args:
         where: a path or URL.
-        filesystem: an fsspec filesystem that the path is on; None to go by the path.
+        filesystem: fsspec filesystem of the path; None to choose by path or URL.
 
     Raises:
-        SchemaError: where is neither.
-        UnsupportedError: a URL that needs fsspec, or a package for its scheme, which is not installed.
+        SchemaError: where is neither path nor URL.
+        UnsupportedError: fsspec, or its package for a URL's scheme, is not installed.
     """
 
     def __init__(self, where: Any, filesystem: Any = None) -> None:
@@ -66,7 +66,7 @@ class MaterialPath:
 
     @property
     def opened(self) -> Any:
-        """What open_source and open_sink take."""
+        """The path in the form for open_source and open_sink."""
         return self.path if self.filesystem is None else _OnFilesystem(self.filesystem, self.path)
 
     def exists(self) -> bool:
@@ -76,7 +76,7 @@ class MaterialPath:
         return bool(os.path.isdir(self.path) if self.filesystem is None else self.filesystem.isdir(self.path))
 
     def visible_files(self) -> Iterator[MaterialPath]:
-        """All files in this folder and the folders in it, by path, without names that begin with ``_`` or ``.``."""
+        """All files in this folder and in folders below, by path, except names beginning with ``_`` or ``.``."""
         if self.filesystem is not None:
             root = self.path.rstrip("/") + "/"
             for path in sorted(self.filesystem.find(self.path)):
@@ -96,7 +96,7 @@ class MaterialPath:
 
 
 class MaterialFile:
-    """The key material of a Parquet file, in a file beside it.
+    """The material file of a Parquet file, in the same folder.
 
     Args:
         parquet_file: the Parquet file.
@@ -108,22 +108,22 @@ class MaterialFile:
 
     @property
     def path(self) -> str:
-        """Of the material file."""
+        """Path of the material file."""
         return self._place.path
 
     def exists(self) -> bool:
         return self._place.exists() or self._interrupted().exists()
 
     def read(self) -> dict[str, str]:
-        """The material, still text, by reference.
+        """The entries of the material file by reference, each as JSON text.
 
         Raises:
             KeyAccessError: there is no material file.
-            FormatError, LimitError: it is malformed, or too large.
+            FormatError, LimitError: the material file is malformed, or too large.
         """
         place = self._place
         if not place.exists():
-            place = self._interrupted()     # where a rotation that parquet-java or Arrow did not finish left it
+            place = self._interrupted()     # left by an unfinished rotation of parquet-java or Arrow
             if not place.exists():
                 raise KeyAccessError("the file's keys are in a key material file, which is not there", path=self.path)
         try:
@@ -136,10 +136,10 @@ class MaterialFile:
             raise
 
     def begin(self) -> None:
-        """Check that new material for the Parquet file takes the keys of no file.
+        """Check that a new material file will not replace the keys of an existing Parquet file.
 
         Raises:
-            SchemaError: there is a Parquet file whose keys are in the material file.
+            SchemaError: there are a Parquet file and its material file already.
         """
         if self.exists() and self._parquet_file.exists():
             raise SchemaError(
@@ -149,12 +149,12 @@ class MaterialFile:
             )
 
     def write(self, entries: Mapping[str, str]) -> None:
-        """Replace the material file; at every moment there is the old one or the new one.
+        """Replace the material file; at every moment there is the old file or the new one.
 
         Args:
-            entries: material as text, by reference.
+            entries: material as JSON text, by reference.
         """
-        self._remove(self._place.sibling(".", ".crc"))      # Hadoop's checksum of the old one: a new one would fail it
+        self._remove(self._place.sibling(".", ".crc"))      # Hadoop's checksum of the old file does not fit the new one
         with open_sink(self._place.opened) as sink:
             sink.write(compact(dict(entries)).encode())
         self._remove(self._interrupted())

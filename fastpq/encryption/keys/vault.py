@@ -1,7 +1,7 @@
 """The transit secrets engine of HashiCorp Vault and OpenBao, through hvac (extra ``vault``).
 
-What is tested is the transit HTTP API as both document it, against a local server of the tests that speaks it, not the
-products themselves.
+Tests cover the transit HTTP API as documented by both products, against a local server in the tests, not the products
+themselves.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ TIMEOUT_SECONDS = 30
 class VaultKmsClient:
     """A KmsClient of a transit secrets engine; master key identifiers are names of transit keys.
 
-    Wrapped keys are the engine's ciphertexts (``vault:v1:...``), as parquet-java's VaultClient stores them. When a key is
-    rotated in the engine its name stays, and older versions can still be decrypted down to ``min_decryption_version``.
+    Wrapped keys are the engine's ciphertexts (``vault:v1:...``), as in parquet-java's VaultClient. Rotating a key in the engine
+    keeps its name, and older versions still decrypt down to ``min_decryption_version``.
 
     Args:
-        config: ``kms_instance_url`` is the server's address, else the environment's ``VAULT_ADDR``; ``key_access_token``
-            the token, unless it is ``"DEFAULT"``, else ``VAULT_TOKEN``: it is asked for at each call, so that it can be
-            refreshed; ``custom_kms_conf`` may have ``mount_point`` (``transit``), ``namespace`` and ``ca_cert``, the path
-            of a certificate to verify the server by.
+        config: ``kms_instance_url`` is the server's address, else the environment's ``VAULT_ADDR``. ``key_access_token`` is the
+            token, or for ``"DEFAULT"`` the environment's ``VAULT_TOKEN``; the client reads the token at each call, and so
+            follows a refresh. ``custom_kms_conf`` may have ``mount_point`` (``transit``), ``namespace`` and ``ca_cert``, the
+            path of a certificate to verify the server by.
 
     Raises:
         UnsupportedError: hvac is not installed.
-        SchemaError: another option, or one without a value.
+        SchemaError: an unknown option, or an option without a value.
     """
 
     def __init__(self, config: KmsConnectionConfig) -> None:
@@ -55,27 +55,27 @@ class VaultKmsClient:
         )
 
     def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
-        """See KmsClient.
+        """Wrap a key (see KmsClient).
 
         Args:
             key_bytes: 16, 24 or 32 bytes.
-            master_key_identifier: of the master key, in its newest version.
+            master_key_identifier: the master key; its newest version wraps.
         """
         answer = self._ask("encrypt_data", master_key_identifier, plaintext=base64.b64encode(key_bytes).decode())
         return self._text(answer, "ciphertext")
 
     def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
-        """See KmsClient.
+        """Unwrap a key (see KmsClient).
 
         Args:
-            wrapped_key: text that ``wrap_key`` returned.
-            master_key_identifier: of the master key that it was wrapped with.
+            wrapped_key: text returned by ``wrap_key``.
+            master_key_identifier: the master key of the wrapping.
         """
         answer = self._ask("decrypt_data", master_key_identifier, ciphertext=wrapped_key)
         return decode_base64(self._text(answer, "plaintext"), "what Vault decrypted")
 
     def _ask(self, operation: str, master_key_identifier: str, **arguments: str) -> Any:
-        if "/" in master_key_identifier or master_key_identifier in (".", ".."):    # it becomes part of a path
+        if "/" in master_key_identifier or master_key_identifier in (".", ".."):    # part of a URL path
             raise KeyAccessError(f"{master_key_identifier!r} is no name of a transit key")
         token = self._config.key_access_token
         if token != DEFAULT_KEY_ACCESS_TOKEN:

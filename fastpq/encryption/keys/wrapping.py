@@ -1,5 +1,8 @@
-"""Wrapping data keys for new files, and unwrapping those of files that are read: singly, by the key service itself, or
-doubly, by key encryption keys (KEKs) that the service wraps."""
+"""Wrapping of data keys for new files, and unwrapping for reading.
+
+Single wrapping: the key service wraps each data key. Double wrapping: key encryption keys (KEKs) wrap data keys, and the
+service wraps the KEKs.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +29,19 @@ from fastpq.encryption.keys.secret import lend_key, open_key, random_key, seal_k
 from fastpq.encryption.keys.store import MaterialFile
 from fastpq.errors import CryptoError, KeyAccessError, ParquetError
 
-KEK_ID_SIZE = 16
+KEK_ID_SIZE = 16    # random bytes
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class KeyEncryptionKey:
-    """A key that wraps data keys, and its own wrapping.
+    """A KEK, plain and wrapped.
 
     Attributes:
-        key: it.
-        identifier: random bytes that stand in the material, and the AAD of what it wraps.
-        wrapped: by the key service.
+        key: the KEK itself.
+        identifier: random bytes, the KEK's name in key material, and the AAD of every key wrapped by the KEK.
+        wrapped: the KEK as wrapped by the key service.
     """
 
     key: AesKey
@@ -50,7 +53,7 @@ class KeyEncryptionKey:
 
 
 class Caches:
-    """What a CryptoFactory keeps for each access token."""
+    """The caches of a CryptoFactory, each by access token: clients, KEKs for writing, KEKs for reading."""
 
     def __init__(self) -> None:
         self.clients: TokenCache[KmsClient] = TokenCache()
@@ -67,13 +70,13 @@ class Caches:
 
 
 class KeyService:
-    """One instance of a key service, through the client that a factory makes for it.
+    """One instance of a key service, used through the client of a factory.
 
     Args:
-        factory: makes the client, when there is none in the cache.
-        connection: how to connect; its instance and URL are settled.
-        caches: of the CryptoFactory.
-        lifetime: of what is put there.
+        factory: makes the client, if none is cached.
+        connection: how to connect, with a definite instance and URL.
+        caches: caches of the CryptoFactory.
+        lifetime: lifetime of new cache entries.
     """
 
     def __init__(
@@ -87,28 +90,28 @@ class KeyService:
         self.instance_url = connection.kms_instance_url
 
     def wrap(self, key: AesKey, master_key_id: str) -> str:
-        """A key as the service wraps it.
+        """The text of a key wrapped by the service.
 
         Raises:
             KeyAccessError: the client failed.
-            CryptoError: it returned something else than text.
+            CryptoError: the client returned something else than text.
         """
         client = self._client()
         wrapped = _asked("wrap", master_key_id, lambda: lend_key(key, lambda secret: client.wrap_key(secret, master_key_id)))
         return _text_of(wrapped, client)
 
     def unwrap(self, wrapped: str, master_key_id: str) -> AesKey:
-        """The key of what the service wrapped.
+        """The key of a text returned by wrap.
 
         Raises:
             KeyAccessError: the client failed.
-            CryptoError: it returned something else than a key.
+            CryptoError: the client returned something else than a key.
         """
         client = self._client()
         return _asked("unwrap", master_key_id, lambda: take_key(lambda: client.unwrap_key(wrapped, master_key_id)))
 
     def cached(self, cache: TokenCache[T], name: tuple[object, ...], make: Callable[[], T]) -> T:
-        """A value of this instance and its token."""
+        """A cached value of this instance and its access token, made if missing."""
         token = self._connection.key_access_token
         return cache.get(token, (self.instance_id, self.instance_url, *name), self._lifetime, make)
 
@@ -132,9 +135,9 @@ class FileKeyWrapper:
 
     Args:
         service: the key service.
-        double_wrapping: wrap them with KEKs.
-        kek_bits: length of KEKs that are made.
-        keks: where KEKs are kept for other files; rotation has its own.
+        double_wrapping: wrap data keys with KEKs.
+        kek_bits: length of new KEKs.
+        keks: cache of KEKs, shared with other files; a rotation has its own.
     """
 
     def __init__(
@@ -170,14 +173,14 @@ class FileKeyWrapper:
 
 
 class FileKeyUnwrapper:
-    """The key retriever of one file: data keys from its key metadata; any number of threads may call it.
+    """The key retriever of one file: data keys from key metadata; any number of threads may call an unwrapper.
 
     Args:
         factory: makes clients of key services.
-        connection: how to connect; where it leaves instance or URL open, the file may name them.
-        configuration: how long to keep what, and whether to go where the file says.
-        caches: of the CryptoFactory.
-        material_file: where the file's material is if it is not in the file; None if that is not known.
+        connection: how to connect; the file may name an instance or URL left open here.
+        configuration: lifetime of cache entries, and trust in the URL named by the file.
+        caches: caches of the CryptoFactory.
+        material_file: the material file, for external key material; None if the path of the file is unknown.
     """
 
     def __init__(
@@ -198,10 +201,10 @@ class FileKeyUnwrapper:
         self._settling = threading.Lock()
 
     def __call__(self, key_metadata: bytes) -> AesKey:
-        """The data key that key metadata stand for.
+        """The data key for key metadata.
 
         Raises:
-            KeyAccessError: the key service does not give it, or the material file is missing.
+            KeyAccessError: the key service does not unwrap the key, or the material file is missing.
             FormatError, UnsupportedError, LimitError: metadata or material are malformed, or not PKMT1.
             TagVerificationError: the wrapped key was altered.
         """
@@ -222,10 +225,10 @@ class FileKeyUnwrapper:
         return open_key(kek, decode_base64(material.wrapped_dek, "wrappedDEK"), kek_id)
 
     def service(self, material: KeyMaterial) -> KeyService:
-        """The key service of the file: the material of its footer key says which, where the caller does not.
+        """The key service of the file: as named by the caller, or else by the material of the footer key.
 
         Raises:
-            KeyAccessError: it says where the service is, and is not trusted.
+            KeyAccessError: the URL named by the material is not trusted.
         """
         with self._settling:
             if self._service is None:
@@ -239,7 +242,7 @@ class FileKeyUnwrapper:
             return self._service
 
     def _url(self, named: str | None) -> str:
-        """Where to go, given where the file says."""
+        """URL of the key service, given the URL named by the file."""
         if self._connection.kms_instance_url:
             return self._connection.kms_instance_url
         if named in (None, DEFAULT_KMS_INSTANCE_URL) or self._configuration.trust_kms_url_from_file:
@@ -277,7 +280,7 @@ def _text_of(wrapped: object, client: KmsClient) -> str:
 
 
 def _asked(what: str, master_key_id: str, ask: Callable[[], T]) -> T:
-    """Call a client; what it raises becomes a KeyAccessError that says which key, and nothing of any other."""
+    """Call a client; any exception but a ParquetError becomes a KeyAccessError, without the exception's own text."""
     try:
         return ask()
     except ParquetError:
