@@ -167,7 +167,7 @@ cdef int64_t hybrid_skip(HybridDecoder* decoder, int64_t count) noexcept nogil:
 
 
 cdef int64_t hybrid_bound(int64_t count, int bit_width) noexcept nogil:
-    # For each group of eight values: bit_width bytes packed, or an RLE value of at most as many bytes; and two run headers at most.
+    # Each group of eight values takes bit_width bytes packed, or at most as many as an RLE value; and at most two run headers.
     return (count // 8 + 1) * (bit_width + 2) + 16
 
 

@@ -190,8 +190,8 @@ static inline int64_t sum_miniblocks(delta_block *block, int64_t count, size_t w
     return 0;
 }
 
-/* Sets deltas[i] to values[i] - values[i - 1] - least, for count values. least is the smallest difference, as a signed number, and
- * is returned. values[-1] is readable. deltas[count] to deltas[room - 1] become zero. */
+/* Sets deltas[i] to values[i] - values[i - 1] - least, for count values. Returns least, the smallest difference as a signed
+ * number. values[-1] is readable. deltas[count] to deltas[room - 1] become zero. */
 #define FASTPQ_DIFFERENCES(NAME, SIGNED, UNSIGNED, SMALLEST)                                                        \
     FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int64_t room, UNSIGNED *deltas) {       \
         SIGNED least = SMALLEST;                                                                                    \
