@@ -1,4 +1,4 @@
-"""Logical types <-> ``logicalType`` and ``converted_type`` of a SchemaElement (LogicalTypes.md, parquet.thrift ``LogicalType``)."""
+"""Logical types <-> ``logicalType`` and ``converted_type`` of a SchemaElement (LogicalTypes.md; parquet.thrift)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _from_union(union: fmt.LogicalType, name: str) -> LogicalType | None:
 
 
 def _geography(annotation: fmt.GeographyType) -> LogicalType | None:
-    """The logical type of a GEOGRAPHY annotation; None for an unknown edge algorithm, because the bytes are right all the same."""
+    """The logical type of a GEOGRAPHY annotation; None for an unknown edge algorithm, without effect on the stored bytes."""
     if annotation.algorithm is None:
         return Geography(annotation.crs)
     known = [name for name, number in fmt.EdgeInterpolationAlgorithm.__members__.items() if number == annotation.algorithm]

@@ -303,7 +303,7 @@ def _listed(names: Sequence[str], most: int = 10) -> str:
 
 
 def int96_types(columns: Iterable[ColumnDescriptor], unit: TimeUnitName) -> dict[int, ColumnType]:
-    """In-memory types of the INT96 columns, timestamps of a unit, by number of the column; other columns keep the schema's type."""
+    """In-memory types of INT96 columns, timestamps of a unit, by number of the column; other columns keep the schema's type."""
     type_ = ColumnType(Type.INT96, None, Timestamp(unit))
     return {column.index: type_ for column in columns if column.element.type == Type.INT96}
 

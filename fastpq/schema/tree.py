@@ -79,7 +79,7 @@ class GroupNode(SchemaNode):
         super().__init__(element, parent)
         self.children: list[SchemaNode] = []
         self.first = self.last = first
-        self._names: tuple[dict[str, SchemaNode], list[SchemaNode]] | None = None     # the first child of each name, and all other children
+        self._names: tuple[dict[str, SchemaNode], list[SchemaNode]] | None = None     # by name the first child; all others
 
     def named(self, name: str) -> list[SchemaNode]:
         """The children of a name; files may repeat names."""
