@@ -61,7 +61,7 @@ class SchemaNode:
 
     @property
     def nullable(self) -> bool:
-        """Whether this node is OPTIONAL; nodes around it may be OPTIONAL nevertheless."""
+        """Whether this node is OPTIONAL, without regard to the groups around the node."""
         return self.element.repetition_type == OPTIONAL
 
 
@@ -79,7 +79,7 @@ class GroupNode(SchemaNode):
         super().__init__(element, parent)
         self.children: list[SchemaNode] = []
         self.first = self.last = first
-        self._names: tuple[dict[str, SchemaNode], list[SchemaNode]] | None = None     # by name the first child; all others
+        self._names: tuple[dict[str, SchemaNode], list[SchemaNode]] | None = None     # first child by name; all others
 
     def named(self, name: str) -> list[SchemaNode]:
         """The children of a name; files may repeat names."""
@@ -118,7 +118,7 @@ class ColumnDescriptor(SchemaNode):
         """
         if self._type is None:
             try:
-                physical = self.physical_type       # first, so that an unknown type is reported before its annotations
+                physical = self.physical_type       # first, to report an unknown type before its annotations
                 self._type = column_type(physical, self.type_length, logical_from_thrift(self.element))
             except SchemaError as error:  # contradictions in a file are format errors
                 raise FormatError(error.message, column=self.name) from error

@@ -241,7 +241,7 @@ def misfit(physical: Type, length: int | None, logical: LogicalType) -> str | No
         case Time(unit):
             fits = physical == (Type.INT32 if unit == "ms" else Type.INT64)
         case Timestamp():
-            fits = physical in (Type.INT64, Type.INT96)     # an INT96 column whose unit in memory is not ns
+            fits = physical in (Type.INT64, Type.INT96)     # INT96: a column read as timestamps of a chosen unit
         case Integer(width) if width not in get_args(BitWidth):
             return f"{width!r} is not the bit width of an integer type"
         case Integer(width):
