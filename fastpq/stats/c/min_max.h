@@ -50,9 +50,9 @@ FASTPQ_COUNT_NANS(fastpq_count_nans_float, uint32_t, 0x7fffffff, 0x7f800000)
 FASTPQ_COUNT_NANS(fastpq_count_nans_double, uint64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
 
 /* Bounds of floats; at least one float is not NaN. Floats are compared as integers: with the magnitude inverted below zero, the
- * bits are in the order of the values, -0.0 (-1) right before +0.0 (0). For the minimum, NaNs are replaced by the greatest integer;
- * for the maximum, by the least. GCC vectorises the masks, but not conditions in their place. A zero is written as -0.0 in a
- * minimum and as +0.0 in a maximum (parquet.thrift, ColumnOrder). */
+ * bits are in the order of the values, -0.0 (-1) right before +0.0 (0). For the minimum, NaNs are replaced by the greatest
+ * integer; for the maximum, by the least. GCC vectorises the masks, but not conditions in their place. A zero is written as -0.0
+ * in a minimum and as +0.0 in a maximum (parquet.thrift, ColumnOrder). */
 #define FASTPQ_MIN_MAX_FLOATS(NAME, SIGNED, MAGNITUDE, INFINITE)                                             \
     FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t count, uint8_t *minimum, uint8_t *maximum) {\
         SIGNED low = (MAGNITUDE), high = (SIGNED)~(SIGNED)(MAGNITUDE);                                       \
