@@ -17,7 +17,7 @@ from fastpq.format.list_offsets cimport scan_structs
 from fastpq.errors import FormatError
 from fastpq.format.struct import Union
 
-cdef enum:                  # members of WireKind in struct.py without a wire type of their own
+cdef enum:                  # members of WireKind in struct.py unlike any single wire type
     KIND_BOOL = 1
     KIND_STRING = 20
     KIND_ENUM = 21

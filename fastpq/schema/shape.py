@@ -1,6 +1,6 @@
 """Shapes: the lists, maps, structs and leaves of a schema tree, with the levels of their nulls and lengths.
 
-A list or a map takes up to three nodes of the tree and is one shape. LogicalTypes.md, "Lists" and "Maps" with their
+A list or a map is one shape, though up to three levels of the tree. LogicalTypes.md, "Lists" and "Maps" with their
 backward-compatibility rules, tells groups with values of their own from groups added around a repeated node. A repeated field
 without annotation is a required list of required elements.
 """
@@ -66,7 +66,7 @@ class LeafShape:
 
 @dataclass(frozen=True, slots=True)
 class StructShape:
-    """A struct; ``layer`` is the struct's place in the ``layers`` of its leaves, None for a struct never null."""
+    """A struct; ``layer`` is the struct's place in the ``layers`` of its leaves, None for a struct without nulls."""
 
     name: str
     nullable: bool

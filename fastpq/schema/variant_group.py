@@ -86,7 +86,7 @@ def variant_shape(group: GroupNode) -> VariantShape:
 def _child(group: GroupNode, name: str) -> SchemaNode | None:
     found = group.named(name)
     if len(found) > 1 or any(node.repetition == REPEATED for node in found):
-        raise FormatError(f"a variant's {name} is there twice or is repeated", column=group.name)
+        raise FormatError(f"a variant has several fields named {name}, or a repeated one", column=group.name)
     return found[0] if found else None
 
 
@@ -133,6 +133,6 @@ def _object(group: GroupNode) -> ObjectShape:
     fields: dict[str, PairShape] = {}
     for node in group.children:
         if not isinstance(node, GroupNode) or node.repetition == REPEATED or node.element.name in fields:
-            raise FormatError("a shredded field is not one group of its name", column=node.name)
+            raise FormatError("a field of a shredded object is repeated, occurs twice or is not a group", column=node.name)
         fields[node.element.name] = _pair(node)
     return ObjectShape(group, fields)
