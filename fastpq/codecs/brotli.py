@@ -1,4 +1,4 @@
-"""BROTLI (RFC 7932)."""
+"""The BROTLI codec (RFC 7932), by the package brotli."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastpq.errors import FormatError
 
 
 def compressor(level: int) -> Compress:
-    """One stream, of level 0 to 11."""
+    """A function from bytes to one brotli stream of a level, 0 to 11."""
 
     def compress(data: Buffer) -> Buffer:
         return bytes(brotli.compress(data, quality=level))
@@ -18,7 +18,7 @@ def compressor(level: int) -> Compress:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses one stream, as long as target."""
+    """Decompresses one stream to exactly the size of target."""
     decompressor = brotli.Decompressor()
     try:
         plain = decompressor.process(source, output_buffer_limit=len(target) + 1)

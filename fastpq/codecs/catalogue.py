@@ -10,13 +10,12 @@ from fastpq.codecs.codec import Buffer, Codec, DecompressInto
 from fastpq.errors import FormatError, LimitError, SchemaError, UnsupportedError
 from fastpq.format.parquet import CompressionCodec
 
-# zstandard.MAX_COMPRESSION_LEVEL, and the lowest level of the Zstandard library (ZSTD_minCLevel).
-HIGHEST_ZSTD_LEVEL = 22
-LOWEST_ZSTD_LEVEL = -(1 << 17)
+HIGHEST_ZSTD_LEVEL = 22             # zstandard.MAX_COMPRESSION_LEVEL
+LOWEST_ZSTD_LEVEL = -(1 << 17)      # ZSTD_minCLevel of the Zstandard library
 
 
 class _Kind(NamedTuple):
-    """A row of the table; the file of the codec has the codec's name."""
+    """A row of the table of codecs; the codec's file has the codec's name."""
 
     number: CompressionCodec
     name: str
@@ -25,10 +24,10 @@ class _Kind(NamedTuple):
     levels: tuple[int, int] | None = None
 
 
-# Most bytes produced by so many bytes consumed, from each format's description:
+# Greatest expansion of each codec, (bytes produced, bytes consumed), derived from the description of the compressed format:
 #   SNAPPY   the densest element is a copy of 64 bytes in three (one of at most 11 bytes takes two).
 #   GZIP     a match of at most 258 bytes takes at least two bits: one of length, one of distance.
-#   LZO, LZ4 a match grows by at most 255 for each byte that extends its length.
+#   LZO, LZ4 a match grows by at most 255 bytes for each further byte of its length.
 #   BROTLI   a meta-block is at most 2^24 bytes; its header takes at least 28 bits, block types, context modes and
 #            trees 13, the three shortest prefix codes 36: more than nine bytes.
 #   ZSTD     a block is at most 2^17 bytes and takes at least four: three of header, one of content (an RLE block).
@@ -54,7 +53,7 @@ def codec_for_read(codec: int) -> Codec:
         codec: a value of ``CompressionCodec``.
 
     Raises:
-        UnsupportedError: a number that parquet.thrift does not name.
+        UnsupportedError: the number has no name in parquet.thrift.
     """
     return _made(_kind(codec), None)
 
@@ -64,12 +63,12 @@ def codec_for_write(name: str | None, level: int | None = None) -> Codec:
 
     Args:
         name: one of ``uncompressed`` (also ``none`` and None), ``snappy``, ``gzip``, ``brotli``, ``zstd``, ``lz4_raw``,
-            ``lz4_hadoop``, ``lzo``, in any case. ``lz4`` means LZ4_RAW, as it does in pyarrow; ``lz4_hadoop`` is the
-            deprecated LZ4 codec in Hadoop's framing.
+            ``lz4_hadoop``, ``lzo``, in upper or lower case. ``lz4`` means LZ4_RAW, as in pyarrow; ``lz4_hadoop`` is
+            the deprecated LZ4 codec in Hadoop's framing.
         level: a level of the codec; None for its default: zstd 1, gzip 6, brotli 8, lz4 1, lzo 1.
 
     Raises:
-        SchemaError: no such name, a level out of range, or a level for a codec without levels.
+        SchemaError: the name is unknown, the level is out of range, or the codec has no levels.
     """
     wanted = "uncompressed" if name is None else name.lower()
     kind = _NAMED.get(_ALIASES.get(wanted, wanted))
@@ -86,15 +85,15 @@ def codec_for_write(name: str | None, level: int | None = None) -> Codec:
 
 
 def check_claimed_size(codec: int, compressed_size: int, claimed_size: int) -> None:
-    """Refuse an uncompressed size that the compressed bytes cannot give, before anything is allocated for it.
+    """Refuse an uncompressed size beyond the codec's greatest expansion; called before memory is allocated for the page.
 
     Args:
         codec: a value of ``CompressionCodec``.
         compressed_size: bytes of the page as stored (plaintext, without page header).
-        claimed_size: bytes that the page header promises.
+        claimed_size: uncompressed bytes of the page according to the page header.
 
     Raises:
-        FormatError: a size is negative, or an uncompressed page has two sizes.
+        FormatError: a size is negative, or an uncompressed page has two different sizes.
         LimitError: no stream of compressed_size bytes decompresses to claimed_size bytes.
         UnsupportedError: unknown codec.
     """
@@ -120,14 +119,14 @@ def _kind(codec: int) -> _Kind:
 
 @lru_cache(maxsize=64)
 def _made(kind: _Kind, level: int | None) -> Codec:
-    """The codec of a row, with its default level for None."""
+    """The codec of a row at a level; None for the default level."""
     module = import_module(f"fastpq.codecs.{kind.name}")
     compress = module.compressor(kind.default_level if level is None else level)
     return Codec(kind.number, kind.name, kind.most_expansion, compress, _or_nothing(module.decompress_into))
 
 
 def _or_nothing(decompress_into: DecompressInto) -> DecompressInto:
-    """Nothing decompresses to nothing, in every codec: so some writers store a page without values."""
+    """The same function, but no bytes decompress to no bytes: some writers store a page without values as no bytes."""
 
     def decompress_or_nothing(source: Buffer, target: Buffer) -> None:
         if len(source) or len(target):

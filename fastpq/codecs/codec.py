@@ -1,4 +1,4 @@
-"""A compression codec as functions over buffers, and the errors of its streams."""
+"""Codec, a compression codec as two functions over buffers; and the errors of broken streams."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ DecompressInto: TypeAlias = Callable[[Buffer, Buffer], None]
 
 
 class Codec(NamedTuple):
-    """One codec; stateless, and may be called from several threads at once.
+    """A compression codec at one level. Stateless; several threads may call its functions at once.
 
     Attributes:
-        number: its value in ``CompressionCodec`` (parquet.thrift).
-        name: what ``codec_for_write`` calls it.
-        most_expansion: (produced, consumed), the most bytes that any stream of it produces from so many.
-        compress: a contiguous buffer of bytes -> the compressed page, bytes-like. Releases the GIL.
-        decompress_into: ``(source, target)``, both contiguous buffers of bytes, one-dimensional. Fills target, whose
-            size is the uncompressed size of the page header; FormatError when the stream is broken, longer or shorter
-            (what target holds is then undefined). No bytes are accepted for no bytes. Releases the GIL.
+        number: the codec's value in ``CompressionCodec`` (parquet.thrift).
+        name: the codec's name in ``codec_for_write``.
+        most_expansion: greatest expansion of any stream, as (bytes produced, bytes consumed).
+        compress: function from a contiguous buffer of bytes to the compressed page, bytes-like. Releases the GIL.
+        decompress_into: function of ``(source, target)``, contiguous one-dimensional buffers of bytes. Decompresses source to
+            target, sized by the page header. Raises FormatError for a stream broken, too long or too short for target;
+            target's content is then undefined. An empty source fits an empty target. Releases the GIL.
     """
 
     number: int
@@ -35,15 +35,15 @@ class Codec(NamedTuple):
 
 
 def mismatch(name: str, actual: int, target: Buffer) -> FormatError:
-    """The error of a stream whose size is not that of the page header."""
+    """The error of a stream with another uncompressed size than the page header's."""
     return FormatError(f"{name} stream of {actual} bytes, the page header claims {len(target)}")
 
 
 def broken(name: str, error: Exception) -> FormatError:
-    """The error of a stream that a codec's package refuses."""
+    """The error of a stream refused by a codec's package."""
     return FormatError(f"broken {name} stream: {error}")
 
 
 def copy(source: Buffer, target: Buffer) -> None:
-    """Copy bytes; NumPy's assignment releases the GIL, a memoryview's does not."""
+    """Copy bytes from source to target. NumPy's assignment releases the GIL; a memoryview's does not."""
     np.frombuffer(target, np.uint8)[:] = np.frombuffer(source, np.uint8)

@@ -1,4 +1,4 @@
-"""What stands around compressed blocks: gzip members (RFC 1952) and Hadoop's blocks and chunks."""
+"""Framings of compressed data: series of gzip members (RFC 1952), and the blocks and chunks of Hadoop's codecs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 
 from fastpq.errors import FormatError
 
-# Hadoop's block codecs cut what they compress into blocks of this size.
+# Uncompressed bytes of a block, as cut by Hadoop's block codecs.
 HADOOP_BLOCK_SIZE = 256 * 1024
 GZIP_MAGIC = b"\x1f\x8b"
 
+# Bytes given to zlib at a time: zlib copies all input behind the end of a member, once for each of many members.
 _INFLATE_CHUNK = 16 * 1024
 _LENGTH = struct.Struct(">I")
 
 
 def inflate_members(source: memoryview, target: memoryview) -> None:
-    """Decompress any number of gzip members; zlib streams (RFC 1950), which some writers store under GZIP, as well.
+    """Decompress any number of gzip members or zlib streams (RFC 1950); some writers store zlib streams under GZIP.
 
     Args:
         source: one or more members, and nothing else.
@@ -31,7 +32,6 @@ def inflate_members(source: memoryview, target: memoryview) -> None:
     while True:
         inflate: Any = zlib.decompressobj(_window_bits(source[position : position + 2]))
         while not inflate.eof:
-            # Fed in chunks, because what a member leaves over is copied, and there may be many members.
             chunk = source[position : position + _INFLATE_CHUNK]
             if not chunk:
                 raise FormatError("broken gzip stream: it ends within a member")
@@ -51,7 +51,7 @@ def inflate_members(source: memoryview, target: memoryview) -> None:
 
 
 def _window_bits(magic: memoryview) -> int:
-    """What zlib calls the format of a stream that starts so."""
+    """The wbits argument of zlib for a stream with these first two bytes: gzip or zlib."""
     if magic == GZIP_MAGIC:
         return 16 + zlib.MAX_WBITS
     if len(magic) == 2 and magic[0] & 0x0F == 8 and (magic[0] << 8 | magic[1]) % 31 == 0:
@@ -60,18 +60,18 @@ def _window_bits(magic: memoryview) -> int:
 
 
 def hadoop_decompress(source: memoryview, target: memoryview, block: Callable[[memoryview, memoryview], int]) -> None:
-    """Undo Hadoop's BlockCompressorStream: blocks of a length and of chunks, each a length and compressed bytes.
+    """Decompress the format of Hadoop's BlockCompressorStream.
 
-    Lengths are 32 bits, big-endian; a block's counts bytes after decompression, a chunk's before. A last block of no
-    bytes stands alone or has an empty chunk.
+    A block is the length of its uncompressed bytes and any number of chunks. A chunk is the length of its compressed bytes
+    and these bytes. Lengths are 32 bits, big-endian. A last block of no bytes stands alone or has an empty chunk.
 
     Args:
         source: the framed blocks, and nothing else.
         target: filled to the last byte.
-        block: decompresses its first argument to the front of its second and returns how many bytes it wrote.
+        block: decompresses its first argument, a chunk, to the front of its second; returns the number of bytes written.
 
     Raises:
-        FormatError: lengths that do not add up; and whatever block raises.
+        FormatError: the lengths contradict each other or the sizes of source and target; errors of block pass through.
     """
     position = filled = 0
     while position < len(source):
@@ -101,7 +101,7 @@ def _length(source: memoryview, position: int) -> int:
 
 
 def hadoop_compress(data: memoryview, block: Callable[[memoryview], bytes | bytearray | memoryview]) -> bytes:
-    """Hadoop's framing, with one chunk in each block.
+    """Compress data in the format of Hadoop's BlockCompressorStream, with one chunk in each block.
 
     Args:
         data: the bytes to compress.

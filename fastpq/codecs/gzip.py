@@ -1,4 +1,4 @@
-"""GZIP (RFC 1952), by libdeflate, and by zlib where there are several members."""
+"""The GZIP codec (RFC 1952), by libdeflate; streams of several members by zlib."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastpq.codecs.codec import Buffer, Compress, copy
 
 
 def compressor(level: int) -> Compress:
-    """One member, of level 1 to 12."""
+    """A function from bytes to one gzip member of a level, 1 to 12."""
 
     def compress(data: Buffer) -> Buffer:
         return deflate.gzip_compress(data, level)
@@ -18,7 +18,7 @@ def compressor(level: int) -> Compress:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses any number of members, together as long as target; zlib streams (RFC 1950) too."""
+    """Decompresses any number of gzip members or zlib streams (RFC 1950) to exactly the size of target."""
     plain = _single_member(source, len(target))
     if plain:
         copy(plain, target)
@@ -27,15 +27,15 @@ def decompress_into(source: Buffer, target: Buffer) -> None:
 
 
 def _single_member(source: Buffer, size: int) -> bytes | bytearray:
-    """The content where source is one member of size bytes; otherwise nothing.
+    """The content of a source of one member of size bytes; empty for any other source.
 
-    libdeflate is the fastest, but stops after the first member without saying where. The length in the last
-    trailer (ISIZE) tells whether the first is all; a second member of the same length goes unnoticed.
+    libdeflate is fast, but stops after the first member without reporting the end. The length in the last trailer (ISIZE)
+    equals size where the first member is the only one; a further member of the same length goes unnoticed.
     """
     if bytes(source[:2]) != framing.GZIP_MAGIC or int.from_bytes(bytes(source[-4:]), "little") != size:
         return b""
     try:
         plain = deflate.gzip_decompress(source, size)
     except deflate.DeflateError:
-        return b""  # zlib has the last word on it
+        return b""  # zlib decides, and raises the error of a broken stream
     return plain if len(plain) == size else b""

@@ -1,4 +1,4 @@
-"""LZ4, deprecated, in its three dialects: Hadoop's framing (parquet-java), an LZ4 frame or a raw block (old parquet-cpp)."""
+"""The deprecated LZ4 codec in three dialects: Hadoop's framing (parquet-java), an LZ4 frame, a raw block (old parquet-cpp)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FRAME_MAGIC = b"\x04\x22\x4d\x18"
 
 
 def compressor(level: int) -> Compress:
-    """Blocks in Hadoop's framing, of level 1 to 12."""
+    """A function from bytes to LZ4 blocks of a level, 1 to 12, in Hadoop's framing."""
     block = lz4_raw.compressor(level)
 
     def compress(data: Buffer) -> Buffer:
@@ -22,9 +22,9 @@ def compressor(level: int) -> Compress:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses the first dialect that fits exactly.
+    """Decompresses the first exactly fitting dialect to target.
 
-    A dialect fits when its own lengths and the page's add up to the byte, so that none passes for another.
+    A dialect fits when its own lengths match the sizes of source and target to the byte; no stream fits two dialects.
     """
     dialects = [_hadoop_into, lz4_raw.decompress_into]
     if bytes(source[:4]) == FRAME_MAGIC:

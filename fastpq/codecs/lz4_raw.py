@@ -1,4 +1,4 @@
-"""LZ4_RAW: one LZ4 block."""
+"""The LZ4_RAW codec: one LZ4 block, without a frame."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
 
 
 def compressor(level: int) -> Compress:
-    """One block. From level 3 on in high-compression mode, as in pyarrow, which cramjam does not have."""
+    """A function from bytes to one LZ4 block of a level, 1 to 12.
+
+    Levels from 3 on compress in high-compression mode, as in pyarrow. cramjam lacks this mode, hence the package lz4.
+    """
     options: dict[str, Any] = {"mode": "default"}
     if level > 2:
         options = {"mode": "high_compression", "compression": level}
@@ -31,7 +34,7 @@ def decompress_block(source: Buffer, target: Buffer) -> int:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses one block, as long as target."""
+    """Decompresses one block to exactly the size of target."""
     written = decompress_block(source, target)
     if written != len(target):
         raise mismatch("lz4", written, target)

@@ -1,4 +1,4 @@
-"""LZO, by python-lzo (the extra ``lzo``): LZO1X in Hadoop's framing, as hadoop-lzo writes it."""
+"""The LZO codec, by python-lzo (the extra ``lzo``): LZO1X in Hadoop's framing, the format of hadoop-lzo."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fastpq.errors import UnsupportedError
 
 
 def compressor(level: int) -> Compress:
-    """Blocks in Hadoop's framing, of level 1 to 9."""
+    """A function from bytes to LZO1X blocks of a level, 1 to 9, in Hadoop's framing."""
 
     def compress(data: Buffer) -> Buffer:
         package = _package()
@@ -21,7 +21,7 @@ def compressor(level: int) -> Compress:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses framed blocks, together as long as target."""
+    """Decompresses blocks in Hadoop's framing to exactly the size of target."""
     package = _package()
 
     def decompress(chunk: memoryview, block: memoryview) -> int:

@@ -1,4 +1,4 @@
-"""SNAPPY, by cramjam: its Rust implementation decompresses faster than the C++ one, and straight into the target."""
+"""The SNAPPY codec, by cramjam: its Rust implementation decompresses faster than the C++ one, and straight into the target."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
 
 
 def compressor(level: int) -> Compress:
-    """Snappy's raw format; there are no levels."""
+    """A function from bytes to one stream of Snappy's raw format; the level is ignored, Snappy has none."""
     return _compress
 
 
@@ -17,7 +17,7 @@ def _compress(data: Buffer) -> Buffer:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses one raw stream, as long as target."""
+    """Decompresses one raw stream to exactly the size of target."""
     try:
         size = cramjam.snappy.decompress_raw_into(source, target)
     except cramjam.DecompressionError as error:

@@ -1,4 +1,4 @@
-"""UNCOMPRESSED: bytes as they are."""
+"""The UNCOMPRESSED codec: bytes without change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fastpq.codecs.codec import Buffer, Compress, copy, mismatch
 
 
 def compressor(level: int) -> Compress:
-    """Returns the bytes themselves; there are no levels."""
+    """A function from bytes to the same bytes; the level is ignored."""
     return _same
 
 
@@ -15,7 +15,7 @@ def _same(data: Buffer) -> Buffer:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Copies source, which has the size of target."""
+    """Copies source to target, of equal size."""
     if len(source) != len(target):
         raise mismatch("uncompressed", len(source), target)
     copy(source, target)

@@ -1,4 +1,4 @@
-"""ZSTD (RFC 8878), by zstandard, and by cramjam where there are several frames."""
+"""The ZSTD codec (RFC 8878), by zstandard; streams of several frames by cramjam."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastpq.codecs.codec import Buffer, Compress, broken, copy, mismatch
 
 
 class _ThreadContexts(threading.local):
-    """Contexts of a thread: expensive to make, and not thread-safe."""
+    """The zstandard contexts of a thread, kept because a context is expensive to make and not thread-safe."""
 
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}
@@ -26,7 +26,7 @@ _contexts = _ThreadContexts()
 
 
 def compressor(level: int) -> Compress:
-    """One frame."""
+    """A function from bytes to one zstd frame of a level."""
 
     def compress(data: Buffer) -> Buffer:
         context = _contexts.compressors.get(level)
@@ -38,12 +38,12 @@ def compressor(level: int) -> Compress:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses any number of frames, together as long as target."""
+    """Decompresses any number of frames to exactly the size of target."""
     plain = _single_frame(source, len(target))
     if plain:
         copy(plain, target)
         return
-    # No context is kept here, which costs ten microseconds, but any number of frames is read, and no byte is left over.
+    # cramjam reads any number of frames and refuses trailing bytes, but makes a new context each time (ten microseconds).
     try:
         written = cramjam.zstd.decompress_into(source, target)
     except cramjam.DecompressionError as error:
@@ -53,12 +53,12 @@ def decompress_into(source: Buffer, target: Buffer) -> None:
 
 
 def _single_frame(source: Buffer, size: int) -> bytes:
-    """The content where source is one frame of size bytes, as nearly every writer makes it; otherwise nothing."""
+    """The content of a source of one frame of size bytes, the output of nearly every writer; empty for any other source."""
     try:
-        # zstandard allocates what a frame states, hence a look at it first; -1 is a frame that states nothing.
+        # zstandard allocates the content size stated by the frame, hence this check first; -1 is a frame without a stated size.
         if zstandard.frame_content_size(source) not in (size, -1):
             return b""
         plain = _contexts.decompressor.decompress(source, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError:
-        return b""  # the streaming decoder has the last word on it
+        return b""  # cramjam decides, and raises the error of a broken stream
     return plain if len(plain) == size else b""

@@ -1,4 +1,4 @@
-"""ALP (AlpEncoding.md), a preview: floats and doubles as decimal integers, bit-packed, with exceptions."""
+"""ALP (AlpEncoding.md), a preview encoding: floats and doubles as bit-packed decimal integers, inexact values stored whole."""
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -28,14 +28,14 @@ cdef extern from "c/alp.h" nogil:
     int64_t alp_frame64(uint64_t* integers, const uint8_t* exceptional, int64_t count, uint64_t* bits) noexcept
 
 cdef enum:
-    HEADER = 7
-    SMALLEST_LOG = 3
-    LARGEST_LOG = 15
-    VECTOR_LOG = 10             # of what is written, the specification's default
+    HEADER = 7                  # bytes of a page header
+    SMALLEST_LOG = 3            # least log2 of a vector's size
+    LARGEST_LOG = 15            # greatest log2 of a vector's size
+    VECTOR_LOG = 10             # log2 of the size of written vectors, the specification's default
     VECTOR = 1 << VECTOR_LOG
-    SAMPLE = 256                # values by which a page's pairs of exponent and factor are chosen
-    VECTOR_SAMPLE = 32          # values by which a vector takes one of them
-    PAIRS = 5                   # so many
+    SAMPLE = 256                # values sampled from a page to choose its candidate pairs of exponent and factor
+    VECTOR_SAMPLE = 32          # values sampled from a vector to choose one of the page's candidate pairs
+    PAIRS = 5                   # candidate pairs of a page
 
 
 cdef struct AlpVector:
@@ -46,7 +46,7 @@ cdef struct AlpVector:
     int bits
     const uint8_t* packed
     int64_t available           # bytes from packed to the end of the page
-    const uint8_t* positions
+    const uint8_t* positions    # places of the exceptions in the vector, two bytes each
     const uint8_t* values       # of the exceptions
 
 
@@ -57,7 +57,7 @@ cdef inline int64_t load32(const uint8_t* data) noexcept nogil:
 
 
 cdef int64_t read_vector(AlpVector* vector, const uint8_t* data, int64_t available, int64_t count, size_t width) noexcept nogil:
-    """The header of a vector of count values; returns the bytes of the whole vector, or a negative Status."""
+    """Read the header of a vector of count values; returns the size of the whole vector in bytes, or a negative Status."""
     cdef int64_t packed_size, head = 5 + <int64_t>width, size
     cdef uint16_t exceptions
     cdef int32_t base
@@ -92,7 +92,10 @@ cdef int64_t read_vector(AlpVector* vector, const uint8_t* data, int64_t availab
 
 cdef int64_t patch(const AlpVector* vector, int64_t size, int64_t first, int64_t count, size_t width,
                    uint8_t* out) noexcept nogil:
-    """Put the exceptions among the values [first, first + count) of a vector of size values in their places."""
+    """Write a vector's exceptions among the values [first, first + count) into out; returns 0 or BAD_LENGTH.
+
+    size: number of values in the vector.
+    """
     cdef uint16_t position
     cdef int64_t i
     for i in range(vector.exceptions):
@@ -154,7 +157,7 @@ cdef int64_t alp_bound(int64_t count, size_t width) noexcept nogil:
 cdef struct Pair:
     int exponent
     int factor
-    int64_t cost                # bits of a sample
+    int64_t cost                # size of the encoded sample, in bits
 
 
 cdef union Integers:
@@ -164,7 +167,10 @@ cdef union Integers:
 
 cdef int64_t to_integers(const uint8_t* values, int64_t count, size_t width, int exponent, int factor, Integers* integers,
                          uint8_t* exceptional, uint64_t* base, int* bits) noexcept nogil:
-    """At most a vector as integers above their smallest, with the width of the largest; returns the number of exceptions."""
+    """Convert at most VECTOR values to integers less the smallest integer; returns the number of exceptions.
+
+    Sets base to the smallest integer, and bits to the width of the widest difference.
+    """
     cdef int64_t exceptions
     cdef uint64_t all_bits
     if width == 4:
@@ -188,7 +194,7 @@ cdef int64_t cost_of(const uint8_t* values, int64_t count, size_t width, const P
 
 
 cdef int64_t take_sample(const uint8_t* values, int64_t count, size_t width, int64_t most, uint8_t* out) noexcept nogil:
-    """At most so many values, evenly spread; returns how many."""
+    """Copy at most `most` of the values, evenly spread, to out; returns the number copied."""
     cdef int64_t i, some = min(count, most)
     for i in range(some):
         memcpy(out + <size_t>i * width, values + <size_t>(i * count // some) * width, width)
@@ -196,7 +202,7 @@ cdef int64_t take_sample(const uint8_t* values, int64_t count, size_t width, int
 
 
 cdef int choose_pairs(const uint8_t* values, int64_t count, size_t width, Pair* pairs) noexcept nogil:
-    """The cheapest pairs for a page, the cheapest first; returns how many."""
+    """Find the PAIRS pairs with the smallest encoded sample of a page, cheapest first; returns the number of pairs."""
     cdef uint8_t sample[SAMPLE * 8]
     cdef int64_t some = take_sample(values, count, width, SAMPLE, sample)
     cdef int exponent, factor, place, kept = 0
@@ -218,7 +224,7 @@ cdef int choose_pairs(const uint8_t* values, int64_t count, size_t width, Pair* 
 
 
 cdef Pair choose_pair(const uint8_t* values, int64_t count, size_t width, const Pair* pairs, int kept) noexcept nogil:
-    """The cheapest of the page's pairs for a vector."""
+    """The candidate pair of the page with the smallest encoded sample of a vector."""
     cdef uint8_t sample[VECTOR_SAMPLE * 8]
     cdef int64_t some = take_sample(values, count, width, VECTOR_SAMPLE, sample), cost, least = 0
     cdef int i, best = 0
@@ -231,7 +237,10 @@ cdef Pair choose_pair(const uint8_t* values, int64_t count, size_t width, const 
 
 
 cdef int64_t write_packed(Integers* integers, int64_t count, size_t width, int bits, uint8_t* out) noexcept nogil:
-    """The integers in bits each, whole groups of 32 packed beside out; returns the bytes that belong to them."""
+    """Write count integers of `bits` bits each to out; returns the number of bytes written.
+
+    Whole groups of 32 integers are packed into a buffer first: the last group may be longer than its share of out.
+    """
     cdef uint8_t packed[VECTOR * 8]
     cdef int64_t groups = (count + 31) // 32, size = (count * bits + 7) // 8
     if bits == 0:
@@ -261,7 +270,7 @@ cdef uint8_t* write_vector(const uint8_t* values, int64_t count, size_t width, P
     out[0] = <uint8_t>pair.exponent
     out[1] = <uint8_t>pair.factor
     memcpy(out + 2, &exceptions, 2)
-    memcpy(out + 4, &base, width)       # little-endian: the low half is the narrow one
+    memcpy(out + 4, &base, width)       # little-endian: the first four bytes of base are the base of floats
     out[4 + width] = <uint8_t>bits
     out += 5 + width
     out += write_packed(&integers, count, width, bits, out)
@@ -304,10 +313,10 @@ cdef int check_width(size_t width) except -1:
 
 
 def decode(const uint8_t[::1] data, dtype, Py_ssize_t start, Py_ssize_t count):
-    """count values of a page from start on, as float32 or float64.
+    """The values [start, start + count) of an ALP page, as float32 or float64.
 
     Raises:
-        FormatError: the page is broken or holds fewer.
+        FormatError: the page is broken or holds fewer than start + count values.
     """
     cdef int64_t done
     if start < 0 or count < 0:
@@ -323,7 +332,7 @@ def decode(const uint8_t[::1] data, dtype, Py_ssize_t start, Py_ssize_t count):
 
 
 def encode(values):
-    """The page of a contiguous array of float32 or float64, as bytes."""
+    """The ALP page of a contiguous array of float32 or float64, as bytes."""
     cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
     cdef size_t width = <size_t>values.dtype.itemsize
     cdef int64_t count = len(values), size

@@ -1,4 +1,4 @@
-"""BYTE_STREAM_SPLIT (Encodings.md, "Byte Stream Split")."""
+"""BYTE_STREAM_SPLIT (Encodings.md, "Byte Stream Split"): the first bytes of all values, then the second bytes, and so on."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -15,7 +15,7 @@ cdef int64_t split_decode(const uint8_t* data, int64_t size, int64_t start, int6
                           uint8_t* out) noexcept nogil:
     cdef int64_t values
     if width == 0 or size % <int64_t>width:
-        return BAD_LENGTH       # with any padding the streams would not be where they are looked for
+        return BAD_LENGTH       # the start of each stream follows from the page's size: padding would shift the streams
     values = size // <int64_t>width
     if start > values or count > values - start:
         return TRUNCATED
@@ -28,10 +28,10 @@ cdef void split_encode(const uint8_t* values, int64_t count, size_t width, uint8
 
 
 def decode(const uint8_t[::1] data, dtype, Py_ssize_t start, Py_ssize_t count):
-    """count values of a page from start on.
+    """The values [start, start + count) of a page, as an array of a dtype.
 
     Raises:
-        FormatError: the page is no whole number of values, or holds fewer.
+        FormatError: the page is no whole number of values, or holds fewer than start + count.
     """
     cdef int64_t done
     if start < 0 or count < 0:
@@ -46,7 +46,7 @@ def decode(const uint8_t[::1] data, dtype, Py_ssize_t start, Py_ssize_t count):
 
 
 def encode(values):
-    """The streams of a contiguous array, as bytes."""
+    """The byte streams of a contiguous array's values, one behind the other, as bytes."""
     cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
     cdef int64_t count = len(values)
     cdef size_t width = <size_t>values.dtype.itemsize

@@ -1,4 +1,4 @@
-"""DELTA_BINARY_PACKED (Encodings.md, "Delta Encoding")."""
+"""DELTA_BINARY_PACKED (Encodings.md, "Delta Encoding"): integers as bit-packed differences of neighbours."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -40,14 +40,14 @@ cdef extern from "c/delta.h" nogil:
     int width_of(uint64_t bits) noexcept
 
 cdef enum:
-    GROUP = 32                  # values that are packed together
-    LARGEST_BLOCK = 0x7FFFFFFF
-    WIDEST = 64
-    # What is written: the sizes of parquet-java and Arrow, which every reader has met.
+    GROUP = 32                  # values packed together: a whole number of bytes at any bit width
+    LARGEST_BLOCK = 0x7FFFFFFF  # values
+    WIDEST = 64                 # bits of a delta
+    # Sizes of written blocks, in values: the sizes of parquet-java and Arrow, known to every reader.
     BLOCK = 128
     MINIBLOCKS = 4
     MINIBLOCK = BLOCK // MINIBLOCKS
-    HEADER_BOUND = 2 + 1 + 10 + 10
+    HEADER_BOUND = 2 + 1 + 10 + 10      # bytes: varints of block size, miniblocks, values and first value
 
 
 cdef int read_varint(const uint8_t** pos, const uint8_t* end, uint64_t* value) noexcept nogil:
@@ -95,14 +95,14 @@ cdef int delta_start(DeltaDecoder* decoder, const uint8_t* data, size_t size) no
     decoder.last = from_zigzag(first)
     decoder.miniblocks = <int64_t>miniblocks
     decoder.miniblock_size = <int64_t>(block // miniblocks)
-    # behind the last miniblock of a block that is not there
+    # As if at the end of a block's last miniblock: the first delta opens the first block.
     decoder.miniblock = decoder.miniblocks - 1
     decoder.next = decoder.miniblock_size
     return 0
 
 
 cdef int next_miniblock(DeltaDecoder* decoder) noexcept nogil:
-    """Stand before the first value of the next miniblock, which is needed; 0 or a negative Status."""
+    """Move to the first value of the next miniblock; returns 0 or a negative Status. Values of the miniblock must be due."""
     cdef uint64_t least
     cdef int64_t size, needed
     cdef int status
@@ -117,8 +117,8 @@ cdef int next_miniblock(DeltaDecoder* decoder) noexcept nogil:
         decoder.widths = decoder.pos
         decoder.pos += decoder.miniblocks
         decoder.miniblock = 0
-    # Only here, where the miniblock is needed, does its width count. Old writers took 33 bits and more for INT32 (ARROW-17465,
-    # arrow-go 1027); their sums are right modulo 2^32.
+    # The widths of unused miniblocks may be anything: only the width of a miniblock with due values is checked. Old writers took
+    # 33 bits and more for INT32 (ARROW-17465, arrow-go 1027); their sums are right modulo 2^32.
     decoder.width = decoder.widths[decoder.miniblock]
     if decoder.width > WIDEST:
         return BAD_RUN
@@ -174,8 +174,10 @@ cdef int64_t delta_next(DeltaDecoder* decoder, uint8_t* out, int64_t count, size
 
 
 cdef inline int64_t sum_whole(DeltaDecoder* decoder, uint8_t* out, int64_t count, size_t width) noexcept nogil:
-    """The miniblock in which the decoder stands and those that follow in its block, where a faster loop takes them; returns how
-    many values."""
+    """Decode whole miniblocks from the decoder's position on with the vector loop of c/delta.h; returns the number of values.
+
+    The loop stops at the end of the block, at a wide miniblock and near the end of the page; 0 where no miniblock qualifies.
+    """
     cdef delta_block block
     cdef int64_t miniblocks
     block.widths = decoder.widths + decoder.miniblock
@@ -203,7 +205,7 @@ cdef inline void sum_constant(DeltaDecoder* decoder, uint8_t* out, int64_t count
 
 
 cdef inline int64_t sum_packed(DeltaDecoder* decoder, uint8_t* out, int64_t count, size_t width) noexcept nogil:
-    """At most count values of the miniblock: whole groups, or some of one group; returns how many."""
+    """Decode at most count values of the current miniblock, whole groups or a part of one group; returns their number."""
     cdef int64_t groups = count // GROUP
     cdef const uint8_t* packed = decoder.packed + decoder.next // 8 * decoder.width
     cdef int64_t size = groups * 4 * decoder.width
@@ -223,7 +225,7 @@ cdef inline int64_t sum_packed(DeltaDecoder* decoder, uint8_t* out, int64_t coun
 
 
 cdef int64_t sum_some(DeltaDecoder* decoder, uint8_t* out, int64_t count, size_t width) noexcept nogil:
-    """At most count values of the group in which the decoder stands; returns how many."""
+    """Decode at most count values of the group at the decoder's position; returns their number."""
     cdef uint8_t padded[4 * 64 + 16]
     cdef uint64_t deltas[32]
     cdef uint32_t narrow[32]
@@ -284,7 +286,7 @@ cdef int64_t delta_encode(const uint8_t* values, int64_t count, size_t width, ui
 
 
 cdef uint8_t* write_block(const uint8_t* values, int64_t count, size_t width, uint8_t* out) noexcept nogil:
-    """A block of count values, the one before which stands before them in memory."""
+    """Write a block of count values to out; returns the end. The value before the block is read from values[-1]."""
     cdef uint64_t deltas[BLOCK]
     cdef uint32_t narrow[BLOCK]
     cdef uint8_t* widths
@@ -312,13 +314,13 @@ cdef uint8_t* write_block(const uint8_t* values, int64_t count, size_t width, ui
 
 
 def decode(const uint8_t[::1] data, Py_ssize_t count, Py_ssize_t width, Py_ssize_t step=0):
-    """count integers of width bytes (4 or 8), as int32 or int64.
+    """The first count integers of a stream, as int32 or int64.
 
     Args:
-        data: the stream, and perhaps more behind it.
+        data: the stream; further bytes may follow.
         count: number of values to decode.
         width: bytes of one value, 4 or 8.
-        step: decode so many at a time; 0 for all at once.
+        step: number of values decoded in one call of the kernel; 0 for all.
 
     Raises:
         FormatError: the stream is broken or holds fewer values.
@@ -338,7 +340,11 @@ def decode(const uint8_t[::1] data, Py_ssize_t count, Py_ssize_t width, Py_ssize
 
 
 def size_of(const uint8_t[::1] data):
-    """How many of the leading bytes of data are the stream; as decode otherwise."""
+    """Size of the stream at the start of data, in bytes.
+
+    Raises:
+        FormatError: the stream is broken.
+    """
     cdef DeltaDecoder decoder
     cdef const uint8_t* first = &data[0] if data.shape[0] else NULL
     cdef const uint8_t* end
@@ -348,7 +354,7 @@ def size_of(const uint8_t[::1] data):
 
 
 def encode(values):
-    """The stream of a contiguous array of int32 or int64, as bytes."""
+    """The DELTA_BINARY_PACKED stream of a contiguous array of int32 or int64, as bytes."""
     cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
     cdef size_t width = <size_t>values.dtype.itemsize
     cdef int64_t count = len(values), size

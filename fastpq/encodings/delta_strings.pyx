@@ -1,4 +1,8 @@
-"""DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY (Encodings.md, "Delta-length byte array" and "Delta Strings")."""
+"""DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY (Encodings.md, "Delta-length byte array" and "Delta Strings").
+
+The first stores all lengths, then all bytes; the second stores each value as the length of a prefix shared with the value before
+and a suffix.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -22,8 +26,8 @@ cdef extern from "c/delta_strings.h" nogil:
     uint64_t common_prefix(const uint8_t* a, const uint8_t* b, uint64_t most) noexcept
 
 cdef enum:
-    BATCH = 1024        # lengths that are decoded before their values
-    LENGTH = 4          # bytes of a length, which is an INT32
+    BATCH = 1024        # lengths decoded at a time, before their values
+    LENGTH = 4          # bytes of a length, an INT32
 
 
 cdef int delta_lengths_start(DeltaLengths* decoder, const uint8_t* data, size_t size) noexcept nogil:
@@ -141,10 +145,10 @@ cdef int64_t delta_strings_encode(const Slice* values, int64_t count, int32_t* l
 
 
 def decode_lengths(const uint8_t[::1] data, Py_ssize_t count, int buffer=0):
-    """count DELTA_LENGTH_BYTE_ARRAY values as views (dtype V16) into data.
+    """The first count values of a DELTA_LENGTH_BYTE_ARRAY page, as views (dtype V16) into data.
 
     Raises:
-        FormatError: the data end early or a length points outside them.
+        FormatError: the data end early or a length points outside the data.
     """
     cdef DeltaLengths decoder
     cdef const uint8_t* first = &data[0] if data.shape[0] else NULL
@@ -159,13 +163,13 @@ def decode_lengths(const uint8_t[::1] data, Py_ssize_t count, int buffer=0):
 
 
 def decode_strings(const uint8_t[::1] data, Py_ssize_t count, bytes previous=b"", int buffer=0):
-    """count DELTA_BYTE_ARRAY values as (views of dtype V16, bytes that they point into).
+    """The first count values of a DELTA_BYTE_ARRAY page, as (views of dtype V16, bytes behind the views).
 
     Args:
         data: the values of a page.
-        count: how many to decode.
-        previous: the last value of the page before, for writers that went on from it (PARQUET-246).
-        buffer: number of the bytes, in the views.
+        count: number of values to decode.
+        previous: the last value of the page before; some writers share prefixes across pages (PARQUET-246).
+        buffer: number of the returned bytes in the views.
 
     Raises:
         FormatError: the data end early, or a prefix is longer than the value before.
@@ -187,7 +191,13 @@ def decode_strings(const uint8_t[::1] data, Py_ssize_t count, bytes previous=b""
 
 
 def encode(const uint8_t[::1] data, const int64_t[::1] offsets, bint prefixes):
-    """Values data[offsets[i]:offsets[i + 1]], as bytes: DELTA_BYTE_ARRAY where prefixes, else DELTA_LENGTH_BYTE_ARRAY."""
+    """The page of the values data[offsets[i]:offsets[i + 1]], as bytes.
+
+    Args:
+        data: the bytes of all values.
+        offsets: start of each value in data, and the end of the last value.
+        prefixes: encode as DELTA_BYTE_ARRAY; else as DELTA_LENGTH_BYTE_ARRAY.
+    """
     cdef int64_t count = offsets.shape[0] - 1, i, size
     cdef int32_t[::1] lengths = np.empty(2 * max(count, 1), dtype=np.int32)
     cdef const uint8_t* first = &data[0] if data.shape[0] else <const uint8_t*>&lengths[0]     # any address will do

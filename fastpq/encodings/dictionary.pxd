@@ -1,4 +1,4 @@
-"""PLAIN_DICTIONARY and RLE_DICTIONARY (Encodings.md, "Dictionary Encoding")."""
+"""PLAIN_DICTIONARY and RLE_DICTIONARY (Encodings.md, "Dictionary Encoding"): values as indices into a dictionary page."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from fastpq.encodings.rle cimport HybridDecoder
@@ -10,8 +10,8 @@ cdef extern from "c/hash_table.h" nogil:
         int64_t count
         uint8_t* values
 
-# count values gathered from a dictionary of size values of width bytes each (views are values of width 16).
-# Returns count or a negative Status (BAD_INDEX, TRUNCATED, BAD_RUN).
+# Decodes the next count indices and copies their values from a dictionary of size values of width bytes each (views are values
+# of width 16). Returns count or a negative Status (BAD_INDEX, TRUNCATED, BAD_RUN).
 cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width, uint8_t* out,
                                int64_t count) noexcept nogil
 
@@ -21,8 +21,7 @@ cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary
 cdef class DictionaryEncoder:
     cdef hash_table table
     cdef readonly int64_t plain_size            # bytes of the dictionary page so far
-    # Codes of n values; stops before the value that would take plain_size past limit. Returns how many were encoded, or
-    # NO_MEMORY.
+    # Encode n values to codes until plain_size would exceed limit; return the number of values encoded, or NO_MEMORY.
     cdef int64_t encode_fixed(self, const uint8_t* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil
     cdef int64_t encode_slices(self, const Slice* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil
     cdef void write_plain(self, uint8_t* out) noexcept nogil      # the dictionary page: plain_size bytes

@@ -1,4 +1,4 @@
-"""PLAIN_DICTIONARY and RLE_DICTIONARY (Encodings.md, "Dictionary Encoding")."""
+"""PLAIN_DICTIONARY and RLE_DICTIONARY (Encodings.md, "Dictionary Encoding"): values as indices into a dictionary page."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -24,7 +24,7 @@ cdef extern from "c/hash_table.h" nogil:
                                 uint32_t* codes) noexcept
 
 cdef enum:
-    BLOCK = 1024        # indices that stay in the first-level cache between unpacking and gathering
+    BLOCK = 1024        # indices unpacked at a time; few enough to stay in the first-level cache until gathered
 
 
 cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width, uint8_t* out,
@@ -55,7 +55,7 @@ cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary
 
 
 cdef class DictionaryEncoder:
-    """Values to codes, in order of first appearance.
+    """Gives each distinct value a code, counting up in order of first appearance.
 
     Args:
         width: bytes of a value, or 0 for slices.
@@ -93,7 +93,7 @@ cdef class DictionaryEncoder:
         return <const Slice*>self.table.values
 
     def encode(self, values, int64_t limit=0x7FFFFFFFFFFFFFFF):
-        """Codes (uint32) of a contiguous array of the table's width; stops before the dictionary's size passes limit."""
+        """Codes (uint32) of a contiguous array; fewer than values where the dictionary page would grow beyond limit bytes."""
         cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
         cdef uint32_t[::1] codes = np.empty(max(len(values), 1), dtype=np.uint32)
         if self.table.width == 0 or values.dtype.itemsize != self.table.width:
@@ -112,7 +112,7 @@ cdef class DictionaryEncoder:
 
 
 def decode(const uint8_t[::1] indices, int bit_width, dictionary, Py_ssize_t count):
-    """count values of a contiguous dictionary array, chosen by a hybrid stream of indices.
+    """The dictionary values at the first count indices of a hybrid stream.
 
     Raises:
         FormatError: the stream is broken, or an index lies outside the dictionary.

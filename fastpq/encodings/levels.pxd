@@ -1,44 +1,47 @@
-"""Levels: those of flat columns (maximum level 1) <-> validity bitmaps, LSB first, and spreading values by them; those of
-nested columns <-> bytes."""
+"""Definition and repetition levels: encoded streams <-> validity bitmaps (maximum level 1), LSB first, or bytes (any maximum)."""
 
 from libc.stdint cimport int64_t, uint8_t
 
 
-# Hybrid-encoded levels of bit width 1 -> count bits from bit 0 of bitmap (which holds (count + 7) / 8 bytes, all
-# written, padding bits zero). Returns the number of ones, or a negative Status. data is the hybrid stream itself,
-# without the four-byte length that precedes it in V1 pages.
+# Decodes count levels of bit width 1 to bits 0 to count - 1 of bitmap. All (count + 7) / 8 bytes of bitmap are written, padding
+# bits as zero. data is the hybrid stream without the four-byte length of V1 pages. Returns the number of ones, or a negative
+# Status.
 cdef int64_t levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, uint8_t* bitmap) noexcept nogil
-# The deprecated BIT_PACKED encoding (MSB first), bit width 1; same contract. Consumes (count + 7) / 8 bytes.
+# Decodes like levels_to_bitmap, from the deprecated BIT_PACKED encoding (MSB first). Consumes (count + 7) / 8 bytes.
 cdef int64_t bit_packed_levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, uint8_t* bitmap) noexcept nogil
 
-# Bitmap -> hybrid stream of bit width 1, and back-patched length left to the caller. bits start at bit_offset.
+# Encodes count bits from bit_offset on as a hybrid stream of bit width 1, without the length of V1 pages; returns the number of
+# bytes written.
 cdef int64_t bitmap_to_levels(const uint8_t* bitmap, int64_t bit_offset, int64_t count, uint8_t* out) noexcept nogil
-# A hybrid stream of count ones (all values present).
+# Writes the hybrid stream of count ones (all values present); returns the number of bytes written.
 cdef int64_t levels_all_valid(int64_t count, uint8_t* out) noexcept nogil
+# Greatest size of the hybrid stream of count bits, in bytes.
 cdef int64_t levels_bound(int64_t count) noexcept nogil
 
+# Number of ones among count bits from bit_offset on.
 cdef int64_t bitmap_count(const uint8_t* bitmap, int64_t bit_offset, int64_t count) noexcept nogil
-# ORs count bits of source (from bit 0) into target at bit_offset. target is zero there. The first and the last byte are
-# touched atomically, so that neighbours may be written by other threads at the same time.
+# ORs the first count bits of source into target at bit_offset, where target must be zero. The first and the last byte are
+# written atomically: other threads may write the neighbouring bits at the same time.
 cdef void bitmap_merge(uint8_t* target, int64_t bit_offset, const uint8_t* source, int64_t count) noexcept nogil
-cdef void bitmap_set_range(uint8_t* target, int64_t bit_offset, int64_t count) noexcept nogil      # the same, all ones
+cdef void bitmap_set_range(uint8_t* target, int64_t bit_offset, int64_t count) noexcept nogil      # as bitmap_merge, with ones
 cdef void bitmap_to_bytes(const uint8_t* bitmap, int64_t bit_offset, int64_t count, uint8_t* out) noexcept nogil   # 0 or 1
 cdef void bytes_to_bitmap(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept nogil     # nonzero is one
 
-# dense[0..] -> out[i] where bit i is set, zero elsewhere. width in bytes; 1, 2, 4, 8, 16 are fast. dense must hold as many
-# values
-# as there are ones in the first count bits. out may not overlap dense.
+# Writes the next value of dense to out[i] where bit i of bitmap is set, zero elsewhere, for the first count bits. dense holds one
+# value for each set bit and may not overlap out. width is in bytes; 1, 2, 4, 8 and 16 are fast.
 cdef void expand(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept nogil
-# The reverse; returns the number of values written.
+# Writes values[i] to out where bit bit_offset + i is set, for count bits; returns the number of values written.
 cdef int64_t compact(const uint8_t* bitmap, int64_t bit_offset, int64_t count, const uint8_t* values, uint8_t* out,
                      size_t width) noexcept nogil
 
-# Levels of any maximum up to 255 <-> one byte each. Decoding returns count or a negative Status.
+# Bits of a level of at most max_level.
 cdef int level_width(int max_level) noexcept nogil
+# Decodes count levels of at most max_level (up to 255), one byte each, from a hybrid stream; returns count or a negative Status.
 cdef int64_t levels_to_bytes(const uint8_t* data, size_t size, int64_t count, int max_level, uint8_t* out) noexcept nogil
-# Whether the stream holds count levels: count or a negative Status.
+# Checks for count levels in a hybrid stream without decoding levels; returns count or a negative Status.
 cdef int64_t levels_count(const uint8_t* data, size_t size, int64_t count, int max_level) noexcept nogil
+# Decodes like levels_to_bytes, from the deprecated BIT_PACKED encoding (MSB first).
 cdef int64_t bit_packed_levels_to_bytes(const uint8_t* data, size_t size, int64_t count, int max_level,
                                         uint8_t* out) noexcept nogil
-# Returns the bytes written into out, which holds hybrid_bound(count, level_width(max_level)).
+# Encodes count levels into out, a buffer of hybrid_bound(count, level_width(max_level)) bytes; returns the bytes written.
 cdef int64_t bytes_to_levels(const uint8_t* levels, int64_t count, int max_level, uint8_t* out) noexcept nogil

@@ -1,6 +1,7 @@
-"""Levels of flat columns (maximum level 1) <-> validity bitmaps, and spreading values by them; other levels <-> bytes.
+"""Definition and repetition levels: encoded streams <-> validity bitmaps (maximum level 1) or bytes (any maximum level).
 
-Bit-packed runs of one-bit levels are validity bitmaps already: they are copied, never unpacked.
+Values without nulls are spread to the set bits of a bitmap, and collected from the set bits. Bit-packed runs of one-bit levels
+are validity bitmaps already: the runs are copied, never unpacked.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -28,7 +29,7 @@ cdef extern from "c/bitmap.h" nogil:
     void copy_bits(const uint8_t* source, int64_t offset, int64_t count, uint8_t* out) noexcept
 
 cdef enum:
-    LEVELS_AT_A_TIME = 4096         # a multiple of the eight values of a bit-packed group
+    LEVELS_AT_A_TIME = 4096         # levels widened to 32 bits at a time; a multiple of the eight of a bit-packed group
 
 
 cdef int64_t levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, uint8_t* bitmap) noexcept nogil:
@@ -160,7 +161,7 @@ cdef int64_t bit_packed_levels_to_bytes(const uint8_t* data, size_t size, int64_
     if <size_t>((count * width + 7) // 8) > size:
         return TRUNCATED
     for i in range(count):
-        # the first bit of a value is its highest, and a value spans at most two bytes
+        # The first bit of a level is its highest; a level of at most eight bits spans at most two bytes.
         first = i * width
         word = <uint32_t>data[first >> 3] << 8
         if (first & 7) + width > 8:
@@ -177,14 +178,20 @@ cdef int64_t bytes_to_levels(const uint8_t* levels, int64_t count, int max_level
         step = min(count - done, <int64_t>LEVELS_AT_A_TIME)
         for i in range(step):
             values[i] = levels[done + i]
-        # whole groups of eight but for the last: the streams of the parts are one stream
+        # All parts but the last are whole groups of eight, so their streams concatenate to one stream.
         out += hybrid_encode(values, step, level_width(max_level), out)
         done += step
     return out - start
 
 
 def decode_bytes(const uint8_t[::1] data, Py_ssize_t count, int max_level, bint bit_packed=False):
-    """count levels of at most max_level as uint8.
+    """The first count levels of a stream, as uint8.
+
+    Args:
+        data: the stream.
+        count: number of levels to decode.
+        max_level: the column's maximum level.
+        bit_packed: whether the encoding is BIT_PACKED; else RLE.
 
     Raises:
         FormatError: the stream ends early or holds a higher level.
@@ -208,7 +215,12 @@ def encode_bytes(const uint8_t[::1] levels, int max_level):
 
 
 def decode(const uint8_t[::1] data, Py_ssize_t count, bint bit_packed=False):
-    """count definition levels as a bitmap (uint8, LSB first) and the number of ones.
+    """The first count definition levels of a flat column, as a bitmap (uint8, LSB first), and the number of ones.
+
+    Args:
+        data: the stream.
+        count: number of levels to decode.
+        bit_packed: whether the encoding is BIT_PACKED; else RLE.
 
     Raises:
         FormatError: the stream ends early or holds a level above 1.
@@ -225,7 +237,7 @@ def decode(const uint8_t[::1] data, Py_ssize_t count, bint bit_packed=False):
 
 
 def encode(const uint8_t[::1] bitmap, Py_ssize_t offset, Py_ssize_t count):
-    """The hybrid stream of count levels from bit offset on, as bytes."""
+    """The hybrid stream of the bits [offset, offset + count) of a bitmap, as bytes."""
     if offset < 0 or count < 1 or (offset + count + 7) // 8 > bitmap.shape[0]:
         raise ValueError(f"{count} bits at {offset} of {8 * bitmap.shape[0]}")
     cdef uint8_t[::1] out = np.empty(levels_bound(count), dtype=np.uint8)
@@ -234,7 +246,7 @@ def encode(const uint8_t[::1] bitmap, Py_ssize_t offset, Py_ssize_t count):
 
 
 def spread(const uint8_t[::1] bitmap, Py_ssize_t count, dense):
-    """Values to the places of the ones among the first count bits; zero elsewhere."""
+    """An array of count values: the dense values at the set bits of a bitmap, in order, and zero elsewhere."""
     cdef const uint8_t[::1] values = np.ascontiguousarray(dense).view(np.uint8)
     if count < 1 or (count + 7) // 8 > bitmap.shape[0] or count_bits(&bitmap[0], 0, count) != len(dense):
         raise ValueError(f"{len(dense)} values for {count} bits")
@@ -245,7 +257,7 @@ def spread(const uint8_t[::1] bitmap, Py_ssize_t count, dense):
 
 
 def pick(const uint8_t[::1] bitmap, Py_ssize_t offset, values):
-    """The values whose bits, from offset on, are one."""
+    """The values at the set bits of a bitmap; the bit of values[0] is bit offset."""
     count = len(values)
     cdef const uint8_t[::1] source = np.ascontiguousarray(values).view(np.uint8)
     if offset < 0 or count < 1 or (offset + count + 7) // 8 > bitmap.shape[0]:

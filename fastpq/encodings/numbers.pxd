@@ -1,4 +1,4 @@
-"""Encodings by their numbers (parquet.thrift, Encoding)."""
+"""The numbers of the encodings (parquet.thrift, Encoding), for compiled code."""
 
 cdef enum:
     PLAIN = 0

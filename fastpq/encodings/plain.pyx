@@ -1,4 +1,4 @@
-"""PLAIN (Encodings.md, "Plain"): booleans and BYTE_ARRAY; fixed-width values are memcpy."""
+"""PLAIN (Encodings.md, "Plain") of booleans and BYTE_ARRAY, and UTF-8 checks. Fixed-width values need no kernel but memcpy."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -60,10 +60,10 @@ cdef int slices_check_utf8(const Slice* values, int64_t count, int64_t* where) n
 
 
 def decode_views(const uint8_t[::1] data, Py_ssize_t count, int buffer=0):
-    """count BYTE_ARRAY values as (views of dtype V16 into data, bytes consumed).
+    """The first count BYTE_ARRAY values of a page, as (views of dtype V16 into data, bytes consumed).
 
     Raises:
-        FormatError: the data end early or a length points outside them.
+        FormatError: the data end early or a length points outside the data.
     """
     out = np.zeros(max(count, 1), dtype="V16")
     cdef uint8_t[::1] views = out.view(np.uint8)

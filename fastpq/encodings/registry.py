@@ -1,4 +1,4 @@
-"""Which encodings of values fit which physical types (Encodings.md), and which of them fastpq reads and writes."""
+"""Table of the encodings of values and their physical types (Encodings.md); checks of an encoding before reading and writing."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ FITTING: dict[Encoding, frozenset[Type]] = {
     Encoding.BYTE_STREAM_SPLIT: frozenset({Type.INT32, Type.INT64, Type.FLOAT, Type.DOUBLE, Type.FIXED_LEN_BYTE_ARRAY}),
     Encoding.ALP: frozenset({Type.FLOAT, Type.DOUBLE}),
 }
-# of booleans nobody should write them, but they can be read
+# Dictionary encodings are read for every type; dictionaries of booleans are never written.
 _DICTIONARIES = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
-# which few readers know yet: written where they are asked for by name
+# Encodings unknown to most readers: written only on request by name, never chosen automatically.
 _PREVIEWS = {Encoding.ALP}
 
 
 def check_readable(encoding: int, physical_type: Type) -> None:
-    """Pass for an encoding in which values of a physical type can be read.
+    """Refuse to read values of a physical type in an encoding unknown to fastpq or unfit for the type.
 
     Raises:
-        UnsupportedError: it is valid, and not read here.
-        FormatError: it is no encoding of such values.
+        UnsupportedError: the encoding is unknown, or valid but not read by fastpq.
+        FormatError: the encoding does not fit the physical type.
     """
     if encoding == Encoding.BIT_PACKED:
         raise FormatError("values in encoding BIT_PACKED, which is for levels alone")
@@ -46,11 +46,11 @@ def check_readable(encoding: int, physical_type: Type) -> None:
 
 
 def check_writable(name: str, physical_type: Type) -> Encoding:
-    """The encoding of a name, where values of a physical type can be written in it.
+    """The encoding of a name, for writing values of a physical type.
 
     Raises:
-        SchemaError: it does not fit the type.
-        UnsupportedError: it is valid, and not written here.
+        SchemaError: the encoding does not fit the type.
+        UnsupportedError: the encoding is valid, but not written by fastpq.
         ValueError: no encoding has the name.
     """
     if name not in Encoding.__members__:
@@ -67,6 +67,6 @@ def check_writable(name: str, physical_type: Type) -> Encoding:
 
 
 def automatic_encodings(physical_type: Type) -> list[Encoding]:
-    """The encodings that may be chosen for a type without being asked for, but for the dictionary's."""
+    """The encodings chosen from automatically for a physical type; dictionary encodings are considered apart."""
     left_out = _DICTIONARIES | _PREVIEWS
     return [encoding for encoding, types in FITTING.items() if physical_type in types and encoding not in left_out]

@@ -1,4 +1,4 @@
-"""The RLE / bit-packing hybrid (Encodings.md, "Run Length Encoding / Bit-Packing Hybrid")."""
+"""The RLE / bit-packing hybrid (Encodings.md, "Run Length Encoding / Bit-Packing Hybrid"), for levels, indices and booleans."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -15,17 +15,19 @@ cdef struct HybridDecoder:
     int64_t packed_count        # its number of values (a multiple of 8; may be cut by the end of input)
 
 
+# Starts a decoder at the header of a stream's first run; returns 0, or BAD_RUN for a bit width outside 0 to 32.
 cdef int hybrid_start(HybridDecoder* decoder, const uint8_t* data, size_t size, int bit_width) noexcept nogil
-# stands in a run that has values left: rle_left of them, or packed_count - packed_next; returns 0 or a negative Status
+# Moves to the next run where the current run is used up. Then rle_left or packed_count - packed_next is positive: the number of
+# values left in the run. Returns 0 or a negative Status.
 cdef int hybrid_ensure(HybridDecoder* decoder) noexcept nogil
-# count values into out; returns count or a negative Status
+# Decodes the next count values; returns count or a negative Status.
 cdef int64_t hybrid_next(HybridDecoder* decoder, uint32_t* out, int64_t count) noexcept nogil
-# passes over count values; returns count or a negative Status
+# Skips the next count values; returns count or a negative Status.
 cdef int64_t hybrid_skip(HybridDecoder* decoder, int64_t count) noexcept nogil
-# RLE booleans and other one-byte outputs (bit_width <= 8); returns count or a negative Status
+# Decodes the next count values to one byte each, for bit_width <= 8 (levels, booleans); returns count or a negative Status.
 cdef int64_t hybrid_next_bytes(HybridDecoder* decoder, uint8_t* out, int64_t count) noexcept nogil
 
-# most bytes that hybrid_encode writes
+# Greatest size of the encoded stream of count values, in bytes.
 cdef int64_t hybrid_bound(int64_t count, int bit_width) noexcept nogil
-# returns the bytes written into out, which holds hybrid_bound(count, bit_width)
+# Encodes count values into out, a buffer of hybrid_bound(count, bit_width) bytes; returns the number of bytes written.
 cdef int64_t hybrid_encode(const uint32_t* values, int64_t count, int bit_width, uint8_t* out) noexcept nogil

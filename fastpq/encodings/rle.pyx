@@ -1,4 +1,4 @@
-"""The RLE / bit-packing hybrid (Encodings.md, "Run Length Encoding / Bit-Packing Hybrid")."""
+"""The RLE / bit-packing hybrid (Encodings.md, "Run Length Encoding / Bit-Packing Hybrid"), for levels, indices and booleans."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -14,9 +14,9 @@ cdef extern from "c/bitpack.h" nogil:
     int64_t varied_groups(const uint32_t* values, int64_t groups) noexcept
 
 cdef enum:
-    LONGEST_RUN = 0x7FFFFFF8        # of values, in groups of eight; a header has 31 bits for it
-    LOOKAHEAD = 4096                # values that one hybrid_next_bytes step widens
-    GROUP = 32
+    LONGEST_RUN = 0x7FFFFFF8        # values of a run, in groups of eight; a header has 31 bits for the count
+    LOOKAHEAD = 4096                # values unpacked to 32 bits in one step of hybrid_next_bytes
+    GROUP = 32                      # values unpacked together: a whole number of bytes at any bit width
 
 
 cdef int hybrid_start(HybridDecoder* decoder, const uint8_t* data, size_t size, int bit_width) noexcept nogil:
@@ -28,7 +28,7 @@ cdef int hybrid_start(HybridDecoder* decoder, const uint8_t* data, size_t size, 
 
 
 cdef int next_run(HybridDecoder* decoder) noexcept nogil:
-    """Read the header of the next run; 0 or a negative Status."""
+    """Read the header of the next run; returns 0 or a negative Status."""
     cdef uint64_t header = 0
     cdef int shift = 0, width = decoder.bit_width, value_bytes = (width + 7) // 8
     cdef uint8_t byte
@@ -44,7 +44,7 @@ cdef int next_run(HybridDecoder* decoder) noexcept nogil:
         shift += 7
         if shift > 28:
             return BAD_RUN
-    if header >> 32 or header >> 1 == 0:        # too long to count, or a run of nothing
+    if header >> 32 or header >> 1 == 0:        # a length beyond 31 bits, or an empty run
         return BAD_RUN
     available = decoder.end - decoder.pos
     if header & 1:
@@ -69,11 +69,11 @@ cdef int next_run(HybridDecoder* decoder) noexcept nogil:
 
 
 cdef int hybrid_ensure(HybridDecoder* decoder) noexcept nogil:
-    """Stand in a run that has values left; 0 or a negative Status."""
+    """Move to the next run where the current run is used up; returns 0 or a negative Status."""
     cdef int status
     while decoder.rle_left == 0 and decoder.packed_next == decoder.packed_count:
         if decoder.bit_width == 0 and decoder.pos == decoder.end:
-            decoder.rle_left = LONGEST_RUN      # nothing to say: every value is zero
+            decoder.rle_left = LONGEST_RUN      # values of no bits are zero; the stream may be empty
             decoder.rle_value = 0
             return 0
         status = next_run(decoder)
@@ -83,7 +83,7 @@ cdef int hybrid_ensure(HybridDecoder* decoder) noexcept nogil:
 
 
 cdef int64_t unpack(HybridDecoder* decoder, uint32_t* out, int64_t count) noexcept nogil:
-    """At most count values of the current bit-packed run; returns how many."""
+    """Decode at most count values of the current bit-packed run; returns the number of values."""
     cdef uint8_t padded[4 * 32 + 32]
     cdef uint32_t group[GROUP]
     cdef int width = decoder.bit_width
@@ -167,7 +167,7 @@ cdef int64_t hybrid_skip(HybridDecoder* decoder, int64_t count) noexcept nogil:
 
 
 cdef int64_t hybrid_bound(int64_t count, int bit_width) noexcept nogil:
-    # Each group of eight packed, or a run of its own: two headers and a value that is no wider than the group.
+    # Each group of eight values takes bit_width bytes packed, or at most as many as an RLE value; and at most two run headers.
     return (count // 8 + 1) * (bit_width + 2) + 16
 
 
@@ -187,7 +187,7 @@ cdef uint8_t* write_rle(const uint32_t* value, int64_t count, int bit_width, uin
 
 
 cdef uint8_t* write_packed(const uint32_t* values, int64_t count, int bit_width, uint8_t* out) noexcept nogil:
-    """One bit-packed run; only the last one of a stream may have a count that is no multiple of 8."""
+    """Write one bit-packed run; returns its end. Count is a multiple of 8 for all runs but the last of a stream."""
     cdef uint32_t group[GROUP]
     cdef uint8_t packed[4 * 32]
     cdef int64_t groups = count // GROUP, left = count % GROUP
@@ -204,7 +204,7 @@ cdef uint8_t* write_packed(const uint32_t* values, int64_t count, int bit_width,
 
 
 cdef int64_t hybrid_encode(const uint32_t* values, int64_t count, int bit_width, uint8_t* out) noexcept nogil:
-    """RLE runs begin and end at groups of eight values, where they are shorter than the packed groups."""
+    """Encode values as RLE runs of whole groups of eight where these are shorter than packed groups, else as packed runs."""
     cdef uint8_t* start = out
     cdef int64_t groups = count // 8, group = 0, packed = 0, same, repeats, worth
     if bit_width == 0:
@@ -222,7 +222,7 @@ cdef int64_t hybrid_encode(const uint32_t* values, int64_t count, int bit_width,
             while 8 * group + repeats < count and values[8 * group + repeats] == values[8 * group] and group + same == groups:
                 repeats += 1
             if 8 * group + repeats < count:
-                repeats = 8 * same          # the values behind the last whole group are packed
+                repeats = 8 * same          # the run keeps whole groups; the values behind the last group are packed
             out = write_rle(values + 8 * group, repeats, bit_width, out)
             if 8 * group + repeats == count:
                 return out - start
@@ -234,10 +234,10 @@ cdef int64_t hybrid_encode(const uint32_t* values, int64_t count, int bit_width,
 
 
 def decode(const uint8_t[::1] data, int bit_width, Py_ssize_t count):
-    """count values of a hybrid stream as uint32.
+    """The first count values of a hybrid stream, as uint32.
 
     Raises:
-        FormatError: the stream ends early or holds a run that the encoding does not allow.
+        FormatError: the stream ends early or holds an invalid run.
     """
     cdef HybridDecoder decoder
     cdef uint32_t[::1] out = np.empty(max(count, 1), dtype=np.uint32)

@@ -1,4 +1,4 @@
-"""What a kernel returns when the bytes are wrong, as an error."""
+"""The error of a negative Status, the number returned by a kernel for broken bytes."""
 
 from libc.stdint cimport int64_t
 

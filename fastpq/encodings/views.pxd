@@ -1,10 +1,10 @@
-"""The two shapes in which kernels hand variable-length values around."""
+"""View and Slice: the variable-length values of decoders and encoders."""
 
 from libc.stdint cimport int32_t, uint8_t
 
 
-# Arrow's 16-byte string view. At most 12 bytes stand inline in the place of the last three members
-# (zero-padded); longer values have their first four bytes, a buffer number and an offset.
+# Arrow's 16-byte string view, the output of decoders. A value of at most 12 bytes stands inline (zero-padded) in the place of
+# the last three members; a longer value has its first four bytes, a buffer number and an offset.
 cdef struct View:
     int32_t length
     uint8_t prefix[4]
@@ -12,7 +12,7 @@ cdef struct View:
     int32_t offset
 
 
-# A value anywhere in memory: what encoders read.
+# A value anywhere in memory, the input of encoders.
 cdef struct Slice:
     const uint8_t* data
     size_t size

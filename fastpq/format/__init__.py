@@ -1,4 +1,4 @@
-"""The structures of parquet.thrift and the compact protocol that reads and writes them."""
+"""The structs of parquet.thrift, and their decoder and encoder for the Thrift compact protocol."""
 
 from fastpq.format.compact import decode, decode_listed, decode_partly, encode
 from fastpq.format.list_offsets import StructList

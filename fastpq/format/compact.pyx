@@ -1,4 +1,4 @@
-"""The Thrift compact protocol, both ways, walking the tables of fastpq.format.parquet."""
+"""Decoder and encoder of the Thrift compact protocol for any struct declared in fastpq.format.parquet."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeUTF8
@@ -17,7 +17,7 @@ from fastpq.format.list_offsets cimport scan_structs
 from fastpq.errors import FormatError
 from fastpq.format.struct import Union
 
-cdef enum:                  # Kind in struct.py, where it differs from the wire types
+cdef enum:                  # members of WireKind in struct.py unlike any single wire type
     KIND_BOOL = 1
     KIND_STRING = 20
     KIND_ENUM = 21
@@ -26,18 +26,18 @@ cdef int64_t[7] LARGEST = [0, 0, 0, 0x7F, 0x7FFF, 0x7FFFFFFF, 0x7FFFFFFFFFFFFFFF
 
 
 def decode(cls, const uint8_t[::1] data, Py_ssize_t offset=0):
-    """Read one struct.
+    """Decode one struct.
 
     Args:
-        cls: its class in fastpq.format.
-        data: a buffer; what follows the struct is not looked at.
-        offset: where the struct begins.
+        cls: the struct's class in fastpq.format.
+        data: a buffer; bytes behind the struct are not read.
+        offset: first byte of the struct in data.
 
     Returns:
-        The struct and the number of bytes that it takes.
+        (the struct, its size in bytes).
 
     Raises:
-        FormatError: the bytes end inside it, are no compact protocol, or lack a required field.
+        FormatError: the data end inside the struct, are no compact protocol, or lack a required field.
     """
     cdef Cursor cursor = cursor_over(data, offset)
     made = read_struct(&cursor, table_of(cls), 0, None, None, 0)
@@ -45,10 +45,12 @@ def decode(cls, const uint8_t[::1] data, Py_ssize_t offset=0):
 
 
 def decode_partly(cls, const uint8_t[::1] data, Py_ssize_t offset, lazy):
-    """``decode``, but for the fields with the ids in lazy, which are passed over and stay None.
+    """Decode one struct, but skip the fields with the ids in lazy; skipped fields are None in the struct.
+
+    Args, raises: as decode.
 
     Returns:
-        The struct, a dict of field id -> offset of the value for those of lazy that are there, and the number of bytes.
+        (the struct, a dict from the id of each skipped field to the offset of its value, the struct's size in bytes).
     """
     cdef Cursor cursor = cursor_over(data, offset)
     cdef dict passed = dict.fromkeys(lazy)
@@ -57,15 +59,16 @@ def decode_partly(cls, const uint8_t[::1] data, Py_ssize_t offset, lazy):
 
 
 def decode_listed(cls, const uint8_t[::1] data, Py_ssize_t offset, dict listed not None, int64_t behind=0):
-    """``decode``, but for some lists of structs, of which it is noted where their structs stand.
+    """Decode one struct, but index some of its lists of structs instead of decoding the lists.
 
     Args:
         cls, data, offset: as for decode.
-        listed: by the ids of these fields: the id of a list in each of the structs that is noted as well; 0 for none.
-        behind: id of the struct's first field, if the struct is read on behind it, from offset.
+        listed: a dict of the lists to index, by field id. The value is the field id of an inner list: where each struct of the
+            list begins with this inner list of structs, the inner list is indexed as well. 0 for no inner list.
+        behind: 0, or the id of the field before offset, to decode only the fields behind this field.
 
     Returns:
-        The struct, and the StructLists of those fields that are there, by their ids.
+        (the struct, a dict from the field id of each indexed list to its StructList).
 
     Raises:
         FormatError: as decode.
@@ -77,19 +80,19 @@ def decode_listed(cls, const uint8_t[::1] data, Py_ssize_t offset, dict listed n
 
 
 cdef inline int wire_of(int kind) noexcept:
-    """The wire type of a kind; that of true for booleans."""
+    """The wire type of a WireKind; TRUE for booleans."""
     return I32 if kind == KIND_ENUM else BINARY if kind == KIND_STRING else kind
 
 
 cdef class Slot:
-    """A FieldType as the reader needs it, and for a field its name."""
+    """The type of a field or list element, compiled from a FieldType for fast decoding."""
 
-    cdef str name
-    cdef int kind
-    cdef int wire
+    cdef str name           # of the field; empty for a list element
+    cdef int kind           # a WireKind
+    cdef int wire           # the wire type of kind
     cdef object argument    # the class of a struct, or an enum's members by value
-    cdef Slot element       # of a list
-    cdef StructTable table        # of a struct; made when the first one is read
+    cdef Slot element       # element type of a list
+    cdef StructTable table        # table of a struct; made when the first value is decoded
 
     def __cinit__(self, str name, field_type):
         self.name = name
@@ -106,12 +109,12 @@ cdef class Slot:
 
 
 cdef class StructTable:
-    """A struct's fields by their ids."""
+    """The fields of a struct's class, compiled for fast decoding."""
 
     cdef object cls
     cdef bint union
-    cdef list slots
-    cdef uint64_t required      # a bit for each id
+    cdef list slots             # a Slot or None for each field id
+    cdef uint64_t required      # bit i is set where the field of id i is required
 
     def __cinit__(self, cls):
         self.cls = cls
@@ -141,7 +144,10 @@ cdef object broken(Cursor* cursor, str what):
 
 
 cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passed, dict listed, int64_t behind):
-    """passed: ids of fields to pass over, whose offsets, or StructLists if they are among listed, it gets; or None."""
+    """Decode the fields of a struct behind the field id `behind`, up to its stop byte.
+
+    Fields with an id in passed are skipped; passed[id] becomes the offset of the value or, with listed, the StructList.
+    """
     cdef int64_t id = behind
     cdef int wire
     cdef uint64_t seen = <uint64_t>(behind > 0) << behind
@@ -159,7 +165,7 @@ cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passe
             break
         slot = <Slot>table.slots[id] if 0 < id < len(table.slots) else None
         if slot is not None and not slot.matches(wire):
-            slot = None             # as Thrift has it: a field of another type is a field of another version
+            slot = None             # Thrift's rule: a field of another wire type is an unknown field, of another version
         if slot is None or passed is not None and id in passed:
             start = cursor.pos
             if slot is not None and listed is not None:
@@ -196,7 +202,7 @@ cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passe
 
 
 cdef object read_value(Cursor* cursor, int wire, Slot slot, int depth, bint in_list):
-    """One value, whose wire type is the table's. The caller looks at cursor.failed."""
+    """Decode one value of the wire type of its slot. Sets cursor.failed for broken bytes; the caller raises the error."""
     cdef int kind = slot.kind
     cdef int64_t size = 0, value
     cdef const uint8_t* start
@@ -224,7 +230,7 @@ cdef object read_value(Cursor* cursor, int wire, Slot slot, int depth, bint in_l
             return None
         if kind == BINARY:
             return PyBytes_FromStringAndSize(<const char*>start, size)
-        return PyUnicode_DecodeUTF8(<const char*>start, size, "surrogateescape")    # bytes that are no UTF-8 survive
+        return PyUnicode_DecodeUTF8(<const char*>start, size, "surrogateescape")    # keeps bytes of invalid UTF-8
     if kind == STRUCT:
         if slot.table is None:
             slot.table = table_of(slot.argument)
@@ -246,7 +252,7 @@ cdef list read_list(Cursor* cursor, Slot element, int depth):
 
 
 def encode(value):
-    """The struct as compact-protocol bytes: fields in ascending order of their ids, shortest headers and varints.
+    """Encode a struct as bytes of the compact protocol: fields in ascending order of ids, shortest headers and varints.
 
     Raises:
         ValueError: a required field is missing, a number does not fit its field, or a union has not exactly one member.

@@ -1,4 +1,4 @@
-"""A bounded cursor over Thrift compact-protocol bytes: it stops at the end, and says so, instead of passing it."""
+"""Cursor, a bounded position in bytes of the Thrift compact protocol: reads beyond the end set `failed` and return zero."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -21,14 +21,14 @@ cdef enum Wire:
     UUID = 13
 
 cdef enum:
-    DEEPEST = 64        # nesting of structs and containers
+    DEEPEST = 64        # levels of nested structs and containers; bounds the recursion on hostile bytes
 
 
 cdef struct Cursor:
     const uint8_t* start
     const uint8_t* pos
     const uint8_t* end
-    bint failed         # the bytes ended, or were no compact protocol; pos stays where that was
+    bint failed         # the bytes ended early or are no compact protocol; pos is the place of the failure
 
 
 cdef Cursor cursor_over(const uint8_t[::1] data, int64_t offset) except *
@@ -65,7 +65,8 @@ cdef inline int64_t take_zigzag(Cursor* cursor) noexcept nogil:
     return <int64_t>(value >> 1) ^ -<int64_t>(value & 1)
 
 
-# Field header: the wire type (STOP at the end of the struct); id is updated from the previous one.
+# Reads a field header; returns the wire type, STOP at the end of the struct. *id changes from the id of the field before to the
+# id of this field.
 cdef inline int take_field(Cursor* cursor, int64_t* id) noexcept nogil:
     cdef uint8_t header = take_byte(cursor)
     cdef int wire = header & 15
@@ -77,7 +78,7 @@ cdef inline int take_field(Cursor* cursor, int64_t* id) noexcept nogil:
     return STOP if cursor.failed else wire
 
 
-# Bytes that follow as a length and themselves; NULL (and failed) when they do not fit.
+# Reads a length and as many bytes; returns the first byte, or NULL (and failed) where the length exceeds the bytes left.
 cdef inline const uint8_t* take_bytes(Cursor* cursor, int64_t* size) noexcept nogil:
     cdef uint64_t length = take_varint(cursor)
     if cursor.failed or length > <uint64_t>(cursor.end - cursor.pos):
@@ -88,7 +89,8 @@ cdef inline const uint8_t* take_bytes(Cursor* cursor, int64_t* size) noexcept no
     return cursor.pos - length
 
 
-# List header: the number of elements, each of which takes a byte at least (a bool or an empty struct takes one), and their type.
+# Reads a list header; returns the number of elements, and their wire type in *wire. An element takes a byte at least (a bool or
+# an empty struct takes one): a number beyond the bytes left fails.
 cdef inline int64_t take_list(Cursor* cursor, int* wire) noexcept nogil:
     cdef uint8_t header = take_byte(cursor)
     cdef uint64_t count = header >> 4 if header >> 4 < 15 else take_varint(cursor)

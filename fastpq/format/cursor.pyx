@@ -1,13 +1,13 @@
-"""A cursor over a buffer, and passing over values of the compact protocol without decoding them."""
+"""Construction of a Cursor over a buffer, and skipping of values of the compact protocol without decoding."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 
 cdef Cursor cursor_over(const uint8_t[::1] data, int64_t offset) except *:
-    """At an offset in a buffer.
+    """A cursor at an offset of a buffer, bounded by the end of the buffer.
 
     Raises:
-        ValueError: the offset is not in it.
+        ValueError: the offset lies outside the buffer.
     """
     cdef Cursor cursor
     if not 0 <= offset <= data.shape[0]:
@@ -20,7 +20,7 @@ cdef Cursor cursor_over(const uint8_t[::1] data, int64_t offset) except *:
 
 
 cdef int skip_value(Cursor* cursor, int wire, int depth, bint in_list) noexcept nogil:
-    """Pass over one value; 0, or -1 with cursor.failed set."""
+    """Skip one value; returns 0, or -1 with cursor.failed set."""
     cdef int64_t size = 0, _i, count
     cdef uint64_t entries
     cdef int element = 0, key
@@ -66,7 +66,7 @@ cdef int skip_value(Cursor* cursor, int wire, int depth, bint in_list) noexcept 
 
 
 cdef int skip_struct(Cursor* cursor, int depth) noexcept nogil:
-    """Pass over the fields of a struct and its stop; 0, or -1 with cursor.failed set."""
+    """Skip the fields of a struct and its stop byte; returns 0, or -1 with cursor.failed set."""
     cdef int64_t id = 0
     cdef int wire
     if depth > DEEPEST:

@@ -1,4 +1,7 @@
-"""Where the structs of a list stand, found without decoding them: with compact.decode_partly, what makes footers lazy."""
+"""Byte offsets of the structs in a Thrift list, found without decoding the structs.
+
+Footers are decoded lazily with these offsets: a row group or column chunk is decoded on first use.
+"""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -10,17 +13,18 @@ from fastpq.errors import FormatError
 
 
 cdef class StructList:
-    """Where the structs of a list stand.
+    """Byte offsets of the structs in a list, and of the structs in an inner list of each struct.
 
     Attributes:
-        offsets: int64, where each begins.
+        offsets: int64, first byte of each struct of the list.
     """
 
     def inner(self, Py_ssize_t index):
-        """Where the structs of a list begin that is the first field of a struct, and where its next field begins.
+        """Offsets of the inner list of struct `index`.
 
         Returns:
-            None where that list is not its first field, or was not asked for.
+            (int64 offsets of the inner list's structs, offset of the field behind the inner list). None where inner lists were
+            not indexed, or the struct does not begin with its inner list.
         """
         if self._behind is None or not 0 <= index < self._behind.shape[0] or self._behind[index] < 0:
             return None
@@ -28,10 +32,15 @@ cdef class StructList:
 
 
 cdef StructList scan_structs(Cursor* cursor, int inner, str what):
-    """Pass over a list of structs and note where they begin; of the list with the field id inner of each, too, unless it is 0.
+    """Skip a list of structs; returns the offsets of its structs.
+
+    Args:
+        cursor: at the list's header.
+        inner: field id of an inner list of structs, indexed as well where it is a struct's first field; 0 for none.
+        what: name of the list in errors.
 
     Raises:
-        FormatError: the bytes end inside it, or it is no list of structs.
+        FormatError: the bytes end inside the list, or the value is no list of structs.
     """
     cdef StructList found = StructList.__new__(StructList)
     cdef int64_t count = open_list(cursor, what), i
@@ -52,7 +61,7 @@ cdef StructList scan_structs(Cursor* cursor, int inner, str what):
 
 
 cdef int64_t open_list(Cursor* cursor, str what) except -1:
-    """How many structs the list has that begins here."""
+    """Read the header of a list of structs; returns the number of structs."""
     cdef int wire = 0
     cdef int64_t count = take_list(cursor, &wire)
     raise_failed(cursor, what)
@@ -62,7 +71,10 @@ cdef int64_t open_list(Cursor* cursor, str what) except -1:
 
 
 cdef int scan_inner(Cursor* cursor, int inner, str what, StructList found, int64_t index) except -1:
-    """Pass over one struct; where its list inner is the first field, note its structs and where the next field begins."""
+    """Skip struct number index of the list; add the offsets of its inner list to found.
+
+    No offsets are added where the inner list is not the struct's first field, or occurs twice.
+    """
     cdef const uint8_t* start = cursor.pos
     cdef int64_t id = 0, first = found._ends[index], count, i, behind
     cdef int64_t[::1] places

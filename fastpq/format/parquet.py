@@ -1,4 +1,4 @@
-"""The current parquet.thrift as tables, nearly verbatim; field ids, names and order are those of the IDL."""
+"""The structs, unions and enums of the current parquet.thrift, with the field ids, names and order of the IDL."""
 
 from __future__ import annotations
 
@@ -383,7 +383,7 @@ class ColumnCryptoMetaData(Union):
 
 class ColumnChunk(Struct):
     file_path: str | None = optional(1, STRING)
-    file_offset: int | None = optional(2, I64)      # required in the IDL, with a default: some writers leave it out
+    file_offset: int | None = optional(2, I64)      # required in the IDL, with a default, but missing in files of some writers
     meta_data: ColumnMetaData | None = optional(3, ColumnMetaData)
     offset_index_offset: int | None = optional(4, I64)
     offset_index_length: int | None = optional(5, I32)

@@ -1,4 +1,4 @@
-"""What a declarative Thrift table is made of: fields, structs and unions."""
+"""Struct and Union, base classes of the declarations in fastpq.format.parquet, and the types of their fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 
 class WireKind(IntEnum):
-    """Types of fields, as the compact protocol tells them apart."""
+    """Types of fields: the wire types of the compact protocol, and STRING and ENUM."""
 
     BOOL = 1
     I8 = 3
@@ -23,7 +23,7 @@ class WireKind(IntEnum):
 
 
 class FieldType(NamedTuple):
-    """A kind, and the class of a struct or enum or the FieldType of a list's elements."""
+    """The type of a field: a kind; and as argument the class of a struct or enum, or the FieldType of a list's elements."""
 
     kind: WireKind
     argument: Any = None
@@ -40,7 +40,7 @@ STRING = FieldType(WireKind.STRING)
 
 
 class ThriftField(NamedTuple):
-    """One line of a struct's table."""
+    """The declaration of one field of a struct."""
 
     id: int
     type: FieldType
@@ -56,20 +56,20 @@ def _type_of(declared: Any) -> FieldType:
 
 
 def required(id: int, declared: Any) -> Any:
-    """A field that must be there: its id, and its type, struct, enum or ``[element]``."""
+    """Declare a required field by its id and type: a FieldType, the class of a struct or enum, or ``[element type]``."""
     return ThriftField(id, _type_of(declared), True)
 
 
 def optional(id: int, declared: Any) -> Any:
-    """A field that is None where it is absent."""
+    """Declare an optional field, as ``required`` does; None in a struct without the field."""
     return ThriftField(id, _type_of(declared), False)
 
 
 class Struct:
-    """Base of the tables; an absent field is None.
+    """Base class of structs; an absent field is None.
 
-    ``FIELDS`` is the table by field id. Fields of the wire that the table does not have are kept in ``unknown``, as
-    (id, wire type, encoded value), and written again.
+    ``FIELDS`` has the declared fields by id, ``ORDERED`` has them in the order of ids. Undeclared fields of a decoded struct are
+    kept in ``unknown``, as (id, wire type, encoded value), and encoded again.
     """
 
     FIELDS: ClassVar[dict[int, tuple[str, ThriftField]]] = {}
@@ -105,16 +105,16 @@ class Struct:
 
 
 class Union(Struct):
-    """Exactly one member is there; it may be one that the table does not have."""
+    """Base class of unions: structs with exactly one field, the member; an undeclared member is kept in ``unknown``."""
 
     @property
     def member(self) -> str | None:
-        """Name of the member, or None where it is unknown."""
+        """Name of the member, or None for an undeclared member."""
         return next((name for name, _ in self.ORDERED if getattr(self, name) is not None), None)
 
 
 def _shown(value: object) -> str:
-    """The repr of a field; bytes and floats may be bounds of encrypted values, and logs take the repr."""
+    """The repr of a field without bytes and floats: these may be bounds of encrypted values, and a repr may end in a log."""
     match value:
         case bytes():
             return f"<{len(value)} bytes>"

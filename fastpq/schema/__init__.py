@@ -1,1 +1,1 @@
-"""The schema tree, its leaf columns and their levels, logical types, and the types of values in NumPy and Arrow."""
+"""Schemas: the tree of groups and columns with its levels; physical, logical and nested types; their NumPy and Arrow types."""

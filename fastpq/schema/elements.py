@@ -1,4 +1,4 @@
-"""Types as the elements of a footer's schema (LogicalTypes.md, "Nested Types")."""
+"""From column types to the SchemaElements of a footer, for writing (LogicalTypes.md, "Nested Types")."""
 
 from __future__ import annotations
 
@@ -15,10 +15,14 @@ VARIANT_SPECIFICATION_VERSION = 1
 
 
 def elements_of(fields: Sequence[Field], name: str) -> list[fmt.SchemaElement]:
-    """The elements of a schema, depth first, its root first.
+    """The SchemaElements of a schema with these fields, depth first, from the root on.
+
+    Args:
+        fields: names, types and nullability of the root's children.
+        name: name of the root.
 
     Raises:
-        SchemaError: a name twice in one group, one that is not a str, or a struct without fields.
+        SchemaError: a group has two fields of one name, a name is not a str, or a struct has no fields.
     """
     _check_names(fields)
     children = [element for field in fields for element in _elements(field)]
@@ -47,7 +51,7 @@ def _elements(field: Field) -> list[fmt.SchemaElement]:
 
 
 def annotation_to_thrift(annotation: Annotation | None) -> fmt.LogicalType | None:
-    """What a SchemaElement says about the annotation of a group."""
+    """The ``logicalType`` of the SchemaElement of a VARIANT or FILE group; None for a plain struct."""
     if annotation == "VARIANT":
         return fmt.LogicalType(VARIANT=fmt.VariantType(specification_version=VARIANT_SPECIFICATION_VERSION))
     return fmt.LogicalType(FILE=fmt.FileType()) if annotation == "FILE" else None
@@ -66,7 +70,7 @@ def _group(
 
 
 def leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
-    """The element of a column to write."""
+    """The SchemaElement of a leaf column, for writing."""
     logical, converted, scale, precision = logical_to_thrift(type_.logical)
     return fmt.SchemaElement(
         type=type_.physical,

@@ -1,4 +1,4 @@
-"""FILE groups of a Parquet schema: their fields (LogicalTypes.md, "FILE")."""
+"""FILE groups of a schema: the fields of the FILE annotation, and checks of a group against these (LogicalTypes.md, "FILE")."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def file_columns(group: GroupNode) -> dict[str, ColumnDescriptor]:
     """The columns of a FILE group by their names.
 
     Raises:
-        FormatError: a field that FILE does not have, that it has with another type, that is there twice or not OPTIONAL.
+        FormatError: a field of the group is no field of FILE, occurs twice, has another type, or is not OPTIONAL.
     """
     columns: dict[str, ColumnDescriptor] = {}
     for node in group.children:
@@ -43,10 +43,10 @@ def file_columns(group: GroupNode) -> dict[str, ColumnDescriptor]:
 
 
 def check_fields(fields: Collection[str]) -> None:
-    """Refuse names of fields that FILE does not have.
+    """Refuse names outside the fields of FILE.
 
     Raises:
-        SchemaError: such a name, or no name at all.
+        SchemaError: a name is no field of FILE, or there are no names.
     """
     unknown = sorted(set(fields) - set(FIELDS))
     if unknown or not fields:

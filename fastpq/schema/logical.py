@@ -1,7 +1,4 @@
-"""Logical types <-> the annotations of a SchemaElement (LogicalTypes.md, parquet.thrift ``LogicalType``).
-
-This stands apart from ``fastpq.schema.types`` because ``fastpq.format`` takes the physical types from there.
-"""
+"""Logical types <-> ``logicalType`` and ``converted_type`` of a SchemaElement (LogicalTypes.md; parquet.thrift)."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ _CONVERTED: dict[int, LogicalType] = {
     fmt.ConvertedType.UINT_32: Integer(32, signed=False),
     fmt.ConvertedType.UINT_64: Integer(64, signed=False),
 }
-# Local times carry the converted types of UTC ones ("Forward compatibility" of TIME and TIMESTAMP).
+# Local times are written with the converted types of UTC times ("Forward compatibility" of TIME and TIMESTAMP).
 _TO_CONVERTED = {logical: fmt.ConvertedType(converted) for converted, logical in _CONVERTED.items()} | {
     Time("ms"): fmt.ConvertedType.TIME_MILLIS,
     Time("us"): fmt.ConvertedType.TIME_MICROS,
@@ -63,17 +60,17 @@ _TO_CONVERTED = {logical: fmt.ConvertedType(converted) for converted, logical in
 
 
 def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
-    """The logical type of a leaf.
+    """The logical type of a leaf, or None.
 
-    ``logicalType`` wins over ``converted_type``. Annotations that fastpq does not know, and those that the
-    specification forbids on the physical type, count as none, unless plain physical values would then be wrong.
+    ``logicalType`` wins over ``converted_type``. Unknown annotations, and annotations forbidden on the physical type, count as
+    none, unless plain physical values would be wrong values.
 
     Args:
         element: a leaf of the schema.
 
     Raises:
-        FormatError: a decimal whose digits cannot be right, or an unsigned type on a physical type of another width.
-        UnsupportedError: a time unit that this version of the specification does not have.
+        FormatError: a decimal has an impossible precision or scale, or UINT_64 annotates INT32.
+        UnsupportedError: a time unit is not MILLIS, MICROS or NANOS.
     """
     if element.logicalType is not None:
         logical = _from_union(element.logicalType, element.name)
@@ -97,7 +94,7 @@ def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
 
 
 def _changes_values(physical: Type, logical: LogicalType) -> bool:
-    """Whether values read without a logical type that does not fit would be wrong."""
+    """Whether physical values read without this logical type, unfit for the physical type, would be wrong values."""
     match logical:
         case Decimal():
             return physical in (Type.INT32, Type.INT64, Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
@@ -126,7 +123,7 @@ def _from_union(union: fmt.LogicalType, name: str) -> LogicalType | None:
 
 
 def _geography(annotation: fmt.GeographyType) -> LogicalType | None:
-    """None for an algorithm that this version of the specification does not have: the values are bytes all the same."""
+    """The logical type of a GEOGRAPHY annotation; None for an unknown edge algorithm, without effect on the stored bytes."""
     if annotation.algorithm is None:
         return Geography(annotation.crs)
     known = [name for name, number in fmt.EdgeInterpolationAlgorithm.__members__.items() if number == annotation.algorithm]
@@ -167,7 +164,7 @@ Annotations = tuple[fmt.LogicalType | None, fmt.ConvertedType | None, int | None
 
 
 def logical_to_thrift(logical: LogicalType | None) -> Annotations:
-    """What a SchemaElement says about a logical type, in the new way and in the old one.
+    """The fields of a SchemaElement for a logical type, both the current annotation and the deprecated one.
 
     Args:
         logical: the logical type, or None.
@@ -213,4 +210,4 @@ def _to_union(logical: LogicalType) -> fmt.LogicalType | None:
         case Geography(crs, algorithm):
             number = None if algorithm is None else fmt.EdgeInterpolationAlgorithm[algorithm]
             return fmt.LogicalType(GEOGRAPHY=fmt.GeographyType(crs=crs, algorithm=number))
-    return None  # INTERVAL: the union has no member for it yet
+    return None  # INTERVAL has no member in the union yet

@@ -1,4 +1,4 @@
-"""Types of nested columns: lists, structs and maps, as Arrow has them (LogicalTypes.md, "Nested Types")."""
+"""Types of nested columns: lists, structs and maps in the model of Arrow (LogicalTypes.md, "Nested Types")."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Literal, TypeAlias
 
 from fastpq.schema.types import ColumnType
 
-# Logical types of groups that are structs otherwise (LogicalTypes.md, "VARIANT" and "FILE").
+# Logical types of groups held as structs (LogicalTypes.md, "VARIANT" and "FILE").
 Annotation = Literal["VARIANT", "FILE"]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A named value of a type.
+    """A name, a type and nullability: of a column, of a struct's field, of a list's element, of a map's key or value.
 
     Attributes:
-        name: its name; that of a list's element is ``element``.
-        type: its type.
-        nullable: whether it may be null.
+        name: name of the field; ``element`` for a list's element.
+        type: type of the values.
+        nullable: whether values may be null.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class ListType:
-    """Any number of values of one type."""
+    """The type of lists: any number of values of one type."""
 
     element: Field
 
@@ -43,12 +43,12 @@ class ListType:
 
 @dataclass(frozen=True, slots=True)
 class StructType:
-    """One value for each of some fields; names may repeat, as they may in a file.
+    """The type of structs: one value for each field; names of fields may repeat, as in a file.
 
     Attributes:
-        fields: in their order.
-        annotation: what the struct is as a whole, where it is more than its fields; they are then those of VariantShredding.md
-            or of LogicalTypes.md, "FILE".
+        fields: the fields, in their order.
+        annotation: VARIANT, with the fields of VariantShredding.md; FILE, with the fields of LogicalTypes.md, "FILE"; None for a
+            plain struct.
     """
 
     fields: tuple[Field, ...]
@@ -62,7 +62,7 @@ class StructType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """Any number of pairs; neither order nor uniqueness of keys is promised."""
+    """The type of maps: any number of pairs of key and value, in any order; keys may repeat."""
 
     key: Field
     value: Field
@@ -74,7 +74,7 @@ class MapType:
 
     @property
     def entry(self) -> Field:
-        """A pair as the struct that stands in the list of pairs."""
+        """The struct of key and value; a map is held as a list of these structs."""
         return Field("key_value", StructType((self.key, self.value)), nullable=False)
 
 
@@ -83,5 +83,5 @@ DataType: TypeAlias = ColumnType | NestedType
 
 
 def element_of(type_: ListType | MapType) -> Field:
-    """What the offsets of a list or a map count."""
+    """The field of the items of a list or map: a list's element, a map's struct of key and value."""
     return type_.entry if isinstance(type_, MapType) else type_.element

@@ -1,4 +1,4 @@
-"""The schema: the tree made of a footer's elements and back, and columns found by name."""
+"""ParquetSchema: a schema's tree built from the SchemaElements of a footer, and the selection of columns by name."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from fastpq.schema.types import ColumnType, Timestamp, TimeUnitName, Type
 
 __all__ = ["ColumnDescriptor", "GroupNode", "ParquetSchema", "SchemaNode"]
 
-MAX_SCHEMA_DEPTH = 512
-# Lines of the tree that are shown, in text and in a notebook.
+MAX_SCHEMA_DEPTH = 512      # groups inside each other
+# Greatest number of lines of the tree shown in text and in a notebook.
 TEXT_LINES, HTML_LINES = 24, 200
 
 _REPETITIONS = (REQUIRED, OPTIONAL, REPEATED)
@@ -35,13 +35,13 @@ ColumnKey = str | tuple[str, ...] | int
 
 
 class ParquetSchema:
-    """A schema: its tree and its columns.
+    """A schema: a tree of groups, and the columns, the leaves of the tree.
 
-    Iterating, ``len`` and ``[]`` (by number, name or path) go over the columns, which are the leaves.
+    Iteration, ``len`` and ``[]`` (by number, name or path) apply to the columns.
 
     Args:
         root: the root of the tree.
-        columns: its leaves, in their order.
+        columns: the leaves of the tree, in their order.
     """
 
     __slots__ = ("columns", "root")
@@ -52,10 +52,10 @@ class ParquetSchema:
 
     @classmethod
     def from_thrift(cls, elements: Sequence[fmt.SchemaElement]) -> ParquetSchema:
-        """The schema that a footer holds.
+        """The schema of a footer's SchemaElements.
 
         Args:
-            elements: the nodes, depth first, the root before all.
+            elements: the nodes, depth first, from the root on.
 
         Raises:
             FormatError, LimitError: as ``from_elements``.
@@ -64,11 +64,11 @@ class ParquetSchema:
 
     @classmethod
     def from_elements(cls, elements: Iterator[fmt.SchemaElement], count: int) -> ParquetSchema:
-        """The schema of elements that come one after another.
+        """The schema of SchemaElements from an iterator, consumed one by one.
 
         Args:
-            elements: the nodes, depth first, the root before all.
-            count: how many there are.
+            elements: the nodes, depth first, from the root on.
+            count: number of elements.
 
         Raises:
             FormatError: the elements are not one tree.
@@ -79,8 +79,8 @@ class ParquetSchema:
         first = next(elements)
         root = parent = GroupNode(first, None, 0)
         columns: list[ColumnDescriptor] = []
-        missing = _child_count(first, count - 1)        # children of the innermost open group that are still to come
-        outer: list[tuple[GroupNode, int]] = []         # the groups around it, with theirs
+        missing = _child_count(first, count - 1)        # children of the innermost open group still to come
+        outer: list[tuple[GroupNode, int]] = []         # groups around the innermost, with their children still to come
         for left, element in zip(range(count - 2, -1, -1), elements, strict=True):
             while missing == 0:
                 parent.last = len(columns)
@@ -110,22 +110,22 @@ class ParquetSchema:
 
     @classmethod
     def of(cls, columns: Iterable[Field | tuple[str, DataType, bool]], name: str = "schema") -> ParquetSchema:
-        """A schema to write: lists and maps in the three levels that LogicalTypes.md prescribes.
+        """A schema for writing, from columns; lists and maps have the three levels prescribed by LogicalTypes.md.
 
         Args:
             columns: name, type and whether nulls are allowed, for each column.
-            name: of the root.
+            name: name of the root.
 
         Raises:
-            SchemaError: a name twice, one that is not a str, or a struct without fields.
+            SchemaError: a group has two fields of one name, a name is not a str, or a struct has no fields.
         """
         fields = [column if isinstance(column, Field) else Field(*column) for column in columns]
         return cls.from_thrift(elements_of(fields, name))
 
     def to_thrift(self) -> list[fmt.SchemaElement]:
-        """The elements of the tree, depth first; those of a schema that was read are the elements read.
+        """The SchemaElements of the tree, depth first, as read or made.
 
-        Files of one schema share them: they are not to be altered.
+        Files of one schema share their elements: do not alter these.
         """
         return [node.element for node in self._walk()]
 
@@ -141,7 +141,7 @@ class ParquetSchema:
             key: name, dotted path, tuple of names or number.
 
         Raises:
-            SchemaError: there is none, or there are several.
+            SchemaError: no column has the key, or several columns have the key.
         """
         found = self.select([key])
         if len(found) != 1:
@@ -149,14 +149,14 @@ class ParquetSchema:
         return found[0]
 
     def select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
-        """The columns that names stand for, in the order asked, each once.
+        """The columns of names or numbers, each column once, in the order of the names.
 
         Args:
             columns: names of leaves or of groups (all their leaves), dotted or as tuples; numbers of leaves; None for
                 every column.
 
         Raises:
-            SchemaError: a name that the schema has not, or has twice; a number beyond the last column.
+            SchemaError: a name is missing from the schema or occurs twice; a number lies beyond the last column.
         """
         if columns is None:
             return list(self.columns)
@@ -185,7 +185,7 @@ class ParquetSchema:
 
     def _near(self, key: str | tuple[str, ...]) -> str:
         name = key if isinstance(key, str) else ".".join(key)
-        # difflib takes its time: a thousand candidates are enough for a hint.
+        # difflib is slow: a thousand candidates are enough for a hint.
         candidates = [column.name for column in self.columns[:1000]] + list(self.names[:1000])
         folded = [candidate for candidate in candidates if candidate.lower() == name.lower()]
         from difflib import get_close_matches
@@ -227,7 +227,7 @@ class ParquetSchema:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        """The tree in the text notation of Parquet's specification."""
+        """The lines of the tree in the text notation of Parquet's specification."""
         open_groups: list[GroupNode] = []
         for node in self._walk():
             while open_groups and open_groups[-1] is not node.parent:
@@ -248,7 +248,7 @@ class ParquetSchema:
         return to_html(self._view(HTML_LINES))
 
     def _view(self, most: int) -> View:
-        """The number of columns and the tree."""
+        """The display of the schema: the number of columns, and at most `most` lines of the tree."""
         lines = list(islice(self._lines(), most + 1))
         is_cut = len(lines) > most
         note = f"{ELLIPSIS} str(schema) has all lines" if is_cut else ""
@@ -264,7 +264,7 @@ def _child_count(element: fmt.SchemaElement, remaining: int) -> int:
 
 def _check_element(element: fmt.SchemaElement) -> None:
     if element.repetition_type is None:
-        element.repetition_type = REQUIRED      # some writers leave it out
+        element.repetition_type = REQUIRED      # left out by some writers
     if not element.name.isascii() and any("\ud800" <= character <= "\udfff" for character in element.name):
         raise FormatError(f"the name {element.name!r} is not UTF-8")
     if element.repetition_type not in _REPETITIONS:
@@ -283,7 +283,7 @@ def _find_path(root: GroupNode, path: tuple[str, ...]) -> list[SchemaNode]:
 
 
 def _find_dotted(root: GroupNode, name: str) -> list[SchemaNode]:
-    """Nodes whose path, joined by dots, is the name; a name may itself hold dots."""
+    """The nodes with a path equal to the name when joined by dots; names of nodes may hold dots."""
     found: list[SchemaNode] = []
     waiting: list[tuple[GroupNode, str]] = [(root, name)]
     while waiting:
@@ -303,12 +303,12 @@ def _listed(names: Sequence[str], most: int = 10) -> str:
 
 
 def int96_types(columns: Iterable[ColumnDescriptor], unit: TimeUnitName) -> dict[int, ColumnType]:
-    """The types in memory of columns where they differ from the schema's, by number: INT96 timestamps in a unit."""
+    """In-memory types of INT96 columns, timestamps of a unit, by number of the column; other columns keep the schema's type."""
     type_ = ColumnType(Type.INT96, None, Timestamp(unit))
     return {column.index: type_ for column in columns if column.element.type == Type.INT96}
 
 
 def column_grid(schema: ParquetSchema, most: int) -> Grid:
-    """Names and types of the first columns."""
+    """A grid of the names and types of the first `most` columns."""
     rows = [(column.name, leaf_line(column).replace(f" {column.element.name}", "", 1)) for column in schema.columns[:most]]
     return Grid([Heading("column"), Heading("type")], rows, more(len(schema.columns), len(rows), "column"))

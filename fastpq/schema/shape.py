@@ -1,7 +1,8 @@
-"""The schema tree as values see it: what is a list, a map, a struct; and the levels that tell its nulls and lengths.
+"""Shapes: the lists, maps, structs and leaves of a schema tree, with the levels of their nulls and lengths.
 
-LogicalTypes.md, "Lists" and "Maps" with their backward-compatibility rules, decides which groups are values of their own and
-which only stand around the repeated one. A repeated field without annotation is a required list of required elements.
+A list or a map is one shape, though up to three levels of the tree. LogicalTypes.md, "Lists" and "Maps" with their
+backward-compatibility rules, tells groups with values of their own from groups added around a repeated node. A repeated field
+without annotation is a required list of required elements.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from fastpq.schema.tree import OPTIONAL, REPEATED, REQUIRED, ColumnDescriptor, G
 from fastpq.schema.types import ColumnType
 from fastpq.schema.variant_group import is_variant, variant_shape
 
-# Levels are held in bytes.
-MAX_LEVEL = 255
+MAX_LEVEL = 255     # greatest definition or repetition level: levels are held in bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A list, or a struct that may be null, on the way from the root to a leaf.
+    """A list or a nullable struct on the path from the root to a leaf, and its values in the levels of the leaf.
 
-    Its slots are the level entries of a repetition level of at most ``slot_repetition`` and a definition level of at least
-    ``slot_definition``.
+    Each value of the layer, null or not, has a slot. A slot is an entry of the levels with a repetition level of at most
+    ``slot_repetition`` and a definition level of at least ``slot_definition``.
 
     Attributes:
-        is_list: whether it is a list (or a map); otherwise a struct.
-        slot_repetition, slot_definition: which entries are slots of it.
-        valid_definition: from this definition level on a slot is not null.
-        element_definition: from this definition level on a slot of a list has an element.
+        is_list: whether the layer is a list (or a map); otherwise a struct.
+        slot_repetition: greatest repetition level of a slot.
+        slot_definition: least definition level of a slot.
+        valid_definition: least definition level of a slot with a value other than null.
+        element_definition: least definition level of a slot with at least one element; for lists.
     """
 
     is_list: bool
@@ -44,7 +45,16 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class LeafShape:
-    """A leaf, with the layers above it from the outermost on."""
+    """A leaf column.
+
+    Attributes:
+        name: name of the value; ``element``, ``key`` or ``value`` in a list or map.
+        nullable: whether values may be null.
+        column: the leaf of the schema.
+        type: the in-memory type.
+        slot_definition: least definition level of an entry with a value or null of the leaf.
+        layers: layers above the leaf, from the outermost on.
+    """
 
     name: str
     nullable: bool
@@ -56,7 +66,7 @@ class LeafShape:
 
 @dataclass(frozen=True, slots=True)
 class StructShape:
-    """A struct; ``layer`` is the number of its layer among those of its leaves, None where it cannot be null."""
+    """A struct; ``layer`` is the struct's place in the ``layers`` of its leaves, None for a struct without nulls."""
 
     name: str
     nullable: bool
@@ -71,7 +81,7 @@ class StructShape:
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    """A list or a map; ``layer`` is the number of its layer among those of its leaves."""
+    """A list or a map; ``layer`` is the list's place in the ``layers`` of its leaves."""
 
     name: str
     nullable: bool
@@ -91,7 +101,7 @@ Shape = LeafShape | StructShape | ListShape
 
 
 def shape_field(shape: Shape) -> Field:
-    """Name, type and nullability of a shape."""
+    """The Field of a shape: name, type and nullability."""
     return Field(shape.name, shape.type, shape.nullable)
 
 
@@ -108,20 +118,20 @@ def shape_of(node: SchemaNode, wanted: Collection[int], types: Mapping[int, Colu
 
     Args:
         node: the node.
-        wanted: numbers of the leaves to keep; structs keep only the fields that lead to one of them.
-        types: the in-memory types of leaves where they differ from the schema's, by number.
+        wanted: numbers of the leaves to keep; structs keep only fields with a wanted leaf.
+        types: in-memory types of leaves by number, where different from the schema's.
 
     Raises:
-        LimitError: it is nested deeper than 255 levels.
-        FormatError: a VARIANT or a FILE that breaks its specification.
-        UnsupportedError: a VARIANT of another version of it.
+        LimitError: the node is nested deeper than 255 levels.
+        FormatError: a VARIANT or FILE group breaks its specification.
+        UnsupportedError: a VARIANT group has another version of the specification.
     """
     return _Builder(frozenset(wanted), types or {}).shape(node, _Place())
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a value stands: the slots that there are for it, and the layers above it."""
+    """The place of a value in the levels: its slots (as in Layer), and the layers above the value."""
 
     slot_repetition: int = 0
     slot_definition: int = 0
@@ -140,7 +150,7 @@ class _Builder:
     types: Mapping[int, ColumnType]
 
     def shape(self, node: SchemaNode, place: _Place, name: str | None = None) -> Shape:
-        """The shape of a node with its own repetition."""
+        """The shape of a node, nullable or a list according to its repetition."""
         if node.max_definition_level > MAX_LEVEL:
             raise LimitError(f"more than {MAX_LEVEL} levels", column=node.name)
         if node.element.repetition_type == REPEATED:
@@ -148,14 +158,14 @@ class _Builder:
         return self._value(node, place, node.element.repetition_type == OPTIONAL, name)
 
     def _repeated(self, node: SchemaNode, place: _Place, name: str | None) -> ListShape:
-        """A repeated node that no annotation explains: a required list of required elements."""
+        """The shape of a repeated node outside LIST and MAP groups: a required list of required elements."""
         depth = node.max_definition_level
         layer = Layer(True, place.slot_repetition, place.slot_definition, depth - 1, depth)
         element = self._value(node, place.below_list(layer), False, "element")
         return ListShape(name or node.element.name, False, len(place.layers), element)
 
     def _value(self, node: SchemaNode, place: _Place, nullable: bool, name: str | None) -> Shape:
-        """The shape of a node, its own repetition aside."""
+        """The shape of a node without regard to its repetition; the caller has dealt with the repetition."""
         name = name or node.element.name
         if isinstance(node, ColumnDescriptor):
             type_ = self.types.get(node.index) or node.type
@@ -178,7 +188,7 @@ class _Builder:
         return StructShape(name, nullable, number, self._children(node, place), self._annotation(node))
 
     def _annotation(self, node: GroupNode) -> Annotation | None:
-        """What a group is as a whole, once it is known to be that; some leaves of it alone are a mere struct."""
+        """VARIANT or FILE for a sound group with this annotation and all leaves wanted; else None, a plain struct."""
         if not all(index in self.wanted for index in range(node.first, node.last)):
             return None
         if is_variant(node):
@@ -208,7 +218,7 @@ class _Builder:
 
     def _map(self, node: GroupNode, repeated: GroupNode, place: _Place, nullable: bool, name: str) -> ListShape:
         inner = place.below_list(self._list_layer(node, repeated, place))
-        if len(repeated.children) == 1:      # a map without values is the set of its keys
+        if len(repeated.children) == 1:      # a map without values is the list of its keys
             return ListShape(name, nullable, len(place.layers), self.shape(repeated.children[0], inner, "element"))
         names = zip(repeated.children, ("key", "value"), strict=True)
         children = tuple(self.shape(child, inner, called) for child, called in names if self._is_wanted(child))
@@ -239,8 +249,7 @@ def _is_list(node: GroupNode) -> bool:
 
 
 def _is_map(node: GroupNode, repeated: SchemaNode) -> bool:
-    """Whether a group is a map: annotated (also as MAP_KEY_VALUE, which old writers put outside), with keys that are not
-    themselves repeated."""
+    """Whether a group is a map: annotated as MAP, or as MAP_KEY_VALUE by old writers, with keys and values not repeated."""
     logical = node.element.logicalType
     annotated = logical is not None and logical.MAP is not None
     converted = node.element.converted_type in (fmt.ConvertedType.MAP, fmt.ConvertedType.MAP_KEY_VALUE)

@@ -1,6 +1,6 @@
-"""Nodes of the schema tree: groups, and columns with their maximum levels; and a line of text for each.
+"""Nodes of the schema tree: groups and columns with their maximum levels, and the line of text of each.
 
-No node costs more than its own element: paths are made from the tree when they are asked for.
+A node holds little beside its SchemaElement: paths are made from the tree on demand.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class SchemaNode:
     """A node of the schema tree.
 
     Attributes:
-        element: the SchemaElement that it comes from.
-        parent: the group that holds it; None for the root.
+        element: the node's SchemaElement.
+        parent: the group around the node; None for the root.
         max_definition_level: optional and repeated nodes from the root down to this one.
         max_repetition_level: repeated nodes from the root down to this one.
     """
@@ -36,7 +36,7 @@ class SchemaNode:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Names from below the root down to this node."""
+        """Names of the nodes from below the root down to this node."""
         names = []
         node: SchemaNode = self
         while node.parent is not None:
@@ -56,21 +56,21 @@ class SchemaNode:
 
     @property
     def field_id(self) -> int | None:
-        """The field id that the writer gave, if any."""
+        """The field id given by the writer, if any."""
         return self.element.field_id
 
     @property
     def nullable(self) -> bool:
-        """Whether this very node is OPTIONAL."""
+        """Whether this node is OPTIONAL, without regard to the groups around the node."""
         return self.element.repetition_type == OPTIONAL
 
 
 class GroupNode(SchemaNode):
-    """A group; the root is one.
+    """A group of the schema; the root is a group.
 
     Attributes:
-        children: its nodes, in order.
-        first, last: its leaves are columns ``first`` to ``last - 1``.
+        children: the nodes directly under the group, in order.
+        first, last: the leaves below the group are columns ``first`` to ``last - 1``.
     """
 
     __slots__ = ("_names", "children", "first", "last")
@@ -79,26 +79,26 @@ class GroupNode(SchemaNode):
         super().__init__(element, parent)
         self.children: list[SchemaNode] = []
         self.first = self.last = first
-        self._names: tuple[dict[str, SchemaNode], list[SchemaNode]] | None = None     # the first of each name, and the others
+        self._names: tuple[dict[str, SchemaNode], list[SchemaNode]] | None = None     # first child by name; all others
 
     def named(self, name: str) -> list[SchemaNode]:
-        """The children of a name; a file may hold several."""
+        """The children of a name; files may repeat names."""
         if self._names is None:
             by_name: dict[str, SchemaNode] = {}
             twins = [child for child in self.children if by_name.setdefault(child.element.name, child) is not child]
-            self._names = by_name, twins        # at once, as threads that read files of one schema share its nodes
+            self._names = by_name, twins        # one assignment: threads reading files of one schema share the node
         by_name, twins = self._names
         first = by_name.get(name)
         return [] if first is None else [first, *(child for child in twins if child.element.name == name)]
 
 
 class ColumnDescriptor(SchemaNode):
-    """A leaf of the schema.
+    """A leaf of the schema: a column of values.
 
     Attributes:
-        element: its element in the footer.
-        parent: the group that it is in.
-        index: its number among the leaves.
+        element: the leaf's SchemaElement.
+        parent: the group around the leaf.
+        index: number of the column among the leaves.
     """
 
     __slots__ = ("_type", "index")
@@ -110,17 +110,17 @@ class ColumnDescriptor(SchemaNode):
 
     @property
     def type(self) -> ColumnType:
-        """Physical and logical type, worked out when first asked for.
+        """Physical and logical type; computed on first use.
 
         Raises:
             FormatError: the annotations contradict the physical type.
-            UnsupportedError: a physical type or a time unit that this version of the specification does not have.
+            UnsupportedError: the physical type or a time unit is unknown to this version of the specification.
         """
         if self._type is None:
             try:
-                physical = self.physical_type       # before annotations of it are looked at
+                physical = self.physical_type       # first, to report an unknown type before its annotations
                 self._type = column_type(physical, self.type_length, logical_from_thrift(self.element))
-            except SchemaError as error:  # what the file says does not fit together
+            except SchemaError as error:  # contradictions in a file are format errors
                 raise FormatError(error.message, column=self.name) from error
         return self._type
 
@@ -129,7 +129,7 @@ class ColumnDescriptor(SchemaNode):
         """The physical type.
 
         Raises:
-            UnsupportedError: this version of the specification does not have it.
+            UnsupportedError: the type is unknown to this version of the specification.
         """
         try:
             return Type(self.element.type)  # type: ignore[arg-type]  # a leaf has one
@@ -148,7 +148,7 @@ class ColumnDescriptor(SchemaNode):
 
     @property
     def top(self) -> SchemaNode:
-        """The node directly under the root that the leaf is, or is part of."""
+        """The node directly under the root on the path to the leaf; the leaf itself where the column is flat."""
         node: SchemaNode = self
         while node.parent is not None and node.parent.parent is not None:
             node = node.parent

@@ -1,6 +1,6 @@
 """Physical and logical types, and how each is held in memory.
 
-The one table of the mapping; ``tests/schema/test_types.py`` reads it and holds every row against the code. "storage" is
+The table is the reference; ``tests/schema/test_types.py`` reads the table and checks every row against the code. "storage" is
 ``ColumnType.dtype``, "NumPy" is ``ColumnType.numpy_dtype``, "Arrow" is ``ColumnType.arrow_format``.
 
 ======================== ========================== ======== ================ ===========
@@ -49,8 +49,8 @@ INT32                    Unknown()                  int32    int32            n
 BYTE_ARRAY               Unknown()                  None     object           n
 ======================== ========================== ======== ================ ===========
 
-Storage of decimals on byte arrays: little-endian two's complement integers of 16 bytes up to precision 38, of 32 bytes
-up to precision 76; beyond that they are refused. INT96 is held as nanoseconds since the epoch. Dates count days, times
+Decimals on byte arrays are stored as little-endian two's complement integers: of 16 bytes up to precision 38, of 32 bytes up to
+precision 76. Decimals of greater precision are refused. INT96 is stored as nanoseconds since the epoch. Dates count days, times
 and timestamps their unit. UUIDs are the raw 16 bytes. Objects are ``decimal.Decimal``, ``uuid.UUID`` and ``bytes``.
 """
 
@@ -76,9 +76,9 @@ MAX_DECIMAL256_PRECISION = 76
 
 @dataclass(frozen=True, slots=True)
 class LogicalType:
-    """Base of the logical types (LogicalTypes.md); none is ``None``.
+    """Base class of the logical types (LogicalTypes.md); ``None`` stands for no logical type.
 
-    Types without parameters inherit equality, hash and repr, all by class: nine dataclasses of their own would take time to make.
+    Types without parameters inherit equality, hash and repr, all by class: nine more dataclasses would slow down the import.
     """
 
 
@@ -89,7 +89,7 @@ class String(LogicalType):
 
 
 class Enum(LogicalType):
-    """UTF-8 text that was an enumerated value elsewhere."""
+    """The UTF-8 name of an enumerated value of another system."""
 
     __slots__ = ()
 
@@ -144,7 +144,7 @@ class Timestamp(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class Integer(LogicalType):
-    """Integers of a width and a sign."""
+    """Integers of a width in bits, signed or unsigned."""
 
     bit_width: BitWidth
     signed: bool
@@ -194,7 +194,7 @@ class Unknown(LogicalType):
 
 
 def max_precision(physical: Type, length: int | None) -> int | None:
-    """Most decimal digits that a physical type holds; None without a limit (LogicalTypes.md, DECIMAL).
+    """Greatest decimal precision of a physical type, in digits; None without a limit (LogicalTypes.md, DECIMAL).
 
     Args:
         physical: INT32, INT64, FIXED_LEN_BYTE_ARRAY or BYTE_ARRAY.
@@ -207,7 +207,7 @@ def max_precision(physical: Type, length: int | None) -> int | None:
     if physical == Type.FIXED_LEN_BYTE_ARRAY and length is not None:
         if length < 1:
             return 0
-        # Bytes beyond 64 hold more digits than any decimal that is read here; the shift stays small.
+        # 64 bytes hold more digits than any supported decimal; longer values need no larger shift.
         return len(str((1 << (8 * min(length, 64) - 1)) - 1)) - 1
     return None
 
@@ -217,12 +217,12 @@ _FIXED_LENGTHS: dict[type[LogicalType], int] = {Uuid: 16, Float16: 2, Interval: 
 
 
 def misfit(physical: Type, length: int | None, logical: LogicalType) -> str | None:
-    """Why a logical type may not annotate a physical type (LogicalTypes.md); None when it may.
+    """The reason against a logical type on a physical type, as text (LogicalTypes.md); None where the types fit.
 
     Args:
         physical: the physical type.
         length: bytes of a FIXED_LEN_BYTE_ARRAY value, else None.
-        logical: the annotation, of which the parameters are checked too.
+        logical: the logical type; its parameters are checked too.
     """
     fits: bool
     match logical:
@@ -241,7 +241,7 @@ def misfit(physical: Type, length: int | None, logical: LogicalType) -> str | No
         case Time(unit):
             fits = physical == (Type.INT32 if unit == "ms" else Type.INT64)
         case Timestamp():
-            fits = physical in (Type.INT64, Type.INT96)     # an INT96 column whose unit in memory is not ns
+            fits = physical in (Type.INT64, Type.INT96)     # INT96: a column read as timestamps of a chosen unit
         case Integer(width) if width not in get_args(BitWidth):
             return f"{width!r} is not the bit width of an integer type"
         case Integer(width):
@@ -270,9 +270,9 @@ def _spelled(physical: Type, length: int | None) -> str:
     return physical.name if length is None else f"{physical.name}({length})"
 
 
-@dataclass(frozen=True)         # without slots, for what is worked out once
+@dataclass(frozen=True)         # without slots, for the cached properties
 class ColumnType:
-    """The type of a column: what is stored and what it means.
+    """The type of a column: the physical type of the stored values and the logical type of their meaning.
 
     The mapping to memory, NumPy and Arrow (LogicalTypes.md has the meaning; widths in bytes):
 
@@ -341,12 +341,12 @@ class ColumnType:
 
     @cached_property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """NumPy dtype of what ``Column.to_numpy`` gives."""
+        """NumPy dtype of the result of ``Column.to_numpy``."""
         return _numpy_dtype(self)
 
     @cached_property
     def arrow_format(self) -> str:
-        """Format string of the Arrow C data interface under which a column is exported."""
+        """Format string of an exported column in the Arrow C data interface."""
         return _arrow_format(self)
 
     @property
@@ -383,10 +383,10 @@ _PHYSICAL_FORMATS = {
 }
 
 
-# A file may hold any number of types: the cache is bounded.
+# Types; the cache is bounded because a file may hold any number of types.
 @lru_cache(maxsize=1024)
 def column_type(physical: Type, length: int | None, logical: LogicalType | None) -> ColumnType:
-    """The ColumnType of these; the same object for the same ones, so that what follows from a type is worked out once."""
+    """The ColumnType of these arguments; equal arguments share one object, and with it the cached dtypes and format."""
     return ColumnType(physical, length, logical)
 
 
@@ -437,7 +437,7 @@ def _arrow_format(column: ColumnType) -> str:
         case Timestamp(unit, utc):
             return f"ts{unit[0]}:{'UTC' if utc else ''}"
         case Decimal(precision, scale):
-            _storage_dtype(column)  # refuses the decimals that have no storage
+            _storage_dtype(column)  # refuses decimals of more than 76 digits
             return f"d:{precision},{scale}" + (",256" if precision > MAX_DECIMAL128_PRECISION else "")
         case String() | Enum() | Json():
             return "vu"

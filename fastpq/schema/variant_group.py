@@ -1,4 +1,7 @@
-"""VARIANT groups of a Parquet schema: which columns hold what (VariantEncoding.md, "Variant in Parquet"; VariantShredding.md)."""
+"""VARIANT groups of a schema: their metadata, value and typed_value nodes, found and checked.
+
+VariantEncoding.md, "Variant in Parquet"; VariantShredding.md.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from fastpq.schema.variant_kinds import kind_of
 
 @dataclass(frozen=True, slots=True)
 class ArrayShape:
-    """A typed_value that is a LIST: the group, the repeated group inside it, and the pair of an element."""
+    """The nodes of a shredded array: a typed_value annotated LIST, its repeated group, and the pair of an element."""
 
     group: GroupNode
     repeated: GroupNode
@@ -24,7 +27,7 @@ class ArrayShape:
 
 @dataclass(frozen=True, slots=True)
 class ObjectShape:
-    """A typed_value that is a group: its node, and the pair of each field."""
+    """The nodes of a shredded object: a typed_value group, and the pair of each field by name."""
 
     group: GroupNode
     fields: Mapping[str, PairShape]
@@ -32,7 +35,7 @@ class ObjectShape:
 
 @dataclass(frozen=True, slots=True)
 class PairShape:
-    """The nodes of a value and a typed_value, and of the group that holds them; either may not be there."""
+    """The nodes of a group with value and typed_value; one of the two may be missing."""
 
     group: GroupNode
     value: ColumnDescriptor | None
@@ -44,9 +47,9 @@ class VariantShape:
     """The nodes of a VARIANT group.
 
     Attributes:
-        metadata: the column of the metadata; some writers have it OPTIONAL.
+        metadata: the column of the metadata; REQUIRED by the specification, OPTIONAL with some writers.
         pair: value and typed_value.
-        is_shredded: whether there is a typed_value.
+        is_shredded: whether the group has a typed_value.
     """
 
     metadata: ColumnDescriptor
@@ -64,12 +67,12 @@ def is_variant(node: SchemaNode) -> bool:
 
 
 def variant_shape(group: GroupNode) -> VariantShape:
-    """Find the columns of a VARIANT group; by name, in any order, and with fields of other names passed over.
+    """The nodes of a VARIANT group, found by name in any order; fields of other names are ignored.
 
     Raises:
-        FormatError: the group breaks the specification: no metadata, neither value nor typed_value, columns of other types
-            than it allows, lists that are not of three levels.
-        UnsupportedError: a version of the specification other than 1.
+        FormatError: the group breaks the specification: no metadata, neither value nor typed_value, columns of forbidden types,
+            lists of other than three levels.
+        UnsupportedError: the version of the specification is not 1.
     """
     version = group.element.logicalType.VARIANT.specification_version if group.element.logicalType else None  # type: ignore[union-attr]
     if version not in (None, VARIANT_SPECIFICATION_VERSION):
@@ -83,7 +86,7 @@ def variant_shape(group: GroupNode) -> VariantShape:
 def _child(group: GroupNode, name: str) -> SchemaNode | None:
     found = group.named(name)
     if len(found) > 1 or any(node.repetition == REPEATED for node in found):
-        raise FormatError(f"a variant's {name} is there twice or is repeated", column=group.name)
+        raise FormatError(f"a variant has several fields named {name}, or a repeated one", column=group.name)
     return found[0] if found else None
 
 
@@ -130,6 +133,6 @@ def _object(group: GroupNode) -> ObjectShape:
     fields: dict[str, PairShape] = {}
     for node in group.children:
         if not isinstance(node, GroupNode) or node.repetition == REPEATED or node.element.name in fields:
-            raise FormatError("a shredded field is not one group of its name", column=node.name)
+            raise FormatError("a field of a shredded object is repeated, occurs twice or is not a group", column=node.name)
         fields[node.element.name] = _pair(node)
     return ObjectShape(group, fields)

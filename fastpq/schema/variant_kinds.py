@@ -1,4 +1,4 @@
-"""What a Variant can hold, and how Python and JSON hold it (VariantEncoding.md, "Encoding types").
+"""The types of Variant values, and their counterparts in Python and JSON (VariantEncoding.md, "Encoding types").
 
 ======================  ==========================================  =================================================
 Variant                 Python                                      JSON
@@ -22,14 +22,15 @@ array                   list                                        array
 object                  dict, keys in the order of the fields       object, the same
 ======================  ==========================================  =================================================
 
-JSON follows Spark's ``to_json`` where Spark has the type, but for the spelling of equal numbers: decimals keep the zeros at
-their end, and exponents are Python's. Fractions of seconds lose theirs.
+JSON follows Spark's ``to_json`` for the types known to Spark, but for the spelling of equal numbers: decimals keep trailing
+zeros, and exponents are spelled as in Python. Fractions of seconds lose trailing zeros.
 
-Python's dates end at the years 1 and 9999 and its times at a day: beyond them, and for nanoseconds, the value is a
-``Primitive`` with the type and the number that is stored. On the way in, an int takes the narrowest type and beyond
-int64 a decimal of scale 0; a Decimal takes the narrowest decimal that has room for its digits and its scale; a float is a
-double. A ``Primitive`` asks for a type. NumPy scalars are taken as the Python values that they stand for, float32 as
-float, datetime64 as timestamp_ntz (ns as timestamp_ntz_nanos, days as date) and NaT as null.
+Reading: Python's dates lie in the years 1 to 9999 and its times in one day. A value beyond these ranges, or in nanoseconds, is a
+``Primitive`` with the type and the stored number.
+
+Writing: an int takes the narrowest type, beyond int64 a decimal of scale 0. A Decimal takes the narrowest decimal with room for
+its digits and scale. A float is a double. A ``Primitive`` chooses the type. NumPy scalars are taken as the corresponding Python
+values, but float32 as float, datetime64 as timestamp_ntz (ns as timestamp_ntz_nanos, days as date) and NaT as null.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ from typing import Any
 from fastpq.errors import FormatError
 from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
 
-MAX_DEPTH = 512
-MAX_DIGITS = 38
+MAX_DEPTH = 512     # arrays and objects inside each other
+MAX_DIGITS = 38     # greatest precision of a decimal
 
 
 class Kind(IntEnum):
-    """Types of primitives, by their type id."""
+    """The types of primitive values, by their type id."""
 
     NULL = 0
     TRUE = 1
@@ -73,7 +74,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """A primitive of a given type.
+    """A primitive value of a chosen type.
 
     Attributes:
         kind: the type.
@@ -101,10 +102,10 @@ def kind_of(type_: ColumnType) -> Kind:
     """The variant type of a primitive typed_value (VariantShredding.md, "Shredded Value Types").
 
     Args:
-        type_: of the column; booleans are of kind TRUE.
+        type_: type of the typed_value's column; booleans are of kind TRUE.
 
     Raises:
-        FormatError: a type that no variant may be shredded as.
+        FormatError: the type is forbidden for a typed_value.
     """
     kind: Kind | None = None
     match type_.logical:

@@ -1,1 +1,1 @@
-"""Statistics of values: bounds and their orders, geospatial bounds, and the mistakes of known writers in them."""
+"""Statistics of values: minimum and maximum in a column's order, geospatial bounds, and mistakes of known writers."""

@@ -1,4 +1,4 @@
-"""Bounds as statistics and the page index hold them: in which order, and how long."""
+"""Bounds (minimum and maximum) of statistics and page indexes: the order of a column's values, lengths and truncation."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _DECIMAL_ORDERS = _SIGNED_ORDERS | {
 }
 _TEXT_ORDERS = {Type.BYTE_ARRAY: Order.ORDER_BYTES}
 
-# A logical type that is not here has no order.
+# Orders by logical and physical type; other logical types have no order.
 _LOGICAL_ORDERS: dict[type[LogicalType], dict[Type, Order]] = {
     String: _TEXT_ORDERS,
     Enum: _TEXT_ORDERS,
@@ -51,8 +51,9 @@ _LOGICAL_ORDERS: dict[type[LogicalType], dict[Type, Order]] = {
     Float16: {Type.FIXED_LEN_BYTE_ARRAY: Order.ORDER_FLOAT16},
 }
 
+# Bytes of a bound.
 _BOUND_LENGTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
-LONGEST_BOUND = 0x7FFFFFFF
+LONGEST_BOUND = 0x7FFFFFFF      # bytes of a BYTE_ARRAY bound
 
 LAST_BEFORE_SURROGATES = 0xD7FF
 FIRST_AFTER_SURROGATES = 0xE000
@@ -66,8 +67,8 @@ def order_of(column_type: ColumnType) -> Order:
         column_type: physical and logical type.
 
     Returns:
-        ORDER_NONE where the specification defines none, or none that writers agree on: INTERVAL, INT96, always-null
-        columns, logical types unknown here.
+        ORDER_NONE where the specification defines no order, or writers disagree about the order: INTERVAL, INT96, always-null
+        columns, logical types unknown to fastpq.
     """
     logical = column_type.logical
     if logical is None:
@@ -82,7 +83,7 @@ def order_of(column_type: ColumnType) -> Order:
 def bound_lengths(column_type: ColumnType) -> tuple[int, int]:
     """Shortest and longest bound of a column, in bytes.
 
-    Bounds of FIXED_LEN_BYTE_ARRAY may be shorter than the values where bytes are compared from the left.
+    Bounds of FIXED_LEN_BYTE_ARRAY without logical type may be shorter than the values: prefixes are in the order of the values.
     """
     longest = _BOUND_LENGTHS.get(column_type.physical, LONGEST_BOUND)
     if column_type.physical != Type.FIXED_LEN_BYTE_ARRAY:
@@ -99,11 +100,11 @@ def truncate_min(value: bytes, length: int, utf8: bool) -> tuple[bytes, bool]:
 
     Args:
         value: the minimum.
-        length: most bytes.
-        utf8: keep whole code points, where the value is UTF-8 at all; at least one, however long.
+        length: greatest size of the bound, in bytes.
+        utf8: keep whole code points of a value of valid UTF-8; at least one, of any length.
 
     Returns:
-        The bound, and whether it is the minimum itself (is_min_value_exact).
+        (the bound, whether the bound is the minimum itself (is_min_value_exact)).
     """
     if len(value) <= length:
         return value, True
@@ -114,16 +115,16 @@ def truncate_min(value: bytes, length: int, utf8: bool) -> tuple[bytes, bool]:
 def truncate_max(value: bytes, length: int, utf8: bool) -> tuple[bytes | None, bool]:
     """An upper bound of at most length bytes: a prefix of the value, its last byte or code point incremented.
 
-    What cannot be incremented (0xFF; a code point whose successor takes more bytes) is dropped, and the one before it
-    is incremented instead. For ORDER_BYTES only, as truncate_min.
+    A last byte of 0xFF, or a last code point with a longer successor, is dropped, and the byte or code point before is
+    incremented instead. For ORDER_BYTES only, as truncate_min.
 
     Args:
         value: the maximum.
-        length: most bytes.
-        utf8: keep whole code points, where the value is UTF-8 at all; at least one, however long.
+        length: greatest size of the bound, in bytes.
+        utf8: keep whole code points of a value of valid UTF-8; at least one, of any length.
 
     Returns:
-        The bound, or None where there is none that short, and whether it is the maximum itself (is_max_value_exact).
+        (the bound, or None where no upper bound is short enough; whether the bound is the maximum itself (is_max_value_exact)).
     """
     if len(value) <= length:
         return value, True
@@ -141,7 +142,7 @@ def _prefix(value: bytes, length: int, utf8: bool) -> bytes:
     end = length
     while end > 0 and _continues(value[end]):
         end -= 1
-    if end == 0:  # the first code point alone is longer
+    if end == 0:  # the first code point is longer than length
         end = 1
         while end < len(value) and _continues(value[end]):
             end += 1
@@ -149,7 +150,7 @@ def _prefix(value: bytes, length: int, utf8: bool) -> bytes:
 
 
 def _continues(byte: int) -> bool:
-    """Whether a byte of UTF-8 is one after the first of its code point."""
+    """Whether a byte of UTF-8 is a continuation byte: any byte of a code point but the first."""
     return byte & 0xC0 == 0x80
 
 

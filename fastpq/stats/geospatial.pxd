@@ -1,21 +1,21 @@
-"""Bounding box and geometry types of WKB values."""
+"""Bounding box and geometry types of WKB values (Geospatial.md, "Statistics")."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 
-# Smallest and largest of x, y, z and m; lowest > highest where there was none.
+# Ranges of the coordinates of all values.
 cdef struct Extent:
-    double lowest[4]
-    double highest[4]
-    double lowest_east          # of X from 0 on, and of X below 0: the sides of a box that wraps around
-    double highest_west
-    uint64_t types              # a bit for each of the four dimensions of each of sixteen types
-    bint boxless                # something of which the points do not bound the whole
+    double lowest[4]            # smallest x, y, z and m; lowest > highest for a coordinate without values
+    double highest[4]           # largest x, y, z and m
+    double lowest_east          # smallest x from 0 on: xmin of a box across the antimeridian
+    double highest_west         # largest x below 0: xmax of a box across the antimeridian
+    uint64_t types              # a bit for each pair of dimensions (four) and geometry type (sixteen)
+    bint boxless                # a value holds arcs: its points do not bound the whole geometry
 
 
 cdef class GeospatialBounds:
     cdef Extent extent
     cdef bint geography
-    cdef readonly int64_t count     # values that were observed
+    cdef readonly int64_t count     # observed values, without nulls
     cdef bint _is_on_the_globe(self)
     cdef bint _wraps(self)

@@ -1,15 +1,15 @@
 """Statistics of GEOMETRY and GEOGRAPHY columns: bounding box and types of their WKB values (Geospatial.md, "Statistics").
 
 Values are ISO WKB in either byte order, in two to four dimensions: Point to GeometryCollection, PolyhedralSurface, TIN and
-Triangle, and the curves of SQL/MM. EWKB, whose flags the specification does not have, is refused.
+Triangle, and the curves of SQL/MM. EWKB is refused: the specification has no EWKB flags.
 
-A box is given where the points of the values bound them:
+A box is given where the points of the values bound the whole geometries:
 
-- NaN coordinates count in no dimension; without any X or any Y there is no box, without Z or M these are left out.
-- Arcs (CircularString and what holds one) lie beyond their points: no box.
-- The edges of a GEOGRAPHY lie beyond their ends, over the poles or the antimeridian: no box but for points. Nor is there one
-  when a point is not within 180 degrees of longitude and 90 of latitude.
-- The box of points of a GEOGRAPHY wraps around the antimeridian where that makes it narrower.
+- NaN coordinates count in no dimension. Without any X or any Y there is no box; without Z or M the box has no Z or M.
+- Arcs extend beyond their points: no box for a CircularString, nor for a geometry with a CircularString inside.
+- The edges of a GEOGRAPHY extend beyond their ends, over the poles or the antimeridian: no box but for points. Nor is there a
+  box when a point lies outside 180 degrees of longitude or 90 of latitude.
+- The box of points of a GEOGRAPHY crosses the antimeridian where the box becomes narrower thereby.
 """
 
 from libc.math cimport INFINITY
@@ -23,7 +23,7 @@ from fastpq import format as fmt
 from fastpq.errors import SchemaError
 
 cdef enum:
-    MOST_LEVELS = 64            # collections inside each other
+    MOST_LEVELS = 64            # collections inside each other; bounds the recursion on hostile bytes
 
 cdef enum Wrong:
     TRUNCATED = -1
@@ -44,7 +44,7 @@ cdef dict MESSAGES = {
     TRAILING: "bytes after the end of the geometry",
 }
 
-# What a geometry type is made of: one point, points, rings of points, or geometries.
+# Content of a geometry type: one point, a list of points, a list of rings of points, or a list of geometries.
 cdef enum Shape:
     NONE
     POINT
@@ -52,8 +52,9 @@ cdef enum Shape:
     RINGS
     PARTS
 
+# Geometry types by their WKB codes.
 cdef enum:
-    TYPES = 18
+    TYPES = 18                  # number of codes, from 0 on
     TYPE_POINT = 1
     TYPE_MULTIPOINT = 4
     TYPE_COLLECTION = 7
@@ -63,12 +64,12 @@ cdef int[TYPES] SHAPES = [
     NONE, POINT, POINTS, RINGS, PARTS, PARTS, PARTS, PARTS,
     POINTS, PARTS, PARTS, PARTS, PARTS, NONE, NONE, PARTS, PARTS, RINGS,
 ]
-# Bits of the types that the parts of a type may have.
+# For each geometry type, a bit for each type allowed as its part.
 cdef uint32_t[TYPES] PART_TYPES = [
     0, 0, 0, 0, 1 << 1, 1 << 2, 1 << 3, 0xFFFFFFFFU,
     0, 1 << 2 | 1 << 8, 1 << 2 | 1 << 8 | 1 << 9, 1 << 2 | 1 << 8 | 1 << 9, 1 << 3 | 1 << 10, 0, 0, 1 << 3, 1 << 17 | 1 << 3, 0,
 ]
-# Which of x, y, z and m the coordinates of each of the four dimensions are.
+# Coordinates of a point for each of the four dimensions: XY, XYZ, XYM, XYZM.
 cdef int[4] WIDTHS = [2, 3, 3, 4]
 
 
@@ -113,7 +114,7 @@ cdef int _read_points(Cursor* cursor, uint32_t count, int dimensions, Extent* ex
                 memcpy(&value, cursor.at, 8)
             cursor.at += 8
             axis = 3 if i == 2 and dimensions == 2 else i
-            if value < extent.lowest[axis]:         # never for NaN
+            if value < extent.lowest[axis]:         # false for NaN
                 extent.lowest[axis] = value
             if value > extent.highest[axis]:
                 extent.highest[axis] = value
@@ -126,7 +127,10 @@ cdef int _read_points(Cursor* cursor, uint32_t count, int dimensions, Extent* ex
 
 
 cdef int _read_geometry(Cursor* cursor, Extent* extent, uint32_t allowed, int level) noexcept nogil:
-    """Read one geometry whose type is among those allowed."""
+    """Read one geometry and extend extent by its points; returns 0 or a member of Wrong.
+
+    allowed: a bit for each geometry type allowed at this place. level: number of collections around the geometry.
+    """
     cdef uint32_t code = 0, type, dimensions, count = 1, points = 0, _
     cdef int status, shape
     if cursor.left < 1:
@@ -158,7 +162,7 @@ cdef int _read_geometry(Cursor* cursor, Extent* extent, uint32_t allowed, int le
         return _read_points(cursor, count, dimensions, extent)
     if shape == PARTS and level >= MOST_LEVELS:
         return TOO_DEEP
-    for _ in range(count):      # each ring takes four bytes and each part nine at the least
+    for _ in range(count):      # a ring takes at least four bytes and a part nine: a false count ends as TRUNCATED
         if shape == PARTS:
             status = _read_geometry(cursor, extent, PART_TYPES[type], level + 1)
         else:
@@ -171,7 +175,7 @@ cdef int _read_geometry(Cursor* cursor, Extent* extent, uint32_t allowed, int le
 
 
 cdef inline int _bit_of(uint32_t type, uint32_t dimensions) noexcept nogil:
-    # types 1 to 12 and 15 to 17 in sixteen places
+    # Types 1 to 12 and 15 to 17 fit sixteen places.
     return <int>(dimensions * 16 + (type if type <= 12 else type - 2))
 
 
@@ -185,10 +189,10 @@ cdef int _read_value(Slice value, Extent* extent) noexcept nogil:
 
 
 cdef class GeospatialBounds:
-    """Bounding box and geometry types of values that come in blocks.
+    """Collects the bounding box and the geometry types of a column's values, rows after rows.
 
     Args:
-        geography: whether edges are those of a GEOGRAPHY.
+        geography: whether the column is a GEOGRAPHY; else a GEOMETRY.
     """
 
     def __cinit__(self, bint geography):
@@ -201,7 +205,7 @@ cdef class GeospatialBounds:
         self.extent.highest_west = -INFINITY
 
     def observe(self, SliceReader values not None, int64_t start, int64_t stop):
-        """Take in the rows [start, stop).
+        """Extend the bounds by the values in the rows [start, stop); nulls are skipped.
 
         Raises:
             SchemaError: a value is not ISO WKB; its row is named.
@@ -230,7 +234,7 @@ cdef class GeospatialBounds:
             raise SchemaError(f"row {row} is not a geometry in WKB: {MESSAGES[status]}")
 
     def statistics(self):
-        """The GeospatialStatistics of what was observed, or None without any value."""
+        """The GeospatialStatistics of the observed values, or None without any value."""
         if not self.count:
             return None
         types = sorted(
@@ -257,7 +261,7 @@ cdef class GeospatialBounds:
         return box
 
     cdef bint _is_on_the_globe(self):
-        """Whether all values are points, or several, within the ranges of longitude and latitude."""
+        """Whether all values are Points or MultiPoints within the ranges of longitude and latitude."""
         cdef Extent* extent = &self.extent
         cdef uint64_t points = 0x0001000100010001 * <uint64_t>(1 << TYPE_POINT | 1 << TYPE_MULTIPOINT)
         return (
@@ -266,7 +270,7 @@ cdef class GeospatialBounds:
         )
 
     cdef bint _wraps(self):
-        """Whether the points are closer together across the antimeridian."""
+        """Whether the box across the antimeridian is narrower than the box across longitude 0."""
         cdef Extent* extent = &self.extent
         if extent.lowest[0] >= 0 or extent.highest[0] < 0:
             return False

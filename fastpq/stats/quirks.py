@@ -1,8 +1,7 @@
-"""Mistakes of known writers, by the name and version that ``created_by`` gives: one table for all of them.
+"""Mistakes of known writers in files, in one table by name and version of the writer (``created_by``); and their consequences.
 
-Mistakes that every reader can see through without knowing the writer are handled where they occur, whoever made them: a
-dictionary_page_offset of 0, prefixes of DELTA_BYTE_ARRAY values that go on over pages (PARQUET-246), null counts of -1
-(apache/parquet-java#3585).
+Mistakes evident from the bytes alone are not in the table. They are handled in place, for all writers: a dictionary_page_offset
+of 0, prefixes of DELTA_BYTE_ARRAY values shared across pages (PARQUET-246), null counts of -1 (apache/parquet-java#3585).
 """
 
 from __future__ import annotations
@@ -20,22 +19,30 @@ from fastpq.stats.statistics import Order
 _CREATED_BY = re.compile(r"\s*([A-Za-z][\w-]*)(?:\s+(?:version\s+)?v?(\d+(?:\.\d+)*))?")
 _BYTES = (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
 
-# Bytes of a dictionary page's header that a chunk's total_compressed_size may leave out.
+# Greatest size of the dictionary page's header, in bytes, left out of a chunk's total_compressed_size by some writers.
 HEADER_SLACK = 100
 
 
 class Quirk(Enum):
-    """What a writer got wrong."""
+    """Kinds of mistakes: the part of a file written wrongly."""
 
-    BOUNDS = auto()             # min_value, max_value, and those of page indexes
-    NULL_COUNT = auto()         # in statistics
-    BLOOM_FILTER = auto()       # does not find what is there
-    CHUNK_SIZE = auto()         # total_compressed_size leaves out the header of the dictionary page
-    IS_COMPRESSED = auto()      # False in the headers of data pages V2 whose values are compressed
+    BOUNDS = auto()             # wrong min_value and max_value of statistics, and bounds of page indexes
+    NULL_COUNT = auto()         # wrong null_count of statistics
+    BLOOM_FILTER = auto()       # values of the column missing from the bloom filter
+    CHUNK_SIZE = auto()         # total_compressed_size without the header of the dictionary page
+    IS_COMPRESSED = auto()      # is_compressed False in headers of data pages V2 with compressed values
 
 
 class _Mistake(NamedTuple):
-    """A mistake that a writer made before a version, or in all versions (None), in some columns."""
+    """A mistake of one writer.
+
+    Attributes:
+        quirk: the kind of mistake.
+        writer: the writer's name in ``created_by``, in lower case.
+        fixed: first version without the mistake; None for a mistake of all versions.
+        reference: issues about the mistake.
+        concerns: whether a column is affected.
+    """
 
     quirk: Quirk
     writer: str
@@ -61,27 +68,27 @@ def _is_decimal_of_bytes(column: ColumnType) -> bool:
 
 
 MISTAKES = (
-    # bytes and unsigned numbers compared as if they were signed, and bytes that were overwritten before they were written
+    # Bytes and unsigned numbers were compared as signed numbers; bytes of bounds were overwritten before the footer was written.
     _Mistake(Quirk.BOUNDS, "parquet-mr", (1, 10, 0), "PARQUET-251, PARQUET-1025", _is_unsigned_or_bytes),
     _Mistake(Quirk.BOUNDS, "parquet-cpp", (1, 3, 0), "PARQUET-1025", _is_unsigned_or_bytes),
-    # of columns from Arrow dictionaries, which the footer does not tell from others: of the first batch alone
+    # Statistics of columns from Arrow dictionaries cover the first batch alone; the footer does not mark these columns.
     _Mistake(Quirk.BOUNDS, "parquet-cpp-arrow", (12,), "apache/arrow#15042, apache/arrow#34106", _is_byte_array),
     _Mistake(Quirk.NULL_COUNT, "parquet-cpp-arrow", (12,), "ARROW-12513, apache/arrow#34106", _is_byte_array),
     _Mistake(Quirk.NULL_COUNT, "parquet-cpp", None, "ARROW-12513", _is_byte_array),
-    # decimals compared as unsigned numbers
+    # Decimals were compared as unsigned numbers.
     _Mistake(Quirk.BOUNDS, "clickhouse", (25, 8), "ClickHouse/ClickHouse#83754", _is_decimal),
-    # bounds of pages of decimals merged as unsigned bytes; the footer names no version
+    # Bounds of pages of decimals were merged as unsigned bytes; the footer names no version.
     _Mistake(Quirk.BOUNDS, "polars", None, "pola-rs/polars#29347", _is_decimal_of_bytes),
-    # inserts into memory that may be freed already
+    # Values were inserted into memory already freed.
     _Mistake(Quirk.BLOOM_FILTER, "parquet-go", (18, 5), "apache/arrow-go#525"),
     _Mistake(Quirk.CHUNK_SIZE, "parquet-mr", (1, 2, 9), "PARQUET-816"),
-    # later versions call themselves parquet-cpp-arrow
+    # Later versions have the name parquet-cpp-arrow.
     _Mistake(Quirk.IS_COMPRESSED, "parquet-cpp", None, "ARROW-10353"),
 )
 
 
 def _writer(created_by: str | None) -> tuple[str, tuple[int, ...]]:
-    """Name, in small letters, and version of a writer; empty where they are not said."""
+    """Name, in lower case, and version of a writer; empty where ``created_by`` lacks a name or version."""
     match = _CREATED_BY.match(created_by or "")
     if match is None:
         return "", ()
@@ -90,7 +97,7 @@ def _writer(created_by: str | None) -> tuple[str, tuple[int, ...]]:
 
 @lru_cache(maxsize=64)
 def _mistakes(created_by: str | None) -> tuple[_Mistake, ...]:
-    """Those that the writer of a file made."""
+    """The rows of MISTAKES for the writer of a file."""
     writer, version = _writer(created_by)
     return tuple(
         mistake
@@ -107,19 +114,19 @@ def _made(quirk: Quirk, created_by: str | None, column: ColumnType | None = None
 
 
 def bounds_are_trusted(created_by: str | None, column: ColumnType) -> bool:
-    """Whether min_value and max_value of a column, in statistics and in page indexes, are what they should be."""
+    """Whether bounds of a column, in statistics and in page indexes, can be relied on for this writer."""
     return not _made(Quirk.BOUNDS, created_by, column)
 
 
 def null_counts_are_trusted(created_by: str | None, column: ColumnType) -> bool:
-    """Whether null_count in the statistics of a column is what it should be."""
+    """Whether null_count in the statistics of a column can be relied on for this writer."""
     return not _made(Quirk.NULL_COUNT, created_by, column)
 
 
 def deprecated_bounds_are_trusted(column: ColumnType) -> bool:
-    """Whether min and max, which were compared as signed numbers, are in the order of the column.
+    """Whether the deprecated bounds min and max, compared as signed numbers, are in the order of the column.
 
-    Of bytes they are not, whoever wrote them.
+    The deprecated bounds of byte arrays are not, for any writer.
     """
     return column.physical not in (*_BYTES, Type.INT96) and order_of(column) not in (
         Order.ORDER_NONE,
@@ -129,15 +136,18 @@ def deprecated_bounds_are_trusted(column: ColumnType) -> bool:
 
 
 def bloom_filters_are_trusted(created_by: str | None) -> bool:
-    """Whether what a bloom filter does not find is not there."""
+    """Whether a value not found in a bloom filter is certainly missing from the column, for this writer."""
     return not _made(Quirk.BLOOM_FILTER, created_by)
 
 
 def chunk_slack(created_by: str | None) -> int:
-    """Bytes that a column chunk may have behind its total_compressed_size; pages are read until the values are complete."""
+    """Greatest number of bytes of a column chunk beyond its total_compressed_size; 0 for writers of right sizes.
+
+    Pages of a chunk with slack are read until the values are complete.
+    """
     return HEADER_SLACK if _made(Quirk.CHUNK_SIZE, created_by) else 0
 
 
 def v2_is_always_compressed(created_by: str | None) -> bool:
-    """Whether data pages V2 are compressed with the chunk's codec, whatever their headers say."""
+    """Whether data pages V2 are compressed with the chunk's codec even where is_compressed of their headers is False."""
     return _made(Quirk.IS_COMPRESSED, created_by)

@@ -5,7 +5,7 @@ from fastpq.encodings.views cimport Slice
 
 
 cpdef enum Order:
-    ORDER_NONE = 0              # undefined: no bounds
+    ORDER_NONE = 0              # no defined order: no bounds
     ORDER_BOOLEAN = 1           # a value is one byte, false is 0
     ORDER_INT32 = 2
     ORDER_INT64 = 3
@@ -18,24 +18,24 @@ cpdef enum Order:
     ORDER_SIGNED_BYTES = 10     # big-endian two's complement of any length: decimals
 
 
-# Bounds of count values of width bytes each. NaNs do not take part; a zero float is written -0.0 to minimum and +0.0 to maximum.
-# Returns how many values took part; with none, and for ORDER_NONE, nothing is written. width matters for ORDER_BYTES and
-# ORDER_SIGNED_BYTES alone.
+# Writes the bounds of count values to minimum and maximum. NaNs are ignored; a zero float becomes -0.0 as minimum and +0.0 as
+# maximum. Returns the number of values without NaNs; with 0 values, and for ORDER_NONE, nothing is written. width, the size of a
+# value in bytes, matters for ORDER_BYTES and ORDER_SIGNED_BYTES alone.
 cdef int64_t min_max_fixed(int order, const uint8_t* values, int64_t count, size_t width,
                            uint8_t* minimum, uint8_t* maximum) noexcept nogil
-# The same for ORDER_BYTES and ORDER_SIGNED_BYTES of variable length; the bounds point to where the values are.
+# The bounds of values of variable length, for ORDER_BYTES and ORDER_SIGNED_BYTES; the bounds point into the memory of the values.
 cdef int64_t min_max_slices(int order, const Slice* values, int64_t count, Slice* minimum, Slice* maximum) noexcept nogil
 
-# Widens bounds by those of another page: how a chunk's are made from its pages'.
+# Widen bounds by other bounds; the bounds of a chunk are the merged bounds of its pages.
 cdef void merge_fixed(int order, size_t width, uint8_t* minimum, uint8_t* maximum,
                       const uint8_t* other_minimum, const uint8_t* other_maximum) noexcept nogil
 cdef void merge_slices(int order, Slice* minimum, Slice* maximum, Slice other_minimum, Slice other_maximum) noexcept nogil
 
-# Less than, equal, greater than: -1, 0, 1. -0.0 equals +0.0; neither value may be NaN. ORDER_NONE: 0.
+# Return -1, 0 or 1: left less than, equal to or greater than right. -0.0 equals +0.0; neither value may be NaN. ORDER_NONE: 0.
 cdef int compare_fixed(int order, const uint8_t* left, const uint8_t* right, size_t width) noexcept nogil
 cdef int compare_slices(int order, Slice left, Slice right) noexcept nogil
 
-# 0 unless order is that of a float.
+# Number of NaNs among count values; 0 for orders other than floats.
 cdef int64_t count_nans(int order, const uint8_t* values, int64_t count) noexcept nogil
-# Bytes of one value, or 0 where the order does not tell.
+# Bytes of one value of an order; 0 for ORDER_NONE, ORDER_BYTES and ORDER_SIGNED_BYTES.
 cdef size_t order_width(int order) noexcept nogil

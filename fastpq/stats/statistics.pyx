@@ -104,7 +104,7 @@ cdef void _min_max_rows(int order, const uint8_t* values, int64_t count, size_t 
 
 
 cdef inline uint64_t _key(int order, const uint8_t* data, size_t size) noexcept nogil:
-    # Where two keys differ, they are in the order of the values (of one size, if signed).
+    # Two different keys are in the order of their values; values of ORDER_SIGNED_BYTES must have equal sizes.
     cdef uint64_t prefix = fastpq_prefix(data, size)
     return prefix ^ (<uint64_t>1 << 63) if order == ORDER_SIGNED_BYTES else prefix
 
@@ -193,7 +193,7 @@ cdef inline int _compare_bytes(Slice left, Slice right) noexcept nogil:
 
 
 cdef inline int _compare_signed(Slice left, Slice right) noexcept nogil:
-    # No bytes are zero. Leading bytes that only repeat the sign are passed over, then the longer number is farther from zero.
+    # An empty value is the number zero. Leading bytes of the sign are skipped; then the longer number is farther from zero.
     cdef bint negative = left.size > 0 and left.data[0] >= 0x80
     cdef bint right_negative = right.size > 0 and right.data[0] >= 0x80
     if negative != right_negative:
@@ -213,15 +213,15 @@ cdef inline Slice _without_sign_bytes(Slice value, uint8_t sign) noexcept nogil:
 
 
 def min_max(int order, const uint8_t[::1] values not None, Py_ssize_t width=0):
-    """Smallest and largest of values of one size.
+    """Minimum and maximum of values of one size.
 
     Args:
         order: an Order.
-        values: uint8, the values one after another, as PLAIN stores them (booleans: one byte each).
+        values: uint8, the values one after another, as in PLAIN (booleans: one byte each).
         width: bytes of one value; matters for ORDER_BYTES and ORDER_SIGNED_BYTES alone.
 
     Returns:
-        (how many took part, minimum, maximum); NaNs do not take part, and with none the bounds are None.
+        (number of values without NaNs, minimum, maximum); the bounds are None where the number is 0.
 
     Raises:
         ValueError: the size of values is no multiple of the width.
@@ -242,7 +242,7 @@ def min_max(int order, const uint8_t[::1] values not None, Py_ssize_t width=0):
 
 
 def min_max_of(int order, list values not None):
-    """Smallest and largest of values of variable length.
+    """Minimum and maximum of values of variable length.
 
     Args:
         order: ORDER_BYTES or ORDER_SIGNED_BYTES.
@@ -267,15 +267,15 @@ def min_max_of(int order, list values not None):
 
 
 cpdef int compare(int order, bytes left, bytes right) except? -2:
-    """Less than, equal or greater than: -1, 0 or 1.
+    """-1, 0 or 1: left is less than, equal to or greater than right.
 
     Args:
         order: an Order.
-        left: a value as PLAIN stores it, without the length of a BYTE_ARRAY (statistics hold it so).
-        right: another.
+        left: a value in PLAIN encoding, but BYTE_ARRAY without its length, as in statistics.
+        right: another value.
 
     Raises:
-        ValueError: a value that is not as long as its order demands.
+        ValueError: the size of a value is not the size of its order.
     """
     cdef Py_ssize_t width = <Py_ssize_t>order_width(order)
     if left is None or right is None:
@@ -288,12 +288,12 @@ cpdef int compare(int order, bytes left, bytes right) except? -2:
 
 
 def merge_bounds(int order, tuple bounds not None, tuple other not None):
-    """Bounds of two pages or chunks from those of each.
+    """The bounds of the values of two pages or chunks together.
 
     Args:
         order: an Order.
-        bounds: (minimum, maximum), bytes as compare takes them.
-        other: the other's.
+        bounds: (minimum, maximum) of the first page or chunk, values as for compare.
+        other: (minimum, maximum) of the second.
 
     Returns:
         (minimum, maximum).
@@ -311,11 +311,11 @@ def extreme(int order, list bounds not None, int sign):
 
     Args:
         order: an Order.
-        bounds: bytes as compare takes them; None stands for none.
+        bounds: values as for compare, or None for an unknown bound, ignored.
         sign: -1 for the smallest, 1 for the largest.
 
     Returns:
-        One of the bounds, or None where there is none.
+        One of the bounds, or None where all are None.
     """
     cdef bytes bound
     found = None
@@ -338,11 +338,11 @@ def is_monotonic(int order, list bounds not None, int sign):
 
 
 def nan_count(int order, const uint8_t[::1] values not None):
-    """How many values are NaN; 0 unless order is that of a float.
+    """The number of NaNs among values; 0 for orders other than floats.
 
     Args:
         order: an Order.
-        values: uint8, as min_max takes them.
+        values: uint8, as for min_max.
     """
     cdef size_t size = order_width(order)
     if size == 0 or values.shape[0] == 0:

@@ -1,7 +1,7 @@
-/* ALP: floats as integers times a power of ten, the integers bit-packed above their smallest (AlpEncoding.md).
+/* ALP (AlpEncoding.md): floats as integers times a power of ten; the integers less their smallest are bit-packed.
  *
- * Decoding is normative to the last bit: two multiplications in the type's own precision, by constants that the compiler rounds
- * correctly. Nothing here may be compiled with -ffast-math.
+ * Decoding is normative to the last bit: two multiplications in the type's own precision, by constants correctly rounded by the
+ * compiler. Nothing here may be compiled with -ffast-math.
  */
 #ifndef FASTPQ_ALP_H
 #define FASTPQ_ALP_H
@@ -12,9 +12,9 @@
 #include "bitpack.h"
 #include "clones.h"
 
-#define FASTPQ_ALP_EXPONENT32 10
-#define FASTPQ_ALP_EXPONENT64 18
-#define FASTPQ_ALP_VECTOR 1024 /* values in a vector that is written */
+#define FASTPQ_ALP_EXPONENT32 10 /* greatest exponent of floats */
+#define FASTPQ_ALP_EXPONENT64 18 /* greatest exponent of doubles */
+#define FASTPQ_ALP_VECTOR 1024   /* values in a written vector */
 
 static const float alp_tens32[] = {1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f, 1e8f, 1e9f, 1e10f};
 static const float alp_tenths32[] = {1e0f, 1e-1f, 1e-2f, 1e-3f, 1e-4f, 1e-5f, 1e-6f, 1e-7f, 1e-8f, 1e-9f, 1e-10f};
@@ -23,7 +23,7 @@ static const double alp_tens64[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
 static const double alp_tenths64[] = {1e0,   1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,  1e-8, 1e-9,
                                       1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18};
 
-/* The deltas of count values, above base, as values. */
+/* Writes count values to out: (deltas[i] + base) * ten * tenth. */
 #define FASTPQ_ALP_VALUES(NAME, DELTA, UNSIGNED, SIGNED, VALUE)                                                         \
     FASTPQ_CLONES static void NAME(const DELTA *deltas, int64_t count, UNSIGNED base, VALUE ten, VALUE tenth,           \
                                    uint8_t *out) {                                                                      \
@@ -37,8 +37,8 @@ FASTPQ_ALP_VALUES(alp_values64, uint64_t, uint64_t, int64_t, double)
 FASTPQ_ALP_VALUES(alp_values64_any, uint32_t, uint64_t, int64_t, double)
 #undef FASTPQ_ALP_VALUES
 
-/* The same of narrow deltas above a base below 2^52: their sum is exact as a double, and few processors turn vectors of 64-bit
- * integers into doubles. */
+/* As alp_values64_any, for a base of magnitude below 2^52. The sum of base and delta is then exact as a double, and the 32-bit
+ * deltas are converted to doubles by vectors; few processors convert vectors of 64-bit integers. */
 FASTPQ_CLONES static void alp_values64_exact(const uint32_t *deltas, int64_t count, double base, double ten, double tenth,
                                              uint8_t *out) {
     for (int64_t i = 0; i < count; i++) {
@@ -56,10 +56,10 @@ static inline void alp_values64_narrow(const uint32_t *deltas, int64_t count, ui
         alp_values64_any(deltas, count, base, ten, tenth, out);
 }
 
-#define FASTPQ_ALP_GROUPS 8 /* groups of 32 values that are unpacked at a time */
+#define FASTPQ_ALP_GROUPS 8 /* groups of 32 values unpacked at a time */
 
-/* count values from the first-th on, without exceptions, of deltas of width bits; available bytes are there from in on, and what
- * is read behind them counts as zero. */
+/* Decodes the values [first, first + count) of a vector, of size bytes each, without patching exceptions. in is the first of the
+ * vector's packed deltas of `width` bits; `available` bytes may be read from in on, further bytes count as zero. */
 static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, int64_t count, int width, uint64_t base,
                          int exponent, int factor, size_t size, uint8_t *out) {
     uint8_t padded[FASTPQ_ALP_GROUPS * 4 * 64 + FASTPQ_UNPACK64_SLACK];
@@ -92,8 +92,8 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
     }
 }
 
-/* The integers of count values, zero where there is none that gives the value's own bits back, and which those are; returns how
- * many. Adding and subtracting 1.5 * 2^(digits of the mantissa - 1) rounds to the nearest integer. */
+/* Converts count values to integers and sets exceptional[i] to 1 for each value not restored by its integer, bit for bit; returns
+ * the number of exceptional values. Adding and subtracting 1.5 * 2^(digits of the mantissa - 1) rounds to the nearest integer. */
 #define FASTPQ_ALP_INTEGERS(NAME, SIGNED, UNSIGNED, VALUE, MAGIC, LIMIT, TENS, TENTHS)                                  \
     FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int exponent, int factor,                   \
                                       UNSIGNED *integers, uint8_t *exceptional) {                                       \
@@ -119,8 +119,8 @@ FASTPQ_ALP_INTEGERS(alp_integers32, int32_t, uint32_t, float, 12582912.0f, 21474
 FASTPQ_ALP_INTEGERS(alp_integers64, int64_t, uint64_t, double, 6755399441055744.0, 4503599627370496.0, alp_tens64, alp_tenths64)
 #undef FASTPQ_ALP_INTEGERS
 
-/* Puts the first integer that is no exception under all exceptions, takes the smallest from each, and returns it; *bits has all
- * bits of what is left. */
+/* Replaces the integers of exceptions by the first unexceptional integer, then subtracts the smallest integer from all integers;
+ * returns the smallest. *bits is the bitwise OR of the differences. */
 #define FASTPQ_ALP_FRAME(NAME, SIGNED, UNSIGNED)                                                                        \
     static SIGNED NAME(UNSIGNED *integers, const uint8_t *exceptional, int64_t count, uint64_t *bits) {                 \
         UNSIGNED placeholder = 0, all = 0;                                                                              \

@@ -1,4 +1,4 @@
-/* Validity bitmaps, LSB first, and the values that they select. */
+/* Validity bitmaps, LSB first: counting, copying and merging bits, and moving values to and from the places of set bits. */
 #ifndef FASTPQ_BITMAP_H
 #define FASTPQ_BITMAP_H
 
@@ -13,7 +13,8 @@ static inline uint64_t load64(const uint8_t *p) {
     return word;
 }
 
-/* 64 bits from bit position on, of a bitmap that ends at bit limit; bits beyond it are zero and their bytes are not touched. */
+/* The 64 bits of a bitmap from bit `position` on. Bits beyond `limit`, the end of the bitmap, are zero; their bytes are not
+ * read. */
 static inline uint64_t bits64(const uint8_t *bitmap, int64_t position, int64_t limit) {
     const int64_t byte = position >> 3, bytes = ((limit + 7) >> 3) - byte, left = limit - position;
     const int shift = (int)(position & 7);
@@ -34,7 +35,8 @@ FASTPQ_CLONES static int64_t count_bits(const uint8_t *bitmap, int64_t offset, i
     return ones;
 }
 
-/* ORs the low `count` (at most 64) bits of word in at bit offset. Shared bytes are touched atomically. */
+/* ORs the low `count` (at most 64) bits of word into target at bit `offset`. All bytes are written atomically: other threads may
+ * write the neighbouring bits of the first and last byte. */
 static inline void or_bits(uint8_t *target, int64_t offset, uint64_t word, int64_t count) {
     const int shift = (int)(offset & 7);
     uint8_t *byte = target + (offset >> 3);
@@ -72,7 +74,7 @@ static inline void set_bits(uint8_t *target, int64_t offset, int64_t count) {
     if (count & 7) or_bits(target, offset + (count & ~INT64_C(7)), (UINT64_C(1) << (count & 7)) - 1, count & 7);
 }
 
-/* count bits from bit offset on to bit 0 of out; the bits behind the last one of its byte become zero. */
+/* Copies count bits from bit `offset` of source on to bit 0 of out; the padding bits of out's last byte become zero. */
 static inline void copy_bits(const uint8_t *source, int64_t offset, int64_t count, uint8_t *out) {
     for (int64_t i = 0; i < count; i += 64) {
         const uint64_t word = bits64(source, offset + i, offset + count);
@@ -104,7 +106,7 @@ FASTPQ_CLONES static uint8_t largest_byte(const uint8_t *bytes, int64_t count) {
     return largest;
 }
 
-/* MSB first -> LSB first, byte by byte. */
+/* The byte with its bits in reverse order: MSB first <-> LSB first. */
 static inline uint8_t reverse_bits(uint8_t byte) {
     byte = (uint8_t)(byte >> 4 | byte << 4);
     byte = (uint8_t)((byte & 0xCC) >> 2 | (byte & 0x33) << 2);

@@ -1,4 +1,4 @@
-/* Bit packing as the RLE / bit-packing hybrid has it: LSB first, groups of 32 values in 4 * width bytes (Encodings.md, "RLE").
+/* Bit packing of the RLE / bit-packing hybrid (Encodings.md, "RLE"): LSB first, groups of 32 values in 4 * width bytes.
  *
  * The loops are written once with the width as a constant argument; the compiler unrolls one copy a width.
  */
@@ -14,7 +14,7 @@
 #error "fastpq stores little-endian words as they are in memory; big-endian machines need byte swaps here"
 #endif
 
-#define FASTPQ_SHUFFLED_WIDTH 25 /* a value of this width lies within four bytes, wherever it begins */
+#define FASTPQ_SHUFFLED_WIDTH 25 /* bits: the widest value within four bytes at every starting bit */
 #define FASTPQ_EACH_SHUFFLED_WIDTH(DO) \
     DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) \
     DO(17) DO(18) DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25)
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void unpack_of_width(const uint8_t 
 
 #define UNPACK(w) case w: unpack_of_width(in, out, groups, w); break;
 
-/* Without clones: processors that would run these shuffle the values of these widths (below). */
+/* Compiled without clones: processors with AVX2 shuffle values of these widths instead (unpack_shuffled). */
 static void unpack_narrow(const uint8_t *in, uint32_t *out, int64_t groups, int width) {
     switch (width) { FASTPQ_EACH_SHUFFLED_WIDTH(UNPACK) }
 }
@@ -53,10 +53,10 @@ FASTPQ_CLONES static void unpack_wide(const uint8_t *in, uint32_t *out, int64_t 
 #ifdef FASTPQ_X86_CLONES
 #include <immintrin.h>
 
-#define FASTPQ_SHUFFLE_SLACK 32  /* bytes that the last shuffle of a group may load behind it */
+#define FASTPQ_SHUFFLE_SLACK 32  /* readable bytes behind a group, for the load of the last shuffle */
 
-/* For each width, the four bytes around each of eight values, counted from the first of its four values, and the bit in them
- * at which the value begins. */
+/* Shuffle tables of each width. Eight values are loaded as two halves of four values. shuffled_bytes: the four bytes around each
+ * value, counted from the first byte of the half. shuffled_shifts: the bit of these four bytes at the start of the value. */
 #define UPPER(w) (4 * (w) / 8) /* first byte of the upper four values */
 #define BYTE(w, i) ((i) * (w) / 8 - ((i) < 4 ? 0 : UPPER(w)))
 #define FOUR(w, i) BYTE(w, i), BYTE(w, i) + 1, BYTE(w, i) + 2, BYTE(w, i) + 3
@@ -71,8 +71,8 @@ static const uint32_t shuffled_shifts[33][8] = {{0}, FASTPQ_EACH_WIDTH(SHIFTS)};
 #undef SHIFT
 #undef SHIFTS
 
-/* Eight values at a time: four bytes around each are shuffled into its lane, shifted and masked; twice as fast as the
- * loop above, which the compiler does not turn into this. */
+/* Unpacking of eight values at a time: the four bytes around each value are shuffled into the value's lane, shifted and masked.
+ * Twice as fast as unpack_of_width; the compiler does not find the shuffles by itself. */
 typedef struct {
     __m256i shuffle, shift, mask;
     int upper, width;
@@ -103,21 +103,21 @@ __attribute__((target("avx2"))) static void unpack_shuffled(const uint8_t *in, u
 
 static inline int can_shuffle(int width) { return width <= FASTPQ_SHUFFLED_WIDTH && __builtin_cpu_supports("avx2"); }
 
-/* How many of the groups can be shuffled without a load behind the available bytes. */
+/* The number of leading groups unpacked by shuffles without a load behind the available bytes. */
 static inline int64_t shuffled_groups(int64_t available, int64_t groups, int width) {
     available -= FASTPQ_SHUFFLE_SLACK;
-    if (groups * 4 * width <= available) return groups; /* without a division, nearly always */
+    if (groups * 4 * width <= available) return groups; /* the usual case, without a division */
     return available < 0 ? 0 : available / (4 * width);
 }
 #endif
 
-/* groups * 32 values; in holds available bytes, at least groups * 4 * width. */
+/* Unpacks groups * 32 values of `width` bits; in holds `available` bytes, at least groups * 4 * width. */
 static void unpack_groups(const uint8_t *in, int64_t available, uint32_t *out, int64_t groups, int width) {
 #ifdef FASTPQ_X86_CLONES
     if (can_shuffle(width)) {
         const int64_t safe = shuffled_groups(available, groups, width), left = groups - safe;
         unpack_shuffled(in, out, safe, width);
-        if (left) { /* fewer bytes than the slack and one group */
+        if (left) { /* at most the slack and one group, in bytes */
             uint8_t padded[FASTPQ_SHUFFLE_SLACK + 4 * FASTPQ_SHUFFLED_WIDTH + FASTPQ_SHUFFLE_SLACK] = {0};
             memcpy(padded, in + safe * 4 * width, (size_t)(left * 4 * width));
             unpack_shuffled(padded, out + safe * 32, left, width);
@@ -129,9 +129,9 @@ static void unpack_groups(const uint8_t *in, int64_t available, uint32_t *out, i
     else unpack_wide(in, out, groups, width);
 }
 
-#define FASTPQ_UNPACK64_SLACK 9 /* bytes behind the last group that unpack_groups64 may load */
+#define FASTPQ_UNPACK64_SLACK 9 /* readable bytes behind the input of unpack_groups64 */
 
-/* The same for widths from 1 to 64 and values of 64 bits, with slack behind the input. */
+/* Unpacks groups * 32 values of 1 to 64 bits to 64 bits each; FASTPQ_UNPACK64_SLACK bytes behind the input are readable. */
 FASTPQ_CLONES static void unpack_groups64(const uint8_t *in, uint64_t *out, int64_t groups, int width) {
     const uint64_t mask = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
     for (int64_t i = 0; i < 32 * groups; i++) {
@@ -158,7 +158,7 @@ static inline __attribute__((always_inline)) void pack_of_width(const uint32_t *
     }
 }
 
-/* groups * 32 values, each below 2^width. */
+/* Packs groups * 32 values, each below 2^width. */
 FASTPQ_CLONES static void pack_groups(const uint32_t *in, uint8_t *out, int64_t groups, int width) {
     switch (width) {
 #define PACK(w) case w: pack_of_width(in, out, groups, w); break;
@@ -167,7 +167,7 @@ FASTPQ_CLONES static void pack_groups(const uint32_t *in, uint8_t *out, int64_t 
     }
 }
 
-/* The same for widths from 1 to 64 and values of 64 bits. */
+/* Packs groups * 32 values of 64 bits, each below 2^width; width is 1 to 64. */
 static void pack_groups64(const uint64_t *in, uint8_t *out, int64_t groups, int width) {
     uint64_t word = 0;
     int used = 0;
@@ -190,14 +190,14 @@ static inline __attribute__((always_inline)) int differs(const uint32_t *eight, 
     return difference != 0;
 }
 
-/* How many of the leading groups of eight values hold nothing but values[0]. */
+/* The number of leading groups of eight values all equal to values[0]. */
 FASTPQ_CLONES static int64_t constant_groups(const uint32_t *values, int64_t groups) {
     int64_t g = 0;
     while (g < groups && !differs(values + 8 * g, values[0])) g++;
     return g;
 }
 
-/* How many of the leading groups of eight values hold more than one value. */
+/* The number of leading groups of eight values with more than one distinct value. */
 FASTPQ_CLONES static int64_t varied_groups(const uint32_t *values, int64_t groups) {
     int64_t g = 0;
     while (g < groups && differs(values + 8 * g, values[8 * g])) g++;

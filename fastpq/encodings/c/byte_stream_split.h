@@ -1,8 +1,8 @@
-/* Values to byte streams and back (Encodings.md, "Byte Stream Split").
+/* BYTE_STREAM_SPLIT (Encodings.md, "Byte Stream Split"): values <-> byte streams, by rounds of interleaving vectors.
  *
- * Sixteen values of K bytes, K a power of two, are K vectors. To interleave vector j with vector j + K/2, for every j, turns the
- * bits of a byte's address (stream number, then place in the stream) by one: log2(K) such rounds make values of streams, and four
- * more, which are all that is left of the circle, make streams of values.
+ * Sixteen values of K bytes, K a power of two, fill K vectors of 16 bytes. One round interleaves vector j with vector j + K/2,
+ * for every j. A round rotates the log2(K) + 4 bits of a byte's address (number of the stream, then place in the stream) by one
+ * bit. log2(K) rounds turn streams into values. Four further rounds complete the rotation: they turn values into streams.
  */
 #ifndef FASTPQ_BYTE_STREAM_SPLIT_H
 #define FASTPQ_BYTE_STREAM_SPLIT_H
@@ -12,8 +12,8 @@
 
 #include "clones.h"
 
-#define FASTPQ_SPLIT_BLOCK 16   /* values that are turned together */
-#define FASTPQ_SPLIT_STEP 512   /* values of other widths than 2, 4 and 8, which take several passes: they stay in the cache */
+#define FASTPQ_SPLIT_BLOCK 16   /* values interleaved together, the bytes of a vector */
+#define FASTPQ_SPLIT_STEP 512   /* values a pass: widths other than 2, 4 and 8 take several passes, over values in the cache */
 
 typedef uint8_t split_vector __attribute__((vector_size(FASTPQ_SPLIT_BLOCK)));
 
@@ -38,7 +38,7 @@ static inline __attribute__((always_inline)) void interleave(split_vector *vecto
 #ifdef FASTPQ_X86_CLONES
 #include <immintrin.h>
 
-/* The same rounds for two blocks at once, one in each half of the registers; returns how many values are done. */
+/* The rounds of interleave for two blocks at once, one in each half of the registers. */
 __attribute__((target("avx2"), always_inline)) static inline void interleave_two(__m256i *vectors, const int count,
                                                                                  const int rounds) {
     __m256i before[8];
@@ -93,7 +93,7 @@ FASTPQ_JOIN_TWO(8, 3)
 #undef FASTPQ_JOIN_TWO
 #endif
 
-/* Values of 2, 4 and 8 bytes, two blocks at a time where the processor can; returns how many are done. */
+/* Joins values of 2, 4 and 8 bytes, two blocks at a time on processors with AVX2; returns the number of values joined. */
 static inline int64_t join_pairs(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out, int64_t width) {
 #ifdef FASTPQ_X86_CLONES
     if (__builtin_cpu_supports("avx2")) {
@@ -105,6 +105,7 @@ static inline int64_t join_pairs(const uint8_t *streams, int64_t stride, int64_t
     return 0;
 }
 
+/* Splits values of 2, 4 and 8 bytes, two blocks at a time on processors with AVX2; returns the number of values split. */
 static inline int64_t split_pairs(const uint8_t *values, int64_t count, uint8_t *streams, int64_t stride, int64_t width) {
 #ifdef FASTPQ_X86_CLONES
     if (__builtin_cpu_supports("avx2")) {
@@ -116,7 +117,7 @@ static inline int64_t split_pairs(const uint8_t *values, int64_t count, uint8_t 
     return 0;
 }
 
-/* K of the streams (each `stride` bytes behind the one before) -> K neighbouring bytes of count values of `width` bytes. */
+/* Joins K streams, each `stride` bytes behind the one before, to K neighbouring bytes of count values of `width` bytes. */
 static inline __attribute__((always_inline)) void join_some(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out,
                                                             const int64_t width, const int K, const int rounds) {
     int64_t i = width == K ? join_pairs(streams, stride, count, out, width) : 0;
@@ -133,7 +134,7 @@ static inline __attribute__((always_inline)) void join_some(const uint8_t *strea
         for (int k = 0; k < K; k++) out[i * width + k] = streams[k * stride + i];
 }
 
-/* The reverse. */
+/* Splits K neighbouring bytes of count values of `width` bytes into K streams, each `stride` bytes behind the one before. */
 static inline __attribute__((always_inline)) void split_some(const uint8_t *values, int64_t count, uint8_t *streams,
                                                              int64_t stride, const int64_t width, const int K) {
     int64_t i = width == K ? split_pairs(values, count, streams, stride, width) : 0;
@@ -150,7 +151,7 @@ static inline __attribute__((always_inline)) void split_some(const uint8_t *valu
         for (int k = 0; k < K; k++) streams[k * stride + i] = values[i * width + k];
 }
 
-/* count values of width bytes, of which the first byte of value i is streams[i], the second streams[stride + i] and so on. */
+/* Joins streams to count values of `width` bytes: byte k of value i is streams[k * stride + i]. */
 static void join_streams(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out, int64_t width) {
     switch (width) {
         case 2: join_some(streams, stride, count, out, 2, 2, 1); return;
@@ -167,6 +168,7 @@ static void join_streams(const uint8_t *streams, int64_t stride, int64_t count, 
     }
 }
 
+/* Splits count values of `width` bytes into streams of count bytes each. */
 static void split_values(const uint8_t *values, int64_t count, uint8_t *streams, int64_t width) {
     switch (width) {
         case 2: split_some(values, count, streams, count, 2, 2); return;

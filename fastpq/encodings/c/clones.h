@@ -1,4 +1,4 @@
-/* The one place that says for which instruction sets a loop is compiled. */
+/* FASTPQ_CLONES: the instruction sets of a vectorised loop, in one place for all headers. */
 #ifndef FASTPQ_CLONES_H
 #define FASTPQ_CLONES_H
 
@@ -7,7 +7,7 @@
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
     && !defined(FASTPQ_NO_CLONES)
 #define FASTPQ_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
-#define FASTPQ_X86_CLONES 1 /* loops of intrinsics are compiled too, and chosen where the processor has them */
+#define FASTPQ_X86_CLONES 1 /* loops of intrinsics are compiled too; the processor is asked at run time */
 #else
 #define FASTPQ_CLONES
 #endif

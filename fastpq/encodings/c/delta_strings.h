@@ -1,4 +1,4 @@
-/* Values of lengths, prefixes and suffixes (Encodings.md, "Delta-length byte array" and "Delta Strings"). */
+/* Views and values from decoded lengths, prefixes and suffixes (Encodings.md, "Delta-length byte array" and "Delta Strings"). */
 #ifndef FASTPQ_DELTA_STRINGS_H
 #define FASTPQ_DELTA_STRINGS_H
 
@@ -7,8 +7,8 @@
 
 #include "strings.h"
 
-/* Values one behind the other, from data + *position on -> views into a buffer whose byte base is data[0]. Returns count, or -4
- * where a length points outside the data (BAD_LENGTH in status.pxd). */
+/* Makes views of count values, one behind the other from data + *position on; data[0] is byte `base` of the views' buffer. Moves
+ * *position behind the values. Returns count, or -4 (BAD_LENGTH in status.pxd) where a length points outside the data. */
 static int64_t views_of_lengths(const int32_t *lengths, int64_t count, const uint8_t *data, uint64_t size, uint64_t *position,
                                 void *out, int32_t buffer, int64_t base) {
     string_view *views = (string_view *)out;
@@ -21,13 +21,13 @@ static int64_t views_of_lengths(const int32_t *lengths, int64_t count, const uin
     return count;
 }
 
-/* Whether a value is the beginning of the long one before it, whose bytes it can share. */
+/* Whether value i is a long prefix of value i - 1: its view then shares the bytes of value i - 1. */
 static inline int is_shared(int64_t i, int32_t prefix, int32_t suffix) {
     return i > 0 && suffix == 0 && prefix > FASTPQ_INLINE_VIEW;
 }
 
-/* Checks that prefixes lie within the value before and suffixes within left bytes; returns the bytes of memory that
- * views_of_prefixes takes, or -4. */
+/* Checks each prefix against the length of the value before (`previous` bytes before the first), and the suffixes against the
+ * left bytes. Returns the memory required by views_of_prefixes in bytes, or -4 (BAD_LENGTH). */
 static int64_t measure_prefixes(const int32_t *prefixes, const int32_t *suffixes, int64_t count, int64_t previous, int64_t left) {
     int64_t total = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -40,7 +40,8 @@ static int64_t measure_prefixes(const int32_t *prefixes, const int32_t *suffixes
     return total;
 }
 
-/* Measured prefixes and suffixes -> views, of which long ones lie in `bytes`, the memory of that buffer. */
+/* Makes views of count values from measured prefixes and suffixes. Long values are written to `bytes`, the memory of buffer
+ * number `buffer`. */
 static void views_of_prefixes(const int32_t *prefixes, const int32_t *suffixes, int64_t count, const uint8_t *previous,
                               const uint8_t *suffix, void *out, uint8_t *bytes, int32_t buffer) {
     string_view *views = (string_view *)out;
@@ -66,7 +67,7 @@ static void views_of_prefixes(const int32_t *prefixes, const int32_t *suffixes, 
     }
 }
 
-/* The same for values of one width, one behind the other. */
+/* Writes count values of equal width from measured prefixes and suffixes to out, one behind the other. */
 static void values_of_prefixes(const int32_t *prefixes, const int32_t *suffixes, int64_t count, const uint8_t *previous,
                                const uint8_t *suffix, uint8_t *out) {
     for (int64_t i = 0; i < count; i++) {
@@ -78,6 +79,7 @@ static void values_of_prefixes(const int32_t *prefixes, const int32_t *suffixes,
     }
 }
 
+/* The number of leading bytes equal in a and b, at most `most`. */
 static inline uint64_t common_prefix(const uint8_t *a, const uint8_t *b, uint64_t most) {
     uint64_t i = 0;
     for (; i + 8 <= most; i += 8) {

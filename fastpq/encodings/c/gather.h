@@ -1,4 +1,4 @@
-/* out[i] = dictionary[indices[i]]; the indices were checked. */
+/* Copies of dictionary values: gather sets out[i] to dictionary[indices[i]], without checking indices; fill repeats one value. */
 #ifndef FASTPQ_GATHER_H
 #define FASTPQ_GATHER_H
 

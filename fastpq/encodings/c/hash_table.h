@@ -1,4 +1,4 @@
-/* Values to dictionary codes: open addressing, linear probing, at most half full. */
+/* A hash table from values to dictionary codes: open addressing, linear probing, at most half full. */
 #ifndef FASTPQ_HASH_TABLE_H
 #define FASTPQ_HASH_TABLE_H
 
@@ -14,18 +14,18 @@ typedef struct { /* the memory of Slice in views.pxd */
 } byte_slice;
 
 typedef struct {
-    uint32_t code; /* FASTPQ_EMPTY where there is none */
-    uint32_t tag;  /* the upper half of the hash */
+    uint32_t code; /* FASTPQ_EMPTY in a free slot */
+    uint32_t tag;  /* the upper half of the value's hash */
 } hash_slot;
 
 typedef struct {
     hash_slot *slots;
     uint64_t mask;
     int64_t count;      /* distinct values */
-    int64_t capacity;   /* values there is room for */
-    size_t width;       /* of a value; 0 for slices */
-    uint8_t *values;    /* fixed width: the values; slices: byte_slice each */
-    uint8_t **chunks;   /* slices: memory of their bytes */
+    int64_t capacity;   /* distinct values before the table grows */
+    size_t width;       /* bytes of a value; 0 for slices */
+    uint8_t *values;    /* by code. Fixed width: the values; slices: a byte_slice each */
+    uint8_t **chunks;   /* slices: the memory of the values' bytes */
     int64_t chunk_count, chunk_used, chunk_size;
 } hash_table;
 
@@ -89,7 +89,7 @@ static void table_free(hash_table *table) {
     free(table->values);
 }
 
-/* A copy of the bytes that lives as long as the table; NULL without memory. */
+/* A copy of the bytes in the table's own memory; NULL where memory runs out. */
 static const uint8_t *table_keep(hash_table *table, const uint8_t *data, size_t size) {
     if (!table->chunk_count || (uint64_t)(table->chunk_size - table->chunk_used) < size) {
         const size_t wanted = size > 65536 ? size : 65536;
@@ -107,8 +107,8 @@ static const uint8_t *table_keep(hash_table *table, const uint8_t *data, size_t 
     return kept;
 }
 
-/* Codes of n values of `width` bytes; stops before the value that would take the dictionary past most values. Returns how many
- * were encoded, or -8 without memory (NO_MEMORY in status.pxd). */
+/* Encodes n values of `width` bytes to codes until the dictionary would exceed `most` values. Returns the number of values
+ * encoded, or -8 (NO_MEMORY in status.pxd) where memory runs out. */
 static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table *table, const uint8_t *values, int64_t n,
                                                                      int64_t most, uint32_t *codes, const size_t width) {
     for (int64_t v = 0; v < n; v++, values += width) {
@@ -149,7 +149,8 @@ static int64_t table_encode_fixed(hash_table *table, const uint8_t *values, int6
     }
 }
 
-/* The same for slices; *bytes is the size of the dictionary page so far, which stays within limit. */
+/* Encodes n slices to codes until the dictionary page would exceed `limit` bytes; *bytes is the size of the dictionary page.
+ * Returns the number of slices encoded, or -8 (NO_MEMORY). */
 static int64_t table_encode_slices(hash_table *table, const void *slices, int64_t n, int64_t limit, int64_t *bytes,
                                    uint32_t *codes) {
     const byte_slice *values = slices;

@@ -1,4 +1,4 @@
-/* Variable-length values: PLAIN bytes to string views, and text checks. */
+/* Variable-length values: string views of PLAIN BYTE_ARRAY values, and a check for ASCII. */
 #ifndef FASTPQ_STRINGS_H
 #define FASTPQ_STRINGS_H
 
@@ -12,11 +12,11 @@ typedef struct { /* the memory of View in views.pxd: Arrow's string view */
     uint8_t inlined[12]; /* longer values: prefix[4], int32 buffer, int32 offset */
 } string_view;
 
-#define FASTPQ_INLINE_VIEW 12
+#define FASTPQ_INLINE_VIEW 12 /* bytes: longest value held inline by a view */
 
 static inline void make_view(string_view *view, const uint8_t *value, uint32_t length, int readable16, int32_t buffer,
                              int64_t offset) {
-    /* Bytes of the value that stand inline, as two words; a load of 16 bytes needs that many to be readable. */
+    /* A short value is copied as two words where 16 bytes from its start on are readable; else byte by byte. */
     view->length = (int32_t)length;
     if (length <= FASTPQ_INLINE_VIEW) {
         if (readable16) {
@@ -40,8 +40,8 @@ static inline void make_view(string_view *view, const uint8_t *value, uint32_t l
     }
 }
 
-/* count length-prefixed values -> views; returns the bytes consumed, -1 when the input ends inside a length, -4 when a length
- * points outside it (TRUNCATED and BAD_LENGTH in status.pxd). */
+/* Makes views of count values, each behind its length of four bytes. Returns the bytes consumed; -1 (TRUNCATED in status.pxd)
+ * where the data end inside a length; -4 (BAD_LENGTH) where a length points outside the data. */
 static int64_t read_views(const uint8_t *data, uint64_t size, int64_t count, void *out, int32_t buffer, int64_t base) {
     string_view *views = (string_view *)out;
     uint64_t position = 0;

@@ -1,4 +1,4 @@
-/* Minimum and maximum of fixed-width values: plain loops, for the compiler to vectorise. */
+/* Minimum, maximum, NaN count and comparison of fixed-width values: plain loops, vectorised by the compiler. */
 #ifndef FASTPQ_MIN_MAX_H
 #define FASTPQ_MIN_MAX_H
 
@@ -7,7 +7,7 @@
 
 #include "../../encodings/c/clones.h"
 
-/* Each value is loaded through memcpy, because pages are not aligned. At least one value. */
+/* Bounds of at least one integer. Each value is loaded through memcpy, because pages are not aligned. */
 #define FASTPQ_MIN_MAX_INTEGERS(NAME, TYPE)                                                                  \
     FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t count, uint8_t *minimum, uint8_t *maximum) {\
         TYPE low, high, value;                                                                               \
@@ -28,8 +28,8 @@ FASTPQ_MIN_MAX_INTEGERS(fastpq_min_max_uint32, uint32_t)
 FASTPQ_MIN_MAX_INTEGERS(fastpq_min_max_uint64, uint64_t)
 FASTPQ_MIN_MAX_INTEGERS(fastpq_min_max_bytes, uint8_t)
 
-/* NaNs, counted in blocks so that the counters may be as narrow as the values. A NaN is what lies above infinity once
- * the sign is off. */
+/* Number of NaNs: values above infinity once the sign bit is cleared. Blocks of 32768 values let the counters be as narrow as the
+ * values, for vectors of more lanes. */
 #define FASTPQ_COUNT_NANS(NAME, UNSIGNED, MAGNITUDE, INFINITE)                                               \
     FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count) {                                \
         int64_t nans = 0, i = 0;                                                                             \
@@ -49,10 +49,10 @@ FASTPQ_COUNT_NANS(fastpq_count_nans_float16, uint16_t, 0x7fff, 0x7c00)
 FASTPQ_COUNT_NANS(fastpq_count_nans_float, uint32_t, 0x7fffffff, 0x7f800000)
 FASTPQ_COUNT_NANS(fastpq_count_nans_double, uint64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
 
-/* Floats are compared as integers: with the magnitude inverted below zero, their bits are in the order of their values,
- * -0.0 (-1) right before +0.0 (0). NaNs are replaced by what no minimum and no maximum takes; the masks instead of
- * conditions are what makes GCC vectorise it. A zero is written -0.0 as a minimum and +0.0 as a maximum (parquet.thrift,
- * ColumnOrder). At least one value is not NaN. */
+/* Bounds of floats; at least one float is not NaN. Floats are compared as integers: with the magnitude inverted below zero, the
+ * bits are in the order of the values, -0.0 (-1) right before +0.0 (0). For the minimum, NaNs are replaced by the greatest
+ * integer; for the maximum, by the least. GCC vectorises the masks, but not conditions in their place. A zero is written as -0.0
+ * in a minimum and as +0.0 in a maximum (parquet.thrift, ColumnOrder). */
 #define FASTPQ_MIN_MAX_FLOATS(NAME, SIGNED, MAGNITUDE, INFINITE)                                             \
     FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t count, uint8_t *minimum, uint8_t *maximum) {\
         SIGNED low = (MAGNITUDE), high = (SIGNED)~(SIGNED)(MAGNITUDE);                                       \
@@ -79,7 +79,7 @@ FASTPQ_MIN_MAX_FLOATS(fastpq_min_max_float16, int16_t, 0x7fff, 0x7c00)
 FASTPQ_MIN_MAX_FLOATS(fastpq_min_max_float, int32_t, 0x7fffffff, 0x7f800000)
 FASTPQ_MIN_MAX_FLOATS(fastpq_min_max_double, int64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
 
-/* -1, 0 or 1. */
+/* Returns -1, 0 or 1: left less than, equal to or greater than right. */
 #define FASTPQ_COMPARE(NAME, TYPE)                                                                                   \
     static inline int NAME(const uint8_t *left, const uint8_t *right) {                                              \
         TYPE a, b;                                                                                                   \
@@ -96,7 +96,7 @@ FASTPQ_COMPARE(fastpq_compare_float, float)
 FASTPQ_COMPARE(fastpq_compare_double, double)
 FASTPQ_COMPARE(fastpq_compare_bytes, uint8_t)
 
-/* Sign and magnitude as an integer, so that the zeros are equal. */
+/* A FLOAT16 as an integer in the order of the values: the magnitude with its sign. Both zeros are 0. */
 static inline int fastpq_float16_value(const uint8_t *data) {
     uint16_t bits;
     memcpy(&bits, data, sizeof bits);
@@ -108,7 +108,8 @@ static inline int fastpq_compare_float16(const uint8_t *left, const uint8_t *rig
     return (a > b) - (a < b);
 }
 
-/* The first eight bytes of a value, or fewer and zeros, as an integer: where two differ, it is in lexicographic order. */
+/* The first eight bytes of a value, padded with zeros, as an integer. Two different prefixes are in the lexicographic order of
+ * their values. */
 static inline uint64_t fastpq_prefix(const uint8_t *data, size_t size) {
     uint64_t prefix = 0;
     if (size >= 8) {
