@@ -34,7 +34,7 @@ ITEM = re.compile(r"^ *- (``.*?``(?:, ``.*?``)*): ", re.MULTILINE | re.DOTALL)
 
 
 def members(name: str) -> Iterator[tuple[str, Any]]:
-    """Public objects of a module and of its public classes, as far as these define them."""
+    """Public objects of a module and of its public classes, as far as fastpq defines them."""
     module = importlib.import_module(name)
     names = getattr(module, "__all__", None) or [key for key in vars(module) if not key.startswith("_") and key != "np"]
     for key in names:
@@ -43,7 +43,8 @@ def members(name: str) -> Iterator[tuple[str, Any]]:
             continue
         yield f"{name}.{key}", found
         if inspect.isclass(found):
-            for inner, value in vars(found).items():
+            own = [vars(base) for base in reversed(found.__mro__) if base.__module__.startswith("fastpq")]
+            for inner, value in {inner: value for each in own for inner, value in each.items()}.items():
                 if not inner.startswith("_") and not isinstance(value, type):
                     yield f"{name}.{key}.{inner}", value
 
