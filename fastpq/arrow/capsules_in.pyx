@@ -77,7 +77,7 @@ cdef object read_schema(const ArrowSchema* schema, int depth):
         dictionary = read_schema(schema.dictionary, 0)
     try:
         return FieldNode((<bytes> schema.format).decode(), name.decode(), schema.flags, read_metadata(schema.metadata),
-                          tuple(children), dictionary)
+                         tuple(children), dictionary)
     except UnicodeDecodeError:
         raise SchemaError(f"the name or format of the Arrow field {name!r} is not UTF-8") from None
 

@@ -36,10 +36,10 @@ from fastpq.schema.nested_types import MapType, element_of
 from fastpq.schema.types import Decimal, Type, Unknown
 
 _INT32_MAX = 2**31 - 1
-# Ends of decimal formats exported only on request: Polars reads decimals of 32 and 64 bits as 128 bits.
+# Ends of decimal formats exported only on request: Polars misreads decimals of 32 and 64 bits as decimals of 128 bits.
 _NARROW_DECIMALS = (",32", ",64")
 # Most elements of an exported fixed-size list column, null lists included, as a multiple of the elements of its other lists;
-# 1000 times as many elements are always allowed.
+# up to _MOST_FILLING squared elements are always allowed.
 _MOST_FILLING = 1000
 # Offsets by list format.
 _LISTS = {"+l": np.int32, "+L": np.int64, "+vl": np.int32, "+vL": np.int64}

@@ -40,7 +40,7 @@ def geospatial_type(metadata: bytes) -> Geometry | Geography:
         return Geometry(crs)
     algorithm = str(edges).upper()
     if algorithm not in get_args(EdgeAlgorithm):
-        raise UnsupportedError(f"geoarrow.wkb with edges {edges!r}")
+        raise UnsupportedError(f"edges {edges!r} of geoarrow.wkb, unknown to Parquet")
     return Geography(crs, cast(EdgeAlgorithm, algorithm))
 
 

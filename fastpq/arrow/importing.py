@@ -61,7 +61,7 @@ def import_column(source: Any) -> AnyColumn:
 def _joined(field: ImportedField, parts: list[AnyColumn]) -> AnyColumn:
     column = field.joined(parts)
     if column.null_count and not column.nullable:
-        raise SchemaError(f"a field without nulls has {column.null_count}", column=field.name or None)
+        raise SchemaError(f"a field declared without nulls has {column.null_count} nulls", column=field.name or None)
     return column
 
 

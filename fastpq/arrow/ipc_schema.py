@@ -168,7 +168,7 @@ def _format(member: int, type_: TableReader) -> str:
     if member in (_FIXED_SIZE_BINARY, _FIXED_SIZE_LIST):
         size = type_.scalar(0, "i")
         if size < 0:
-            raise FormatError(f"a type of {size} in {ARROW_KEY}")
+            raise FormatError(f"a type of the fixed size {size} in {ARROW_KEY}")
         return f"{'w' if member == _FIXED_SIZE_BINARY else '+w'}:{size}"
     if member in _LETTERS:
         prefix, letters, default = _LETTERS[member]
@@ -252,4 +252,4 @@ def _type(text: str, flags: int) -> tuple[int, FlatTable]:
             return _DURATION, {0: Scalar("h", _UNITS.index(kind[2]))}
         case "tiM" | "tiD" | "tin":
             return _INTERVAL, {0: Scalar("h", _INTERVALS.index(kind[2]))}
-    raise UnsupportedError(f"the Arrow format {text!r} in {ARROW_KEY}")
+    raise UnsupportedError(f"the Arrow format {text!r} has no type in {ARROW_KEY}")

@@ -104,7 +104,9 @@ def read_bloom_filters(
             elif chunk.metadata.bloom_filter_length is None and offset + header_size + bitset_size <= source.size:
                 missing[index] = offset + header_size, bitset_size
             else:
-                raise FormatError(f"a bloom filter of {header_size + bitset_size} bytes where there are fewer", offset=offset)
+                raise FormatError(
+                    f"a bloom filter of {header_size + bitset_size} bytes exceeds its length or its file", offset=offset
+                )
         except (FormatError, UnsupportedError) as error:
             found[index] = error
     for index, data in zip(missing, source.read_ranges(missing.values()), strict=True):

@@ -197,7 +197,7 @@ def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_in
             if not shortest <= len(bound) <= longest:
                 raise FormatError(f"a bound of {len(bound)} bytes in the column index of a {column.type} column", page=page)
     if stored.boundary_order not in (0, 1, 2):
-        raise FormatError(f"boundary order {stored.boundary_order!r}")
+        raise FormatError(f"a column index with the unknown boundary order {stored.boundary_order!r}")
     # parquet-mr writes -1 for an unknown count.
     known = stored.null_counts if stored.null_counts and min(stored.null_counts) >= 0 else None
     null_counts = _counts(known, (pages,), "null counts")

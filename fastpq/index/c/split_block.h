@@ -8,7 +8,7 @@
 #include "../../encodings/c/clones.h"
 
 #define SPLIT_BLOCK_BYTES 32
-#define SPLIT_BLOCK_CACHED (1 << 18) /* bytes of the largest filter without prefetching: the second-level cache holds it */
+#define SPLIT_BLOCK_CACHED (1 << 18) /* most bytes of a filter used without prefetching: the caches hold it */
 
 /* Vectors of the compiler: GCC compiles plain loops over eight words to half vectors and shuffles. */
 typedef uint32_t split_block __attribute__((vector_size(SPLIT_BLOCK_BYTES)));
