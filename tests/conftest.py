@@ -1,4 +1,4 @@
-"""What all tests share: one seed, which tests are slow, servers of a whole session, and no skip on CI."""
+"""Configuration of all tests: one seed, marks for slow tests, servers for a whole session, and no skip on CI."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from hypothesis import settings
 from tests import requirements
 from tests.interop.parquet_java import ParquetJava
 
-# machines that run tests are shared: the time that an example takes says nothing
+# No deadline for hypothesis examples: test machines are shared, so that an example's duration varies.
 settings.register_profile("shared machine", deadline=None)
 settings.load_profile("shared machine")
 
-# tests with one of these fixtures are slow, and run in one process, which alone starts the server
+# Servers by fixture. Tests with the fixture are marked slow and run in one process, so that one process starts the server.
 SERVERS = {"parquet_java": "parquet-java", "spark": "spark", "on_cluster": "spark cluster"}
 
 
@@ -52,7 +52,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of servers, and put them first: other processes have the rest meanwhile. Drop what this system is not."""
+    """Mark the tests of servers and run these first, while other processes run the rest. Deselect tests of other systems."""
     for item in items:
         for server in SERVERS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
@@ -92,7 +92,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 @pytest.fixture(scope="session")
 def moto_url() -> Iterator[str]:
-    """AWS KMS and S3, as moto has them."""
+    """The URL of moto's server of AWS KMS and S3."""
     from moto.server import ThreadedMotoServer
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
@@ -104,6 +104,6 @@ def moto_url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def parquet_java(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ParquetJava]:
-    """A JVM with parquet-java."""
+    """A JVM with parquet-java, for the whole session."""
     with ParquetJava(tmp_path_factory.mktemp("classes")) as running:
         yield running

@@ -1,4 +1,4 @@
-"""Leaks, counted in blocks of memory by the line that allocated them: a leak grows with repetitions, caches and pools do not."""
+"""Detection of memory leaks by source line: a leak grows with the repetitions of some work, caches and pools do not."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import tracemalloc
 from collections.abc import Callable
 from itertools import pairwise
 
-# Repetitions of the runs that are compared. NumPy keeps freed memory for later arrays, some blocks more in each run whatever
-# its length: growing runs have a falling share of these.
+# Repetitions in each of the compared runs. NumPy keeps freed memory for later arrays, some blocks more after each run of any
+# length; the share of these blocks falls with longer runs.
 RUNS = (150, 300, 600)
-# Blocks for each repetition that a line may keep. A leak of every fifth call keeps 0.2.
+# Most blocks kept by a line without a leak, per repetition. A leak in every fifth repetition keeps 0.2.
 MOST_KEPT = 0.1
 
 
 def leaking_lines(work: Callable[[], object]) -> list[str]:
-    """Lines of which blocks of memory stay in proportion to the repetitions of some work, as tracemalloc describes them."""
+    """Source lines, as described by tracemalloc, with allocated blocks of memory in proportion to the repetitions of work."""
     def repeat(times: int) -> tracemalloc.Snapshot:
         for _ in range(times):
             work()
@@ -26,7 +26,7 @@ def leaking_lines(work: Callable[[], object]) -> list[str]:
 
     tracemalloc.start()
     try:
-        snapshots = [repeat(times) for times in (RUNS[0], *RUNS)]       # caches fill up in the first
+        snapshots = [repeat(times) for times in (RUNS[0], *RUNS)]       # the first run fills caches
     finally:
         tracemalloc.stop()
     kept = [
@@ -37,7 +37,7 @@ def leaking_lines(work: Callable[[], object]) -> list[str]:
 
 
 def clear_type_cache() -> None:
-    """Frees 4,096 names of attributes, each kept until another takes its place: NumPy makes such names anew in every call."""
+    """Clear the interpreter's cache of 4,096 attribute names. NumPy makes new names in every call, and the cache keeps some."""
     if sys.version_info >= (3, 13):
         sys._clear_internal_caches()
     else:

@@ -1,6 +1,7 @@
-"""Parts that tests need and a newcomer's machine may lack: test data, Java, a PKCS#11 token, packages without a wheel.
+"""Requirements of tests beyond fastpq's own: test data, Java, a PKCS#11 token, packages without a wheel.
 
-A test that lacks one is skipped, and the reason names what to install. With CI=true a skip is a failure (conftest.py).
+A test is skipped where a requirement is missing; the reason names the package to install. With CI=true a skip is a failure
+(conftest.py).
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs the test data, 
 
 
 class _Missing:
-    """A package that is not installed: the first use of it skips a test."""
+    """Stands for a package that is not installed; the first use of an attribute skips the test."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):       # which is asked by who looks for tests
+        if name.startswith("__"):       # pytest asks for these attributes when it collects tests
             raise AttributeError(name)
         pytest.skip(self.reason)
 
 
 def peer(module: str, install: str | None = None) -> Any:
-    """Import a package that has no wheel for some machines. Tests that use it are skipped where it is missing.
+    """Import a package without a wheel for some machines. Tests with a missing package are skipped.
 
     Args:
-        module: to import.
-        install: its name for pip, where that is another one.
+        module: name of the module to import.
+        install: name of the package for pip, if different.
     """
     try:
         return importlib.import_module(module)
@@ -56,23 +57,23 @@ def is_there(module: Any) -> bool:
 
 
 def needs(module: Any) -> None:
-    """Skip a test where a peer is missing; at the head of a module, all of its tests."""
+    """Skip a test without its peer; called at the head of a module, all tests of the module."""
     if isinstance(module, _Missing):
         pytest.skip(module.reason, allow_module_level=True)
 
 
 def java_jars() -> Path:
-    """The folder of Spark's and parquet-java's jars, which PySpark brings, where there is a JDK to compile against them."""
+    """The folder of Spark's and parquet-java's jars in PySpark; skips the test without PySpark or a JDK."""
     if missing := [command for command in ("java", "javac") if shutil.which(command) is None]:
         pytest.skip(f"needs {' and '.join(missing)} (Debian: apt-get install openjdk-17-jdk-headless)")
-    pyspark = importlib.util.find_spec("pyspark")       # not imported, which takes a second
+    pyspark = importlib.util.find_spec("pyspark")       # not imported: the import takes a second
     if pyspark is None or pyspark.origin is None:
         pytest.skip("needs PySpark, with its jars (pip install 'fastpq[spark]')")
     return Path(pyspark.origin).parent / "jars"
 
 
 def softhsm_library() -> str:
-    """The PKCS#11 library of SoftHSM2."""
+    """Path of the PKCS#11 library of SoftHSM2; skips the test without SoftHSM2."""
     library = next((path for path in SOFTHSM_LIBRARIES if Path(path).exists()), None)
     if library is None or shutil.which("softhsm2-util") is None:
         pytest.skip("needs SoftHSM2 (Debian: apt-get install softhsm2)")
@@ -80,7 +81,7 @@ def softhsm_library() -> str:
 
 
 def compiler() -> str:
-    """The C compiler."""
+    """Path of the C compiler; skips the test without a compiler."""
     found = shutil.which(os.environ.get("CC", "cc"))
     if found is None:
         pytest.skip("needs a C compiler (Debian: apt-get install gcc)")
@@ -88,6 +89,6 @@ def compiler() -> str:
 
 
 def needs_tpchgen() -> None:
-    """Skip where the generator of TPC-H's tables is missing."""
+    """Skip a test without tpchgen-cli, the generator of TPC-H's tables."""
     if not Path(sys.executable).with_name("tpchgen-cli").exists():
         pytest.skip("needs tpchgen-cli (pip install tpchgen-cli)")

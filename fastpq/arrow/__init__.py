@@ -1,8 +1,9 @@
-"""The Arrow C data interface and C stream interface, in and out, through PyCapsules; no Arrow library is needed.
+"""Export and import of columns and tables through the Arrow C data and C stream interfaces; no Arrow library is needed.
 
-Each column type is exported in the format that ``ColumnType.arrow_format`` names, and each flat format is imported
-as the type that ``fastpq.arrow.formats`` lists. Where the layouts agree, no value is copied: NumPy arrays stand over a
-producer's memory and keep it alive, and a consumer's arrays stand over NumPy's.
+Schemas, arrays and streams are exchanged as PyCapsules. Each column type is exported in the format of
+``ColumnType.arrow_format``, and each flat format is imported as the type listed in ``fastpq.arrow.formats``. Where the layouts
+agree, no value is copied: NumPy arrays share a producer's memory and keep the producer's array alive, and a consumer's arrays
+share the memory of NumPy arrays.
 https://arrow.apache.org/docs/format/CDataInterface.html
 """
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["export_array", "export_schema", "export_stream", "import_column", "import_table"]
 
-# The module of each public name, imported when the name is first used.
+# The module of each public name, imported at the first use of the name.
 _MODULE_OF = {
     "export_array": "fastpq.arrow.exporting",
     "export_schema": "fastpq.arrow.exporting",

@@ -1,4 +1,4 @@
-"""The structures of the Arrow C data interface and C stream interface, as their specification lays them out."""
+"""The structures of the Arrow C data interface and C stream interface, in the layout of the specification."""
 
 from libc.stdint cimport int64_t
 

@@ -1,4 +1,4 @@
-"""The chunks of a stream joined into one column, dictionaries included."""
+"""Concatenation of the batches of a stream into one column, and of their dictionaries into one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ def concat_batches(columns: Sequence[Column]) -> Column:
     """Concatenate columns.
 
     Args:
-        columns: one or more of equal type and layout; a single one is returned as it is.
+        columns: one or more columns of equal type and layout. A single column is returned unchanged.
 
     Returns:
-        One column. Offsets are int64 where the data needs it, views keep every buffer, dictionaries that differ are
+        One column. Offsets become int64 where int32 is too small. Views keep every buffer. Different dictionaries are
         merged.
 
     Raises:
-        LimitError: more dictionary entries than codes can tell apart.
+        LimitError: more dictionary entries than int32 codes count.
     """
     if len(columns) == 1:
         return columns[0]
@@ -35,7 +35,7 @@ def concat_batches(columns: Sequence[Column]) -> Column:
 
 
 def _with_one_dictionary(parts: Sequence[DictionaryValues]) -> list[DictionaryValues]:
-    """The same values as codes into one dictionary: that of the first part, or a new one where they differ."""
+    """Parts recoded to one shared dictionary: the first part's where all are equal, a merged one otherwise."""
     first = parts[0].dictionary
     if all(part.dictionary is first or part.dictionary.equals(first) for part in parts):
         return [DictionaryValues(part.codes, first) for part in parts]
@@ -46,7 +46,7 @@ def _with_one_dictionary(parts: Sequence[DictionaryValues]) -> list[DictionaryVa
     start = 0
     for part in parts:
         stop = start + len(part.dictionary)
-        # the codes of a part without entries are all 0, under nulls
+        # A part without dictionary entries has only nulls, all with code 0.
         codes = merged.codes[start:stop][part.codes] if stop > start else part.codes
         out.append(DictionaryValues(codes, merged.dictionary))
         start = stop

@@ -1,8 +1,8 @@
-"""Capsules to Python objects: schemas as nodes, arrays as owners of a producer's memory.
+"""Import of Arrow capsules: schemas as FieldNodes, arrays and streams as owners of a producer's memory.
 
-Every structure is moved out of its capsule, so that it is released exactly once: a schema as soon as it has been read, an
-array when the last NumPy array over its buffers goes, a stream when it is closed or dropped. A stream's calls run without the
-GIL, for its producer may wait for threads that need it.
+Every structure is moved out of its capsule and released exactly once: a schema after reading, an array with the last NumPy
+array over its buffers, a stream when closed or deallocated. Calls of a stream run without the GIL, because the producer may wait
+for threads in need of the GIL.
 """
 
 cimport numpy as cnp
@@ -17,7 +17,8 @@ from fastpq.errors import LimitError, SchemaError
 
 cnp.import_array()
 
-# keeps (length + offset) * 32 inside int64: 32 bytes is the widest value of the formats that declare no width
+# Most values of an array, and most before its offset: (length + offset) * 32 fits int64. 32 bytes, of decimal256, is the
+# greatest width of a format without a declared width.
 cdef int64_t MAX_LENGTH = INT64_MAX // 64
 
 
@@ -28,7 +29,7 @@ cdef void* structure(object capsule, const char* name) except NULL:
 
 
 cdef enum:
-    MAX_DEPTH = 64      # levels of a type below a table
+    MAX_DEPTH = 64      # most levels of nested types below a table; bounds the recursion of read_schema
 
 
 # ---- schema
@@ -37,10 +38,10 @@ def take_schema(capsule):
     """Read and release the schema in ``capsule``.
 
     Returns:
-        Its FieldNode.
+        The schema as a FieldNode.
 
     Raises:
-        SchemaError: it was released or moved already, or breaks the rules of the C data interface.
+        SchemaError: the schema was released or moved already, or breaks the rules of the C data interface.
     """
     cdef ArrowSchema* source = <ArrowSchema*> structure(capsule, "arrow_schema")
     cdef ArrowSchema schema
@@ -55,7 +56,7 @@ def take_schema(capsule):
 
 
 cdef object read_schema(const ArrowSchema* schema, int depth):
-    """A FieldNode with children down to ``depth`` levels."""
+    """The FieldNode of a schema; raises LimitError below ``depth`` levels of children."""
     cdef int64_t i
     cdef list children = []
     if schema.format == NULL:
@@ -76,13 +77,13 @@ cdef object read_schema(const ArrowSchema* schema, int depth):
         dictionary = read_schema(schema.dictionary, 0)
     try:
         return FieldNode((<bytes> schema.format).decode(), name.decode(), schema.flags, read_metadata(schema.metadata),
-                          tuple(children), dictionary)
+                         tuple(children), dictionary)
     except UnicodeDecodeError:
         raise SchemaError(f"the name or format of the Arrow field {name!r} is not UTF-8") from None
 
 
 cdef dict read_metadata(const char* packed):
-    """The pairs of ``ArrowSchema.metadata``, or None."""
+    """The key-value pairs of ``ArrowSchema.metadata``; None for NULL."""
     cdef dict metadata = {}
     if packed == NULL:
         return None
@@ -111,11 +112,11 @@ cdef bytes read_bytes(const char** cursor):
 # ---- array
 
 cdef class ForeignArray:
-    """Owner of one ArrowArray of a producer; releases it when it goes."""
+    """An ArrowArray of a producer: owned, and released on deallocation, or part of another ForeignArray and borrowed."""
 
-    cdef ArrowArray own
-    cdef ArrowArray* array
-    cdef object parent  # what owns the structure that ``array`` points to, when that is not ``own``
+    cdef ArrowArray own     # an owned structure; zeros for a borrowed one
+    cdef ArrowArray* array  # the structure, owned or borrowed
+    cdef object parent      # owner of a borrowed structure; None otherwise
 
     def __cinit__(self):
         memset(&self.own, 0, sizeof(ArrowArray))
@@ -132,12 +133,12 @@ cdef class ForeignArray:
 
     @property
     def offset(self):
-        """Number of values in the buffers before the first."""
+        """Number of values in the buffers before the array's first value."""
         return self.array.offset
 
     @property
     def null_count(self):
-        """Number of nulls, or -1 where the producer has not counted them."""
+        """Number of nulls; -1 where the producer has not counted nulls."""
         return self.array.null_count
 
     @property
@@ -151,14 +152,14 @@ cdef class ForeignArray:
         return self.array.n_children
 
     def buffer(self, int64_t index, int64_t size):
-        """Buffer ``index``.
+        """A buffer as a NumPy array over the producer's memory.
 
         Args:
-            index: which, from 0.
-            size: its bytes, as the array's length and type give them.
+            index: number of the buffer, from 0.
+            size: bytes of the buffer, computed from the array's length and type.
 
         Returns:
-            Read-only uint8 array of ``size`` bytes over the producer's memory, which it keeps alive; None for a NULL pointer.
+            Read-only uint8 array of ``size`` bytes, which keeps the ForeignArray alive; None for a NULL pointer.
         """
         cdef cnp.npy_intp shape = size
         cdef const void* data
@@ -173,7 +174,7 @@ cdef class ForeignArray:
         return view
 
     def take_children(self):
-        """Move the children out, each into an owner of its own, and release this array, as the C data interface asks."""
+        """Move the children out, each into an owner of its own, and release this array, as the C data interface requires."""
         cdef int64_t i
         cdef ForeignArray child
         cdef list children = []
@@ -194,10 +195,10 @@ cdef class ForeignArray:
         return children
 
     def child(self, int64_t index):
-        """The array of a child, which keeps this one alive.
+        """A child as a borrowed ForeignArray, which keeps this array alive.
 
         Args:
-            index: which, from 0 to n_children - 1.
+            index: number of the child, from 0 to n_children - 1.
         """
         cdef ForeignArray child = ForeignArray()
         if not 0 <= index < self.array.n_children or self.array.children[index] == NULL:
@@ -210,7 +211,7 @@ cdef class ForeignArray:
         return child
 
     def dictionary(self):
-        """The dictionary's array, which keeps this one alive, or None."""
+        """The dictionary as a borrowed ForeignArray, which keeps this array alive; None without a dictionary."""
         cdef ForeignArray dictionary
         if self.array.dictionary == NULL:
             return None
@@ -222,7 +223,7 @@ cdef class ForeignArray:
 
 
 cdef int check_array(const ArrowArray* array) except -1:
-    """Refuse an array whose numbers cannot be true of any type."""
+    """Raise SchemaError for an array with numbers impossible for every type."""
     if array.length < 0 or array.offset < 0 or array.length > MAX_LENGTH or array.offset > MAX_LENGTH:
         raise SchemaError(f"an Arrow array has length {array.length} and offset {array.offset}")
     if array.null_count < -1 or array.null_count > array.length:
@@ -238,10 +239,10 @@ def take_array(capsule):
     """Move the array out of ``capsule``.
 
     Returns:
-        The ForeignArray that owns it.
+        A ForeignArray, the array's owner.
 
     Raises:
-        SchemaError: it was released or moved already, or its numbers cannot be true.
+        SchemaError: the array was released or moved already, or has impossible numbers.
     """
     cdef ArrowArray* source = <ArrowArray*> structure(capsule, "arrow_array")
     cdef ForeignArray taken = ForeignArray()
@@ -299,7 +300,7 @@ cdef class ForeignStream:
         with nogil:
             code = self.stream.get_next(&self.stream, &array.own)
         if code != 0:
-            memset(&array.own, 0, sizeof(ArrowArray))  # what a failed call leaves there is not an array
+            memset(&array.own, 0, sizeof(ArrowArray))  # a failed call leaves undefined bytes
         self.check(code, "next array")
         if array.own.release == NULL:
             self.close()
@@ -308,7 +309,7 @@ cdef class ForeignStream:
         return array
 
     cpdef close(self):
-        """Release the stream; arrays that it gave stay valid."""
+        """Release the stream; arrays taken from the stream stay valid."""
         if self.stream.release != NULL:
             with nogil:
                 self.stream.release(&self.stream)

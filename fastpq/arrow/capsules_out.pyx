@@ -1,7 +1,7 @@
-"""Nodes to capsules: ArrowSchema, ArrowArray and ArrowArrayStream structures for a consumer.
+"""Export of FieldNodes and ArrayNodes in Arrow capsules: ArrowSchema, ArrowArray and ArrowArrayStream for a consumer.
 
-A schema is C memory alone. An array keeps a tuple of the NumPy arrays under its buffers; its release callback takes the GIL,
-drops that tuple and may be called from any thread. A consumer may move a structure or a child out and release it later.
+A schema is C memory alone. An array keeps a tuple of the NumPy arrays under its buffers. The array's release callback takes the
+GIL and drops the tuple, in any thread. A consumer may move a structure or a child out and release the moved one later.
 """
 
 cimport numpy as cnp
@@ -117,7 +117,7 @@ cdef void release_array(ArrowArray* array) noexcept nogil:
     drop_array(array.dictionary)
     free(array.children)
     free(array.buffers)
-    # after the interpreter is gone there is nobody left to give the memory back to
+    # Without an interpreter, the memory's owner is gone already.
     if array.private_data != NULL and Py_IsInitialized():
         with gil:
             Py_DECREF(<object> <PyObject*> array.private_data)
@@ -167,11 +167,11 @@ cdef int fill_array(ArrowArray* array, object node) except -1:
 # ---- stream
 
 cdef class StreamState:
-    """What an exported stream still has to give."""
+    """State of an exported stream: schema, remaining batches, and last error."""
 
-    cdef object schema
-    cdef list batches
-    cdef bytes error
+    cdef object schema      # FieldNode
+    cdef list batches       # ArrayNodes, the next one first
+    cdef bytes error        # message of the last failed call; None before any failure
 
     cdef int failed(self, object error) noexcept:
         self.error = str(error).encode(errors="replace")
@@ -233,7 +233,7 @@ cdef void stream_destructor(object capsule) noexcept:
 
 
 def schema_capsule(node):
-    """The capsule "arrow_schema" of a SchemaNode."""
+    """A capsule "arrow_schema" of a FieldNode."""
     cdef ArrowSchema* schema = <ArrowSchema*> zeroed(sizeof(ArrowSchema))
     try:
         fill_schema(schema, node)
@@ -244,7 +244,7 @@ def schema_capsule(node):
 
 
 def array_capsule(node):
-    """The capsule "arrow_array" of an ArrayNode; the arrays under its buffers live as long as the consumer needs them."""
+    """A capsule "arrow_array" of an ArrayNode; the NumPy arrays under its buffers live until the consumer's release."""
     cdef ArrowArray* array = <ArrowArray*> zeroed(sizeof(ArrowArray))
     try:
         fill_array(array, node)
@@ -255,7 +255,7 @@ def array_capsule(node):
 
 
 def stream_capsule(schema, batches):
-    """The capsule "arrow_array_stream" that gives ``schema`` and then each of the ``batches`` once."""
+    """A capsule "arrow_array_stream" of a FieldNode and ArrayNodes; each batch is given once."""
     cdef StreamState state = StreamState()
     cdef ArrowArrayStream* stream = <ArrowArrayStream*> zeroed(sizeof(ArrowArrayStream))
     state.schema = schema

@@ -1,4 +1,4 @@
-"""Values whose Arrow form differs from the one that a Column holds; nulls are zero on the way in."""
+"""Conversions between Arrow values and column values of other units or widths; values under nulls must be zero."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MILLISECONDS_PER_DAY = 86_400_000
 
 
 def seconds_to_milliseconds(values: NDArray[Any]) -> NDArray[Any]:
-    """Times or timestamps of seconds (int32 or int64) as milliseconds of the same dtype.
+    """Convert times or timestamps (int32 or int64) from seconds to milliseconds of the same dtype.
 
     Raises:
         SchemaError: a value overflows.
@@ -29,7 +29,7 @@ def seconds_to_milliseconds(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def milliseconds_to_days(values: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Dates as milliseconds since 1970-01-01 to days.
+    """Convert dates from milliseconds to days since 1970-01-01.
 
     Raises:
         SchemaError: a value is not a whole number of days, or its days overflow int32.
@@ -44,7 +44,7 @@ def milliseconds_to_days(values: NDArray[np.int64]) -> NDArray[np.int32]:
 
 
 def narrow_decimals(values: NDArray[np.void]) -> NDArray[np.void]:
-    """32-byte little-endian integers cut to 16 bytes.
+    """Convert 32-byte little-endian integers to 16 bytes.
 
     Raises:
         SchemaError: a value does not fit.
@@ -57,7 +57,7 @@ def narrow_decimals(values: NDArray[np.void]) -> NDArray[np.void]:
 
 
 def widen_decimals(values: NDArray[Any]) -> NDArray[np.void]:
-    """int32 or int64 values as 16-byte little-endian integers."""
+    """Convert int32 or int64 values to 16-byte little-endian integers."""
     out = np.empty(len(values), dtype="V16")
     loops.widen_into(values, out.view(np.uint8))
     return out

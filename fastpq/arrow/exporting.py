@@ -1,8 +1,8 @@
-"""Columns and tables as Arrow schemas, arrays and streams for a consumer.
+"""Export of columns and tables as Arrow schemas, arrays and streams.
 
-A column is exported in the layout in which it is held, unless the consumer asks for another one, or ``column.arrow`` says what
-it was in Arrow before Parquet held it. What does not fit then, such as more distinct values than the indices of a dictionary can
-count, is exported as it is held.
+The format of an exported column is the one requested by the consumer, else the column's earlier Arrow format in
+``column.arrow``, else the format of the column's own layout. The last one is also the format of values too large for the format
+requested or kept, and of more distinct values than the indices of a dictionary can count.
 """
 
 from __future__ import annotations
@@ -36,19 +36,22 @@ from fastpq.schema.nested_types import MapType, element_of
 from fastpq.schema.types import Decimal, Type, Unknown
 
 _INT32_MAX = 2**31 - 1
-_NARROW_DECIMALS = (",32", ",64")     # given when they are asked for alone: Polars reads them as if they were of 128 bits
-# Elements that may stand under null lists of one size, as a multiple of those of the other lists.
+# Ends of decimal formats exported only on request: Polars misreads decimals of 32 and 64 bits as decimals of 128 bits.
+_NARROW_DECIMALS = (",32", ",64")
+# Most elements of an exported fixed-size list column, null lists included, as a multiple of the elements of its other lists;
+# up to _MOST_FILLING squared elements are always allowed.
 _MOST_FILLING = 1000
+# Offsets by list format.
 _LISTS = {"+l": np.int32, "+L": np.int64, "+vl": np.int32, "+vL": np.int64}
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What a column is exported as.
+    """The Arrow form of a column to be exported.
 
     Attributes:
-        node: its schema.
-        array: makes its array.
+        node: schema of the form.
+        array: makes the form's array.
     """
 
     node: FieldNode
@@ -70,17 +73,16 @@ def export_array(column: AnyColumn, requested_schema: Any = None) -> tuple[Any, 
     """A column as an Arrow array.
 
     Args:
-        column: values that stay shared with the consumer where the layouts agree: all but booleans, which become bits,
-            and decimals of 4 or 8 bytes, which become decimal128.
-        requested_schema: a PyCapsule "arrow_schema" or None; what it says about layouts and about types that Parquet keeps as
-            others (``fastpq.arrow.restoring``) is heeded, anything else is left to the consumer to cast, as the PyCapsule
-            interface has it.
+        column: the column. Its memory is shared with the consumer where the layouts agree: of all types but booleans,
+            exported as bits, and decimals of 4 or 8 bytes, exported as decimal128.
+        requested_schema: a PyCapsule "arrow_schema" or None. Requests for layouts and for types without a Parquet type
+            (``fastpq.arrow.restoring``) are met. Other casts are left to the consumer, as the PyCapsule interface allows.
 
     Returns:
         PyCapsules "arrow_schema" and "arrow_array".
 
     Raises:
-        SchemaError: the column is not what its type says, or the capsule was consumed already.
+        SchemaError: values and type of the column disagree, or the capsule was consumed already.
     """
     request = None if requested_schema is None else take_schema(requested_schema)
     form = _form("", column, request)
@@ -119,7 +121,7 @@ def _forms(table: Table, request: FieldNode | None) -> list[Form]:
 
 
 def table_schema(table: Table) -> FieldNode:
-    """The struct as which a table is exported."""
+    """The Arrow schema of a table, a struct."""
     return _table_schema(_forms(table, None))
 
 
@@ -183,7 +185,10 @@ def _list_form(name: str, flags: int, column: ListColumn, request: FieldNode | N
 
 
 def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
-    """The elements of lists that all have as many, with as many under null lists; None where a list has another number."""
+    """Elements of a fixed-size list array: those of all lists, with some elements repeated under null lists.
+
+    None where a list has another size, where no list is other than null, or where null lists would take too many elements.
+    """
     lengths = np.diff(column.offsets)
     mask = column.validity_mask()
     if bool((lengths[mask] != size).any()):
@@ -191,7 +196,7 @@ def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
     if bool((lengths == size).all()):
         return column.used_elements()
     if not mask.any():
-        return None     # there is nothing to stand under null lists
+        return None     # there are no elements to repeat under null lists
     if size * len(column) > _MOST_FILLING * max(int(lengths[mask].sum()), _MOST_FILLING):
         return None
     starts = np.where(mask, column.offsets[:-1], column.offsets[:-1][mask][0]).astype(np.int64)
@@ -205,7 +210,7 @@ def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None)
         index = _index_format(wanted, len(column.values.dictionary))
         entries = _leaf_form("", NULLABLE, column.values.dictionary, None)
         if wanted is not None and isinstance(given.values, DictionaryValues):
-            flags |= wanted.flags & ORDERED     # a dictionary that is made here is in no order
+            flags |= wanted.flags & ORDERED     # a dictionary made by _with_layout is in no order
         node = FieldNode(index, name, flags, exported_metadata(given, index), dictionary=replace(entries.node, metadata=None))
         return Form(node, lambda: _dictionary_node(column, index, entries))
     wanted = request or column.arrow
@@ -219,14 +224,14 @@ def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None)
 
 
 def _index_format(wanted: FieldNode | None, entries: int) -> str:
-    """The format of a dictionary's indices: the one that is wanted if it can count the entries, else int32."""
+    """The format of a dictionary's indices: the wanted one where it can count the entries, else int32."""
     if wanted is None or wanted.dictionary is None or entries - 1 > np.iinfo(index_dtype(wanted)).max:
         return "i"
     return wanted.format
 
 
 def _with_layout(column: Column, request: FieldNode | None) -> Column:
-    """``column`` in the layout that is asked for; views in the one that they had in Arrow."""
+    """``column`` in the requested layout; without a request, values other than offsets in their earlier Arrow layout."""
     wanted = request
     if request is None and not isinstance(column.values, BinaryOffsets | DictionaryValues):
         wanted = column.arrow
@@ -235,7 +240,7 @@ def _with_layout(column: Column, request: FieldNode | None) -> Column:
     elif wanted is not None and column.type.arrow_format in ("vu", "vz"):
         column = _with_binary_layout(column, wanted.format)
     if isinstance(column.values, DictionaryValues):
-        # consumers take dictionaries of offsets everywhere, those of views hardly anywhere, and a dictionary is small
+        # All consumers take dictionaries of offsets, few take dictionaries of views; a dictionary is small enough to convert.
         dictionary = column.values.dictionary
         if dictionary.type.is_variable:
             stored = wanted if wanted is not None and wanted.dictionary is not None else column.arrow
@@ -259,14 +264,14 @@ def _as_dictionary(column: Column, wanted: FieldNode) -> Column:
 
 
 def _with_binary_layout(column: Column, text: str) -> Column:
-    """``column`` in the layout of a format, or as it is where that is none of variable length."""
+    """``column`` in the layout of a format; unchanged where the format is not one of strings or binary."""
     if text in ("vu", "vz"):
         return column if isinstance(column.values, BinaryViews) else column.as_views()
     return _with_offsets(column, wide=text in "UZ") if text in _BINARY_LAYOUTS else column
 
 
 def _with_offsets(column: Column, *, wide: bool) -> Column:
-    """``column`` with int64 offsets, or with int32 ones where its data allows."""
+    """``column`` with int64 offsets (wide), or with int32 offsets unless its data is too large."""
     if not isinstance(column.values, BinaryOffsets):
         column = column.as_offsets(wide=True) if wide else column.as_offsets()
     values = column.values
@@ -278,7 +283,11 @@ def _with_offsets(column: Column, *, wide: bool) -> Column:
 
 
 def _with_required_key(entry: FieldNode, entries: AnyColumn) -> FieldNode:
-    """Arrow's maps have no null keys; that some files declare them optional does not matter as long as none is null."""
+    """The schema of a map's entries, with required keys. Arrow's maps have no null keys; a file may declare keys optional.
+
+    Raises:
+        SchemaError: a key is null.
+    """
     key, value = entry.children
     if isinstance(entries, StructColumn) and entries.children[0].null_count:
         raise SchemaError("a map with null keys, which Arrow does not have")
@@ -297,7 +306,7 @@ def _format(column: Column) -> str:
 
 
 def _list_node(column: ListColumn, dtype: Any, elements: Form, *, views: bool = False) -> ArrayNode:
-    """Lists as offsets into their elements, as views of them, which have offsets and sizes, or of one size (no dtype)."""
+    """The array of a list column: offsets of a dtype, views (offsets and sizes), or a fixed-size list (dtype is None)."""
     validity = _validity(column, len(column))
     if dtype is None:
         return ArrayNode(len(column), column.null_count, (validity,), (elements.array(),))
@@ -318,7 +327,7 @@ def _dictionary_node(column: Column, index: str, entries: Form) -> ArrayNode:
 
 
 def _leaf_node(column: Column, restored: NDArray[Any] | None) -> ArrayNode:
-    """Values that are no dictionary; ``restored`` ones take the place of the column's."""
+    """The array of a column without dictionary; ``restored`` values, if any, take the place of the column's."""
     length, values = len(column), column.values
     if isinstance(column.type.logical, Unknown):
         return ArrayNode(length, length)
@@ -363,7 +372,11 @@ def _fixed_values(column: Column, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _buffer(array: NDArray[Any], dtype: np.dtype[Any], alignment: int | None = None) -> NDArray[Any]:
-    """``array``, or a copy where its memory is not contiguous or not aligned as consumers expect it."""
+    """``array``, or a contiguous and aligned copy; consumers expect both.
+
+    Raises:
+        SchemaError: the array has another dtype.
+    """
     if array.dtype != dtype:
         raise SchemaError(f"a column holds {array.dtype} where its type asks for {dtype}")
     array = np.ascontiguousarray(array)

@@ -1,4 +1,4 @@
-"""Fields of a producer's schema, and the readers of their arrays: flat values, structs, lists and maps."""
+"""Readers for the fields of a producer's Arrow schema: flat values, structs, lists and maps."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from fastpq.schema.nested_types import Annotation, ListType, MapType, StructType
 
 
 class ImportedField(ABC):
-    """One field of a producer's schema, and the reader of its arrays."""
+    """A reader for one field of a producer's schema: converts the field's arrays to columns."""
 
     name: str
     nullable: bool
 
     def read(self, array: ForeignArray, start: int, length: int) -> AnyColumn:
-        """The ``length`` values of ``array`` from ``start`` on."""
+        """A column of the ``length`` values of ``array`` from ``start`` on."""
         try:
             if length > array.length or start > array.length - length:
                 raise SchemaError(f"rows {start} to {start + length} of an Arrow array of {array.length} values")
@@ -47,7 +47,7 @@ class ImportedField(ABC):
             raise LimitError(f"no memory for {length} values", column=self.name or None) from error
 
     def joined(self, columns: list[Any]) -> AnyColumn:
-        """One column of all chunks; an empty one where there are none."""
+        """The columns of all batches concatenated; an empty column for no batches."""
         if not columns:
             return self.empty()
         try:
@@ -59,7 +59,7 @@ class ImportedField(ABC):
 
     @abstractmethod
     def empty(self) -> AnyColumn:
-        """A column of no values."""
+        """A column without values."""
 
     @abstractmethod
     def _read(self, array: ForeignArray, start: int, length: int) -> AnyColumn: ...
@@ -69,6 +69,7 @@ class ImportedField(ABC):
 
 
 def field_of(node: FieldNode) -> ImportedField:
+    """The reader for a field of a schema."""
     if node.dictionary is None:
         if node.format == "+s":
             return _StructField(node)
@@ -177,7 +178,7 @@ def _joined_validity(columns: Sequence[AnyColumn]) -> tuple[NDArray[np.uint8] | 
 
 
 class _LeafField(ImportedField):
-    """A field of flat values."""
+    """A reader for flat values, dictionary-encoded or not."""
 
     def __init__(self, node: FieldNode) -> None:
         self.name = node.name
@@ -186,7 +187,7 @@ class _LeafField(ImportedField):
             self.indices = None if node.dictionary is None else index_dtype(node)
         except ParquetError as error:
             raise error.at(column=self.name or None) from None
-        # what is always null is nullable, whatever the producer says
+        # A field of the null type is nullable, even where the producer denies this.
         self.nullable = node.nullable or self.values.layout is FormatLayout.NONE
 
     def _read(self, array: ForeignArray, start: int, length: int) -> Column:

@@ -1,4 +1,4 @@
-"""The arrays of flat fields as columns: buffers checked, nulls zeroed, dictionaries resolved."""
+"""Import of flat Arrow arrays as columns: checks buffers, zeroes values under nulls, resolves dictionaries."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ _MAX_BYTES = 2**63 - 1
 
 
 def empty_values(arrow: ArrowType) -> Any:
+    """Values of a column without rows."""
     if arrow.layout is FormatLayout.OFFSETS:
         return BinaryOffsets(np.zeros(1, arrow.dtype), np.zeros(0, np.uint8))
     if arrow.layout is FormatLayout.VIEWS:
@@ -24,7 +25,7 @@ def empty_values(arrow: ArrowType) -> Any:
     return np.zeros(0, arrow.type.dtype)
 
 
-# Fewest and most buffers. Nulls had a bitmap before Arrow 1.0, which Polars still counts.
+# Fewest and most buffers. Arrays of the null type had a bitmap before Arrow 1.0, and Polars still counts the bitmap.
 _BUFFERS = {
     FormatLayout.NONE: (0, 1),
     FormatLayout.BITS: (2, 2),
@@ -35,7 +36,7 @@ _BUFFERS = {
 
 
 def read_values(array: ForeignArray, arrow: ArrowType, start: int, length: int) -> Column:
-    """A column of the array's values, zero where null."""
+    """A column of ``length`` values of an array from ``start`` on, with zeros under nulls."""
     offset = array.offset + start
     fewest, most = _BUFFERS[arrow.layout]
     if not fewest <= array.n_buffers <= most:
@@ -50,6 +51,15 @@ def read_values(array: ForeignArray, arrow: ArrowType, start: int, length: int) 
 
 
 def read_dictionary(array: ForeignArray, dtype: np.dtype[Any], arrow: ArrowType, start: int, length: int) -> Column:
+    """A column of ``length`` values of a dictionary-encoded array from ``start`` on; strings and binary keep their dictionary.
+
+    Args:
+        array: the array.
+        dtype: dtype of its indices.
+        arrow: type of its dictionary.
+        start: first value.
+        length: number of values.
+    """
     foreign = array.dictionary()
     if foreign is None:
         raise SchemaError("an Arrow array has no dictionary, and its schema has one")
@@ -76,7 +86,7 @@ def read_dictionary(array: ForeignArray, dtype: np.dtype[Any], arrow: ArrowType,
 
 
 def _checked_codes(indices: NDArray[Any], entries: int, *, all_null: bool) -> NDArray[np.int32]:
-    """Indices (0 where null) as int32, each below ``entries``."""
+    """Indices, 0 under nulls, as int32; raises SchemaError for an index outside a dictionary of ``entries`` entries."""
     low, high = int(indices.min()), int(indices.max())
     if low < 0 or (high >= entries and not all_null):
         raise SchemaError(f"dictionary index {low if low < 0 else high} is outside a dictionary of {entries} entries")
@@ -86,7 +96,7 @@ def _checked_codes(indices: NDArray[Any], entries: int, *, all_null: bool) -> ND
 def _fold_nulls(
     dictionary: Column, validity: NDArray[np.uint8] | None, codes: NDArray[np.int32]
 ) -> tuple[NDArray[np.uint8] | None, int, NDArray[np.int32]]:
-    """Validity, null count and codes after the nulls that stand in the dictionary have become nulls of the rows."""
+    """Validity, null count and codes of the rows, with rows of null dictionary entries turned into nulls."""
     assert dictionary.validity is not None
     valid = np.unpackbits(dictionary.validity, count=len(dictionary), bitorder="little").view(np.bool_)[codes]
     if validity is not None:
@@ -101,7 +111,7 @@ def _fold_nulls(
 
 
 def read_validity(array: ForeignArray, offset: int, length: int) -> tuple[NDArray[np.uint8] | None, int]:
-    """The bitmap of ``length`` rows from ``offset`` on, or None without nulls; and the number of nulls."""
+    """The validity bitmap of ``length`` rows from ``offset`` on, None without nulls; and the number of nulls."""
     bits = array.buffer(0, (offset + length + 7) // 8)
     if bits is None:
         if array.null_count > 0:
@@ -120,7 +130,7 @@ def read_validity(array: ForeignArray, offset: int, length: int) -> tuple[NDArra
 
 
 def _needed(array: ForeignArray, index: int, size: int) -> NDArray[np.uint8]:
-    """``size`` bytes of a buffer that must be there unless it is empty."""
+    """``size`` bytes of a buffer; only an empty buffer may be NULL."""
     if size > _MAX_BYTES:
         raise SchemaError(f"buffer {index} of an Arrow array would have {size} bytes")
     buffer = array.buffer(index, size)
@@ -132,14 +142,14 @@ def _needed(array: ForeignArray, index: int, size: int) -> NDArray[np.uint8]:
 
 
 def _fixed_buffer(array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int, index: int = 1) -> NDArray[Any]:
-    """``length`` values from ``offset`` on: the producer's memory, or a copy where that is not aligned."""
+    """``length`` values of a buffer from ``offset`` on; shares the producer's memory where aligned, else a copy."""
     width = dtype.itemsize
     values = _needed(array, index, (offset + length) * width)[offset * width :].view(dtype)
     return values if values.flags.aligned else values.copy()
 
 
 def _zeroed_nulls(values: NDArray[Any], validity: NDArray[np.uint8] | None) -> NDArray[Any]:
-    """``values`` with zero bytes under nulls: itself where that is so, for producers may leave anything there."""
+    """``values`` with zero bytes under nulls, copied only where the producer left other bytes there."""
     if validity is None:
         return values
     width, count = values.dtype.itemsize, len(values)
@@ -173,7 +183,7 @@ def _read_offsets(
 
 
 def checked_offsets(array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int) -> NDArray[Any]:
-    """The ``length + 1`` offsets from ``offset`` on, ascending and not negative."""
+    """The ``length + 1`` offsets from ``offset`` on; raises SchemaError for negative or descending offsets."""
     offsets = _fixed_buffer(array, dtype, offset, length + 1)
     wrong = loops.bad_offset(offsets)
     if wrong >= 0:
@@ -184,7 +194,7 @@ def checked_offsets(array: ForeignArray, dtype: np.dtype[Any], offset: int, leng
 def checked_list_views(
     array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int, validity: NDArray[np.uint8] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The starts and sizes of ``length`` list views from ``offset`` on, within the array's child; 0 where null."""
+    """Starts and sizes of ``length`` list views from ``offset`` on, checked to lie within the array's child; 0 under nulls."""
     starts = _zeroed_nulls(_fixed_buffer(array, dtype, offset, length), validity).astype(np.int64)
     sizes = _zeroed_nulls(_fixed_buffer(array, dtype, offset, length, index=2), validity).astype(np.int64)
     wrong = (starts < 0) | (sizes < 0) | (starts > array.child(0).length - sizes)

@@ -1,7 +1,8 @@
-"""The little of FlatBuffers that Arrow's schemas need: tables of scalars, strings, tables and vectors of tables.
+"""Reading and writing FlatBuffers, as far as Arrow's schemas use these: scalars, strings, tables and vectors of tables.
 
-https://flatbuffers.dev/internals: a table begins with the distance back to its vtable, which holds the place of each slot in
-the table or 0; a reference is the distance forward to what it refers to. The reader checks every place that it touches.
+Layout (https://flatbuffers.dev/internals): a table begins with the distance back to its vtable. The vtable holds, for each slot,
+the slot's offset in the table, or 0. A reference is the distance forward to its target. The reader checks every offset before
+use.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import TypeAlias
 from fastpq.errors import FormatError
 
 _REFERENCE = "<I"
-# Bytes of strings and vectors that are gone through, as a multiple of those of the buffer: they may be shared, and overlap.
+# Most bytes of strings and vectors read from a buffer, as a multiple of the buffer's bytes. Strings and vectors may be shared
+# and overlap, so that a small buffer could otherwise expand without bound.
 _MOST_SHARING = 8
+# Bytes of a scalar by struct's letter for its type.
 _WIDTHS = {"?": 1, "B": 1, "h": 2, "i": 4, "q": 8}
 
 
@@ -24,11 +27,11 @@ class TableReader:
 
     Args:
         data: the buffer.
-        position: where the table begins.
-        allowance: how many bytes of strings and vectors may still be gone through, in all tables of the buffer together.
+        position: offset of the table.
+        allowance: bytes of strings and vectors still to be read at most, one number shared by all tables of the buffer.
 
     Raises:
-        FormatError: the table, or what is asked of it, does not lie in the buffer, or they are gone through again and again.
+        FormatError: the table or a value lies outside the buffer, or the allowance is used up; also raised by all methods.
     """
 
     __slots__ = ("_allowance", "_data", "_position", "_vtable", "_vtable_size")
@@ -42,7 +45,7 @@ class TableReader:
 
     @classmethod
     def root(cls, data: bytes) -> TableReader:
-        """The table that a buffer is of."""
+        """The root table of a buffer."""
         return cls(data, _number(data, _REFERENCE, 0), [_MOST_SHARING * len(data)])
 
     def scalar(self, slot: int, code: str, default: int = 0) -> int:
@@ -51,7 +54,7 @@ class TableReader:
         return default if place is None else _number(self._data, "<" + code, place)
 
     def text(self, slot: int) -> bytes | None:
-        """The bytes of the string in a slot; None where there is none."""
+        """The bytes of the string in a slot; None for an empty slot."""
         place = self._target(slot)
         if place is None:
             return None
@@ -62,12 +65,12 @@ class TableReader:
         return self._data[place + 4 : place + 4 + size]
 
     def table(self, slot: int) -> TableReader | None:
-        """The table in a slot; None where there is none."""
+        """The table in a slot; None for an empty slot."""
         place = self._target(slot)
         return None if place is None else TableReader(self._data, place, self._allowance)
 
     def count(self, slot: int) -> int:
-        """How many tables the vector in a slot has; 0 where there is none."""
+        """Number of tables in the vector in a slot; 0 for an empty slot."""
         place = self._target(slot)
         if place is None:
             return 0
@@ -124,7 +127,7 @@ Value: TypeAlias = Scalar | bytes | FlatTable | list[FlatTable]
 
 
 def flatbuffer(root: FlatTable) -> bytes:
-    """A flatbuffer of a table: slots are numbered as in the schema, bytes are strings."""
+    """The bytes of a flatbuffer with a root table, given as values by slot number; bytes stand for strings."""
     out = bytearray(4)
     waiting: list[tuple[int, Value]] = [(0, root)]
     while waiting:
@@ -146,7 +149,7 @@ def flatbuffer(root: FlatTable) -> bytes:
 
 
 def _append_table(out: bytearray, table: FlatTable, waiting: list[tuple[int, Value]]) -> int:
-    """Append a vtable and its table, whose references are still to be filled; returns where the table begins."""
+    """Append a vtable and its table; returns the table's offset. Adds the table's references to waiting, still unfilled."""
     widths = {slot: _WIDTHS[value.code] if isinstance(value, Scalar) else 4 for slot, value in table.items()}
     offsets, size = {}, 4
     for slot in sorted(table, key=lambda slot: -widths[slot]):

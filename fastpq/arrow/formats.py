@@ -1,6 +1,6 @@
-"""Arrow's format strings and extension types, and the column types they are read as.
+"""Arrow's format strings and extension types, and the column types of imported arrays.
 
-| Arrow format             | column type                                        | what is done to the values    |
+| Arrow format             | column type                                        | conversion of values          |
 | ------------------------ | -------------------------------------------------- | ----------------------------- |
 | n                        | INT32 UNKNOWN                                      | all null                      |
 | b                        | BOOLEAN                                            | bits to bytes                 |
@@ -22,10 +22,9 @@
 | +s; +m                   | struct; map of these (fields.py)                   |                               |
 | +l, +L, +w:n, +vl, +vL   | list of these (fields.py)                          |                               |
 
-What the column type does not tell (the name of a timezone, units, widths, layouts, extension types other than these, whose
-storage is read) stays in ``Column.arrow``. A Parquet timestamp knows only whether it is an instant (UTC) or a local time, and
-Arrow counts ticks since 1970-01-01 00:00 UTC for every timezone, so that no value changes. A field that is not nullable becomes a
-column that is not.
+``Column.arrow`` keeps the rest of the Arrow type: the name of a timezone, units, widths, layouts, and other extension types,
+imported as their storage. A Parquet timestamp is either an instant (UTC) or a local time. Arrow counts ticks since 1970-01-01
+00:00 UTC for every timezone, so no value changes. A required field becomes a required column.
 """
 
 from __future__ import annotations
@@ -79,13 +78,13 @@ class FormatLayout(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ArrowType:
-    """How arrays of one format are read.
+    """An importable flat Arrow type: its buffers and its column type.
 
     Attributes:
         type: the column type.
         layout: the buffers.
-        dtype: of the values in the buffer, or of the offsets.
-        convert: from the values in the buffer to those of a Column, where they differ.
+        dtype: dtype of the values in the buffer, or of the offsets.
+        convert: converts buffer values to column values; None where both are equal.
     """
 
     type: ColumnType
@@ -143,10 +142,10 @@ _REFUSED = {
 
 
 def arrow_type(node: FieldNode) -> ArrowType:
-    """How the arrays of a field are read; for a dictionary-encoded one, how its dictionary is.
+    """The ArrowType of a field; for a dictionary-encoded field, of its dictionary.
 
     Raises:
-        UnsupportedError: the format is nested, or no Parquet type holds it without loss.
+        UnsupportedError: the format is nested, or no Parquet type holds its values without loss.
         SchemaError: the format string breaks its syntax.
     """
     values = node if node.dictionary is None else node.dictionary
@@ -163,7 +162,7 @@ def arrow_type(node: FieldNode) -> ArrowType:
 
 
 def extension_metadata(column_type: ColumnType) -> dict[bytes, bytes] | None:
-    """The metadata that marks a field as the canonical extension type of a column type, or None."""
+    """Field metadata for the canonical extension type of a column type; None without one."""
     if isinstance(column_type.logical, Uuid):
         return {EXTENSION_NAME: b"arrow.uuid", EXTENSION_METADATA: b""}
     if isinstance(column_type.logical, Json):
@@ -173,6 +172,7 @@ def extension_metadata(column_type: ColumnType) -> dict[bytes, bytes] | None:
     return None
 
 
+# Storage formats of each extension type.
 _STORAGE = {
     b"arrow.uuid": ("w:16",),
     b"arrow.json": ("u", "U", "vu"),
@@ -181,14 +181,14 @@ _STORAGE = {
 
 
 def exported_metadata(column: AnyColumn, text: str) -> dict[bytes, bytes] | None:
-    """The metadata of the field as which a column is exported.
+    """The field metadata of an exported column.
 
-    They are those of the field that it came from, without the marks of an extension type where the format is another one now
-    or not one that the extension type can have, and those of the extension type that the column is.
+    These are the metadata of the column's earlier Arrow field, if any, and the metadata of the column type's extension type.
+    The earlier field's extension type is dropped where the format has changed or is no storage of the extension type.
 
     Args:
         column: the column.
-        text: the format, that of the indices for a dictionary.
+        text: the exported format; for a dictionary, the format of its indices.
     """
     found: dict[bytes, bytes] = {}
     if column.arrow is not None and column.arrow.metadata:
@@ -256,7 +256,7 @@ def fixed_list_size(text: str) -> int:
     return size[0]
 
 
-_MAX_PRECISION = {32: 9, 64: 18, 128: 38, 256: 76}
+_MAX_PRECISION = {32: 9, 64: 18, 128: 38, 256: 76}      # decimal digits by width in bits
 
 
 def _decimal(text: str) -> ArrowType:
@@ -274,6 +274,6 @@ def _decimal(text: str) -> ArrowType:
 
 
 def decimal_length(precision: int) -> int:
-    """The least number of bytes whose two's complement integers hold every value of ``precision`` digits."""
+    """The least number of bytes for two's complement integers of ``precision`` decimal digits."""
     largest: int = 10**precision - 1
     return (largest.bit_length() + 8) // 8

@@ -1,7 +1,7 @@
 """GEOMETRY and GEOGRAPHY <-> the metadata of Arrow's extension type geoarrow.wkb (geoarrow.org/extension-types.html).
 
-A type without a CRS is OGC:CRS84 in Parquet and unknown in GeoArrow, so that it is written out as OGC:CRS84; coming in, no
-CRS most likely means longitude and latitude too, and counts as OGC:CRS84.
+A type without a CRS means OGC:CRS84 in Parquet and an unknown CRS in GeoArrow. Exported metadata therefore name OGC:CRS84.
+Imported metadata without a CRS most likely mean longitude and latitude, too, and count as OGC:CRS84.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def geospatial_type(metadata: bytes) -> Geometry | Geography:
     """The logical type of a geoarrow.wkb field.
 
     Args:
-        metadata: its extension metadata, JSON or nothing.
+        metadata: the field's extension metadata, JSON or empty.
 
     Raises:
         SchemaError: the metadata is no JSON object.
-        UnsupportedError: edges of a kind that Parquet does not have.
+        UnsupportedError: edges of a kind unknown to Parquet.
     """
     try:
         found = json.loads(metadata) if metadata else {}
@@ -40,7 +40,7 @@ def geospatial_type(metadata: bytes) -> Geometry | Geography:
         return Geometry(crs)
     algorithm = str(edges).upper()
     if algorithm not in get_args(EdgeAlgorithm):
-        raise UnsupportedError(f"geoarrow.wkb with edges {edges!r}")
+        raise UnsupportedError(f"edges {edges!r} of geoarrow.wkb, unknown to Parquet")
     return Geography(crs, cast(EdgeAlgorithm, algorithm))
 
 
@@ -58,7 +58,7 @@ def _is_default(projjson: dict[str, Any]) -> bool:
 
 
 def geospatial_metadata(logical: Geometry | Geography) -> bytes:
-    """The extension metadata of a geoarrow.wkb field of a logical type."""
+    """The extension metadata, JSON, of a geoarrow.wkb field of a logical type."""
     metadata = _geoarrow_crs(logical.crs or DEFAULT_CRS)
     if isinstance(logical, Geography):
         metadata["edges"] = (logical.algorithm or "SPHERICAL").lower()

@@ -1,8 +1,8 @@
-"""What a column was in Arrow: kept in ``Column.arrow`` when it comes from Arrow, restored from a file's ARROW:schema.
+"""Arrow fields of columns (``Column.arrow``): kept on import from Arrow, stored in and restored from a file's ARROW:schema.
 
 Parquet has fewer types than Arrow. Writers keep the rest (timezones, dictionaries, layouts, durations, extension types) in the
-footer, as an Arrow schema whose fields are the columns in their order. It tells how columns are exported and changes no value: an
-entry that is broken, or a field of it that does not fit its column, is as good as none.
+footer metadata, as an Arrow schema with one field for each column, in order. The entry decides the Arrow format of exported
+columns and changes no value. A broken entry is ignored, and so is a field in contradiction to its column.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from fastpq.schema.nested_types import MapType
 from fastpq.schema.parquet_schema import GroupNode
 from fastpq.schema.parquet_schema import SchemaNode as ParquetNode
 
-# The files of a dataset are of one schema: so many entries are kept, up to so many characters each.
+# Number of ARROW:schema entries kept decoded, and the length of the longest kept one, in characters. The files of a dataset
+# have one entry.
 MOST_KEPT = 8
 LONGEST_KEPT = 1 << 16
 
@@ -27,11 +28,11 @@ _LISTS = ("+l", "+L", "+vl", "+vL")
 
 
 def with_field(column: AnyColumn, field: FieldNode) -> AnyColumn:
-    """A column and its inner columns with the fields that they were in Arrow.
+    """A column with its Arrow field, and its inner columns with theirs.
 
     Args:
         column: the column.
-        field: with its children; those that do not fit the column's are left out.
+        field: the field, with children. A field in contradiction to its column's nesting is left out.
     """
     children = field.children
     own = replace(field, children=()) if children else field
@@ -61,26 +62,26 @@ def _with(column: AnyColumn, field: FieldNode | None) -> AnyColumn:
 
 
 class ArrowFields:
-    """The Arrow fields of a file's columns.
+    """The Arrow fields of a file's columns, decoded on first use.
 
     Args:
-        text: the ARROW:schema entry of its metadata, or None.
-        nodes: of its columns.
+        text: the ARROW:schema entry of the file's metadata, or None.
+        nodes: schema nodes of the file's columns.
     """
 
     def __init__(self, text: str | None, nodes: Sequence[ParquetNode]) -> None:
         self._nodes = {node.element.name: (number, node) for number, node in enumerate(nodes)}
         self._schema = None if text is None else _opened(text, len(nodes))
-        self._fields: dict[str, FieldNode | None] = {}     # those that were decoded; None for what does not fit
+        self._fields: dict[str, FieldNode | None] = {}     # decoded fields; None for a broken or misplaced one
 
     def restored(self, table: Table) -> Table:
-        """A table of columns of the file, as it is where the file says nothing of Arrow."""
+        """A table of columns of the file, with their Arrow fields; unchanged for a file without a usable entry."""
         if self._schema is None:
             return table
         return Table({name: self._column(name, column) for name, column in table.items()}, num_rows=table.num_rows)
 
     def durations(self) -> list[tuple[str, ...]]:
-        """The path and format of each field that gives numbers the meaning of a duration."""
+        """Path and, as the last item, format of each field of durations, which Parquet stores as plain numbers."""
         if self._schema is None:
             return []
         fields = [field for name in self._nodes if (field := self._field(name)) is not None]
@@ -128,40 +129,41 @@ _kept = lru_cache(maxsize=MOST_KEPT)(_parsed)
 
 
 def _count(node: ParquetNode) -> int:
-    """How many nodes a column is; a repeated field without annotation is two fields in Arrow, any other node one at most."""
+    """Number of schema nodes of a column. A repeated field without annotation is two fields in Arrow, any other node at most
+    one."""
     return 1 + (sum(map(_count, node.children)) if isinstance(node, GroupNode) else 0)
 
 
 def arrow_fields(table: Table) -> FieldNode:
-    """The struct whose fields stand in the ARROW:schema entry for a table."""
+    """The Arrow schema of a table, for arrow_schema_entry."""
     from fastpq.arrow.exporting import table_schema
 
-    return table_schema(table.slice(0, 0))     # how its rows are exported need not be tried out
+    return table_schema(table.slice(0, 0))     # no rows, so that no values are converted for the schema
 
 
 def arrow_schema_entry(fields: FieldNode, metadata: Mapping[str, str]) -> str:
     """The ARROW:schema entry for a file.
 
     Args:
-        fields: of its first table.
-        metadata: of the file, which pyarrow looks for in this entry when there is one.
+        fields: Arrow schema of the file's first table.
+        metadata: key-value metadata of the file. Of a file with an entry, pyarrow takes the metadata from the entry.
 
     Raises:
-        UnsupportedError: a type that Arrow's schemas do not have.
+        UnsupportedError: a type without a place in Arrow's schemas.
     """
     return encode_schema(replace(fields, metadata={key.encode(): value.encode() for key, value in metadata.items()}))
 
 
 def with_metadata(text: str, nodes: Sequence[ParquetNode], metadata: Mapping[str, str]) -> str | None:
-    """An ARROW:schema entry with other metadata, which are a copy of the file's.
+    """An ARROW:schema entry with its copy of the file's metadata replaced.
 
     Args:
         text: the entry.
-        nodes: of the file's columns.
-        metadata: of the file, without the entry.
+        nodes: schema nodes of the file's columns.
+        metadata: key-value metadata of the file, without the entry.
 
     Returns:
-        The entry; None where it is none that could be made anew.
+        The new entry; None where the old one is broken or has unsupported types.
     """
     schema = _opened(text, len(nodes))
     if schema is None:
@@ -174,7 +176,7 @@ def with_metadata(text: str, nodes: Sequence[ParquetNode], metadata: Mapping[str
 
 
 def needs_arrow_schema(column: AnyColumn) -> bool:
-    """Whether a column's values mean something else without an ARROW:schema."""
+    """Whether a column has durations, plain numbers to readers without the ARROW:schema."""
     if isinstance(column, StructColumn):
         return any(map(needs_arrow_schema, column.children))
     if isinstance(column, ListColumn):

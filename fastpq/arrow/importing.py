@@ -1,4 +1,4 @@
-"""Arrow arrays and streams of a producer as columns and tables."""
+"""Import of Arrow arrays and streams as columns and tables."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from fastpq.errors import SchemaError
 
 
 def import_table(source: Any) -> Table:
-    """Read a table through ``__arrow_c_stream__``, or through ``__arrow_c_array__`` where that gives a struct.
+    """Read a table through ``__arrow_c_stream__``, or a struct array through ``__arrow_c_array__``.
 
     Args:
-        source: what has one of these methods. Several batches are concatenated; of a single one no value is copied
-            where Arrow's layout is that of a Column, and its memory lives as long as the columns.
+        source: an object with one of these methods. Several batches are concatenated. A single batch is not copied where the
+            layouts of Arrow and Column agree; its memory lives as long as the columns.
 
     Returns:
-        The Table. Text need not be UTF-8: that is between the producer and whoever reads it.
+        The Table. Text is not checked to be UTF-8.
 
     Raises:
-        UnsupportedError: a column is of a type that fastpq does not have; it is named.
-        SchemaError: the source has neither method, is no table, was consumed already, fails, or gives arrays that break
-            the rules of the C data interface as far as they can be checked.
-        LimitError: the memory for a column cannot be had.
+        UnsupportedError: a column of an unsupported type; the error names the column.
+        SchemaError: the source has neither method, is no table, was consumed already, or fails, or a check finds a breach of
+            the C data interface.
+        LimitError: not enough memory for a column.
     """
     schema, arrays = _open(source)
     if schema.format != "+s" or schema.dictionary is not None:
@@ -61,7 +61,7 @@ def import_column(source: Any) -> AnyColumn:
 def _joined(field: ImportedField, parts: list[AnyColumn]) -> AnyColumn:
     column = field.joined(parts)
     if column.null_count and not column.nullable:
-        raise SchemaError(f"a field without nulls has {column.null_count}", column=field.name or None)
+        raise SchemaError(f"a field declared without nulls has {column.null_count} nulls", column=field.name or None)
     return column
 
 
@@ -84,6 +84,6 @@ def _take_fields(batch: ForeignArray, fields: Sequence[ImportedField]) -> list[A
         raise SchemaError(f"an Arrow struct of {len(fields)} fields has {batch.n_children} children")
     if batch.n_buffers != 1:
         raise SchemaError(f"an Arrow struct has 1 buffer, not {batch.n_buffers}")
-    # the columns of a table live on their own
+    # Each column of a table owns its array, so that dropping one column frees its memory.
     children = batch.take_children()
     return [field.read(child, offset, length) for field, child in zip(fields, children, strict=True)]

@@ -1,7 +1,7 @@
-"""Arrow's IPC message of a schema, which writers keep in a Parquet file's metadata under the key ARROW:schema, in base64.
+"""Decoding and encoding of ARROW:schema entries: an Arrow IPC schema message, in base64, in a Parquet file's metadata.
 
-The message is a FlatBuffer (Schema.fbs and Message.fbs of the Arrow project), whose fields are read here as the nodes of the
-C data interface and made from them. That the entries of a dictionary are in an order is left out: columns do not keep it.
+The message is a FlatBuffer (Schema.fbs and Message.fbs of the Arrow project). Its fields are decoded to FieldNodes, the nodes of
+the C data interface, and encoded from FieldNodes. The flag isOrdered of dictionaries is neither read nor written.
 https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format
 """
 
@@ -42,7 +42,7 @@ _INT_FORMATS = {
 _INTS = {text: widths for widths, text in _INT_FORMATS.items()}
 _FLOATS, _UNITS, _DATES, _INTERVALS = "efg", "smun", "Dm", "MDn"
 _SECOND, _MILLISECOND = range(2)
-# Types of one unit: the start of the format string, its last letter by the unit, and the unit by default.
+# Types with a unit: the start of the format string, the last letter of the format string by unit, and the default unit.
 _LETTERS = {
     _FLOAT: ("", _FLOATS, 0),
     _DATE: ("td", _DATES, _MILLISECOND),
@@ -52,18 +52,18 @@ _LETTERS = {
 }
 _TIME_WIDTHS = {"s": 32, "m": 32, "u": 64, "n": 64}
 
-# Nesting of a field, lists and maps with their entries included.
+# Most levels of a field; lists and the entries of maps count as levels. Bounds the recursion of _node.
 _DEEPEST = 128
 
 
 class IpcSchema:
-    """The schema of an ARROW:schema entry, its fields decoded when they are asked for.
+    """The schema in an ARROW:schema entry; each field is decoded on first use.
 
     Args:
         text: the entry: base64 of an encapsulated IPC message.
 
     Raises:
-        FormatError: it is none.
+        FormatError: the text is no entry.
     """
 
     def __init__(self, text: str) -> None:
@@ -78,7 +78,8 @@ class IpcSchema:
         if schema is None:
             raise FormatError(f"{ARROW_KEY} holds another message than a schema")
         self._schema = schema
-        self._known: dict[int, tuple[FieldNode, int]] = {}     # and how many nodes; metadata can be changed by who has them
+        # Decoded fields and their numbers of nodes. Fields with metadata, mutable dicts, are decoded anew for each caller.
+        self._known: dict[int, tuple[FieldNode, int]] = {}
 
     def __len__(self) -> int:
         return self._schema.count(_FIELDS)
@@ -87,12 +88,12 @@ class IpcSchema:
         """A field with its children.
 
         Args:
-            index: below ``len(self)``.
-            most: so many nodes it may have; flatbuffers can share theirs and so be larger than their bytes.
+            index: number of the field, below ``len(self)``.
+            most: most nodes of the field. A flatbuffer may share nodes, so that few bytes can stand for many nodes.
 
         Raises:
-            FormatError: it breaks the format, or there are more nodes.
-            UnsupportedError: a type that has no place here.
+            FormatError: the field breaks the format, or has more nodes.
+            UnsupportedError: an unknown type.
         """
         known, count = self._known.get(index, (None, 0))
         if known is not None and count <= most:
@@ -148,7 +149,7 @@ def _letter(letters: str, number: int) -> str:
 
 
 def _format(member: int, type_: TableReader) -> str:
-    """The format string of a type."""
+    """The format string of a type, a member of the union Type and its table."""
     if member in _BARE_FORMATS:
         return _BARE_FORMATS[member]
     if member == _INT:
@@ -167,7 +168,7 @@ def _format(member: int, type_: TableReader) -> str:
     if member in (_FIXED_SIZE_BINARY, _FIXED_SIZE_LIST):
         size = type_.scalar(0, "i")
         if size < 0:
-            raise FormatError(f"a type of {size} in {ARROW_KEY}")
+            raise FormatError(f"a type of the fixed size {size} in {ARROW_KEY}")
         return f"{'w' if member == _FIXED_SIZE_BINARY else '+w'}:{size}"
     if member in _LETTERS:
         prefix, letters, default = _LETTERS[member]
@@ -176,10 +177,13 @@ def _format(member: int, type_: TableReader) -> str:
 
 
 def encode_schema(root: FieldNode) -> str:
-    """The ARROW:schema entry of a struct whose children are a table's columns and whose metadata are the schema's.
+    """The ARROW:schema entry of a table's Arrow schema.
+
+    Args:
+        root: a struct; its children are the table's columns, its metadata the schema's.
 
     Raises:
-        UnsupportedError: a format that Schema.fbs has not, or that fastpq does not know.
+        UnsupportedError: a format unknown to Schema.fbs or to fastpq.
     """
     ids = iter(range(1 << 62))
 
@@ -218,7 +222,7 @@ def _pairs(metadata: dict[bytes, bytes]) -> list[FlatTable]:
 
 
 def _type(text: str, flags: int) -> tuple[int, FlatTable]:
-    """The member of the union Type that a format string is, and its table."""
+    """The member of the union Type for a format string, and the member's table."""
     if text in _BARE:
         return _BARE[text], {}
     if text in _INTS:
@@ -248,4 +252,4 @@ def _type(text: str, flags: int) -> tuple[int, FlatTable]:
             return _DURATION, {0: Scalar("h", _UNITS.index(kind[2]))}
         case "tiM" | "tiD" | "tin":
             return _INTERVAL, {0: Scalar("h", _INTERVALS.index(kind[2]))}
-    raise UnsupportedError(f"the Arrow format {text!r} in {ARROW_KEY}")
+    raise UnsupportedError(f"the Arrow format {text!r} has no type in {ARROW_KEY}")

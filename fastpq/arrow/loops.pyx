@@ -1,6 +1,7 @@
 """The loops of the Arrow interface over bitmaps, offsets, views and decimals.
 
-Each loop is a ``cdef`` function over pointers; the ``def`` beside it checks sizes and calls it without the GIL.
+Each loop is a ``cdef`` function over pointers. The ``def`` function below the loop checks sizes and calls the loop without
+the GIL.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -11,8 +12,8 @@ cdef extern from *:
     int lowest_bit "__builtin_ctz"(unsigned int) noexcept nogil
 
 cdef enum:
-    VIEW_SIZE = 16
-    INLINE_SIZE = 12
+    VIEW_SIZE = 16      # bytes of a string view
+    INLINE_SIZE = 12    # most bytes of a string stored in its view
 
 ctypedef fused offset_t:
     int32_t
@@ -37,7 +38,7 @@ cdef void copy_bits_loop(const uint8_t* source, size_t offset, size_t length, ui
     source += offset >> 3
     if shift == 0:
         memcpy(target, source, whole)
-    else:  # eight bits from bit ``shift`` on always end in the next byte
+    else:  # bits ``shift`` to ``shift`` + 7 end in the next byte
         for i in range(whole):
             target[i] = <uint8_t> ((source[i] >> shift) | (source[i + 1] << (8 - shift)))
     for i in range(whole * 8, length):
@@ -113,7 +114,7 @@ cdef int64_t dirty_loop(const uint8_t* values, size_t width, const uint8_t* vali
 
 
 def dirty_null(const uint8_t[::1] values, size_t width, const uint8_t[::1] validity, size_t length):
-    """The first null whose value is not all zero bytes, or -1.
+    """The position of the first null with a value other than zero bytes, or -1.
 
     Args:
         values: ``length`` values of ``width`` bytes each.
@@ -152,7 +153,7 @@ def clear_nulls(uint8_t[::1] values, size_t width, const uint8_t[::1] validity, 
 cdef int64_t bad_offset_loop(const offset_t* offsets, size_t length) noexcept nogil:
     cdef size_t i
     cdef bint decreasing = offsets[0] < 0
-    for i in range(length):  # no exit, so that the compiler vectorises it
+    for i in range(length):  # without an early exit, for the compiler to vectorise the loop
         decreasing |= offsets[i + 1] < offsets[i]
     if not decreasing:
         return -1
@@ -165,7 +166,7 @@ cdef int64_t bad_offset_loop(const offset_t* offsets, size_t length) noexcept no
 
 
 def bad_offset(const offset_t[::1] offsets):
-    """The position of the first offset that is negative or smaller than the one before it, or -1."""
+    """The position of the first offset below 0 or below the offset before, or -1."""
     cdef int64_t index
     require(offsets.shape[0] > 0, "no offsets")
     with nogil:
@@ -175,7 +176,7 @@ def bad_offset(const offset_t[::1] offsets):
 
 # ---- views
 
-# PADDING[n]: the bytes of an inline view of n bytes that must be zero
+# PADDING[n]: a mask of the padding, zero bytes, of an inline view of n bytes
 cdef uint8_t[13][16] PADDING
 
 cdef int _length, _byte
@@ -212,11 +213,11 @@ cdef int64_t bad_view_loop(const uint8_t* views, size_t length, const uint8_t* v
 
 
 def bad_view(const uint8_t[::1] views, const uint8_t[::1] validity, const int64_t[::1] sizes):
-    """The first view that points outside its buffer or is inline without zero padding, or -1.
+    """The position of the first view outside its buffer, or inline without zero padding, or -1.
 
     Args:
         views: string views, 16 bytes each.
-        validity: bitmap, or None; what stands under a null is not looked at.
+        validity: bitmap, or None; views under nulls are not checked.
         sizes: the size of each buffer in bytes.
     """
     cdef int64_t index
@@ -268,7 +269,7 @@ cdef int64_t narrow_loop(const uint8_t* values, size_t length, uint8_t* out) noe
 
 
 def narrow_into(const uint8_t[::1] values, uint8_t[::1] out):
-    """Cut 32-byte little-endian integers to 16 bytes in ``out``; the position of the first that does not fit, or -1."""
+    """Cut 32-byte little-endian integers to 16 bytes in ``out``; returns the position of the first too large one, or -1."""
     cdef int64_t index
     cdef size_t length = values.shape[0] // 32
     require(length <= out.shape[0] // 16, "values outside the output")

@@ -1,6 +1,6 @@
-"""Arrow types that Parquet does not have, given back to values of the types that Parquet keeps them as.
+"""Conversion of column values back to Arrow types without a Parquet type, which Parquet keeps as other types.
 
-| Arrow format               | kept as                          | given back                                             |
+| Arrow format               | Parquet type                     | restored                                               |
 | -------------------------- | -------------------------------- | ------------------------------------------------------ |
 | tDs, tDm, tDu, tDn         | INT64                            | always                                                 |
 | tsm:ZONE, tsu:ZONE ...     | TIMESTAMP of the unit, in UTC    | always                                                 |
@@ -8,9 +8,9 @@
 | tdm                        | DATE                             | always                                                 |
 | d:p,s of any width         | DECIMAL(p, s)                    | 128 and 256 bits always, 32 and 64 on request          |
 | tiM, tiD, tin              | INTERVAL                         | where all values fit: months alone, no months, 31 bits |
-| a dictionary of numbers    | the numbers                      | where their number fits the indices                    |
+| a dictionary of numbers    | the numbers                      | where the indices can count the distinct numbers       |
 
-The layouts of strings, binary, lists and dictionaries of strings are given back by ``fastpq.arrow.exporting``.
+``fastpq.arrow.exporting`` restores the layouts of strings, binary, lists and dictionaries of strings.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Restore: TypeAlias = Callable[[NDArray[Any]], NDArray[Any] | None]
 _MILLISECONDS_PER_DAY = 86_400_000
 _NANOSECONDS_PER_MILLISECOND = 1_000_000
 _DECIMAL_BITS = {"32": 32, "64": 64, "128": 128, "256": 256}
-_MAX_PRECISION = {32: 9, 64: 18, 128: 38, 256: 76}
+_MAX_PRECISION = {32: 9, 64: 18, 128: 38, 256: 76}      # decimal digits by width in bits
 _INTERVALS = np.dtype([("months", "<u4"), ("days", "<u4"), ("milliseconds", "<u4")])
 _MONTH_DAY_NANO = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<i8")])
 _DAY_TIME = np.dtype([("days", "<i4"), ("milliseconds", "<i4")])
@@ -38,14 +38,14 @@ _MAX_INT32 = 2**31 - 1
 
 
 def restoring(column: Column, text: str) -> Restore | None:
-    """How the values of a column become those of an Arrow format, or None where the format is not one of its type.
+    """The function to convert a column's values to an Arrow format; None where the format does not belong to the column's type.
 
     Args:
-        column: of fixed width.
+        column: a column of fixed-width values.
         text: the format.
 
     Returns:
-        A function from the values as a Column holds them to those of the format; it gives None where some do not fit.
+        A function from column values to values of the format. The function returns None where a value does not fit.
     """
     own = column.type.arrow_format
     if isinstance(column.type.logical, Decimal):
@@ -69,7 +69,7 @@ def restoring(column: Column, text: str) -> Restore | None:
 
 
 def decimal_bits(logical: Decimal, text: str) -> int | None:
-    """The width of the Arrow format of a decimal type; None where it is of another."""
+    """The width in bits of a decimal format; None where the format is not one of a decimal type."""
     kind, _, rest = text.partition(":")
     precision, _, rest = rest.partition(",")
     scale, _, width = rest.partition(",")
@@ -92,7 +92,7 @@ def _whole_seconds(values: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def resized_decimals(values: NDArray[Any], bits: int) -> NDArray[Any] | None:
-    """Little-endian two's complement integers of any width as such of ``bits`` bits; None where one does not fit."""
+    """Convert little-endian two's complement integers of any width to ``bits`` bits; None where one does not fit."""
     count = len(values)
     if values.dtype.kind == "V":
         words = np.ascontiguousarray(values).view(np.int64).reshape(count, values.dtype.itemsize // 8)
@@ -111,7 +111,7 @@ def resized_decimals(values: NDArray[Any], bits: int) -> NDArray[Any] | None:
 
 
 def _sign_extends(kept: NDArray[Any], words: NDArray[Any]) -> bool:
-    """Whether ``words`` are the words that are kept and others that repeat their sign."""
+    """Whether ``words`` equal the words in ``kept``, extended by their sign."""
     same = kept == words[:, : kept.shape[1]]
     rest = words[:, kept.shape[1] :] == kept[:, -1:] >> (kept.dtype.itemsize * 8 - 1)
     return bool(same.all()) and bool(rest.all())
@@ -154,7 +154,7 @@ def months_to_interval(values: NDArray[Any]) -> NDArray[Any]:
     """Arrow's months (tiM) as INTERVAL values.
 
     Raises:
-        SchemaError: one is negative, which Parquet's are not.
+        SchemaError: an interval is negative; Parquet's INTERVAL is unsigned.
     """
     return _interval(values, values.dtype.type(0), values.dtype.type(0))
 
@@ -190,15 +190,15 @@ def _interval(months: Any, days: Any, milliseconds: Any) -> NDArray[Any]:
 
 
 def dictionary_of_numbers(column: Column, most: int) -> Column | None:
-    """The same values with a dictionary, in order of first appearance, or None where it would have too many entries.
+    """A column dictionary-encoded, with entries in order of first appearance; None for too many distinct values.
 
     Args:
-        column: values of 1 to 8 bytes; nulls are left out of the dictionary.
-        most: entries.
+        column: a column of values of 1 to 8 bytes. Nulls are left out of the dictionary.
+        most: most entries of the dictionary.
     """
     values = column.values
     assert isinstance(values, np.ndarray)
-    bits = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")      # NaNs and zeros stay the ones they are
+    bits = np.ascontiguousarray(values).view(f"u{values.dtype.itemsize}")      # bits keep NaNs, and 0.0 and -0.0, apart
     there = column.validity_mask()
     distinct, first, inverse = np.unique(bits[there], return_index=True, return_inverse=True)
     if len(distinct) > most:

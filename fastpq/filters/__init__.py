@@ -1,1 +1,1 @@
-"""Filters: what they mean, what they let a read leave out, and the rows that match."""
+"""Filters on rows: parsing and typing filters, outcomes by statistics and page indexes, masks of matching rows."""

@@ -1,4 +1,4 @@
-"""Questions that statistics answer, and that are put to the values where they do not."""
+"""Null count, minimum and maximum of a column, from statistics where these suffice and from the values elsewhere."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from fastpq.schema.types import ColumnType
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
 
-ReadColumn = Callable[[list[int]], Column]      # the column in some row groups
+ReadColumn = Callable[[list[int]], Column]      # reads the column in the row groups of the given numbers
 
 
 def null_count(metadata: FileMetaData, column: ColumnDescriptor, read: ReadColumn) -> int:
-    """How many values of a column are null; row groups whose statistics do not tell are read."""
+    """The number of nulls of a column; reads only row groups without a trusted null count in their statistics."""
     known, unknown = 0, []
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
@@ -41,16 +41,16 @@ def null_count(metadata: FileMetaData, column: ColumnDescriptor, read: ReadColum
 
 
 def column_min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType, read: ReadColumn) -> tuple[Any, Any]:
-    """The smallest and the largest value of a column; row groups whose statistics do not tell exactly are read.
+    """The smallest and the largest value of a column; reads only row groups without exact bounds in their statistics.
 
     Args:
-        metadata: of the file.
+        metadata: metadata of the file.
         column: a flat column.
-        type_: its type in memory.
-        read: reads it.
+        type_: the column's type in memory.
+        read: reads the column in some row groups.
 
     Returns:
-        Python objects, as in ``Column.to_pylist``; (None, None) where there is no value. NaNs take no part.
+        Python objects, as in ``Column.to_pylist``; (None, None) for a column without values. NaNs are left out.
 
     Raises:
         SchemaError: the column has no order.
@@ -82,7 +82,7 @@ def column_min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: Colu
 
 
 def _extremes(column: Column) -> list[SortKey]:
-    """The keys of the smallest and the largest value, of none where there is none."""
+    """The keys of the smallest and the largest value; an empty list for a column of nulls and NaNs alone."""
     domain = domain_of(column.type)
     column = column.take(np.flatnonzero(column.validity_mask())) if column.null_count else column
     if column.type.is_variable:
@@ -103,7 +103,7 @@ def _extremes(column: Column) -> list[SortKey]:
 
 
 def _values_of(keys: list[SortKey], type_: ColumnType) -> list[Any]:
-    """Keys as the Python objects of their column type."""
+    """Keys converted back to Python objects of the column type."""
     if type_.is_variable:
         offsets = np.cumsum([0, *map(len, keys)]).astype(np.int64)
         return Column(type_, BinaryOffsets(offsets, np.frombuffer(b"".join(keys), np.uint8))).to_pylist()

@@ -1,5 +1,5 @@
 # distutils: language = c
-"""Values of variable length beside others, byte by byte: what filters on text and bytes are made of."""
+"""Comparisons of values of variable length with keys, byte by byte, for filters on text and bytes."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int8_t, int64_t, uint8_t
@@ -64,7 +64,7 @@ ctypedef int8_t (*Verdict)(const Slice* value, const Others* others) noexcept no
 
 
 cdef judge(SliceReader values, Verdict verdict, list others):
-    """The verdict on each value beside others, int8."""
+    """Apply a comparison function to each value and the keys in others; returns its results, int8."""
     cdef Py_ssize_t size = len(others)
     cdef Slice* slices = <Slice*>malloc(max(size, 1) * sizeof(Slice))
     cdef Slice block[SLICE_BLOCK]
@@ -92,40 +92,40 @@ cdef judge(SliceReader values, Verdict verdict, list others):
 
 
 def compare_values(SliceReader values not None, bytes other not None):
-    """-1, 0 or 1 for each value before, equal to or behind another one; of nulls nothing is said.
+    """Compare each value with one key: -1 before, 0 equal to, 1 behind the key; undefined for nulls.
 
     Returns:
         Shape (values.count,), int8.
 
     Raises:
-        FormatError: values that point outside their memory.
+        FormatError: a value lies outside the reader's memory.
     """
     return judge(values, order_of, [other])
 
 
 def begin_with(SliceReader values not None, bytes prefix not None):
-    """Which values begin with a prefix; of nulls nothing is said.
+    """Whether each value begins with a prefix; undefined for nulls.
 
     Returns:
         Shape (values.count,), bool.
 
     Raises:
-        FormatError: values that point outside their memory.
+        FormatError: a value lies outside the reader's memory.
     """
     return judge(values, has_prefix, [prefix]).view(np.bool_)
 
 
 def are_among(SliceReader values not None, others not None):
-    """Which values are among others; of nulls nothing is said.
+    """Whether each value equals one of some keys; undefined for nulls.
 
     Args:
         values: the values.
-        others: a sequence of bytes, ascending.
+        others: the keys, a sequence of bytes, ascending.
 
     Returns:
         Shape (values.count,), bool.
 
     Raises:
-        FormatError: values that point outside their memory.
+        FormatError: a value lies outside the reader's memory.
     """
     return judge(values, is_member, list(others)).view(np.bool_)

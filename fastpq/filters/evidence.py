@@ -1,6 +1,7 @@
-"""What statistics and page indexes tell of a column's values, as Bounds that predicates are evaluated on; pure, no I/O.
+"""Bounds of a column's values, from statistics and page indexes, for evaluating predicates; pure, no I/O.
 
-What is missing, contradicts itself, is in no defined order or comes from a writer that is known to get it wrong is unknown.
+A bound or count counts as unknown where the file has none, where it contradicts the rest of the file, where the column's
+order is undefined, and where the writer is known to write wrong ones.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ def chunk_bounds(
     """The bounds of a column chunk, from its statistics.
 
     Args:
-        metadata: of the file, for column orders and the writer.
-        column: a column that is not repeated.
-        chunk: its chunk.
-        num_rows: of its row group.
+        metadata: metadata of the file, for column orders and the writer.
+        column: a column without repeated fields in its path.
+        chunk: the column's chunk.
+        num_rows: rows of the row group.
 
     Raises:
         KeyAccessError: the metadata are encrypted, and there is no key.
     """
     statistics, count = chunk.statistics, num_rows
     if chunk.num_values != count:
-        return Bounds()     # reading the chunk will tell what is wrong
+        return Bounds()     # reading the chunk will report the error
     required = column.max_definition_level == 0
     if statistics is None:
         return Bounds(null_count=0 if required else None, num_values=count)
@@ -59,9 +60,9 @@ def page_bounds(
     """The bounds of each page of a column chunk, from its page index.
 
     Args:
-        metadata: of the file, for column orders and the writer.
-        column: a column that is not repeated.
-        column_index, offset_index: checked against each other.
+        metadata: metadata of the file, for column orders and the writer.
+        column: a column without repeated fields in its path.
+        column_index, offset_index: page index of the chunk, both parts checked against each other.
     """
     domain = domain_of(column.type)
     usable = _is_ordered(metadata, column) and bounds_are_trusted(metadata.created_by, column.type)
@@ -69,7 +70,7 @@ def page_bounds(
     rows = offset_index.row_counts.tolist()
     null_counts = [0] * len(rows) if required else _listed(column_index.null_counts, len(rows))
     nan_counts = _listed(column_index.nan_counts, len(rows))
-    # some writers leave bounds of text empty that are too long for them
+    # Some writers store an empty bound in place of a long text.
     may_lack_bounds = column.physical_type is Type.BYTE_ARRAY
     pages = []
     for page, (count, is_null, low, high) in enumerate(
@@ -88,7 +89,7 @@ def page_bounds(
 def exact_bounds(
     metadata: FileMetaData, column: ColumnDescriptor, chunk: ColumnChunkMetaData
 ) -> tuple[SortKey, SortKey] | None:
-    """The smallest and the largest value of a chunk, NaNs left out; None where statistics do not tell them for certain.
+    """The smallest and the largest value of a chunk, NaNs left out; None where the statistics may be inexact.
 
     Raises:
         KeyAccessError: the metadata are encrypted, and there is no key.
@@ -116,7 +117,7 @@ def _stored_bounds(
 
 
 def _is_ordered(metadata: FileMetaData, column: ColumnDescriptor) -> bool:
-    """Whether the bounds of a column are in an order that is defined and known (parquet.thrift, ColumnOrder)."""
+    """Whether the bounds of a column are in a known order (parquet.thrift, ColumnOrder)."""
     if order_of(column.type) == Order.ORDER_NONE or not _has_known_annotation(column):
         return False
     order = metadata.column_order(column.index)
@@ -128,13 +129,13 @@ def _is_ordered(metadata: FileMetaData, column: ColumnDescriptor) -> bool:
 
 
 def _has_known_annotation(column: ColumnDescriptor) -> bool:
-    """False for a column whose logical type counts as none because it is not known here: its order is not known either."""
+    """False for a column with a logical type unknown to fastpq; its order is unknown, too."""
     element = column.element
     return column.type.logical is not None or (element.logicalType is None and element.converted_type is None)
 
 
 def _ordered(low: bytes | None, high: bytes | None, domain: Domain) -> tuple[SortKey | None, SortKey | None]:
-    """Bounds as keys, both unknown where they contradict each other."""
+    """Stored bounds as keys; None for both where the minimum exceeds the maximum."""
     smallest = None if low is None else domain.of_bound(low)
     largest = None if high is None else domain.of_bound(high)
     if smallest is not None and largest is not None and smallest > largest:
@@ -143,7 +144,7 @@ def _ordered(low: bytes | None, high: bytes | None, domain: Domain) -> tuple[Sor
 
 
 def _with_nans(domain: Domain, bounds: Bounds, nan_count: int | None) -> Bounds:
-    """NaNs take no part in what is stored, but they are the largest values."""
+    """Bounds with NaN as the largest value: stored bounds leave NaNs out, the order of filters has NaN at the end."""
     if not isinstance(domain, FloatDomain) or nan_count == 0:
         return bounds
     values = None if bounds.null_count is None or bounds.num_values is None else bounds.num_values - bounds.null_count

@@ -1,4 +1,4 @@
-"""Predicates on values, as NumPy masks, and the rows that a mask keeps."""
+"""Predicates evaluated on the values of columns; the results are NumPy masks of rows."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _ORDERINGS: dict[Ordering, Callable[[Any, Any], Any]] = {
 
 
 def mask_of(predicate: Predicate, column_of: Callable[[Condition], Column]) -> Mask:
-    """The rows for which a predicate holds.
+    """A mask of the rows where a predicate holds.
 
     Args:
-        predicate: what must hold.
-        column_of: the column of a condition, all of one length.
+        predicate: the predicate.
+        column_of: returns the column of a condition; all columns have one length.
 
     Returns:
         Shape (rows,), bool.
@@ -40,7 +40,7 @@ def mask_of(predicate: Predicate, column_of: Callable[[Condition], Column]) -> M
 
 
 def leaf_mask(leaf: Condition, column: Column) -> Mask:
-    """The values for which a condition holds."""
+    """A mask of the values where a condition holds."""
     match leaf:
         case NullTest(_, is_null):
             valid = column.validity_mask()
@@ -84,7 +84,7 @@ def _fixed_mask(leaf: Condition, column: Column) -> Mask:
 
 
 def _float_mask(leaf: Condition, values: Array) -> Mask:
-    """NaN is equal to itself and greater than all else."""
+    """A mask of the floats where a condition holds; NaN equals NaN and exceeds every number."""
     match leaf:
         case Comparison(_, ordering, key):
             nans = np.isnan(values)
@@ -102,11 +102,11 @@ def _float_mask(leaf: Condition, values: Array) -> Mask:
 
 
 def _words(values: Array, integers: bool) -> list[Array]:
-    """Values of many bytes as words, the first one the most significant: they are compared one after another.
+    """Wide values split into words of 8 bytes, the most significant word first, so that words are compared in turn.
 
     Args:
-        values: V16 or V32 that hold little-endian signed integers, or bytes.
-        integers: whether they are the former.
+        values: V16 or V32 of little-endian signed integers, or bytes of any width.
+        integers: whether the values are integers.
     """
     width = values.dtype.itemsize
     raw = np.frombuffer(values.tobytes(), np.uint8).reshape(len(values), width)

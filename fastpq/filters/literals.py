@@ -1,8 +1,8 @@
-"""What a filter's value means for a column: typed exactly, and comparable with stored bounds and values.
+"""Domains of column types: filter values, statistics and stored values converted to keys of one order.
 
-Every column has a domain, in which its values are Python integers (numbers counted in the column's unit, unscaled
-decimals, dates, times, booleans), bytes (text, binaries, UUIDs), or, for floats, pairs that sort as SQL sorts floats: NaN is
-one value, equal to itself and above all others, and -0.0 is 0.0.
+A key is a Python integer (integers, unscaled decimals, booleans, and dates and times counted in the column's unit), bytes (text,
+binaries, UUIDs), or a pair for a float. Pairs sort as SQL sorts floats: NaN equals NaN and is above all numbers, and -0.0 equals
+0.0. Conversions are exact, except of filter values on float columns, which are rounded.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from fastpq.schema.types import (
 )
 
 Ordering = Literal["<", "<=", ">", ">="]
-SortKey = Any       # int, bytes, or a pair for a float: comparable with the others of its domain
+SortKey = Any       # int, bytes, or a pair for a float; comparable with keys of the same domain
 
-NAN = (1, 0.0)  # the key of NaN; a number's is (0, number)
+NAN = (1, 0.0)  # the key of NaN; the key of a number is (0, number)
 
 _SECONDS = {"W": 604_800, "D": 86_400, "h": 3600, "m": 60, "s": 1}
 _FRACTIONS = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
@@ -47,7 +47,7 @@ _EPOCH = dt.datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The values of a column type, as filters see them.
+    """The ordered set of values of a column type; converts filter values and stored bounds to keys, keys to encodings.
 
     Attributes:
         type: the column type.
@@ -56,7 +56,8 @@ class Domain:
     type: ColumnType
 
     def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
-        """An ordering by a filter's value as an ordering by a key; True or False where all values or none pass.
+        """The comparison with a filter's value as an equivalent comparison with a key; True or False where all values or
+        none pass.
 
         Raises:
             SchemaError: the value does not fit the column.
@@ -64,7 +65,7 @@ class Domain:
         raise NotImplementedError
 
     def equal(self, value: Any) -> SortKey | None:
-        """The key that a filter's value has, or None where no value of the column can equal it.
+        """The key of a filter's value; None where no value of the column can equal the filter's value.
 
         Raises:
             SchemaError: the value does not fit the column.
@@ -72,11 +73,11 @@ class Domain:
         raise NotImplementedError
 
     def of_bound(self, stored: bytes) -> SortKey | None:
-        """The key of a bound as statistics hold it; None where it is none of this column."""
+        """The key of a bound as stored in statistics; None for bytes that are no value of the column."""
         raise NotImplementedError
 
     def stored(self, key: SortKey) -> list[bytes] | None:
-        """The encodings that a value may have in a file, for bloom filters; None where they are not known."""
+        """All PLAIN encodings of a key in files, for looking up bloom filters; None where unknown."""
         return None
 
     def refuse(self, value: Any) -> SchemaError:
@@ -85,12 +86,18 @@ class Domain:
 
 @dataclass(frozen=True, slots=True)
 class IntegerDomain(Domain):
-    """Integers, and what is counted: value / unit is the number of units, exactly."""
+    """Integers, booleans, unscaled decimals, and dates and times counted in the column's unit.
+
+    Attributes:
+        exact: converts a filter's value to a number of units; None for a value of another type.
+        smallest, largest: bounds of the keys.
+        width: bytes of a stored bound; None for decimals of any length, stored with the highest byte first.
+    """
 
     exact: Callable[[Any], Fraction | int | None]
     smallest: int
     largest: int
-    width: int | None   # bytes of a bound; None for decimals of any length, whose first byte is the highest
+    width: int | None
 
     def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
         number = self._number(value)
@@ -117,15 +124,15 @@ class IntegerDomain(Domain):
             key = int.from_bytes(stored, "little", signed=self.smallest < 0)
         else:
             return None
-        # What lies outside is read as another number: 8 and 16 bits are the low bits of what is stored.
+        # Values of 8 and 16 bits are read from the low bits of a stored INT32. A bound beyond the range is no value's bound.
         return key if self.smallest <= key <= self.largest else None
 
     def stored(self, key: SortKey) -> list[bytes] | None:
         physical, logical = self.type.physical, self.type.logical
         if physical in (Type.BOOLEAN, Type.INT96, Type.BYTE_ARRAY):
-            return None     # bits, several encodings of one instant, leading sign bytes
+            return None     # in turn: stored as bits; several encodings of one instant; leading sign bytes
         if isinstance(logical, Integer) and logical.bit_width < 32:
-            return None     # what is stored may have more bits
+            return None     # the bits above bit_width in the file are unknown
         if physical == Type.FIXED_LEN_BYTE_ARRAY:
             width = self.type.length or 0
             return [key.to_bytes(width, "big", signed=True)] if key.bit_length() < 8 * width else None
@@ -139,7 +146,7 @@ class IntegerDomain(Domain):
 
 
 _WIDTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8}
-_NO_BOUNDS = -1     # INT96: days and nanoseconds, in no order
+_NO_BOUNDS = -1     # width of INT96, so that no bound fits: statistics of INT96 are in no defined order
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +175,7 @@ class FloatDomain(Domain):
 
     def stored(self, key: SortKey) -> list[bytes] | None:
         if key == NAN:
-            return None     # one of many
+            return None     # NaN has many encodings
         numbers = (0.0, -0.0) if key[1] == 0 else (key[1],)
         return [struct.pack(_FLOAT_CODES[self._dtype.itemsize], number) for number in numbers]
 
@@ -179,7 +186,7 @@ class FloatDomain(Domain):
         return dtype
 
     def _rounded(self, value: Any) -> tuple[float, bool]:
-        """The nearest value of the column, and whether it is infinite where the filter's is not."""
+        """The nearest value of the column, and whether rounding made a finite filter value infinite."""
         if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(
             value, int | float | np.integer | np.floating | decimal.Decimal | Fraction
         ):
@@ -205,7 +212,11 @@ def float_key(number: float) -> SortKey:
 
 @dataclass(frozen=True, slots=True)
 class BytesDomain(Domain):
-    """Text and bytes, compared byte by byte; a prefix comes first."""
+    """Text and bytes, compared byte by byte; a prefix sorts before longer values.
+
+    Attributes:
+        to_bytes: converts a filter's value; None for a value of another type.
+    """
 
     to_bytes: Callable[[Any], bytes | None]
 
@@ -213,7 +224,7 @@ class BytesDomain(Domain):
         key, width = self._bytes(value), self.type.length
         if width is None or len(key) == width:
             return ordering, key
-        if len(key) < width:    # the smallest value that begins so is the first above it
+        if len(key) < width:    # no value equals the key; the first value above the key is the key with zeros appended
             return "<" if ordering in ("<", "<=") else ">=", key.ljust(width, b"\0")
         return "<=" if ordering in ("<", "<=") else ">", key[:width]
 
@@ -236,7 +247,7 @@ class BytesDomain(Domain):
 
 @dataclass(frozen=True, slots=True)
 class NoDomain(Domain):
-    """Columns that are always null, and intervals, which have no order: they are only null or not."""
+    """The domain of always-null columns, and of intervals, which have no order; filters may only test for null."""
 
     def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
         raise self.refuse(value)
@@ -271,7 +282,7 @@ def domain_of(column_type: ColumnType) -> Domain:
         return BytesDomain(column_type, _uuid)
     if column_type.is_text:
         return BytesDomain(column_type, _text)
-    # Old writers annotate no text at all.
+    # Old writers do not annotate text: a BYTE_ARRAY column without annotation takes text, too.
     return BytesDomain(column_type, _text_or_bytes if logical is None and physical == Type.BYTE_ARRAY else _bytes)
 
 
@@ -308,7 +319,7 @@ def _number(value: Any) -> Fraction | int | None:
 def _decimal_of(scale: int) -> Callable[[Any], Fraction | int | None]:
     def unscaled(value: Any) -> Fraction | int | None:
         if isinstance(value, float | np.floating):
-            return None     # 0.1 is not the float 0.1: say decimal.Decimal("0.1")
+            return None     # the float 0.1 differs from 0.1; filters must use decimal.Decimal("0.1")
         number = _number(value)
         return None if number is None else number * 10**scale
 
@@ -351,11 +362,11 @@ def _uuid(value: Any) -> bytes | None:
 
 
 def _date_seconds(value: Any, utc: bool | None) -> Fraction | int | None:
-    """Seconds since the epoch of a date or a moment; NumPy's have no time zone and fit all columns.
+    """Seconds since 1970-01-01 of a date or a moment; None for a value of another type.
 
     Args:
-        value: datetime.date, datetime.datetime or numpy.datetime64.
-        utc: whether moments must be aware (True) or naive (False); None where they must be naive.
+        value: datetime.date, datetime.datetime or numpy.datetime64. A datetime64 has no time zone and fits all columns.
+        utc: whether a datetime.datetime must be aware (True) or naive (False, None).
     """
     if isinstance(value, np.datetime64):
         return _numpy_seconds(value)
@@ -369,7 +380,7 @@ def _date_seconds(value: Any, utc: bool | None) -> Fraction | int | None:
 
 
 def _time_seconds(value: Any) -> Fraction | int | None:
-    """Seconds since midnight."""
+    """Seconds since midnight; None for a value of another type."""
     match value:
         case np.timedelta64():
             return _numpy_seconds(value)

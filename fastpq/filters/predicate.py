@@ -1,4 +1,4 @@
-"""Filters: what callers write, as one small expression tree typed to the columns of a schema; pure, no I/O.
+"""Predicates: the filters of callers, parsed and typed to the columns of a schema, as an expression tree; pure, no I/O.
 
 A filter is a condition ``(column, op, value)``, a list of them (all must hold), a list of lists (the conditions of one
 of the inner lists must hold: disjunctive normal form, as in pyarrow), or a tree of ``And``, ``Or`` and conditions. op is one of
@@ -6,11 +6,11 @@ of the inner lists must hold: disjunctive normal form, as in pyarrow), or a tree
 
 The semantics are SQL's:
 
-- A null matches nothing but ``is null``: not ``!=``, and not ``not in``. A row is kept where the whole is true.
-- ``in`` passes over None among its values; ``not in`` a list with None holds for no row. No other op takes None.
-- NaN equals NaN and is greater than every other number, so that ``x > 5`` keeps NaN; -0.0 equals 0.0.
-- A value is typed to its column. Integers, decimals, dates and times are compared exactly, whatever the unit or the scale;
-  floats are rounded to the column's precision. A naive moment does not fit a UTC column, nor an aware one a local column;
+- A null matches nothing but ``is null``: not ``!=``, and not ``not in``. A row is kept where the whole filter is true.
+- ``in`` ignores None among its values; ``not in`` a list with None holds for no row. No other op takes None.
+- NaN equals NaN and is greater than every other number, so ``x > 5`` keeps NaN; -0.0 equals 0.0.
+- A value is typed to its column. Integers, decimals, dates and times of any unit or scale are compared exactly. Floats are
+  rounded to the column's precision. A naive moment does not fit a UTC column, nor an aware one a local column;
   numpy.datetime64 fits both. Text, bytes and UUIDs are compared byte by byte.
 """
 
@@ -36,7 +36,7 @@ _OPS = ("==", "!=", *_ORDERINGS, "in", "not in", "starts with", "is null", "is n
 
 
 class Outcome(IntEnum):
-    """For how many rows a predicate holds, as far as is known: the smaller of two under And, the larger under Or."""
+    """For how many rows a predicate holds, as far as is known. And takes the minimum of two outcomes, Or the maximum."""
 
     NONE = 0
     SOME = 1        # or unknown
@@ -45,7 +45,7 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of some filters; also what ``&`` makes.
+    """A filter that holds where all of its children hold; ``&`` makes one, too.
 
     Args:
         *children: filters: ``(column, op, value)``, lists of these, And or Or.
@@ -65,7 +65,7 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of some filters; also what ``|`` makes.
+    """A filter that holds where any of its children holds; ``|`` makes one, too.
 
     Args:
         *children: filters: ``(column, op, value)``, lists of these, And or Or.
@@ -84,13 +84,13 @@ class Or:
 
 
 class Bounds(NamedTuple):
-    """What is known of some values of a column.
+    """Bounds and counts of the values of a column in a row group or a page.
 
     Attributes:
-        minimum, maximum: keys that no value lies beyond; None where not known, or where there is no value. NaN takes
-            part as the largest value.
-        null_count: None where not known.
-        num_values: how many values there are, nulls among them; None where not known.
+        minimum, maximum: lower and upper bound, as keys; None where unknown, or where all values are null. NaN counts
+            as the largest value.
+        null_count: number of nulls; None where unknown.
+        num_values: number of values, nulls included; None where unknown.
     """
 
     minimum: SortKey | None = None
@@ -109,7 +109,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on one column, typed to it."""
+    """A condition on one column; its keys have the column's type."""
 
     column: ColumnDescriptor
 
@@ -121,13 +121,13 @@ class Condition:
         return Outcome.SOME if found is Outcome.ALL and not bounds.no_nulls else found
 
     def _of_values(self, bounds: Bounds) -> Outcome:
-        """The same for the values that are not null."""
+        """For how many of the values other than null the condition holds."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class NullTest(Condition):
-    """Whether there is a value."""
+    """The condition ``is null``, or ``is not null``."""
 
     is_null: bool
 
@@ -144,7 +144,7 @@ class NullTest(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Condition):
-    """A value before or behind another one."""
+    """The condition of an ordering, such as ``<``, by a key."""
 
     ordering: Ordering
     key: SortKey
@@ -165,7 +165,7 @@ class Comparison(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Membership(Condition):
-    """A value that is one of some, or none of them. keys ascend; without any, no value is one of them."""
+    """The condition ``in``, or ``not in`` (negated), with ascending keys; ``==`` and ``!=`` have one key."""
 
     keys: tuple[SortKey, ...]
     negated: bool = False
@@ -183,7 +183,7 @@ class Membership(Condition):
         return Outcome(Outcome.ALL - found) if self.negated else found
 
     def stored(self) -> list[bytes] | None:
-        """What a bloom filter must hold some of, should the condition hold for a value; None where that is not known."""
+        """PLAIN encodings to look up in a bloom filter; without any, no value meets the condition. None where unknown."""
         if self.negated:
             return None
         encodings = [domain_of(self.column.type).stored(key) for key in self.keys]
@@ -199,7 +199,7 @@ class Membership(Condition):
 
 @dataclass(frozen=True, slots=True)
 class Prefix(Condition):
-    """Bytes that begin with others."""
+    """The condition ``starts with``."""
 
     prefix: bytes
 
@@ -218,7 +218,7 @@ class Prefix(Condition):
 
 
 def _spelled(column: ColumnDescriptor, key: SortKey) -> str:
-    """A key of a domain as its value is written: text as text, floats without their place among NaNs."""
+    """A key as text for messages: text as a string, a float as a number."""
     if isinstance(key, bytes) and column.type.is_text:
         return repr(key.decode(errors="replace"))
     if isinstance(key, tuple):
@@ -232,12 +232,12 @@ Predicate: TypeAlias = And | Or | Condition
 def fold(
     predicate: Predicate, leaf: Callable[[Condition], R], both: Callable[[R, R], R], either: Callable[[R, R], R]
 ) -> R:
-    """Evaluate a predicate.
+    """Evaluate a predicate from its conditions upwards.
 
     Args:
-        predicate: as bind_filters returns it.
-        leaf: the result of a condition.
-        both, either: the result of two that stand under And, under Or.
+        predicate: a result of bind_filters.
+        leaf: returns the result of a condition.
+        both, either: combine two results under And, and under Or.
     """
     if isinstance(predicate, Condition):
         return leaf(predicate)
@@ -264,15 +264,15 @@ def outcome(predicate: Predicate, bounds: Callable[[Condition], Bounds]) -> Outc
 
 
 def bind_filters(filters: Any, schema: ParquetSchema, types: Mapping[int, ColumnType] | None = None) -> Predicate:
-    """Filters as a predicate over the columns of a schema.
+    """Parse filters into a predicate over the columns of a schema.
 
     Args:
         filters: see the module's documentation.
-        schema: whose columns they name, by name, path or number.
-        types: types of columns where they differ from the schema's, by number.
+        schema: the schema; filters give columns by name, path or number.
+        types: by column number, column types in memory that differ from the schema's.
 
     Raises:
-        SchemaError: filters of another shape, a column that the schema does not have, or a value that does not fit one.
+        SchemaError: filters of another shape, an unknown column, or a value that does not fit its column.
         UnsupportedError: a column within a list or a map.
     """
     return _bind(filters, schema, types or {}, And)

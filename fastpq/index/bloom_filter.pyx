@@ -1,5 +1,5 @@
 # distutils: language = c
-"""Split-block Bloom filters (BloomFilter.md) over XXH64 of the plain encoding."""
+"""Split-block Bloom filters (BloomFilter.md) over XXH64 of the PLAIN encoding: inserting, probing and folding."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -19,23 +19,22 @@ cdef extern from "c/split_block.h" nogil:
     void split_block_probe(const uint8_t* bits, uint64_t blocks, const uint64_t* hashes, int64_t count, uint8_t* found)
 
 cdef enum:
-    BATCH = 512         # hashes that stay in the first-level cache between hashing and use
+    BATCH = 512         # hashes computed at once: 4 KiB, which stay in the first-level cache until used
     BLOCK_BYTES = 32
-    WORDS = 8           # of a block
+    WORDS = 8           # words in a block
     WORD_BITS = 32
 
 
 cdef class SplitBlockBloomFilter:
-    """A split-block Bloom filter.
+    """A split-block Bloom filter: a set of values, with false positives but no false negatives.
 
-    Values are inserted and probed as PLAIN stores them, BYTE_ARRAYs without their lengths. A probe that finds nothing is
-    certain; one that finds may be wrong.
+    Values are inserted and probed in PLAIN encoding, BYTE_ARRAYs without their lengths.
 
     Args:
-        num_bytes: size of the bitset, a multiple of 32 (fastpq.index.bloom_format.bytes_for tells how many).
+        num_bytes: size of the bitset, a multiple of 32; fastpq.index.bloom_size.bytes_for computes the size.
 
     Raises:
-        ValueError: no such size.
+        ValueError: num_bytes is no multiple of 32, or out of range.
     """
 
     def __init__(self, int64_t num_bytes):
@@ -45,13 +44,13 @@ cdef class SplitBlockBloomFilter:
 
     @staticmethod
     def of_bitset(const uint8_t[::1] bitset not None):
-        """A filter that probes a stored bitset; the memory is shared, and nothing can be inserted.
+        """A read-only filter over a stored bitset, whose memory it shares.
 
         Args:
             bitset: uint8, contiguous, a positive multiple of 32 bytes.
 
         Raises:
-            FormatError: its size is no positive multiple of 32.
+            FormatError: the bitset's size is no positive multiple of 32.
         """
         cdef SplitBlockBloomFilter made = SplitBlockBloomFilter.__new__(SplitBlockBloomFilter)
         if bitset.shape[0] == 0 or bitset.shape[0] % BLOCK_BYTES or bitset.shape[0] >> 36:
@@ -69,12 +68,12 @@ cdef class SplitBlockBloomFilter:
 
     @property
     def num_bytes(self):
-        """Size of the bitset."""
+        """Size of the bitset, in bytes."""
         return self.blocks * BLOCK_BYTES
 
     @property
     def false_positive_rate(self):
-        """The probability that a value that was never inserted is found, by the bits that are set."""
+        """The probability of a false positive, from the number of set bits in each block."""
         cdef object set_bits = np.bitwise_count(self.bitset.view("<u4")).reshape(-1, WORDS)
         return float((set_bits / WORD_BITS).prod(axis=1).mean())
 
@@ -96,13 +95,13 @@ cdef class SplitBlockBloomFilter:
                 self.insert_fixed(&data[0], <size_t>width, count)
 
     def insert_values(self, SliceReader values not None):
-        """Insert values of variable length; nulls are passed over.
+        """Insert values of variable length; skips nulls.
 
         Args:
             values: a reader of the values.
 
         Raises:
-            FormatError: values that point outside their memory.
+            FormatError: a value lies outside the reader's memory.
             ValueError: the filter was read.
         """
         cdef Slice slices[BATCH]
@@ -118,7 +117,7 @@ cdef class SplitBlockBloomFilter:
         raise_status(status)
 
     def probe(self, values, Py_ssize_t width):
-        """Which values of one width may have been inserted.
+        """Whether each value of one width may have been inserted.
 
         Args:
             values: uint8, the values one after another.
@@ -143,7 +142,7 @@ cdef class SplitBlockBloomFilter:
         return np.asarray(found)[:count].view(np.bool_)
 
     def probe_values(self, SliceReader values not None):
-        """Which values of variable length may have been inserted; False for nulls.
+        """Whether each value of variable length may have been inserted; False for nulls.
 
         Args:
             values: a reader of the values.
@@ -152,7 +151,7 @@ cdef class SplitBlockBloomFilter:
             Shape (number of values,), bool.
 
         Raises:
-            FormatError: values that point outside their memory.
+            FormatError: a value lies outside the reader's memory.
         """
         cdef Slice slices[BATCH]
         cdef uint64_t hashes[BATCH]
@@ -176,7 +175,7 @@ cdef class SplitBlockBloomFilter:
         """Whether one value may have been inserted.
 
         Args:
-            value: its plain encoding.
+            value: the value's PLAIN encoding.
         """
         cdef uint64_t hash = xxh64(<const uint8_t*><const char*>value, <size_t>len(value))
         cdef uint8_t found
@@ -184,13 +183,13 @@ cdef class SplitBlockBloomFilter:
         return found != 0
 
     def folded(self, double fpp):
-        """The smallest filter of the same values whose false positive rate is at most fpp: halved while it is.
+        """The smallest filter of the same values with a false positive rate of at most fpp, made by halving this filter.
 
-        Which block a hash belongs to is its place among all of them, so that two neighbours are one block of a filter of
-        half the size.
+        The block of a hash is hash * blocks / 2^32, rounded down. Two neighbouring blocks, or'ed, are therefore one block of
+        a filter of half the size.
 
         Args:
-            fpp: false positive rate, from 0 to 1.
+            fpp: highest false positive rate, from 0 to 1.
         """
         cdef SplitBlockBloomFilter half, whole = self
         while whole.blocks % 2 == 0:

@@ -1,4 +1,4 @@
-"""Bloom filters as files hold them: with which header, and where (BloomFilter.md)."""
+"""Bloom filters in files: their headers and places, how they are sealed and read (BloomFilter.md)."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from fastpq.io.source import Bytes, Source
 from fastpq.metadata.file_metadata import ColumnChunkMetaData
 
 NO_PAGE = -1
-# Writers of before format 2.10 do not say how long a filter is: its header is looked for in so many bytes.
+# Bytes read for the header of a filter of unknown length. Writers before format 2.10 do not store the length.
 HEADER_READ = 256
-# The header of a filter that is read in blocks; what is left of its length is a multiple of a block.
+# Bytes of a filter's header where the length of header and bitset is a multiple of a block.
 SHORT_HEADER = BLOCK_BYTES
-# Blocks and headers closer than this are read together.
+# Blocks and headers at most this many bytes apart are read together.
 BLOCK_GAP = 1024
-# Blocks are read alone where they are at most such a share of their filter.
+# Single blocks are read instead of the whole filter where the filter has at least this many blocks for each value.
 WORTH_BLOCKS = 16
 
 
 class ProbedBlocks:
-    """Those blocks of a stored filter that some values belong to.
+    """A bloom filter of which only the blocks of some values have been read.
 
     Args:
-        blocks: by value, a filter of its block alone.
+        blocks: by value, a filter made of the value's block alone.
     """
 
     def __init__(self, blocks: Mapping[bytes, SplitBlockBloomFilter]) -> None:
         self._blocks = blocks
 
     def might_contain(self, value: bytes) -> bool:
-        """Whether one of these values may have been inserted."""
+        """Whether a value may have been inserted; the value is one of the keys of blocks."""
         return self._blocks[value].might_contain(value)
 
 
@@ -45,11 +45,11 @@ Found = StoredFilter | FormatError | UnsupportedError | None
 
 
 def serialized_filter(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher) -> list[Any]:
-    """The two modules of a filter, header and bitset, as they are written one after another.
+    """Header and bitset of a filter, each serialized and sealed as a module, in the order of the file.
 
     Args:
-        bloom_filter: what to write.
-        cipher: of its column chunk.
+        bloom_filter: the filter.
+        cipher: cipher of the filter's column chunk.
     """
     header = fmt.encode(
         fmt.BloomFilterHeader(
@@ -68,17 +68,18 @@ def serialized_filter(bloom_filter: SplitBlockBloomFilter, cipher: ModuleCipher)
 def read_bloom_filters(
     source: Source, wanted: Sequence[tuple[ColumnChunkMetaData, ModuleCipher]]
 ) -> list[SplitBlockBloomFilter | FormatError | UnsupportedError | None]:
-    """The bloom filters of column chunks, all of them.
+    """Read the whole bloom filters of column chunks.
 
-    Those whose length is known are read with one round of requests, and the bitsets of the others with a second one.
+    One round of requests reads all filters of known length, and the headers of the others. A second round reads the bitsets
+    of the others.
 
     Args:
         source: the file.
         wanted: metadata and cipher of each chunk.
 
     Returns:
-        For each chunk its filter, None where it has none, or the error of one that contradicts itself or the file
-        (FormatError), or that has another algorithm, hash or compression than the one that exists (UnsupportedError).
+        For each chunk its filter, None for a chunk without a filter, or the filter's error: FormatError where the filter
+        contradicts itself or the file, UnsupportedError where its algorithm, hash or compression is unknown.
 
     Raises:
         TagVerificationError: an encrypted filter was altered.
@@ -103,7 +104,9 @@ def read_bloom_filters(
             elif chunk.metadata.bloom_filter_length is None and offset + header_size + bitset_size <= source.size:
                 missing[index] = offset + header_size, bitset_size
             else:
-                raise FormatError(f"a bloom filter of {header_size + bitset_size} bytes where there are fewer", offset=offset)
+                raise FormatError(
+                    f"a bloom filter of {header_size + bitset_size} bytes exceeds its length or its file", offset=offset
+                )
         except (FormatError, UnsupportedError) as error:
             found[index] = error
     for index, data in zip(missing, source.read_ranges(missing.values()), strict=True):
@@ -114,11 +117,13 @@ def read_bloom_filters(
 def probe_bloom_filters(
     source: Source, wanted: Sequence[tuple[ColumnChunkMetaData, ModuleCipher, Collection[bytes]]]
 ) -> list[Found]:
-    """The bloom filters of column chunks, to be asked for some values: of large ones their blocks alone are read.
+    """Read as much of the bloom filters of column chunks as looking up some values takes.
+
+    Of a large filter with few values, header and the blocks of the values are read; any other filter is read whole.
 
     Args:
         source: the file.
-        wanted: metadata and cipher of each chunk, and the values.
+        wanted: metadata and cipher of each chunk, and the PLAIN values to look up.
 
     Returns, raises: as read_bloom_filters.
     """
@@ -141,8 +146,12 @@ def probe_bloom_filters(
 def _block_places(
     chunk: ColumnChunkMetaData, cipher: ModuleCipher, values: Collection[bytes], file_size: int
 ) -> list[tuple[int, int]] | None:
-    """Where the header of a filter is and the blocks that values belong to, if its header is shorter than a block; None where
-    all of it had better be read, as an encrypted bitset must be."""
+    """Places, as (offset, length), of a filter's header and of the block of each value; None where the whole filter is to be
+    read.
+
+    A filter is read whole where it is encrypted, where its length is unknown and where values are many. The header's length is
+    the remainder of the filter's length by blocks, on the assumption of a header no longer than a block.
+    """
     if cipher.overhead or chunk.metadata.bloom_filter_length is None or (place := _checked_place(chunk, file_size)) is None:
         return None
     offset, length = place
@@ -157,7 +166,7 @@ def _block_places(
 def _checked_place(chunk: ColumnChunkMetaData, file_size: int) -> tuple[int, int] | None:
     try:
         return _place(chunk, file_size)
-    except FormatError:     # reading all of it tells
+    except FormatError:     # read_bloom_filters reports the error
         return None
 
 
@@ -168,12 +177,12 @@ def _block_of(value: bytes, blocks: int) -> int:
 def _probed(
     header: Bytes, blocks: Sequence[Bytes], chunk: ColumnChunkMetaData, cipher: ModuleCipher, values: Collection[bytes]
 ) -> ProbedBlocks | UnsupportedError | None:
-    """The blocks of values; None where they are not where _block_places took them to be."""
+    """A filter of the blocks read; None where the header shows the assumption of _block_places to be wrong."""
     try:
         sizes = _parse_header(header, cipher)
     except UnsupportedError as error:
         return error
-    except FormatError:     # reading all of it tells
+    except FormatError:     # read_bloom_filters reports the error
         return None
     if sizes != (len(header), (chunk.metadata.bloom_filter_length or 0) - len(header)):
         return None
@@ -183,10 +192,11 @@ def _probed(
 
 
 def _place(chunk: ColumnChunkMetaData, file_size: int) -> tuple[int, int] | None:
-    """Where a filter is in the file, or where it begins."""
+    """Offset and length of a filter in the file; of a filter of unknown length, of the bytes to look for its header in."""
     metadata = chunk.metadata
     offset, length = metadata.bloom_filter_offset, metadata.bloom_filter_length
-    if not offset or chunk.file_path:   # some writers say 0 for none; nobody says in which of two files it is
+    # Some writers store the offset 0 for no filter. With a file_path, the format leaves open whose offset it is.
+    if not offset or chunk.file_path:
         return None
     if not 0 < offset < file_size or (length is not None and not 0 < length <= file_size - offset):
         raise FormatError(f"a bloom filter of {length} bytes at {offset} in a file of {file_size}")
@@ -194,7 +204,7 @@ def _place(chunk: ColumnChunkMetaData, file_size: int) -> tuple[int, int] | None
 
 
 def _parse_header(data: Bytes, cipher: ModuleCipher) -> tuple[int, int]:
-    """Stored size of the header that data begins with, and of the bitset behind it."""
+    """Stored sizes of the header at the start of data, and of the bitset behind the header."""
     plain, stored_size = cipher.open_first(ModuleType.BLOOM_FILTER_HEADER, NO_PAGE, data[:HEADER_READ].data)
     header, size = fmt.decode(fmt.BloomFilterHeader, plain)
     if header.algorithm.BLOCK is None:
@@ -209,7 +219,7 @@ def _parse_header(data: Bytes, cipher: ModuleCipher) -> tuple[int, int]:
 
 
 def _open(stored: Bytes, cipher: ModuleCipher) -> SplitBlockBloomFilter:
-    """A filter over its stored bitset: a view of it, where it is not encrypted."""
+    """A filter over a stored bitset; shares the memory of an unencrypted bitset."""
     if cipher.overhead == 0:
         return SplitBlockBloomFilter.of_bitset(stored)
     return SplitBlockBloomFilter.of_bitset(cipher.open(ModuleType.BLOOM_FILTER_BITSET, NO_PAGE, stored.data))

@@ -1,4 +1,4 @@
-"""How large a bloom filter is to be (BloomFilter.md, "Sizing an SBBF"): pure arithmetic, below the column writer."""
+"""Sizes and false positive rates of bloom filters (BloomFilter.md, "Sizing an SBBF"): pure arithmetic."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import math
 import numpy as np
 
 BLOCK_BYTES = 32
-WORDS, WORD_BITS = 8, 32        # of a block
+WORDS, WORD_BITS = 8, 32        # words in a block, bits in a word
 SMALLEST = BLOCK_BYTES
-LARGEST = 128 << 20             # parquet-java and parquet-cpp read no larger one
+LARGEST = 128 << 20             # bytes; parquet-java and parquet-cpp read no larger filter
 
 
 def false_positive_rate(ndv: float, num_bytes: int) -> float:
     """The expected false positive rate of a filter of num_bytes with ndv distinct values.
 
-    Values fall into blocks as Poisson's law has it, and in a block of k values a bit is set with 1 - (31/32)^k.
+    The number of values in a block has a Poisson distribution. In a block of k values, a bit is set with probability
+    1 - (31/32)^k.
     """
     mean = ndv * BLOCK_BYTES / num_bytes
     spread = 12 * math.sqrt(mean) + 24
@@ -27,9 +28,9 @@ def false_positive_rate(ndv: float, num_bytes: int) -> float:
 
 
 def bytes_for(ndv: int, fpp: float) -> int:
-    """The size of the smallest filter that holds ndv distinct values with a false positive rate of at most fpp.
+    """The size in bytes of the smallest filter of ndv distinct values with a false positive rate of at most fpp.
 
-    Sizes are powers of two, as parquet-cpp demands it, of at most 128 MiB: beyond that the rate is higher than asked.
+    Sizes are powers of two, as parquet-cpp demands, and at most 128 MiB. A filter of 128 MiB may have a higher rate.
 
     Raises:
         ValueError: fpp is no probability, or ndv is negative.
@@ -39,7 +40,7 @@ def bytes_for(ndv: int, fpp: float) -> int:
     if ndv < 0:
         raise ValueError(f"ndv must not be negative, not {ndv}")
     size = SMALLEST
-    # no filter of any kind does with fewer than log2(1 / fpp) bits a value: where to begin looking
+    # Every kind of filter needs at least log2(1 / fpp) bits a value: the search begins there.
     while size < LARGEST and size * 8 < ndv * -math.log2(fpp):
         size *= 2
     while size < LARGEST and false_positive_rate(ndv, size) > fpp:

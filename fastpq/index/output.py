@@ -1,4 +1,4 @@
-"""Indexes of a file that is written: bloom filters behind their row group, page indexes before the footer (PageIndex.md)."""
+"""Writing indexes: bloom filters behind their row group, page indexes before the footer (PageIndex.md)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_PAGE = -1
 def write_bloom_filter(
     sink: Sink, bloom_filter: SplitBlockBloomFilter, metadata: fmt.ColumnMetaData, cipher: ModuleCipher
 ) -> None:
-    """Write a chunk's bloom filter, and note in its metadata where."""
+    """Write a chunk's bloom filter, and enter its offset and length in the chunk's metadata."""
     metadata.bloom_filter_offset = sink.tell()
     for module in serialized_filter(bloom_filter, cipher):
         sink.write(module)
@@ -23,7 +23,7 @@ def write_bloom_filter(
 
 
 class PageIndexes:
-    """The page indexes of a file, sealed, until a footer is written."""
+    """The page indexes of a file being written, sealed and kept until the footer follows."""
 
     def __init__(self) -> None:
         self._column_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
@@ -36,12 +36,13 @@ class PageIndexes:
         offset_index: fmt.OffsetIndex | None,
         cipher: ModuleCipher,
     ) -> None:
-        """Keep the indexes of a chunk.
+        """Seal and keep the indexes of a chunk.
 
         Args:
-            chunk: its entry in the footer as it is stored.
-            column_index, offset_index: None where the chunk has none; with offsets in the file.
-            cipher: of the chunk.
+            chunk: the chunk's entry in the footer.
+            column_index: None where the chunk has none.
+            offset_index: offset index with offsets in the file; None where the chunk has none.
+            cipher: cipher of the chunk.
         """
         if column_index is not None:
             sealed = cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, fmt.encode(column_index))
@@ -51,7 +52,7 @@ class PageIndexes:
             self._offset_indexes.append((chunk, memoryview(sealed)))
 
     def write(self, sink: Sink) -> None:
-        """Write all column indexes that are kept, then all offset indexes, and note in their chunks' entries where."""
+        """Write all kept column indexes, then all offset indexes; enter offsets and lengths in the chunks' entries."""
         for chunk, sealed in self._column_indexes:
             chunk.column_index_offset, chunk.column_index_length = sink.tell(), len(sealed)
             sink.write(sealed)

@@ -1,4 +1,4 @@
-"""ColumnIndex and OffsetIndex, checked against each other, their column and the file (PageIndex.md)."""
+"""Reading page indexes: ColumnIndex and OffsetIndex, checked against each other, their column and the file (PageIndex.md)."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ Int64s = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class PageLocation:
-    """Where a data page is (parquet.thrift, ``PageLocation``).
+    """Place of a data page in the file and in its row group (parquet.thrift, ``PageLocation``).
 
     Attributes:
-        offset: of its header in the file.
+        offset: offset of the page header in the file.
         compressed_page_size: bytes of header and page, as stored.
         first_row_index: its first row, counted within the row group.
     """
@@ -47,12 +47,12 @@ class PageLocation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OffsetIndex:
-    """Where the data pages of a column chunk are.
+    """Places of the data pages of a column chunk.
 
     Attributes:
-        locations: shape (3, pages), int64: where each page begins in the file, its stored bytes, header included, and its first
-            row within the row group.
-        num_rows: of the row group.
+        locations: shape (3, pages), int64: for each page its offset in the file, its stored bytes, header included, and its
+            first row within the row group.
+        num_rows: rows of the row group.
         unencoded_byte_array_data_bytes: shape (pages,): bytes of the values of a BYTE_ARRAY column; None where not written.
     """
 
@@ -62,7 +62,7 @@ class OffsetIndex:
 
     @property
     def offsets(self) -> Int64s:
-        """Where each page begins in the file."""
+        """Offset of each page in the file."""
         return np.asarray(self.locations[0])
 
     @property
@@ -90,7 +90,7 @@ class OffsetIndex:
 
     @property
     def page_locations(self) -> list[PageLocation]:
-        """Where each data page is."""
+        """Place of each data page."""
         columns = (self.offsets.tolist(), self.sizes.tolist(), self.first_rows.tolist())
         return [PageLocation(*location) for location in zip(*columns, strict=True)]
 
@@ -104,9 +104,9 @@ class ColumnIndex:
 
     Attributes:
         null_pages: shape (pages,), bool: pages of nulls alone.
-        min_values, max_values: bounds as PLAIN stores values (BYTE_ARRAY without lengths), empty for null pages. They
-            may be shorter and wider than the values themselves.
-        boundary_order: a BoundaryOrder, as the writer claims it: see ``is_ordered``.
+        min_values, max_values: bounds as PLAIN stores values (BYTE_ARRAY without lengths), empty for null pages. Writers
+            may shorten bounds, so that a bound is no value of the page but encloses all values.
+        boundary_order: the writer's claim, a BoundaryOrder; ``is_ordered`` verifies the claim.
         null_counts, nan_counts: shape (pages,), int64; None where not written.
         repetition_level_histograms, definition_level_histograms: shape (pages, levels), int64, or None.
     """
@@ -148,20 +148,21 @@ def pages_are_monotonic(bounds: Sequence[tuple[bytes, bytes]], order: Order, bou
 
 
 def offset_index_of(stored: Any, num_rows: int, chunk: ColumnChunkMetaData) -> OffsetIndex:
-    """Decode an OffsetIndex and check it, as far as the footer tells.
+    """Decode an OffsetIndex and check its pages against the footer.
 
     Args:
         stored: the serialized struct.
-        num_rows: of its row group.
-        chunk: whose it is: its pages stand one behind the other from the chunk's first data page to its end.
+        num_rows: rows of the row group.
+        chunk: the index's column chunk. Its data pages follow each other without gaps, from the first to the chunk's end.
 
     Raises:
-        FormatError: pages overlap, do not ascend, have gaps between them, do not fill the chunk or do not cover the rows, or
-            are not as many as encoding_stats count.
+        FormatError: pages overlap, do not ascend, leave gaps, do not fill the chunk or do not cover the rows, or their number
+            differs from the data pages in encoding_stats.
     """
     index, positions, _ = fmt.decode_partly(fmt.OffsetIndex, stored, 0, (_PAGE_LOCATIONS,))
     locations = read_page_locations(stored, positions[_PAGE_LOCATIONS])
-    # Some writers name the dictionary page as the first data page; what stands there is seen when it is read.
+    # Some writers give the dictionary page's offset as data_page_offset. A chunk without dictionary_page_offset is
+    # therefore not checked here; reading the first page shows its type.
     first_page = -1 if chunk.dictionary_page_offset is None else chunk.data_page_offset
     check_page_locations(locations, num_rows, *chunk.byte_range, first_page)
     counted = [stats.count for stats in chunk.encoding_stats if stats.page_type in _DATA_PAGES]
@@ -173,16 +174,16 @@ def offset_index_of(stored: Any, num_rows: int, chunk: ColumnChunkMetaData) -> O
 
 
 def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_index: OffsetIndex | None) -> ColumnIndex:
-    """Check a ColumnIndex.
+    """Convert a decoded ColumnIndex struct, and check its lists against each other, the column and the offset index.
 
     Args:
         stored: the struct.
-        column: whose it is.
-        offset_index: that of the same chunk; None where there is none to check against.
+        column: the index's column.
+        offset_index: offset index of the same chunk; None where the chunk has none.
 
     Raises:
-        FormatError: lists of different lengths, bounds that no value of the column can have, or counts that
-            contradict the pages.
+        FormatError: lists of different lengths, bounds of an impossible length for the column's type, or counts in
+            contradiction to the pages.
     """
     pages = len(stored.null_pages)
     if offset_index is not None and offset_index.num_pages != pages:
@@ -196,8 +197,8 @@ def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_in
             if not shortest <= len(bound) <= longest:
                 raise FormatError(f"a bound of {len(bound)} bytes in the column index of a {column.type} column", page=page)
     if stored.boundary_order not in (0, 1, 2):
-        raise FormatError(f"boundary order {stored.boundary_order!r}")
-    # parquet-mr writes -1 for a count that it does not know.
+        raise FormatError(f"a column index with the unknown boundary order {stored.boundary_order!r}")
+    # parquet-mr writes -1 for an unknown count.
     known = stored.null_counts if stored.null_counts and min(stored.null_counts) >= 0 else None
     null_counts = _counts(known, (pages,), "null counts")
     nan_counts = _counts(stored.nan_counts, (pages,), "NaN counts")
@@ -216,7 +217,7 @@ def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_in
 
 
 def _counts(values: list[int] | None, shape: tuple[int, ...], what: str) -> Int64s | None:
-    """A list of counts as an array of a shape; None where there is none, as for lists that writers leave empty."""
+    """A list of counts as an array of a shape; None for an absent or empty list."""
     if not values:
         return None
     if len(values) != math.prod(shape):
@@ -230,7 +231,7 @@ def _counts(values: list[int] | None, shape: tuple[int, ...], what: str) -> Int6
 def _check_counts(
     null_pages: NDArray[np.bool_], null_counts: Int64s | None, nan_counts: Int64s | None, rows: Int64s
 ) -> None:
-    """Counts of a flat column, whose values are its rows."""
+    """Check counts of a flat column, with one value a row, against the rows of each page."""
     if null_counts is not None:
         if (null_counts > rows).any():
             raise FormatError("a column index with more nulls than rows in a page")
@@ -244,7 +245,7 @@ def _check_counts(
 
 @dataclass(frozen=True, slots=True)
 class ChunkIndexes:
-    """The page index of one column chunk; None for the parts that it does not have."""
+    """The checked page index of one column chunk; None for absent parts."""
 
     column_index: ColumnIndex | None
     offset_index: OffsetIndex | None
@@ -252,7 +253,7 @@ class ChunkIndexes:
 
 @dataclass(frozen=True, slots=True)
 class StoredIndexes:
-    """The same as the structs that the file holds."""
+    """The page index of one column chunk as unchecked Thrift structs; None for absent parts."""
 
     column_index: fmt.ColumnIndex | None
     offset_index: fmt.OffsetIndex | None
@@ -260,7 +261,15 @@ class StoredIndexes:
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """Whose page index to read: a chunk of a column in a row group of num_rows rows, and the chunk's cipher."""
+    """A request for the page index of one column chunk.
+
+    Attributes:
+        column: the chunk's column.
+        chunk: the chunk's metadata.
+        num_rows: rows of the row group.
+        cipher: the chunk's cipher.
+        column_index: whether to read the column index beside the offset index.
+    """
 
     column: ColumnDescriptor
     chunk: ColumnChunkMetaData
@@ -270,14 +279,14 @@ class IndexRequest:
 
 
 def read_page_indexes(source: Source, wanted: Sequence[IndexRequest]) -> list[ChunkIndexes | FormatError]:
-    """Page indexes, read with one round of requests.
+    """Read the page indexes of column chunks with one round of requests.
 
     Args:
         source: the file.
-        wanted: of which chunks.
+        wanted: the chunks.
 
     Returns:
-        For each chunk its indexes, or the FormatError of an index that contradicts itself or the file.
+        For each chunk its indexes, or a FormatError where an index contradicts itself or the file.
 
     Raises:
         TagVerificationError: an encrypted index was altered.
@@ -296,11 +305,11 @@ def read_page_indexes(source: Source, wanted: Sequence[IndexRequest]) -> list[Ch
 
 
 def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
-    """Where the offset index is, and behind it in the list the column index."""
+    """Places, as (offset, length), of the offset index and the column index, in this order; absent indexes are left out."""
     chunk = request.chunk.chunk
     places: list[tuple[int, int]] = []
     if chunk.file_path:
-        return places       # nobody says in which of the two files they are
+        return places       # the format leaves open whose offsets these are: this file's or the other's
     for name, offset, length in (
         ("an offset index", chunk.offset_index_offset, chunk.offset_index_length),
         ("a column index", chunk.column_index_offset, chunk.column_index_length),
@@ -314,7 +323,7 @@ def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
 
 
 def read_stored_page_index(source: Source, request: IndexRequest) -> tuple[StoredIndexes, ChunkIndexes]:
-    """The page index of one chunk as it is stored, and checked.
+    """The page index of one chunk, both as stored structs and checked.
 
     Raises:
         FormatError: an index contradicts itself or the file.
@@ -343,7 +352,7 @@ def _parse(request: IndexRequest, parts: Iterable[Bytes]) -> ChunkIndexes | Form
 
 
 def _opened(request: IndexRequest, parts: Iterable[Bytes]) -> tuple[Any, Any]:
-    """The serialized offset index and column index, decrypted; None for one that is not there or not wanted."""
+    """The serialized offset index and column index, decrypted; None for an absent or unwanted index."""
     chunk, waiting = request.chunk.chunk, iter(parts)
     offset_index = column_index = None
     if chunk.file_path:

@@ -1,4 +1,4 @@
-"""Where the pages of a column chunk are: the loops over pages that reading an OffsetIndex takes (PageIndex.md)."""
+"""Loops over the page locations of an OffsetIndex: decoding, checking, choosing the pages of some rows (PageIndex.md)."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -23,13 +23,13 @@ def read_page_locations(const uint8_t[::1] data, int64_t offset):
 
     Args:
         data: the serialized struct.
-        offset: where in it the list begins.
+        offset: offset of the list in data.
 
     Returns:
         Shape (3, pages), int64: offsets, stored sizes and first rows.
 
     Raises:
-        FormatError: the bytes end inside it, or are no list of page locations.
+        FormatError: the bytes are no list of page locations, or end before the list does.
     """
     cdef Cursor cursor = cursor_over(data, offset)
     cdef int wire = 0
@@ -49,7 +49,7 @@ def read_page_locations(const uint8_t[::1] data, int64_t offset):
 
 
 cdef bint take_location(Cursor* cursor, int64_t[:, ::1] out, int64_t page) noexcept:
-    """One struct; whether all of its fields are there."""
+    """Decode one PageLocation into a column of out; returns whether all of its fields were there."""
     cdef int64_t id = 0
     cdef int wire, seen = 0
     while True:
@@ -68,19 +68,19 @@ cdef bint take_location(Cursor* cursor, int64_t[:, ::1] out, int64_t page) noexc
 
 
 def check_page_locations(const int64_t[:, ::1] locations, int64_t num_rows, int64_t start, int64_t length, int64_t first_page):
-    """Check that pages stand one behind the other up to the end of their column chunk, and begin with rows that ascend.
+    """Check the pages of a column chunk: without gaps or overlaps, up to the chunk's end, their first rows ascending from 0.
 
-    A page that is left out, moved or listed under another's rows shows. What does not show is an index that lies consistently
-    about pages which are not read; in an encrypted file, where each page is sealed with its number, that shows as well.
+    The check finds omitted and moved pages, and pages with the rows of others. A consistent lie about pages never read
+    passes, except in an encrypted file: each page is sealed with its number there, and decryption finds the lie.
 
     Args:
-        locations: as read_page_locations returns them.
-        num_rows: of the row group.
-        start, length: of the column chunk, which lies in the file.
-        first_page: where its first data page begins; -1 where that is not known.
+        locations: the result of read_page_locations.
+        num_rows: rows of the row group.
+        start, length: place of the column chunk in the file.
+        first_page: offset of the first data page; -1 where unknown.
 
     Raises:
-        FormatError: they do not.
+        FormatError: the pages fail the check.
     """
     cdef int64_t pages = locations.shape[1], stop, end = start, row = -1, page, offset, size
     cdef bint gaps = False
@@ -109,17 +109,18 @@ def check_page_locations(const int64_t[:, ::1] locations, int64_t num_rows, int6
 
 
 def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64_t start, bint nested):
-    """Those pages that hold some rows, and the dictionary page, if any.
+    """Choose the data pages with some wanted rows, and the dictionary page, if any.
 
     Args:
-        locations: checked.
-        rows: of the row group.
-        start: where the chunk begins; what stands between it and the first data page is the dictionary page.
-        nested: whether the values of a page are not known by its rows.
+        locations: page locations, checked.
+        rows: wanted rows of the row group.
+        start: offset of the chunk. The bytes from there to the first data page are the dictionary page.
+        nested: whether a page may have more or fewer values than rows.
 
     Returns:
-        None where all pages do; otherwise the rows that these pages hold, where they are as (offset, length) of each run of
-        pages, the directory of the data pages (fastpq.read.plan.PageSelection), and the wanted rows counted among theirs.
+        None where every page has wanted rows. Otherwise: the rows of the chosen pages; (offset, length) of each run of
+        adjacent chosen pages; the directory of the chosen data pages (fastpq.read.plan.PageSelection); and the wanted rows,
+        numbered among the rows of the chosen pages.
     """
     cdef int64_t pages = locations.shape[1], count = rows.view.shape[0], chosen = 0, page, i = 0, first, end, offset, size
     cdef int64_t run_start = -1, run_end = -1
@@ -160,7 +161,7 @@ def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64
 
 
 def pages_of(const int64_t[:, ::1] locations, RowRanges rows not None):
-    """How many pages hold some rows, and their stored bytes; locations as in choose_pages."""
+    """Number and stored bytes of the data pages with some wanted rows; arguments as in choose_pages."""
     cdef int64_t pages = locations.shape[1], count = rows.view.shape[0], page, i = 0, end, chosen = 0, size = 0
     for page in range(pages):
         end = locations[2, page + 1] if page + 1 < pages else rows.num_rows

@@ -1,4 +1,4 @@
-"""Rows of a row group, as ranges."""
+"""RowRanges: sets of rows of a row group, as ascending ranges."""
 
 from libc.stdint cimport int64_t, uint8_t
 
@@ -10,11 +10,11 @@ Flags = NDArray[np.bool_]
 
 
 cdef class RowRanges:
-    """A set of rows out of num_rows: ascending ranges that neither overlap nor touch.
+    """A set of rows out of num_rows: ascending ranges with gaps between.
 
     Args:
-        bounds: shape (n, 2), int64: the first row of each range and the one after its last.
-        num_rows: how many rows there are to choose from.
+        bounds: shape (n, 2), int64: the first row of each range and the row after its last.
+        num_rows: number of rows to choose from.
     """
 
     def __init__(self, bounds, int64_t num_rows):
@@ -36,11 +36,11 @@ cdef class RowRanges:
 
     @classmethod
     def of_parts(cls, const int64_t[::1] first_rows, chosen, int64_t num_rows):
-        """The rows of some of the parts into which all rows are cut.
+        """The rows of the chosen ones among parts, such as pages, of all rows.
 
         Args:
             first_rows: ascending, the first row of each part; the first part begins with row 0.
-            chosen: which parts.
+            chosen: whether each part is chosen, bool.
             num_rows: rows in all.
         """
         cdef const uint8_t[::1] flags = chosen.view(np.uint8)
@@ -55,12 +55,12 @@ cdef class RowRanges:
 
     @property
     def count(self):
-        """How many rows there are in the ranges."""
+        """Number of rows in the ranges."""
         return self._count()
 
     @property
     def is_every(self):
-        """Whether no row is left out."""
+        """Whether the ranges hold all num_rows rows."""
         return self._count() == self.num_rows
 
     def __or__(RowRanges self, RowRanges other not None):
@@ -96,7 +96,7 @@ cdef class RowRanges:
         return made.ranges(self.num_rows)
 
     def select(self, mask):
-        """The rows of the ranges, taken one after another, for which a mask is true."""
+        """The rows for which a mask is true; the mask has one entry for each row in the ranges."""
         cdef const uint8_t[::1] flags = np.ascontiguousarray(mask).view(np.uint8)
         cdef int64_t place = 0, i, row, since
         cdef Growing made = Growing(8)
@@ -116,12 +116,16 @@ cdef class RowRanges:
         return made.ranges(self.num_rows)
 
     def contain(self, rows):
-        """Which of some rows are in the ranges."""
+        """Whether each of some rows is in the ranges."""
         following = np.searchsorted(self.bounds[:, 1], rows, side="right")
         return np.append(self.bounds[:, 0], self.num_rows)[following] <= rows
 
     def within(self, RowRanges covered not None):
-        """The ranges counted among the rows of other ranges, taken one after another, which hold all of these."""
+        """Bounds of the ranges, renumbered: each row by its place among the rows of covered.
+
+        Raises:
+            ValueError: a range is not within one of covered.
+        """
         cdef int64_t count = self.view.shape[0], others = covered.view.shape[0], before = 0, i, j = 0
         counted = np.empty((count, 2), np.int64)
         cdef int64_t[:, ::1] out = counted
@@ -136,7 +140,7 @@ cdef class RowRanges:
         return counted
 
     def merged(self, int64_t gap):
-        """The ranges with gaps of at most so many rows filled."""
+        """The ranges, with gaps of at most gap rows filled."""
         cdef int64_t i
         cdef Growing made = Growing(self.view.shape[0], gap)
         if self.view.shape[0] < 2:
@@ -178,7 +182,7 @@ cdef class RowRanges:
 
 
 cdef class Growing:
-    """Ranges that come in ascending order, those joined that are at most a gap apart; empty ones are left out."""
+    """A builder of RowRanges from ranges in ascending order; joins ranges at most gap rows apart, and skips empty ones."""
 
     def __cinit__(self, int64_t expected, int64_t gap=0):
         self.bounds = np.empty((max(expected, 1), 2), np.int64)
@@ -205,11 +209,11 @@ cdef class Growing:
 
 
 def cut_ranges(const int64_t[:, ::1] bounds, int64_t start, int64_t stop):
-    """Those rows of ranges that are number start to stop - 1 among them all, as ranges.
+    """Cut ranges to their rows number start to stop - 1, counted over all ranges; returns bounds.
 
     Args:
         bounds: shape (n, 2), int64: ascending ranges.
-        start, stop: at most as many as there are rows.
+        start, stop: at most the number of rows in the ranges.
     """
     cdef int64_t count = bounds.shape[0], begun = 0, size = 0, i, first, last
     cut = np.empty((count, 2), np.int64)

@@ -1,4 +1,4 @@
-"""The data pages of a chunk that is written, as its page index and its size statistics tell of them (PageIndex.md)."""
+"""Page index and size statistics of a written column chunk, made from counts and bounds of its data pages (PageIndex.md)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ FLOAT_ORDERS = (Order.ORDER_FLOAT16, Order.ORDER_FLOAT, Order.ORDER_DOUBLE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPages:
-    """What the data pages of one column chunk hold; each list has an entry a page.
+    """Counts and bounds of the data pages of one column chunk; each list has one entry a page.
 
     Attributes:
-        column: whose chunk it is.
+        column: the chunk's column.
         sizes: stored bytes, headers included.
         num_rows: rows.
         num_values: values, nulls and empty lists among them.
         null_counts: nulls and empty lists.
-        minima, maxima: smallest and largest value as statistics hold them, NaNs left out; None where there is none.
+        minima, maxima: smallest and largest value, encoded as in statistics, NaNs left out; None for pages without any.
         nan_counts: NaNs, of a float column.
         unencoded_byte_array_data_bytes: bytes of the values, of a BYTE_ARRAY column.
-        repetition_level_histograms, definition_level_histograms: how often each level occurs, one page after another; empty
-            where they would tell nothing that the other counts do not.
+        repetition_level_histograms, definition_level_histograms: number of occurrences of each level, page after page; empty
+            where the other counts imply the histograms.
         total_order: whether floats are in IEEE 754 total order, and pages of NaNs alone have bounds.
     """
 
@@ -51,7 +51,7 @@ class WrittenPages:
     total_order: bool = False
 
     def offset_index(self, start: int) -> fmt.OffsetIndex:
-        """The OffsetIndex of pages of which the first begins at file offset start."""
+        """The OffsetIndex of the pages, the first one at file offset start."""
         offsets = accumulate(self.sizes, initial=start)
         rows = accumulate(self.num_rows, initial=0)
         locations = [
@@ -64,13 +64,14 @@ class WrittenPages:
         )
 
     def column_index(self, truncation: int = DEFAULT_STATISTICS_TRUNCATION) -> fmt.ColumnIndex | None:
-        """The ColumnIndex, or None where the chunk may have none.
+        """The ColumnIndex, or None where the format allows none.
 
-        That is so where the column has no order, and where a page has values but no bounds: NaNs alone, in the order
-        defined by the type (parquet.thrift, ColumnOrder).
+        A column without an order has no ColumnIndex. Nor has a chunk with a page of values but no bounds: a page of NaNs
+        alone, in the order defined by the type (parquet.thrift, ColumnOrder).
 
         Args:
-            truncation: longest bound of a BYTE_ARRAY column, in bytes; where no upper bound is that short, the value stands.
+            truncation: longest bound of a BYTE_ARRAY column, in bytes. A maximum without an upper bound of this length
+                is written whole.
         """
         order = order_of(self.column.type)
         null_pages = [values == nulls for values, nulls in zip(self.num_values, self.null_counts, strict=True)]
@@ -91,7 +92,7 @@ class WrittenPages:
         )
 
     def size_statistics(self) -> fmt.SizeStatistics | None:
-        """The SizeStatistics of the chunk; None where they would tell nothing."""
+        """The SizeStatistics of the chunk; None where all their fields are unset."""
         is_bytes = self.column.physical_type is Type.BYTE_ARRAY
         statistics = fmt.SizeStatistics(
             unencoded_byte_array_data_bytes=sum(self.unencoded_byte_array_data_bytes) if is_bytes else None,

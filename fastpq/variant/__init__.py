@@ -1,4 +1,6 @@
-"""The VARIANT logical type: values, columns and shredding (VariantEncoding.md, VariantShredding.md)."""
+"""The VARIANT logical type: encoding and decoding of values and columns (VariantEncoding.md), shredding of columns into typed
+columns, and reassembly of shredded columns (VariantShredding.md).
+"""
 
 from fastpq.schema.variant_kinds import MAX_DEPTH, Kind, Primitive
 from fastpq.variant.inference import infer_schema

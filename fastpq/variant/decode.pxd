@@ -1,4 +1,4 @@
 from libc.stdint cimport uint8_t
 
-# The decimal of a checked value.
+# A decimal, of a checked value, as a decimal.Decimal.
 cdef object decimal_of(const uint8_t* data, int kind)

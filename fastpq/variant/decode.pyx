@@ -1,4 +1,4 @@
-"""Variants as Python objects."""
+"""Decoding of variants to Python objects, one value or a column at a time."""
 
 from cpython.datetime cimport import_datetime, timedelta_new
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -60,7 +60,7 @@ cdef tuple KINDS_BY_ID = tuple(Kind)
 
 
 cdef object number(const uint8_t* data, int kind):
-    """The number of an integer, a date or a time."""
+    """The stored number of an integer, a date, a time or a timestamp."""
     if KIND_INT8 <= kind <= KIND_INT64:
         return variant_signed(data + 1, INTEGER_WIDTHS[kind - KIND_INT8])
     return variant_signed(data + 1, 4 if kind == KIND_DATE else 8)
@@ -83,7 +83,7 @@ cdef object _floating(const uint8_t* data, int kind):
 
 
 cdef object _moment(const uint8_t* data, int kind):
-    """A date, a time of microseconds or a timestamp of microseconds; a Primitive where Python has none."""
+    """A date, or a time or timestamp of microseconds; a Primitive outside the range of Python's types."""
     cdef int64_t units = variant_signed(data + 1, 4 if kind == KIND_DATE else 8)
     cdef int64_t day = units, rest = 0
     if kind != KIND_DATE:
@@ -124,7 +124,7 @@ cdef object _primitive(const uint8_t* data, int kind):
 
 
 cdef object _typed(const uint8_t* data, int kind):
-    """The same, always as a Primitive."""
+    """A primitive of a checked value, always as a Primitive."""
     if KIND_DATE <= kind <= KIND_TIMESTAMP_NTZ or kind == KIND_TIME:
         return Primitive(KINDS_BY_ID[kind], number(data, kind))
     value = _primitive(data, kind)
@@ -132,7 +132,7 @@ cdef object _typed(const uint8_t* data, int kind):
 
 
 cdef object to_python(Metadata metadata, const uint8_t* data, bint typed):
-    """A checked value."""
+    """A checked value as Python objects."""
     cdef Container container
     cdef Slice text
     cdef uint32_t i
@@ -152,18 +152,18 @@ cdef object to_python(Metadata metadata, const uint8_t* data, bint typed):
     }
 
 
-cdef Metadata last = Metadata()     # of the value that was decoded last: many have the same
+cdef Metadata last = Metadata()     # metadata of the value decoded last; values in sequence often have the same metadata
 
 
 def decode(bytes metadata not None, bytes value not None, bint typed=False):
-    """One variant as Python objects.
+    """Decode one variant to Python objects.
 
     Args:
-        metadata, value: its bytes.
-        typed: every primitive as a ``Primitive``, so that nothing of its type is lost.
+        metadata, value: bytes of the variant.
+        typed: whether to return every primitive as a ``Primitive``, with its exact type.
 
     Returns:
-        What ``fastpq.schema.variant_kinds`` shows.
+        Python objects of the types listed in ``fastpq.schema.variant_kinds``.
 
     Raises:
         FormatError: the bytes break VariantEncoding.md.
@@ -181,14 +181,14 @@ def decode(bytes metadata not None, bytes value not None, bint typed=False):
 
 
 def decode_rows(SliceReader metadata not None, SliceReader value not None, bint typed=False):
-    """Variants of a column as Python objects; None where the value is null.
+    """Decode the variants of a column to Python objects; None for a null value.
 
     Args:
-        metadata, value: as many of each.
+        metadata, value: readers of metadata and values, of equal length.
         typed: as for decode.
 
     Raises:
-        FormatError: a row breaks VariantEncoding.md; it is named.
+        FormatError: a row breaks VariantEncoding.md; the error names the row.
         LimitError: arrays and objects are nested deeper than MAX_DEPTH.
     """
     cdef Slice names[SLICE_BLOCK]

@@ -1,4 +1,4 @@
-"""The parts of the Variant encoding, written in the fewest bytes that it allows (VariantEncoding.md)."""
+"""Writing the parts of the Variant encoding, each in the fewest bytes allowed (VariantEncoding.md)."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, qsort, realloc
@@ -23,9 +23,9 @@ cdef extern from "c/variant.h" nogil:
     void variant_store(uint8_t* p, uint32_t value, int width)
     int variant_width(uint32_t value)
 
-cdef size_t LARGEST = 0x7FFFFFFF        # bytes of a BYTE_ARRAY value
+cdef size_t LARGEST = 0x7FFFFFFF        # most bytes of a variant, a BYTE_ARRAY value
 cdef enum:
-    LONGEST_SHORT_STRING = 63
+    LONGEST_SHORT_STRING = 63           # bytes; the length has 6 bits
 
 
 cdef void bytes_free(Bytes* bytes) noexcept nogil:
@@ -93,7 +93,7 @@ cdef int64_t put_text(Bytes* out, int kind, Slice text) noexcept nogil:
 
 
 cdef uint8_t* _make_room(Bytes* out, size_t start, size_t header) noexcept nogil:
-    """Move what has been written from start on behind a header."""
+    """Insert room for a header at start, before the bytes already written; returns the header's start."""
     cdef size_t size = out.size - start
     if bytes_add(out, header) == NULL:
         return NULL

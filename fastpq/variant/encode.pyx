@@ -1,4 +1,4 @@
-"""Python objects as variants (VariantEncoding.md)."""
+"""Encoding of Python objects as variants (VariantEncoding.md)."""
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -56,17 +56,21 @@ cdef object EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.u
 cdef object MICROSECOND = datetime.timedelta(microseconds=1)
 cdef int EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
 cdef object LEAST_INT64 = -(1 << 63), BEYOND_INT64 = 1 << 63
-# Bytes of integers and times, by their type.
+# Bytes of integers, dates, times and timestamps, by type.
 cdef dict WIDTHS = {
     Kind.INT8: 1, Kind.INT16: 2, Kind.INT32: 4, Kind.INT64: 8, Kind.DATE: 4, Kind.TIME: 8, Kind.TIMESTAMP: 8,
     Kind.TIMESTAMP_NTZ: 8, Kind.TIMESTAMP_NANOS: 8, Kind.TIMESTAMP_NTZ_NANOS: 8,
 }
-# Type, bytes and most digits of decimals, the narrow ones first.
+# Type, bytes and most digits of each decimal type, from the narrowest.
 cdef tuple DECIMALS = ((KIND_DECIMAL4, 4, 9), (KIND_DECIMAL8, 8, 18), (KIND_DECIMAL16, 16, 38))
 
 
 cdef class Encoder:
-    """Writes values one after the other into one run of bytes; their names have ids in one dictionary."""
+    """An encoder of many values into one run of bytes, with one dictionary of field names.
+
+    Args:
+        names: all field names of the values, in the order of the dictionary.
+    """
 
     cdef Bytes out
     cdef dict ids
@@ -80,16 +84,16 @@ cdef class Encoder:
         bytes_free(&self.out)
 
     def add(self, value):
-        """Encode one value; returns the size of all so far."""
+        """Encode one value; returns the bytes of all values so far."""
         self._put(value, 0)
         return self.out.size
 
     def metadata(self):
-        """The metadata of all the names; they count as sorted where they are."""
+        """The metadata of all names, marked as sorted where the names are sorted."""
         return _metadata(self.names)
 
     def take(self):
-        """All that has been written, as bytes."""
+        """All values, one after the other, as bytes."""
         return (<const char*>self.out.data)[:self.out.size] if self.out.size else b""
 
     cdef int _raise(self, int64_t status) except -1:
@@ -130,7 +134,7 @@ cdef class Encoder:
         return self._raise(put_primitive(&self.out, KIND_DOUBLE, &value, 8))
 
     cdef int _number(self, int kind, value, int width) except -1:
-        """An integer of so many bytes."""
+        """Encode an integer of width bytes after the type."""
         cdef int64_t limit = <int64_t>((<uint64_t>1 << (8 * width - 1)) - 1)
         if not -limit - 1 <= value <= limit:
             raise SchemaError(f"{value} does not fit a variant's {Kind(kind).name.lower()}")
@@ -138,7 +142,7 @@ cdef class Encoder:
         return self._raise(put_primitive(&self.out, kind, &number, width))
 
     cdef int _decimal(self, unscaled, int scale, asked) except -1:
-        """The narrowest decimal with room for the digits and the scale, or the one that is asked for."""
+        """Encode as the requested decimal type, or as the narrowest one with room for the digits and the scale."""
         digits = len(str(abs(unscaled))) if abs(unscaled).bit_length() <= 128 else MAX_DIGITS + 1
         for kind, width, most in DECIMALS:
             if max(digits, scale) <= most and asked in (None, kind):
@@ -181,7 +185,7 @@ cdef class Encoder:
         if fields == NULL:
             raise MemoryError("a variant")
         try:
-            for name in _sorted(values):        # the order of code points is that of UTF-8
+            for name in _sorted(values):        # by code points, the same order as by UTF-8 bytes
                 fields[i].start = <uint32_t>(self.out.size - start)
                 fields[i].id = self.ids[name]
                 self._put(values[name], depth + 1)
@@ -192,7 +196,7 @@ cdef class Encoder:
         return 0
 
     cdef int _other(self, value) except -1:
-        """What is less usual."""
+        """Encode a value of a less frequent type; raises SchemaError for unknown types."""
         if isinstance(value, Primitive):
             return self._primitive(value)
         if isinstance(value, decimal.Decimal):
@@ -267,7 +271,7 @@ cdef class Encoder:
         return self._number(KIND_TIMESTAMP_NTZ, int(in_microseconds.astype(np.int64)), 8)
 
     cdef int _primitive(self, value) except -1:
-        """A value of the type that is asked for."""
+        """Encode a Primitive, in its own type; raises SchemaError for a value of another type."""
         kind, inner = Kind(value.kind), value.value
         if kind in WIDTHS and type(inner) is int:
             return self._number(kind, inner, WIDTHS[kind])
@@ -323,7 +327,7 @@ def collect_names(value, set names not None, int depth=0):
 
 
 def sorted_names(set names not None):
-    """Names in the order of the dictionary.
+    """Names sorted by code points, for a sorted dictionary.
 
     Raises:
         SchemaError: a name is not a str.

@@ -1,9 +1,10 @@
-"""Shredding schemas made from a sample of variants (VariantShredding.md leaves the choice to the writer).
+"""Inference of shredding schemas from a sample of variants (VariantShredding.md leaves the choice to the writer).
 
-A place in the values gets columns of its own where most values agree: of all values there but null, at least
-``min_agreement`` are of one type, which then is the typed_value; the others stay in value. Integers agree with each other
-and become the widest that is met, decimals agree with decimals and integers and get the digits that all of them need;
-other types agree with themselves alone. A field of an object gets columns when at least ``min_share`` of the objects have it.
+A place in the values is the root, a field of an object or the elements of an array. A place gets a typed_value column where
+most values agree: at least the share ``min_agreement`` of its values, nulls left out, have one type. Other values stay in the
+value column. All integers agree, and the widest type occurring is chosen. Decimals agree with decimals and integers, and the
+chosen type has enough digits for all. Any other type agrees with itself alone. A field gets columns where at least the share
+``min_share`` of the objects have the field.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from fastpq.schema.variant_kinds import MAX_DIGITS, Kind, Primitive
 from fastpq.variant.shredding_schema import ShreddingSchema
 from fastpq.variant.variant_column import VariantColumn
 
-DEFAULT_SAMPLE = 4096
-DEFAULT_MIN_SHARE = 0.1
-DEFAULT_MIN_AGREEMENT = 0.9
-DEFAULT_MAX_FIELDS = 300
-DEFAULT_MAX_DEPTH = 16
+DEFAULT_SAMPLE = 4096           # rows
+DEFAULT_MIN_SHARE = 0.1         # of the objects at a place
+DEFAULT_MIN_AGREEMENT = 0.9     # of the values at a place
+DEFAULT_MAX_FIELDS = 300        # of all objects together
+DEFAULT_MAX_DEPTH = 16          # levels of objects and arrays
 
 _INTEGERS = {
     Kind.INT8: ColumnType(Type.INT32, logical=Integer(8, signed=True)),
@@ -55,18 +56,18 @@ def infer_schema(
     max_fields: int = DEFAULT_MAX_FIELDS,
     max_depth: int = DEFAULT_MAX_DEPTH,
 ) -> ShreddingSchema:
-    """A shredding schema for values like those of a column.
+    """Infer a shredding schema from the variants of a column.
 
     Args:
         column: variants.
-        sample: most rows that are looked at, evenly spread over the column.
-        min_share: share of the objects at a place that must have a field.
-        min_agreement: share of the values at a place that must be of one type.
-        max_fields: most fields of all objects together; those nearer to the root and in more objects come first.
-        max_depth: levels of objects and arrays.
+        sample: most rows decoded, evenly spread over the column.
+        min_share: least share of the objects at a place with a field, for the field to get columns.
+        min_agreement: least share of the values at a place with one type, for a typed_value column.
+        max_fields: most fields of all objects together. Fields nearer to the root and in more objects come first.
+        max_depth: most levels of objects and arrays.
 
     Returns:
-        The schema, or None where nothing is worth a column.
+        The schema, or None where no place gets columns.
 
     Raises:
         FormatError: a sampled row breaks VariantEncoding.md.
@@ -118,7 +119,7 @@ def _primitive(values: list[Primitive], needed: float) -> ShreddingSchema:
 
 
 def _decimal(values: Iterable[Any]) -> ShreddingSchema:
-    """The narrowest decimal that holds all numbers; None when none does."""
+    """The narrowest decimal type with room for all numbers; None beyond 38 digits."""
     scale = whole = 0
     for value in values:
         digits = len(str(abs(value)).lstrip("0")) if isinstance(value, int) else 0

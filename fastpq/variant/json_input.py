@@ -1,4 +1,4 @@
-"""JSON text as Python objects that a variant holds, as Spark's ``parse_json`` reads it."""
+"""Parsing of JSON text to Python objects for variants, with the number types of Spark's ``parse_json``."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 from fastpq.errors import LimitError, SchemaError
 from fastpq.schema.variant_kinds import MAX_DEPTH, MAX_DIGITS
 
-_LONGEST_INTEGER = MAX_DIGITS + 1       # characters, with a sign
+_LONGEST_INTEGER = MAX_DIGITS + 1       # characters of an integer, with a sign
 
 
 def from_json(text: str) -> Any:
-    """The Python objects of a JSON document.
+    """Parse a JSON document to Python objects.
 
-    Integers are int as long as they have at most 38 digits. Numbers with a fraction and no exponent are decimal.Decimal as
-    long as 38 digits hold them exactly; all other numbers are float.
+    An integer of at most 38 digits becomes an int. A number with a fraction, without an exponent and exact in 38 digits becomes
+    a decimal.Decimal. Any other number becomes a float.
 
     Args:
         text: a JSON document (RFC 8259).
 
     Raises:
-        SchemaError: it is none; an object has a name twice; a number is beyond what a double holds.
-        LimitError: it is nested deeper than MAX_DEPTH or than the interpreter's stack.
+        SchemaError: the text is no JSON; an object has a name twice; a number is beyond the range of a double.
+        LimitError: the document is nested deeper than MAX_DEPTH or than the interpreter's stack.
     """
     try:
         return json.loads(

@@ -1,4 +1,4 @@
-"""Variants as JSON text, as Spark writes it; fastpq.schema.variant_kinds shows how."""
+"""Conversion of variants to JSON text, in the forms listed in fastpq.schema.variant_kinds."""
 
 from cpython.mem cimport PyMem_Free
 from libc.math cimport isfinite
@@ -58,7 +58,8 @@ cdef extern from "c/variant.h" nogil:
     int64_t variant_signed(const uint8_t* p, int width)
 
 cdef const char* HEX = b"0123456789abcdef"
-cdef int SHORTEST_FLOAT = 6, LONGEST_FLOAT = 9      # decimal digits that tell any two floats apart, at the least and the most
+# Decimal digits of a float's text: the shortest text with its value is looked for from 6 digits on; 9 are always enough.
+cdef int SHORTEST_FLOAT = 6, LONGEST_FLOAT = 9
 
 
 cdef int _put(Bytes* out, const void* data, size_t size) except -1:
@@ -72,7 +73,7 @@ cdef int _put_string(Bytes* out, bytes text) except -1:
 
 
 cdef int _quoted(Bytes* out, Slice text) except -1:
-    """Text in quotation marks; what JSON must escape is escaped, everything else stays UTF-8."""
+    """Write text in quotation marks, in UTF-8; escapes only quotation marks, backslashes and control characters."""
     cdef size_t i, start = 0
     cdef uint8_t character
     cdef char escape[6]
@@ -110,7 +111,10 @@ cdef int _quoted(Bytes* out, Slice text) except -1:
 
 
 cdef int _double(Bytes* out, double value, bint narrow) except -1:
-    """The shortest decimal number that gives the value, or the float, back; JSON has no others than finite ones."""
+    """Write the shortest decimal number equal to the double, or to the float (narrow), when parsed.
+
+    Values other than finite ones are written as strings, for JSON has no numbers for these.
+    """
     cdef int digits = SHORTEST_FLOAT
     cdef char* text
     if not isfinite(value):
@@ -128,7 +132,7 @@ cdef int _double(Bytes* out, double value, bint narrow) except -1:
 
 
 cdef bytes _moment(int64_t value, int kind):
-    """A date, a time or a timestamp, without the trailing zeros of its fraction."""
+    """Text of a date, a time or a timestamp, without trailing zeros in the fraction."""
     cdef bint nanos = kind == KIND_TIMESTAMP_NANOS or kind == KIND_TIMESTAMP_NTZ_NANOS
     cdef bint utc = kind == KIND_TIMESTAMP or kind == KIND_TIMESTAMP_NANOS
     if kind == KIND_TIME and not 0 <= value < 86_400_000_000:
@@ -172,7 +176,7 @@ cdef int _primitive(Bytes* out, const uint8_t* data, int kind) except -1:
 
 
 cdef int to_json(Bytes* out, const Names* names, const uint8_t* data) except -1:
-    """A checked value."""
+    """Write a checked value as JSON."""
     cdef Container container
     cdef uint32_t i
     cdef int basic = data[0] & 3
@@ -193,7 +197,7 @@ cdef int to_json(Bytes* out, const Names* names, const uint8_t* data) except -1:
 
 
 def json_of(bytes metadata not None, bytes value not None):
-    """One variant as JSON. Raises as json_rows."""
+    """One variant as JSON text. Raises as json_rows."""
     cdef Metadata names = Metadata()
     cdef Bytes out = Bytes(NULL, 0, 0)
     names.load(Slice(<const uint8_t*><const char*>metadata, len(metadata)), metadata, "the metadata")
@@ -206,13 +210,13 @@ def json_of(bytes metadata not None, bytes value not None):
 
 
 def json_rows(SliceReader metadata not None, SliceReader value not None):
-    """Variants of a column as JSON; None where the value is null.
+    """The variants of a column as JSON texts; None for a null value.
 
     Args:
-        metadata, value: as many of each.
+        metadata, value: readers of metadata and values, of equal length.
 
     Raises:
-        FormatError: a row breaks VariantEncoding.md; it is named.
+        FormatError: a row breaks VariantEncoding.md; the error names the row.
         LimitError: arrays and objects are nested deeper than MAX_DEPTH.
     """
     cdef Slice names[SLICE_BLOCK]

@@ -1,15 +1,15 @@
-"""Unshredded values from shredded columns (VariantShredding.md, "Reconstructing a Shredded Variant").
+"""Reassembly of unshredded values from shredded columns (VariantShredding.md, "Reconstructing a Shredded Variant").
 
-What the specification leaves to the reader:
+The specification leaves some cases to the reader. Handling here:
 
-- value and typed_value both there where typed_value is no object ("engines should fail"): FormatError.
-- typed_value an object and value none: FormatError.
-- a field in value that the schema has as a shredded one: the shredded field counts, present or missing, as it does for a
-  reader that reads the shredded columns alone.
-- value an object or array where typed_value could have held it: value counts.
-- neither there: a missing field in an object; variant null for the whole variant and for an element of an array ("If a
-  Variant is missing in a context where a value is required, readers must return a Variant null").
-- a field whose name is not in the metadata ("must be present"): FormatError.
+- Both value and typed_value are present, and typed_value is no object ("engines should fail"): FormatError.
+- typed_value is an object, and value is present but no object: FormatError.
+- value has a field with a shredded column of its own: the shredded column counts, even where the field is missing there. A
+  reader of the shredded columns alone sees the same.
+- value is an object or array, although typed_value has columns for objects or arrays: value counts.
+- Both value and typed_value are missing: a field of an object is missing; the whole variant or an element of an array is a
+  variant null ("If a Variant is missing in a context where a value is required, readers must return a Variant null").
+- The metadata lacks the name of a field ("must be present"): FormatError.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -82,20 +82,20 @@ cdef extern from "c/utf8.h" nogil:
 cdef extern from "c/variant.h" nogil:
     int variant_has_digits(const uint8_t* p, int width, int digits)
 
-cdef uint32_t NO_ID = 0xFFFFFFFF
-cdef int64_t NOT_A_ROW = -1
+cdef uint32_t NO_ID = 0xFFFFFFFF        # id of a name without a place in a row's metadata
+cdef int64_t NOT_A_ROW = -1             # in place of a row's number: the metadata column failed
 
 
-# What one row needs: ids in its metadata, and a stack of the fields and starts of the containers that are open.
+# State of reassembling one row, and the values of all rows.
 cdef struct Row:
-    Bytes out
-    uint32_t* ids               # of each distinct name of the tree in this row's metadata, or NO_ID
-    Bytes fields
-    Bytes starts
+    Bytes out                   # values of all rows so far
+    uint32_t* ids               # of each distinct name of the tree, its id in this row's metadata, or NO_ID
+    Bytes fields                # stack of the Fields of unfinished objects
+    Bytes starts                # stack of the starts of elements of unfinished arrays
 
 
 cdef int64_t _pair(Row* row, Metadata names, const Pair* pair, int64_t i, int depth) noexcept nogil:
-    """Write row i of a pair. Returns 1, 0 where it is missing, or what is wrong."""
+    """Write row i of a pair. Returns 1, 0 for a missing value, or an error (Wrong)."""
     cdef Slice value = Slice(NULL, 0)
     cdef bint typed
     cdef int64_t status
@@ -188,7 +188,7 @@ cdef int64_t _object(Row* row, Metadata names, const Pair* pair, int64_t i, Slic
 
 
 cdef int64_t _rest(Row* row, Metadata names, const Pair* pair, Slice value, size_t start) noexcept nogil:
-    """Write the fields of a partially shredded object that are not shredded ones."""
+    """Write the fields in the value of a partially shredded object, except fields with shredded columns."""
     cdef Container container
     cdef uint32_t i
     cdef Field field
@@ -207,7 +207,7 @@ cdef int64_t _rest(Row* row, Metadata names, const Pair* pair, Slice value, size
 
 
 cdef void _find_ids(uint32_t* ids, Tree tree, Metadata names) noexcept nogil:
-    """The id of each name of the tree in a metadata dictionary; the first one where it has several."""
+    """Look up each name of the tree in a metadata dictionary; of a name with several ids, take the first."""
     cdef int64_t found, i, count = tree.name_count
     cdef uint32_t id
     for i in range(count):
@@ -252,21 +252,21 @@ cdef int64_t _rows(Row* row, Metadata names, Tree tree, SliceReader metadata, co
 
 
 def reassemble(SliceReader metadata not None, shredded, validity, int64_t limit):
-    """Values of unshredded variants, from shredded columns.
+    """Make the value column of unshredded variants from shredded columns; the metadata column stays the same.
 
     Args:
-        metadata: of each row.
+        metadata: reader of the metadata.
         shredded: the Shredded pair of the whole variants.
-        validity: bitmap of the variants, uint8, or None; a null one has no bytes.
+        validity: bitmap of the variants, uint8, or None. A null variant has no bytes.
         limit: most bytes of all values together.
 
     Returns:
-        offsets, shape (n + 1,), int64, and data, uint8. The metadata stays what it is.
+        Offsets, shape (n + 1,), int64, and data, uint8, of the values.
 
     Raises:
-        FormatError: a row breaks VariantEncoding.md or VariantShredding.md; it is named.
+        FormatError: a row breaks VariantEncoding.md or VariantShredding.md; the error names the row.
         LimitError: beyond the limit, or deeper than MAX_DEPTH.
-        SchemaError: arrays that do not fit each other.
+        SchemaError: arrays of different lengths.
     """
     cdef Tree tree = Tree(shredded)
     cdef Metadata names = Metadata()

@@ -1,7 +1,7 @@
-"""Shredded variants in memory: value and typed_value columns in Arrow's layout, and the types that typed_value may have.
+"""Shredded variants in memory: trees of value and typed_value columns in Arrow's layout.
 
-This is the seam to whoever reads and writes nested columns: it hands over leaves as flat Columns with the validity and the
-offsets of the groups around them, and takes the same back.
+Leaves are flat Columns; inner nodes have the validity and offsets of groups and lists. Shredding returns these trees, reassembly
+takes them, and ``fastpq.variant.storage`` converts between trees and the struct columns of files.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ BINARY = ColumnType(Type.BYTE_ARRAY)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShreddedObject:
-    """A typed_value that is a group of fields.
+    """The typed_value of objects: a group of fields.
 
     Attributes:
         length: number of rows.
-        fields: the pair of each field, in the order of the schema, as many rows each.
+        fields: the pair of each field, in the order of the schema, each of length rows.
         validity: bitmap of the group, or None where every row is an object.
     """
 
@@ -38,12 +38,12 @@ class ShreddedObject:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShreddedArray:
-    """A typed_value that is a LIST.
+    """The typed_value of arrays: a LIST.
 
     Attributes:
         offsets: shape (n + 1,), int32 or int64: row i has the elements ``offsets[i]`` to ``offsets[i + 1] - 1``.
-        elements: the pairs of all elements.
-        validity: bitmap of the lists, or None where every row is one.
+        elements: the pair of the elements of all lists.
+        validity: bitmap of the lists, or None where every row is a list.
     """
 
     offsets: Array
@@ -63,13 +63,13 @@ class Shredded:
 
     Attributes:
         length: number of rows.
-        value: BYTE_ARRAY column of variant values, or None where the file has no such column.
-        typed_value: what was shredded, or None where the file has no such column.
-        validity: bitmap of the group that holds the pair, or None; where it is 0 the pair is missing. The specification
-            has the groups of fields and elements REQUIRED, and DuckDB before 2.0 writes them OPTIONAL.
+        value: BYTE_ARRAY column of values in Variant encoding, or None for a pair without a value column.
+        typed_value: shredded values, or None for a pair without a typed_value column.
+        validity: bitmap of the pair's group, or None; a 0 bit stands for a missing pair. In the specification, the groups of
+            fields and elements are REQUIRED; DuckDB before 2.0 writes OPTIONAL groups.
 
     Raises:
-        SchemaError: neither column is there, or they have not as many rows.
+        SchemaError: both columns are absent, or a column's length differs from length.
     """
 
     length: int

@@ -1,4 +1,4 @@
-"""A tree of shredded columns as the compiled code walks it."""
+"""A tree of shredded columns as C structures of pointers."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from fastpq.encodings.views cimport Slice
@@ -11,15 +11,15 @@ cdef enum Typed:
     TYPED_ARRAY
 
 
-# A value and a typed_value, of rows rows.
+# The value and typed_value columns of one place in a shredding schema.
 cdef struct Pair:
     int64_t rows
     const uint8_t* present          # bitmap of the pair's own group, or NULL
     const Slice* values             # data NULL where null; or NULL without the column
     int typed
     const uint8_t* typed_present    # bitmap of typed_value, or NULL
-    int kind                        # of a primitive
-    int scale
+    int kind                        # TYPED_FIXED, TYPED_TEXT: type id of the primitive
+    int scale                       # of decimals
     const uint8_t* data             # TYPED_FIXED: values of width bytes
     size_t width
     const Slice* texts              # TYPED_TEXT
@@ -31,7 +31,7 @@ cdef struct Pair:
     Pair* elements
 
 
-# Where name is among sorted names; -1 if it is not.
+# The position of name in sorted names; -1 for an unknown name.
 cdef int64_t find_name(const Slice* names, int64_t count, Slice name) noexcept nogil
 
 
@@ -41,11 +41,11 @@ cdef inline bint bit(const uint8_t* bitmap, int64_t i) noexcept nogil:
 
 cdef class Tree:
     cdef Pair root
-    cdef list owners                # what keeps the memory alive
+    cdef list owners                # objects with the memory of the columns
     cdef list blocks                # memory of the tree itself
-    cdef dict numbers               # distinct names -> their number, in the order of the names
-    cdef readonly list names
-    cdef const Slice* name_slices   # the same
+    cdef dict numbers               # distinct names -> position in names
+    cdef readonly list names        # distinct field names, sorted
+    cdef const Slice* name_slices   # names in UTF-8
     cdef int64_t name_count
     cdef int _fill(self, Pair* pair, object shredded, int depth) except -1
     cdef int _fill_object(self, Pair* pair, object typed, int depth) except -1

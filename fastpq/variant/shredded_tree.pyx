@@ -1,4 +1,4 @@
-"""A tree of shredded columns as structures of pointers, which compiled code walks without the GIL."""
+"""A tree of shredded columns as C structures of pointers, for reassembly without the GIL."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
@@ -35,14 +35,14 @@ cdef int64_t find_name(const Slice* names, int64_t count, Slice name) noexcept n
 
 
 cdef class Tree:
-    """The columns of one shredded variant.
+    """The C structures of one Shredded pair with all columns inside; keeps the columns alive.
 
     Args:
         shredded: a Shredded.
 
     Raises:
-        SchemaError: arrays that do not fit each other, or a name that is no text.
-        FormatError: a type that no variant may be shredded as; list offsets that do not rise or leave their elements.
+        SchemaError: arrays of different lengths, or a name not encodable in UTF-8.
+        FormatError: a type not allowed for shredding; list offsets that descend or lie outside the elements.
         LimitError: deeper than MAX_DEPTH.
     """
 
@@ -154,7 +154,7 @@ cdef class Tree:
 
 
 def _names_in(shredded, int depth):
-    """All names of the fields in a tree."""
+    """The set of all field names in a tree."""
     typed = shredded.typed_value
     if depth > DEPTH_LIMIT:
         raise_wrong(TOO_DEEP, "a shredded variant")

@@ -1,4 +1,4 @@
-"""Variants split into shredded columns (VariantShredding.md, "Value Shredding")."""
+"""Shredding: splitting the values of variants into value and typed_value columns (VariantShredding.md, "Value Shredding")."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -40,11 +40,11 @@ cdef extern from "c/variant.h" nogil:
     int64_t variant_signed(const uint8_t* p, int width)
     int variant_rescale(const uint8_t* p, int width, int from_scale, int to_scale, int precision, uint8_t* out, int out_width)
 
-cdef int[11] NUMBER_WIDTHS = [0, 0, 0, 1, 2, 4, 8, 0, 4, 8, 16]     # by kind
+cdef int[11] NUMBER_WIDTHS = [0, 0, 0, 1, 2, 4, 8, 0, 4, 8, 16]     # bytes of integers and decimals, by kind; 0 for others
 
 
 cdef int64_t _add(Target* target, Metadata names, const uint8_t* data, Bytes* stack) noexcept nogil:
-    """Add a row with a checked value."""
+    """Add a row with a checked value. Returns 0 or an error (Wrong)."""
     cdef int64_t typed = 0
     cdef int basic = data[0] & 3
     if target.typed == TYPED_OBJECT and basic == OBJECT:
@@ -65,7 +65,7 @@ cdef int64_t _add(Target* target, Metadata names, const uint8_t* data, Bytes* st
 
 
 cdef int64_t _add_fixed(Target* target, const uint8_t* data) noexcept nogil:
-    """Add an equal number, or a value of the same type. Returns whether there is one."""
+    """Add a value as target's type, if exact. Returns 1, 0 for a value of another type or range, or an error (Wrong)."""
     cdef uint8_t room[16]
     cdef int kind = data[0] >> 2
     cdef int64_t number
@@ -125,7 +125,7 @@ cdef int64_t _add_array(Target* target, Metadata names, const uint8_t* data, Byt
 
 
 cdef int64_t _add_object(Target* target, Metadata names, const uint8_t* data, Bytes* stack) noexcept nogil:
-    """Add an object: shredded fields to their columns, the others to an object in value."""
+    """Add an object: shredded fields to their columns, other fields as an object in value."""
     cdef Container container
     cdef size_t bottom = stack.size, start = target.values.data.size
     cdef uint32_t j
@@ -152,7 +152,10 @@ cdef int64_t _add_object(Target* target, Metadata names, const uint8_t* data, By
 
 
 cdef int64_t _split(Target* target, Metadata names, const Container* container, Bytes* stack, size_t found) noexcept nogil:
-    """Point found, in the stack, at the shredded fields; write the others as an object, if there are any."""
+    """Find the fields of an object with shredded columns, and write the other fields, if any, as an object in value.
+
+    Pointers to the found fields go to the stack, from offset found on; the pointers of missing fields stay NULL.
+    """
     cdef size_t start = target.values.data.size, bottom = stack.size
     cdef uint32_t i, count
     cdef int64_t place, status = 0
@@ -207,19 +210,19 @@ cdef int64_t _add_rows(Columns columns, Metadata names, SliceReader metadata, Sl
 
 
 def shred(SliceReader metadata not None, SliceReader value not None, schema):
-    """Split the values of unshredded variants.
+    """Split the values of unshredded variants into columns; the metadata column stays the same.
 
     Args:
-        metadata, value: as many of each; a null value is missing in every column.
-        schema: a shredding schema that has been checked.
+        metadata, value: readers of metadata and values, of equal length. A null value is missing in every column.
+        schema: a shredding schema, checked by normalized.
 
     Returns:
-        The Shredded pair; the metadata stays what it is.
+        The Shredded pair.
 
     Raises:
-        FormatError: a row breaks VariantEncoding.md; it is named.
+        FormatError: a row breaks VariantEncoding.md; the error names the row.
         LimitError: deeper than MAX_DEPTH.
-        SchemaError: a name that is no text, or columns of different lengths.
+        SchemaError: a name not encodable in UTF-8, or columns of different lengths.
     """
     cdef Columns columns
     cdef Metadata names = Metadata()

@@ -1,4 +1,4 @@
-"""Which variants of a file are written shredded, and by which schemas."""
+"""Choice of shredding schemas for the variant columns of a written file, by the caller or by inference."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ Shredding = ShreddingSchema | Literal["infer"]
 
 
 class Shredder:
-    """Shreds the variant columns of every table of a file in the same way.
+    """A function to shred the variant columns of every table of a file by the same schemas.
 
     Args:
-        wanted: by the name of a column, its shredding schema; ``"infer"`` for one inferred from the first table; None for
-            unshredded variants. Columns that are not named stay as they are.
+        wanted: shredding schemas by column name; ``"infer"`` for a schema inferred from the first table; None for
+            unshredded variants. Columns without an entry are not changed.
 
     Raises:
-        SchemaError: what is no schema.
+        SchemaError: an entry is no shredding schema.
     """
 
     def __init__(self, wanted: Mapping[str, Shredding]) -> None:
         self._wanted = {name: schema if schema == "infer" else normalized(schema) for name, schema in wanted.items()}
 
     def __call__(self, table: Table) -> Table:
-        """The same table, its variants shredded.
+        """A table with its variants shredded.
 
         Raises:
-            SchemaError: a column that is not there, or holds no variants.
-            FormatError: variants that break VariantEncoding.md.
+            SchemaError: a column of an entry is missing, or is not a VARIANT.
+            FormatError: a row breaks VariantEncoding.md.
         """
         columns = dict(table)
         for name in self._wanted:

@@ -1,11 +1,11 @@
-"""Shredding schemas: which parts of variants get columns of their own (VariantShredding.md).
+"""Shredding schemas: the parts of variants to be stored in typed columns (VariantShredding.md), and their check.
 
 A schema is
 
-- a ColumnType of a primitive that ``fastpq.schema.variant_kinds.kind_of`` knows: values of that type are shredded;
+- a ColumnType known to ``fastpq.schema.variant_kinds.kind_of``: primitives of this type are shredded;
 - a dict of names and schemas: objects are shredded into these fields;
-- a list of one schema: arrays are shredded into elements of that schema;
-- None: nothing is shredded, values stay as they are.
+- a list of one schema: arrays are shredded into elements of this schema;
+- None: no value is shredded.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from fastpq.schema.variant_kinds import MAX_DEPTH, kind_of
 
 if TYPE_CHECKING:
     ShreddingSchema = Union[ColumnType, "dict[str, ShreddingSchema]", "list[ShreddingSchema]", None]  # noqa: UP007
-else:       # with the module, so that typing.get_type_hints finds the name from every other one
+else:       # forward references with their module, so that typing.get_type_hints resolves the name in any module
     _FIELDS, _ELEMENT = (ForwardRef(each, module=__name__) for each in ("dict[str, ShreddingSchema]", "list[ShreddingSchema]"))
     ShreddingSchema = ColumnType | _FIELDS | _ELEMENT | None
 
 
 def normalized(schema: ShreddingSchema, depth: int = 0) -> ShreddingSchema:
-    """The schema itself, when it is one.
+    """Check a shredding schema; returns an equal schema.
 
     Raises:
-        SchemaError: it is none.
-        LimitError: it is deeper than MAX_DEPTH.
+        SchemaError: the argument is no shredding schema.
+        LimitError: the schema is deeper than MAX_DEPTH.
     """
     if depth > MAX_DEPTH:
         raise LimitError(f"a shredding schema nested deeper than MAX_DEPTH ({MAX_DEPTH})")

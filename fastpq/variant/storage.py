@@ -1,6 +1,6 @@
-"""Variants as the struct columns that files and Arrow hold, and back (VariantEncoding.md, "Variant in Parquet").
+"""Conversion between variants and the struct columns of files and Arrow (VariantEncoding.md, "Variant in Parquet").
 
-A struct column is a VARIANT as its type says; its fields are metadata, value and typed_value, in any order.
+The StructType of a variant column has the annotation VARIANT. Its fields are metadata, value and typed_value, in any order.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from fastpq.variant.shredded import Shredded, ShreddedArray, ShreddedObject, Typ
 
 
 def shredded_of(column: StructColumn, depth: int = 0) -> Shredded:
-    """The pair of value and typed_value of a struct, whose bitmap says where it is missing.
+    """The Shredded pair of the fields value and typed_value of a struct; the pair is missing in null structs.
 
     Raises:
-        SchemaError: it has neither, has one twice, or fields of other types than they may have.
+        SchemaError: the struct has neither field, has one twice, or a field has a wrong type.
     """
     if depth > MAX_DEPTH:
         raise SchemaError(f"a shredded variant nested deeper than MAX_DEPTH ({MAX_DEPTH})")
@@ -53,10 +53,10 @@ def _pair(column: AnyColumn, depth: int) -> Shredded:
 
 
 def binary_field(column: StructColumn, name: str) -> Column | None:
-    """The BYTE_ARRAY field of a name; None where there is none.
+    """The BYTE_ARRAY field with a name; None for an absent field.
 
     Raises:
-        SchemaError: it is there twice, or of another type.
+        SchemaError: the struct has the field twice, or with another type.
     """
     found = _field(column, name)
     if found is not None and (not isinstance(found, Column) or found.type.physical != Type.BYTE_ARRAY):
@@ -76,9 +76,9 @@ def variant_struct(metadata: Column, shredded: Shredded, validity: Array | None)
     """The struct column of shredded or unshredded variants, nullable.
 
     Args:
-        metadata: of the variants.
-        shredded: their pair of value and typed_value; without the latter every value that is not null is there.
-        validity: bitmap of the variants, or None where none is null.
+        metadata: metadata of the variants.
+        shredded: pair of value and typed_value of the variants. Without typed_value, only null variants lack a value.
+        validity: bitmap of the variants, or None where no variant is null.
     """
     parts = {"metadata": _required(metadata), **_pair_columns(shredded)}
     if shredded.typed_value is None and shredded.value is not None:
@@ -106,7 +106,8 @@ def _pair_columns(shredded: Shredded) -> dict[str, AnyColumn]:
 
 
 def _pair_struct(shredded: Shredded) -> StructColumn:
-    # required, but for what others left out where the specification has two nulls
+    # The group is required. It becomes nullable only with null groups, which some writers use where the specification has a group
+    # of two nulls.
     return _struct(_pair_columns(shredded), shredded.length, shredded.validity, nullable=False)
 
 
@@ -124,5 +125,5 @@ def _struct(
 
 
 def _required(column: Column) -> Column:
-    """What stands under null variants alone is null."""
+    """A required column; the nulls of the given one, all under null variants, become empty values."""
     return replace(column, validity=None, null_count=0, nullable=False)

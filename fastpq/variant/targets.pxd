@@ -1,33 +1,33 @@
-"""The columns of a shredding schema while rows come in."""
+"""Growing columns of a shredding schema, to which shredding adds rows."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from fastpq.encodings.views cimport Slice
 from fastpq.variant.emit cimport Bytes, bytes_put
 
 
-# Binary values of a column while they come in.
+# A growing column of strings or binary values.
 cdef struct Texts:
     Bytes data
-    Bytes ends                      # int64
+    Bytes ends                      # offsets, int64
 
 
-# The two columns of one place in the schema while rows come in.
+# The growing value and typed_value columns of one place in the schema.
 cdef struct Target:
     int64_t rows
     Texts values
     Bytes has_value                 # a byte a row
-    int typed
+    int typed                       # Typed
     Bytes has_typed                 # a byte a row
-    int kind                        # TYPED_FIXED, TYPED_TEXT
-    int scale
-    int precision
-    size_t width
-    Bytes data
-    Texts texts
-    uint32_t field_count            # TYPED_OBJECT: in the order of their names
+    int kind                        # TYPED_FIXED, TYPED_TEXT: type id of the primitive
+    int scale                       # of decimals
+    int precision                   # of decimals
+    size_t width                    # TYPED_FIXED: bytes of a value
+    Bytes data                      # TYPED_FIXED
+    Texts texts                     # TYPED_TEXT
+    uint32_t field_count            # TYPED_OBJECT: fields in the order of their names
     Target* fields
     const Slice* names
-    Bytes ends                      # TYPED_ARRAY, int64
+    Bytes ends                      # TYPED_ARRAY: offsets, int64
     Target* elements
 
 
@@ -39,17 +39,18 @@ cdef inline int put_flag(Bytes* flags, uint8_t flag) noexcept nogil:
     return bytes_put(flags, &flag, 1)
 
 
-# Each returns 0 or NO_ROOM. The row has no typed_value, nor have the columns inside it:
+# Each of these functions adds to one row, and returns 0 or NO_ROOM.
+# Add a null typed_value, also to all columns inside typed_value.
 cdef int64_t no_typed(Target* target) noexcept nogil
-# The row is complete but for value, which has its bytes already:
+# Complete a row by its value: the bytes appended to values since the last row, or null. typed_value is complete already.
 cdef int64_t end_row(Target* target, uint8_t has_value) noexcept nogil
-# The row has nothing:
+# Add a whole row with neither value nor typed_value.
 cdef int64_t missing(Target* target) noexcept nogil
 
 
 cdef class Columns:
     cdef Target root
-    cdef Bytes stack                # for whoever adds rows
+    cdef Bytes stack                # working memory of shredding
     cdef object schema
     cdef list blocks
     cdef int _open(self, Target* target, schema) except -1

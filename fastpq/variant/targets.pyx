@@ -1,4 +1,4 @@
-"""The columns of a shredding schema: growing memory while rows come in, Columns of fastpq in the end."""
+"""Growing columns of a shredding schema, and their conversion to a Shredded pair of Columns."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -22,7 +22,7 @@ cnp.import_array()
 
 
 cdef int64_t no_typed(Target* target) noexcept nogil:
-    """The row has no typed_value; nor do the columns inside it."""
+    """Add a null typed_value, also to all columns inside typed_value."""
     cdef uint32_t j
     cdef uint8_t* room
     if target.typed == TYPED_NONE:
@@ -57,7 +57,7 @@ cdef int64_t missing(Target* target) noexcept nogil:
 
 
 cdef class Columns:
-    """The columns of a shredding schema, to which rows are added."""
+    """The growing columns of a shredding schema."""
 
     def __cinit__(self, schema):
         self.blocks = []
@@ -132,7 +132,7 @@ cdef void _free(Target* target) noexcept nogil:
 
 
 cdef object _array(const Bytes* bytes_, dtype):
-    """A copy of what came in."""
+    """A copy of growing memory as a NumPy array."""
     array = np.empty(bytes_.size, np.uint8)
     if bytes_.size:
         memcpy(cnp.PyArray_DATA(array), bytes_.data, bytes_.size)
@@ -140,7 +140,7 @@ cdef object _array(const Bytes* bytes_, dtype):
 
 
 cdef tuple _validity(const Bytes* flags):
-    """Bitmap, or None without nulls; and the number of nulls."""
+    """The bitmap of flags, None without nulls; and the number of nulls."""
     present = _array(flags, np.bool_)
     nulls = len(present) - int(np.count_nonzero(present))
     return (np.packbits(present, bitorder="little") if nulls else None), nulls
@@ -152,7 +152,7 @@ cdef object _texts(type_, const Texts* texts, const Bytes* flags):
 
 
 cdef object _result(const Target* target, schema):
-    """The Shredded of a target that has all its rows."""
+    """The Shredded pair of a target; all columns have their last row."""
     cdef uint32_t j
     value = _texts(BINARY, &target.values, &target.has_value)
     typed = None

@@ -1,4 +1,4 @@
-"""One variant: its two byte strings, from and to Python objects and JSON."""
+"""Variant: one value in Variant encoding, with conversions from and to Python objects and JSON."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Variant:
     """A variant in its binary encoding (VariantEncoding.md).
 
     Attributes:
-        metadata: the dictionary of names.
-        value: the value.
+        metadata: the encoded dictionary of field names.
+        value: the encoded value.
     """
 
     metadata: bytes
@@ -27,15 +27,15 @@ class Variant:
 
     @classmethod
     def from_python(cls, value: Any, *, sort: bool = True) -> Self:
-        """Encode Python objects, as ``fastpq.schema.variant_kinds`` shows.
+        """Encode Python objects, with the types listed in ``fastpq.schema.variant_kinds``.
 
         Args:
             value: None, bool, int, float, str, bytes, Decimal, dates and times, UUID, NumPy scalars, ``Primitive``, and
-                lists and dicts of them.
-            sort: whether the dictionary is sorted; else names come in the order in which they are met.
+                lists and dicts of these.
+            sort: whether to sort the dictionary of names; otherwise names are in the order of their first occurrence.
 
         Raises:
-            SchemaError: a value that no variant holds.
+            SchemaError: a value without a variant type.
             LimitError: more than MAX_DEPTH levels, or more than 2^31 - 1 bytes.
         """
         names: set[str] = set()
@@ -46,22 +46,22 @@ class Variant:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Encode a JSON document; numbers are read as Spark's ``parse_json`` does.
+        """Encode a JSON document, with the number types of Spark's ``parse_json``.
 
         Args:
             text: a JSON document.
 
         Raises:
-            SchemaError: it is no JSON, has a name twice in an object, or a number that a double does not hold.
+            SchemaError: the text is no JSON, an object has a name twice, or a number is beyond the range of a double.
             LimitError: more than MAX_DEPTH levels, or more than 2^31 - 1 bytes.
         """
         return cls.from_python(from_json(text))
 
     def to_python(self, *, typed: bool = False) -> Any:
-        """Decode to Python objects, as ``fastpq.schema.variant_kinds`` shows.
+        """Decode to Python objects, of the types listed in ``fastpq.schema.variant_kinds``.
 
         Args:
-            typed: every primitive as a ``Primitive``.
+            typed: whether to return every primitive as a ``Primitive``.
 
         Raises:
             FormatError: the bytes break VariantEncoding.md.
@@ -70,21 +70,21 @@ class Variant:
         return decode(self.metadata, self.value, typed)
 
     def to_json(self) -> str:
-        """Decode to JSON, as ``fastpq.schema.variant_kinds`` shows. Raises as to_python."""
+        """Decode to JSON text, in the forms listed in ``fastpq.schema.variant_kinds``. Raises as to_python."""
         return json_of(self.metadata, self.value)
 
     def check(self) -> None:
-        """Check that both are as VariantEncoding.md says, also in what readers can do without.
+        """Check metadata and value against all rules of VariantEncoding.md, including rules not needed for decoding.
 
         Raises:
-            FormatError: what is wrong.
+            FormatError: a rule is broken; the message says how.
             LimitError: more than MAX_DEPTH levels.
         """
         check(self.metadata, self.value)
 
 
 def _as_met(value: Any) -> list[str]:
-    """Names in the order in which a value has them."""
+    """The field names of a value, in the order of their first occurrence."""
     if isinstance(value, Mapping):
         inner = [name for part in value.values() for name in _as_met(part)]
         return list(dict.fromkeys([*value, *inner]))

@@ -1,4 +1,4 @@
-"""A column of variants, from and to Python objects, JSON and shredded columns."""
+"""VariantColumn: variants of many rows, with conversions from and to Python objects, JSON and shredded columns."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from fastpq.variant.value import Variant
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VariantColumn:
-    """Unshredded variants.
+    """A column of unshredded variants.
 
     Attributes:
-        metadata: BYTE_ARRAY column of their metadata; what stands beside a null value does not matter.
-        value: BYTE_ARRAY column of their values; its nulls are the null rows, which are not variant nulls.
+        metadata: BYTE_ARRAY column of encoded metadata; the metadata of null rows are ignored.
+        value: BYTE_ARRAY column of encoded values. Its nulls are null rows; a variant null is a value.
 
     Raises:
-        SchemaError: columns of other types, or not as many rows in both.
+        SchemaError: columns of other types or of different lengths.
     """
 
     metadata: Column
@@ -53,7 +53,7 @@ class VariantColumn:
         return len(self.value)
 
     def __getitem__(self, row: int) -> Variant | None:
-        """One row; None where it is null."""
+        """The variant of a row; None for a null row."""
         if not -len(self) <= row < len(self):
             raise IndexError(f"row {row} of {len(self)}")
         row %= len(self)
@@ -62,19 +62,19 @@ class VariantColumn:
 
     @classmethod
     def from_pylist(cls, values: Iterable[Any], *, nulls: bool = True) -> Self:
-        """Encode Python objects; one sorted dictionary serves all rows.
+        """Encode Python objects; all rows share one sorted dictionary of names.
 
         Args:
-            values: what ``fastpq.schema.variant_kinds`` shows.
-            nulls: None is a null row; else it is a variant null.
+            values: one value a row, of the types listed in ``fastpq.schema.variant_kinds``.
+            nulls: whether None is a null row; otherwise None is a variant null.
 
         Raises:
-            SchemaError: a value that no variant holds.
+            SchemaError: a value without a variant type.
             LimitError: more than MAX_DEPTH levels, or more than 2^31 - 1 bytes in a row.
         """
         rows = list(values)
         names: set[str] = set()
-        collect_names(rows, names, -1)      # the list of rows is no level of theirs
+        collect_names(rows, names, -1)      # the list of rows is not a level of the variants
         encoder = Encoder(sorted_names(names))
         ends = np.zeros(len(rows) + 1, np.int64)
         present = np.ones(len(rows), np.bool_)
@@ -89,10 +89,10 @@ class VariantColumn:
 
     @classmethod
     def from_json(cls, texts: Iterable[str | None]) -> Self:
-        """Encode JSON documents, as Variant.from_json; None is a null row, and ``"null"`` a variant null.
+        """Encode JSON documents, as Variant.from_json.
 
         Args:
-            texts: a JSON document each; None for null.
+            texts: one JSON document a row. None is a null row, and ``"null"`` a variant null.
         """
         documents = [None if text is None else [from_json(text)] for text in texts]
         boxed = cls.from_pylist([None if document is None else document[0] for document in documents], nulls=False)
@@ -105,10 +105,10 @@ class VariantColumn:
     def from_shredded(
         cls, metadata: Column, shredded: Shredded, validity: Array | None = None, *, limit: int = DEFAULT_MAX_ALLOCATION
     ) -> Self:
-        """Reassemble shredded variants; ``fastpq.variant.reassembly`` says what becomes of conflicting columns.
+        """Reassemble shredded variants; ``fastpq.variant.reassembly`` has the rules for conflicting columns.
 
         Args:
-            metadata: BYTE_ARRAY column.
+            metadata: BYTE_ARRAY column of encoded metadata.
             shredded: the pair of value and typed_value.
             validity: bitmap of the variants, or None where no row is null.
             limit: most bytes of all values together.
@@ -116,22 +116,22 @@ class VariantColumn:
         Raises:
             FormatError: a row breaks VariantEncoding.md or VariantShredding.md.
             LimitError: beyond the limit, or deeper than MAX_DEPTH.
-            SchemaError: arrays that do not fit each other.
+            SchemaError: arrays of different lengths.
         """
         offsets, data = reassemble(_reader(metadata), shredded, validity, limit)
         return cls(metadata, _binary_column(offsets, data, validity))
 
     @classmethod
     def of(cls, column: StructColumn, *, limit: int = DEFAULT_MAX_ALLOCATION) -> Self:
-        """The variants of a struct column, as files and Arrow hold them; shredded ones are reassembled.
+        """The variants of a struct column of a file or of Arrow; shredded variants are reassembled.
 
         Args:
-            column: with fields metadata and value or typed_value or both; null structs are null rows.
-            limit: most bytes of all values together, where they are reassembled.
+            column: structs with the field metadata, and value or typed_value or both. Null structs are null rows.
+            limit: most bytes of all reassembled values together.
 
         Raises:
             FormatError, LimitError: as from_shredded.
-            SchemaError: fields that no variant has.
+            SchemaError: missing or wrong fields for a variant.
         """
         metadata = binary_field(column, "metadata")
         if metadata is None:
@@ -143,7 +143,7 @@ class VariantColumn:
         return cls.from_shredded(metadata, replace(shredded, validity=None), validity, limit=limit)
 
     def to_struct(self, schema: ShreddingSchema = None) -> StructColumn:
-        """The struct column that files and Arrow hold: metadata and value, and typed_value where a schema is given.
+        """The struct column for files and Arrow: fields metadata and value, and typed_value if a schema is given.
 
         Args:
             schema: shredding schema; None leaves the variants unshredded.
@@ -156,43 +156,43 @@ class VariantColumn:
         return variant_struct(self.metadata, shredded, validity)
 
     def to_pylist(self, *, typed: bool = False) -> list[Any]:
-        """Decode to Python objects; None where a row is null, and for variant null.
+        """Decode to Python objects; None for null rows and variant nulls.
 
         Args:
-            typed: every primitive as a ``Primitive``.
+            typed: whether to return every primitive, and also a variant null, as a ``Primitive``.
 
         Raises:
-            FormatError: a row breaks VariantEncoding.md; it is named.
+            FormatError: a row breaks VariantEncoding.md; the error names the row.
             LimitError: deeper than MAX_DEPTH.
         """
         return decode_rows(_reader(self.metadata), _reader(self.value), typed)
 
     def to_json(self) -> list[str | None]:
-        """Decode to JSON documents; None where a row is null, ``"null"`` for variant null. Raises as to_pylist."""
+        """Decode to JSON documents; None for null rows, ``"null"`` for variant nulls. Raises as to_pylist."""
         return json_rows(_reader(self.metadata), _reader(self.value))
 
     def shred(self, schema: ShreddingSchema) -> Shredded:
-        """Split into shredded columns, for the metadata that the column has.
+        """Split the values into shredded columns; the column's metadata stays in use.
 
-        A value goes to typed_value where that holds an equal one: integers and decimals in integers and decimals that have
-        room for them, without loss ("Exact Numeric" in VariantEncoding.md); every other type in its own type alone.
+        A value goes to typed_value where the type of typed_value holds the value exactly. Integers and decimals go to any type
+        of integers or decimals with enough room ("Exact Numeric" in VariantEncoding.md); other values only to their own type.
 
         Args:
-            schema: as ``fastpq.variant.shredding_schema`` says, or what infer_schema gives.
+            schema: a shredding schema (``fastpq.variant.shredding_schema``), or a result of infer_schema.
 
         Raises:
-            SchemaError: the schema is none.
-            FormatError: a row breaks VariantEncoding.md; it is named.
+            SchemaError: the argument is no shredding schema.
+            FormatError: a row breaks VariantEncoding.md; the error names the row.
             LimitError: deeper than MAX_DEPTH.
         """
         return shred(_reader(self.metadata), _reader(self.value), normalized(schema))
 
 
 def variants_of(column: StructColumn) -> list[Any]:
-    """The values of a VARIANT column as Python objects, None where null (``fastpq.schema.variant_kinds``).
+    """The values of a VARIANT column as Python objects (``fastpq.schema.variant_kinds``); None for null rows.
 
     Args:
-        column: structs of a StructType that is annotated VARIANT.
+        column: structs with the annotation VARIANT.
     """
     return VariantColumn.of(column).to_pylist()
 
@@ -202,7 +202,7 @@ def _reader(column: Column) -> SliceReader:
 
 
 def _constant(data: bytes, rows: int) -> Column:
-    """A column that has the same bytes in every row."""
+    """A dictionary-encoded column with the same bytes in every row."""
     once = BinaryOffsets(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8))
     return Column(BINARY, DictionaryValues(np.zeros(rows, np.int32), Column(BINARY, once, nullable=False)), nullable=False)
 

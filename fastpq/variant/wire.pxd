@@ -1,4 +1,4 @@
-"""The Variant binary encoding as it lies in memory (VariantEncoding.md): checked once, then walked without checks."""
+"""The Variant binary encoding in memory (VariantEncoding.md): checks of a value, and access to checked values."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from fastpq.encodings.views cimport Slice
@@ -7,7 +7,7 @@ cdef extern from "c/variant.h" nogil:
     uint32_t variant_load(const uint8_t* p, int width)
 
 cdef enum:
-    DEPTH_LIMIT = 512       # arrays and objects inside each other; recursion in C and in the caller's Python
+    DEPTH_LIMIT = 512       # most levels of arrays and objects; bounds the recursion in C and in the caller's Python
 
 cdef enum Basic:
     PRIMITIVE = 0
@@ -40,7 +40,7 @@ cdef enum Kind:
     KIND_UUID = 20
     KINDS = 21
 
-# What is wrong with the bytes; negative, in the place of a size.
+# Errors, as negative numbers in place of a size.
 cdef enum Wrong:
     ENDS_EARLY = -1
     BAD_VERSION = -2
@@ -56,14 +56,14 @@ cdef enum Wrong:
     TOO_DEEP = -12
     BAD_TIME = -13
     NO_ROOM = -14               # no memory
-    TOO_LARGE = -15             # beyond what the encoding, or the caller's bound, allows
-    CONFLICT = -16              # VariantShredding.md: value and typed_value where one alone may be
-    NOT_AN_OBJECT = -17         # a value that is no object beside shredded fields
-    NAME_MISSING = -18          # a shredded field whose name is not in the metadata
-    BAD_STRUCTURE = -19         # offsets of a list column that do not rise or leave their elements
+    TOO_LARGE = -15             # more bytes than the encoding, or the caller, allows
+    CONFLICT = -16              # VariantShredding.md: both value and typed_value where only one is allowed
+    NOT_AN_OBJECT = -17         # a value other than an object beside shredded fields
+    NAME_MISSING = -18          # a shredded field with a name missing from the metadata
+    BAD_STRUCTURE = -19         # offsets of a list column descend or lie outside the elements
 
 
-# A metadata dictionary. Its strings are UTF-8, neither sorted nor distinct: the header's flag is not relied upon.
+# A metadata dictionary. Its strings are UTF-8, in any order, with duplicates: the header's flag is not relied upon.
 cdef struct Names:
     const uint8_t* offsets
     const uint8_t* text
@@ -96,29 +96,29 @@ cdef inline const uint8_t* child_at(const Container* container, uint32_t i) noex
     return container.values + variant_load(container.offsets + <size_t>i * container.offset_width, container.offset_width)
 
 
-# Reads and checks a metadata value, all of it. Returns 0 or what is wrong. strict: the sorted flag must tell the truth.
+# Reads and checks a whole metadata value. Returns 0 or an error. strict: whether to check the flag sorted_strings, too.
 cdef int64_t read_names(const uint8_t* data, size_t size, bint strict, Names* names) noexcept nogil
-# Checks one value at the start of data, and everything in it. Returns its size or what is wrong.
+# Checks one value at the start of data, and all values inside. Returns the value's size or an error.
 cdef int64_t check_value(const Names* names, const uint8_t* data, size_t size, int depth, bint strict) noexcept nogil
-# The same for a value that must take up all of the bytes.
+# Checks a value with all values inside; bytes after the value are an error. Returns the value's size or an error.
 cdef int64_t check_whole(const Names* names, Slice value, bint strict) noexcept nogil
-# Header of an object or array whose bytes reach as far as size. Returns the size of the whole or what is wrong.
+# Reads the header of an object or array of at most size bytes. Returns the size of the whole object or array, or an error.
 cdef int64_t open_container(const uint8_t* data, size_t size, Container* container) noexcept nogil
-# Of a checked value.
+# Size in bytes of a checked value.
 cdef size_t value_size(const uint8_t* data) noexcept nogil
-# Of a checked string or binary value.
+# Content of a checked string or binary value.
 cdef Slice text_of(const uint8_t* data) noexcept nogil
-# As memcmp, where a prefix comes first.
+# Compares as memcmp; a prefix sorts before longer texts.
 cdef int compare_text(Slice left, Slice right) noexcept nogil
-# Raises for what is wrong; returns anything else.
+# Raises the exception of an error; returns any other status.
 cdef int64_t raise_wrong(int64_t status, str what) except -1
 
 
 cdef class Metadata:
     cdef Names names
-    cdef Slice bytes            # what was read
-    cdef object owner           # keeps them alive
-    cdef list strings           # names as str, made when they are asked for
+    cdef Slice bytes            # the encoded metadata
+    cdef object owner           # owner of the bytes' memory
+    cdef list strings           # names as str, each decoded on first use
     cdef int64_t take(self, const uint8_t* data, size_t size, bint strict) noexcept nogil
     cdef bint is_same(self, Slice other) noexcept nogil
     cdef int load(self, Slice metadata, object owner, str what) except -1

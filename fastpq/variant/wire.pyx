@@ -1,14 +1,13 @@
 """Checks of the Variant binary encoding, and the dictionary of its metadata (VariantEncoding.md).
 
-What is checked, so that a value can then be walked without a look at any bound: sizes, UTF-8, types, field ids, decimals of
-at most 38 digits, depth; that an object has no field twice; and that the values of an array or object tile the bytes that it
-says they take, as the grammar (``fields: <value>*``) has it: no gap and no overlap, in an array in order. So no byte is part
-of two values, and the work is proportional to the bytes.
+Code behind these checks reads a value without bounds checks. Checked are sizes, UTF-8, types, field ids, depth, at most 38 digits
+of a decimal, and no duplicate fields in an object. The values of an array or object must fill their declared space without gap
+or overlap, as in the grammar (``fields: <value>*``), and in an array in order. No byte is therefore part of two values, and the
+work is linear in the bytes.
 
-What is checked in strict mode alone, because writers are known to break it and it leaves no doubt about the value: that
-the fields of an object are in the order of their names, that sorted_strings is set only where strings are sorted and
-unique (DuckDB before 2.0 did neither), that a decimal has no more digits than its type should have, and that a time is
-within a day.
+Strict mode also checks rules broken by known writers without harm to the value. The fields of an object are in the order of their
+names. sorted_strings is set only for sorted and unique strings. (DuckDB before 2.0 broke both rules.) A decimal has at most the
+digits of its type. A time is within a day.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
@@ -30,7 +29,7 @@ cdef extern from "c/utf8.h" nogil:
 
 cdef int64_t MICROSECONDS_A_DAY = 86_400_000_000
 
-# Bytes of a primitive after the first; those of binary and string begin with their length.
+# Bytes of a primitive after the first byte; for binary and string, bytes of the length.
 cdef int[KINDS] SIZES = [0, 0, 0, 1, 2, 4, 8, 8, 5, 9, 17, 4, 8, 8, 4, 4, 4, 8, 8, 8, 16]
 
 cdef dict MESSAGES = {
@@ -90,7 +89,7 @@ cdef int64_t read_names(const uint8_t* data, size_t size, bint strict, Names* na
         if end < offset or end > room:
             return BAD_DICTIONARY
         if end < room and names.text[end] & 0xC0 == 0x80:
-            return NOT_UTF8                 # a string that ends inside a code point
+            return NOT_UTF8                 # the string ends inside a code point
         offset = end
     if offset != room:
         return BAD_DICTIONARY
@@ -197,8 +196,8 @@ cdef int64_t open_container(const uint8_t* data, size_t size, Container* contain
 
 
 cdef int64_t _check_children(const Names* names, const Container* container, int depth, bint strict) noexcept nogil:
-    # The values tile their space exactly when the set of their starts, with the end of the space, is the set of their ends,
-    # with 0: then they make one chain from 0 to the end. Two sums tell whether the sets are the same.
+    # The values fill their space without gap or overlap if and only if the set of all starts and the space's end equals the
+    # set of all ends and 0: the values are then one chain from 0 to the end. Two sums of hashes compare the sets.
     cdef uint64_t starts = variant_spread(container.size), ends = variant_spread(0)
     cdef size_t total = 0, start
     cdef uint32_t i
@@ -211,7 +210,7 @@ cdef int64_t _check_children(const Names* names, const Container* container, int
         if size < 0:
             return size
         total += <size_t>size
-        if total > container.size:          # overlapping values are left here: the work stays linear
+        if total > container.size:          # stops early at overlapping values, so that the work stays linear
             return BAD_OFFSETS
         starts += variant_spread(start)
         ends += variant_spread(start + <size_t>size)
@@ -279,7 +278,7 @@ cdef Slice text_of(const uint8_t* data) noexcept nogil:
 
 
 cdef class Metadata:
-    """A metadata dictionary that has been checked; rows that repeat the bytes of the one before share it."""
+    """A checked metadata dictionary; used for consecutive rows while their metadata bytes are equal."""
 
     cdef int64_t take(self, const uint8_t* data, size_t size, bint strict) noexcept nogil:
         self.bytes = Slice(NULL, 0)
@@ -294,7 +293,7 @@ cdef class Metadata:
         return self.bytes.data == other.data or memcmp(self.bytes.data, other.data, other.size) == 0
 
     cdef int load(self, Slice metadata, object owner, str what) except -1:
-        """Read the metadata, unless it is the one that was read last."""
+        """Read and check metadata, unless its bytes equal the bytes read last."""
         if self.is_same(metadata):
             return 0
         if metadata.data == NULL:
@@ -319,9 +318,9 @@ def check(const uint8_t[::1] metadata not None, const uint8_t[::1] value not Non
     """Check one variant.
 
     Args:
-        metadata, value: its bytes.
-        strict: whether to refuse too what writers are known to get wrong without harm to the value: object fields out of
-            order, sorted_strings where they are not sorted, decimals too long for their type, times outside a day.
+        metadata, value: bytes of the variant.
+        strict: whether to check the rules broken by known writers, too: order of object fields, the flag sorted_strings,
+            digits of decimals by type, times within a day.
 
     Raises:
         FormatError: the bytes break VariantEncoding.md.

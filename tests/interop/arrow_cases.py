@@ -1,4 +1,4 @@
-"""Values of every type that both Arrow and Parquet have, as pyarrow makes them and as a Column stores them."""
+"""Cases for tests of Arrow import and export: values of every type of both Arrow and Parquet, in pyarrow and as stored."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WORDS = ["", "inline", "exactly12byt", "thirteen byte", "größer als zwölf Zei
 
 
 class Stream:
-    """What a consumer sees of a Table."""
+    """A Table as a consumer sees it: an object with the Arrow stream interface alone."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -46,7 +46,7 @@ class Stream:
 
 
 class Array:
-    """What a consumer sees of a Column."""
+    """A Column as a consumer sees it: an object with the Arrow array interface alone."""
 
     def __init__(self, column: Column) -> None:
         self.column = column
@@ -60,7 +60,16 @@ class Array:
 
 @dataclass(frozen=True)
 class Case:
-    """Values of a pyarrow type, the column they are read as, what is stored, and the type that is given back."""
+    """Values of a pyarrow type, and the expected results of import and export.
+
+    Attributes:
+        given: the pyarrow type.
+        values: Python values of the type.
+        type: column type after import.
+        stored: values in the column after import.
+        back: pyarrow type after export, if other than given.
+        python: Python values after import, if other than values.
+    """
 
     given: pa.DataType
     values: list[Any]
@@ -160,7 +169,7 @@ CASES = {
 
 
 def stored(column: Column) -> list[Any]:
-    """The stored values, None where null."""
+    """The stored values of a column; None for nulls."""
     values = column.values
     if isinstance(values, DictionaryValues):
         entries = stored(values.dictionary)
@@ -184,7 +193,7 @@ def view_bytes(view: bytes, values: BinaryViews) -> bytes:
 
 
 def pattern(values: list[Any], nulls: bool) -> list[Any]:
-    """About 60 values, with nulls at changing places."""
+    """61 values, the given ones repeated, with nulls (if wanted) at varying positions."""
     cycled = [values[i % len(values)] for i in range(61)]
     return [None if nulls and i % 7 in (0, 3) else value for i, value in enumerate(cycled)]
 

@@ -1,4 +1,4 @@
-"""Whether two Arrow columns hold the same values, bit for bit, in whatever Arrow types libraries hold them."""
+"""Comparison of Arrow columns of two libraries by value, bit for bit; differences of Arrow types alone do not count."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ DECIMAL_DIGITS = 76
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column without extension type, dictionary, time zone and choice of layout, in the units that Parquet has."""
+    """A column cast to one type for all Arrow types of equal values: without extension type, dictionary, time zone and layout,
+    in a unit of Parquet."""
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType):
         return plain(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
@@ -34,13 +35,13 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def bits(column: pa.ChunkedArray) -> np.ndarray:
-    """Floating-point values as integers, so that every NaN and both zeros count; zero where null."""
+    """The bits of floating-point values as integers, which differ for different NaNs and zeros; zero for nulls."""
     values = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
     return values.view(f"u{values.itemsize}")
 
 
 def difference(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> str | None:
-    """What differs between two columns, or None."""
+    """A description of the first difference between two columns; None for equal columns."""
     if pa.types.is_nested(truth.type):
         return nested_difference(got.combine_chunks(), truth.combine_chunks())
     got, truth = plain(got), plain(truth)
@@ -58,7 +59,7 @@ def difference(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> str | None:
 
 
 def as_list(array: pa.Array) -> pa.Array:
-    """A map as the list of its pairs; anything else as it is."""
+    """A map array as a list array of its pairs; any other array unchanged."""
     if not pa.types.is_map(array.type):
         return array
     pairs = pa.StructArray.from_arrays([array.keys, array.items], ["key", "value"])
@@ -66,7 +67,10 @@ def as_list(array: pa.Array) -> pa.Array:
 
 
 def nested_difference(got: pa.Array, truth: pa.Array) -> str | None:
-    """What differs between two arrays of lists, maps or structs, or None; the names of what they hold do not count."""
+    """A description of the first difference between two arrays of lists, maps or structs; None for equal arrays.
+
+    Names of fields, elements, keys and values do not count.
+    """
     got, truth = as_list(got), as_list(truth)
     if len(got) != len(truth):
         return f"{len(got)} values, not {len(truth)}"
@@ -92,10 +96,10 @@ def first_difference(got: pa.ChunkedArray, truth: pa.ChunkedArray) -> str:
 
 
 def assert_same(got: pa.Table, truth: pa.Table) -> None:
-    """Assert that two tables hold the same columns, in the same order.
+    """Assert equality of the columns of two tables, in order.
 
     Raises:
-        AssertionError: naming the columns that differ.
+        AssertionError: two columns differ; the message names the columns.
     """
     assert got.column_names == truth.column_names
     pairs = zip(got.column_names, got.columns, truth.columns, strict=True)

@@ -1,4 +1,4 @@
-"""A tiny pure-Python walk over the pages of a Parquet file, for tests of what is inside them."""
+"""A small pure-Python reader of page headers and stored pages of a Parquet file, for tests of page contents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DATA_PAGE, DATA_PAGE_V2 = 0, 3
 
 
 class Compact:
-    """Thrift's compact protocol: a struct becomes a dict of field id -> value."""
+    """A decoder of Thrift's compact protocol; decodes a struct to a dict of values by field id."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self.data = data
@@ -67,9 +67,15 @@ class Compact:
 
 @dataclass
 class Page:
-    """One page: what its header says, and its stored bytes.
+    """Header fields and stored bytes of one page.
 
-    codec is the name that pyarrow gives it; plain_size and body are of the compressed part alone.
+    Attributes:
+        codec: pyarrow's name of the codec.
+        compressed: whether the header marks the page as compressed.
+        plain_size: uncompressed size in bytes of body.
+        body: stored bytes after the levels of a data page V2: the part to decompress.
+        crc: checksum in the header, or None.
+        stored: all stored bytes behind the header.
     """
 
     codec: str
@@ -81,7 +87,7 @@ class Page:
 
 
 def pages(path: Path) -> Iterator[Page]:
-    """The pages of every column chunk."""
+    """The pages of all column chunks of a file, in order."""
     data = path.read_bytes()
     metadata = pq.read_metadata(path)
     for row_group in range(metadata.num_row_groups):

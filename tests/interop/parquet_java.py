@@ -1,4 +1,4 @@
-"""parquet-java as a peer of the tests: the programs in java/, in one JVM that serves a whole session."""
+"""Access to parquet-java from tests: runs the programs in java/, in one JVM for a whole session."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from types import TracebackType
 from tests.requirements import java_jars
 
 SOURCES = Path(__file__).parent / "java"
-TIMEOUT = 600.0     # seconds for one call, after which the JVM is killed: it hangs
-SHOWN = 4000        # characters of the JVM's own output, where it ended
+TIMEOUT = 600.0     # seconds for one call; after these the JVM counts as hanging and is killed
+SHOWN = 4000        # characters of the JVM's log in the error after the JVM ended
 
 
 def class_path(folder: Path) -> str:
-    """Compile the programs of java/ into a folder; returns the class path that runs them."""
+    """Compile the programs of java/ into a folder; returns the class path for running the programs."""
     path = f"{folder}:{java_jars()}/*"
     command = ["javac", "-cp", path, "-d", folder, *SOURCES.glob("*.java")]
     subprocess.run(command, check=True, capture_output=True, text=True, env=environment())
@@ -26,20 +26,20 @@ def class_path(folder: Path) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Ours, without a sanitizer's library."""
+    """The environment of a JVM: the environment of this process without LD_PRELOAD, by which sanitizers are loaded."""
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 class ParquetJava:
-    """A JVM that runs the programs of java/, one call after another; a context manager.
+    """A JVM for running the programs of java/, one call after another; a context manager.
 
     Args:
-        folder: empty, for classes and logs.
+        folder: an empty folder for classes and logs.
     """
 
     def __init__(self, folder: Path) -> None:
         self._log = folder / "jvm.log"
-        options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g")     # starts fast, leaves the other cores alone
+        options = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g")     # a fast start, and few threads
         with self._log.open("wb") as log:
             self._jvm = subprocess.Popen(
                 ["java", *options, "-cp", class_path(folder), "Server"],
@@ -47,10 +47,11 @@ class ParquetJava:
             )  # fmt: skip
 
     def run(self, program: str, *arguments: object) -> str:
-        """Run a program; returns the text that it prints.
+        """Run a program; returns its printed text.
 
         Raises:
-            RuntimeError: it failed, with its exception; or the JVM ended or hung, with its last words.
+            RuntimeError: the program failed (the message is its exception), or the JVM ended or hung (the message has the end of
+                the JVM's log).
         """
         words = [str(word).encode() for word in (program, *arguments)]
         request = struct.pack(">i", len(words)) + b"".join(struct.pack(">i", len(word)) + word for word in words)
@@ -78,7 +79,7 @@ class ParquetJava:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         assert self._jvm.stdin is not None
         assert self._jvm.stdout is not None
-        self._jvm.stdin.close()     # at which it ends
+        self._jvm.stdin.close()     # the server ends at the end of its input
         try:
             self._jvm.wait(60)
         finally:
@@ -90,6 +91,6 @@ class ParquetJava:
 def explicit_keys(
     java: ParquetJava, command: str, file: Path, footer_key: bytes | None, column_keys: Mapping[str, bytes], *more: object
 ) -> str:
-    """Run ExplicitKeys; returns the text that it prints."""
+    """Run the program ExplicitKeys; returns its printed text."""
     columns = ",".join(f"{name}={key.hex()}" for name, key in column_keys.items()) or "-"
     return java.run("ExplicitKeys", command, file, footer_key.hex() if footer_key else "-", columns, *more)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fastpq.convert.numpy_input import table_from
 from fastpq.schema.types import Type
 
-Leaves = Mapping[pa.DataType, st.SearchStrategy[Any]]      # values of each type that is not nested
+Leaves = Mapping[pa.DataType, st.SearchStrategy[Any]]      # strategies for values, by flat type
 LEAVES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3),
     pa.int32(): st.integers(-5, 5) | st.integers(-(2**31), 2**31 - 1),
@@ -43,7 +43,7 @@ ENCODINGS = {
 
 @st.composite
 def types(draw: Any, depth: int = 5) -> pa.DataType:
-    """An Arrow type, nested as deep as that."""
+    """An Arrow type of at most depth levels of nesting."""
     kind = draw(st.sampled_from(["leaf", "list", "large list", "struct", "map"])) if depth else "leaf"
     if kind == "leaf":
         return draw(st.sampled_from(list(LEAVES)))
@@ -74,7 +74,14 @@ def values(type_: pa.DataType, nullable: bool, leaves: Leaves = LEAVES) -> st.Se
 
 @st.composite
 def tables(draw: Any, columns: tuple[int, int] = (1, 2), rows: int = 12, leaves: Leaves = LEAVES) -> pa.Table:
-    """Columns of random types, as few or as many as that, with at most so many rows."""
+    """A table of random types.
+
+    Args:
+        draw: the function of hypothesis.
+        columns: least and most number of columns.
+        rows: most rows.
+        leaves: strategies for values, by flat type.
+    """
     count = draw(st.integers(0, rows))
     fields, arrays = [], []
     for number in range(draw(st.integers(*columns))):
@@ -86,13 +93,13 @@ def tables(draw: Any, columns: tuple[int, int] = (1, 2), rows: int = 12, leaves:
 
 @st.composite
 def encodings(draw: Any, table: pa.Table, allowed: dict[Type, tuple[str, ...]] = ENCODINGS) -> dict[str, str]:
-    """An encoding for each leaf of a table, as ``column_encoding`` takes them."""
+    """A random encoding for each leaf column of a table, for the option ``column_encoding``."""
     leaves = table_from(table).schema.columns
     return {leaf.name: draw(st.sampled_from(allowed[leaf.physical_type])) for leaf in leaves if leaf.physical_type in allowed}
 
 
 def options(codecs: tuple[str, ...] = CODECS) -> st.SearchStrategy[dict[str, Any]]:
-    """How to write a file, but for the encodings."""
+    """Options for writing a file, other than encodings of columns."""
     return st.fixed_dictionaries(
         {
             "data_page_version": st.sampled_from(["1.0", "2.0"]),

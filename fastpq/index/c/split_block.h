@@ -1,4 +1,4 @@
-/* Split-block Bloom filters (BloomFilter.md): blocks of eight 32-bit words, one bit of each for a hash. */
+/* Split-block Bloom filters (BloomFilter.md): blocks of eight 32-bit words; a hash sets one bit of each word of a block. */
 #ifndef FASTPQ_SPLIT_BLOCK_H
 #define FASTPQ_SPLIT_BLOCK_H
 
@@ -8,9 +8,9 @@
 #include "../../encodings/c/clones.h"
 
 #define SPLIT_BLOCK_BYTES 32
-#define SPLIT_BLOCK_CACHED (1 << 18) /* bytes of a filter that need not be prefetched */
+#define SPLIT_BLOCK_CACHED (1 << 18) /* most bytes of a filter used without prefetching: the caches hold it */
 
-/* The compiler's own vectors: of plain loops over eight words, GCC makes half a vector and a shuffle. */
+/* Vectors of the compiler: GCC compiles plain loops over eight words to half vectors and shuffles. */
 typedef uint32_t split_block __attribute__((vector_size(SPLIT_BLOCK_BYTES)));
 typedef uint64_t split_block_quarters __attribute__((vector_size(SPLIT_BLOCK_BYTES)));
 
@@ -24,7 +24,7 @@ static inline uint64_t split_block_offset(uint64_t hash, uint64_t blocks) {
     return ((hash >> 32) * blocks >> 32) * SPLIT_BLOCK_BYTES;
 }
 
-/* Asks for the blocks of a batch before any of them is used: of a large filter, each is a cache miss. */
+/* Prefetches the blocks of a batch of hashes. In a large filter, each block is a cache miss. */
 static inline void split_block_prefetch(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count) {
     if (blocks * SPLIT_BLOCK_BYTES <= SPLIT_BLOCK_CACHED) return;
     for (int64_t i = 0; i < count; i++) __builtin_prefetch(bits + split_block_offset(hashes[i], blocks));
@@ -55,7 +55,7 @@ FASTPQ_CLONES static void split_block_probe_anywhere(const uint8_t *bits, uint64
 #if defined(__x86_64__) && !defined(FASTPQ_NO_CLONES)
 #include <immintrin.h>
 
-/* One instruction tells whether a block has all bits of a mask; from the compiler's vectors it takes a dozen. */
+/* AVX2 has one instruction to test a block for all bits of a mask; the compiler's vectors take a dozen. */
 __attribute__((target("avx2"))) static void split_block_probe_avx2(const uint8_t *bits, uint64_t blocks,
                                                                    const uint64_t *hashes, int64_t count, uint8_t *found) {
     const __m256i salt = (__m256i)split_block_salt, ones = _mm256_set1_epi32(1);

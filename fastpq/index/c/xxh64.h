@@ -1,4 +1,5 @@
-/* XXH64 with seed 0, the hash of split-block Bloom filters (xxhash_spec.md 0.1.1). Little-endian machines only, as all here. */
+/* XXH64 with seed 0, the hash of split-block Bloom filters (xxhash_spec.md 0.1.1). For little-endian machines, as all of
+ * fastpq. */
 #ifndef FASTPQ_XXH64_H
 #define FASTPQ_XXH64_H
 
@@ -20,7 +21,7 @@ static inline uint64_t xxh64_round(uint64_t lane, uint64_t input) {
     return xxh64_rotate(lane + input * XXH64_PRIME2, 31) * XXH64_PRIME1;
 }
 
-/* The steps that take what is left of the input: eight bytes, four bytes, one byte. */
+/* The steps for the rest of the input behind the stripes: eight bytes, four bytes, one byte. */
 static inline uint64_t xxh64_take8(uint64_t hash, uint64_t input) {
     return xxh64_rotate(hash ^ xxh64_round(0, input), 27) * XXH64_PRIME1 + XXH64_PRIME4;
 }
@@ -69,7 +70,7 @@ static inline __attribute__((always_inline)) uint64_t xxh64(const uint8_t *data,
     return xxh64_mix(hash);
 }
 
-/* Hashes of values of one width, one after another. The widths of the physical types are loops without inner branches. */
+/* Hashes of values of one width, one after another. Each width of a physical type has a loop without inner branches. */
 FASTPQ_CLONES static void xxh64_fixed(const uint8_t *values, size_t width, int64_t count, uint64_t *hashes) {
     if (width == 4) {
         for (int64_t i = 0; i < count; i++) hashes[i] = xxh64(values + 4 * i, 4);

@@ -1,4 +1,4 @@
-/* Numbers of the Variant encoding: of one to four bytes, and unscaled decimals of sixteen. */
+/* Numbers of the Variant encoding: offsets and counts of one to four bytes, integers, and unscaled decimals. */
 #ifndef FASTPQ_VARIANT_H
 #define FASTPQ_VARIANT_H
 
@@ -22,7 +22,7 @@ static inline void variant_store(uint8_t *p, uint32_t v, int width) {
     }
 }
 
-/* Fewest bytes of such a number. */
+/* The fewest bytes, one to four, for an unsigned number. */
 static inline int variant_width(uint32_t v) {
     return v <= 0xFF ? 1 : v <= 0xFFFF ? 2 : v <= 0xFFFFFF ? 3 : 4;
 }
@@ -50,20 +50,20 @@ static inline fastpq_int128 power_of_ten(int exponent) {
     return power;
 }
 
-/* Whether a number of so many bytes has at most so many decimal digits, of 38 at the most. */
+/* Whether a signed number of width bytes has at most digits decimal digits; digits is at most 38. */
 static inline int variant_has_digits(const uint8_t *p, int width, int digits) {
     const fastpq_int128 v = variant_signed(p, width), bound = power_of_ten(digits);
     return -bound < v && v < bound;
 }
 
-/* The unscaled number of width bytes at one scale, written in out_width bytes at another.
-   Returns whether that is exact and within precision digits; both scales and the precision are at most 38. */
+/* Converts the unscaled number of a decimal from width bytes and one scale to out_width bytes and another scale.
+   Returns whether the result is exact and within precision digits. Both scales and the precision are at most 38. */
 static inline int variant_rescale(const uint8_t *p, int width, int from, int to, int precision, uint8_t *out, int out_width) {
     fastpq_int128 v = variant_signed(p, width);
     const fastpq_int128 bound = power_of_ten(precision);
     for (; from < to && v; from++) {
         if (v >= bound / 10 || v <= -bound / 10) {
-            return 0;               /* before it can overflow */
+            return 0;               /* too many digits; checked before v overflows */
         }
         v *= 10;
     }
@@ -80,7 +80,7 @@ static inline int variant_rescale(const uint8_t *p, int width, int from, int to,
     return 1;
 }
 
-/* A well-spread function of a position: sums of it tell multisets of positions apart. */
+/* A hash of a position. Equal sums of hashes mean equal multisets of positions, with overwhelming probability. */
 static inline uint64_t variant_spread(uint64_t position) {
     uint64_t v = position + 0x9E3779B97F4A7C15u;
     v = (v ^ (v >> 30)) * 0xBF58476D1CE4E5B9u;
