@@ -1,4 +1,4 @@
-"""Reading what is left of a damaged file: what cannot be read is null, or its rows are left out."""
+"""Reads of damaged files with a footer: unreadable values become null, or their rows are left out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fastpq.schema.shape import LeafShape, leaves_of, shape_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """What there is of a column in a row group: the column of those rows that are wanted and intact."""
+    """The intact rows of a column in one row group, and a column of the intact rows among the requested rows."""
 
     intact: RowRanges
     column: AnyColumn
@@ -42,8 +42,8 @@ class _Part:
 class RecoveringReader:
     """Reads some rows of a damaged file.
 
-    A column of a row group that can be read whole is; of others the readable pages are looked for. Of a nested column a row
-    is lost with any of its leaves that are read. Statistics and indexes are not asked, but where pages are.
+    A column chunk is read whole if possible; otherwise the chunk is surveyed for readable pages. A row of a nested column is lost
+    if any requested leaf of the row is lost. Statistics and page indexes are ignored, except for the offsets of pages.
 
     Args:
         file: the open file.
@@ -94,8 +94,8 @@ class RecoveringReader:
         """The same as ``read``, a Table for each row group, and the numbers of its rows in the file.
 
         Raises:
-            KeyAccessError: there is no key for a column.
-            FormatError: row groups of fewer than no rows, or lost rows in a number that the file's size does not bear out.
+            KeyAccessError: no key for a column.
+            FormatError: a row group with a negative number of rows, or lost rows in a number implausible for the file's size.
         """
         columns, predicate = wanted.columns, wanted.predicate
         filtered = [] if predicate is None else [leaf.column for leaf in leaves(predicate)]
@@ -128,7 +128,7 @@ class RecoveringReader:
         predicate: Predicate | None,
         filtered: Sequence[ColumnDescriptor],
     ) -> RowRanges:
-        """The rows of a row group that come into the result."""
+        """Rows of a row group in the result."""
         kept = asked
         needed = list(parts) if self._on_error == "skip" else [column.path[0] for column in filtered]
         for name in needed:
@@ -142,7 +142,7 @@ class RecoveringReader:
         return kept
 
     def _fitted(self, part: _Part, kept: RowRanges, asked: RowRanges) -> AnyColumn:
-        """The column of some rows, null where it is not there."""
+        """A column of the kept rows; null in lost rows."""
         held = part.intact & asked
         if held == kept:
             return part.column
@@ -187,7 +187,7 @@ class RecoveringReader:
 
     @staticmethod
     def _chosen(column: ColumnPlan, rows: RowRanges) -> ColumnPlan:
-        """The plan of some rows of all pages of a column."""
+        """A plan for chosen rows of a column, over all pages."""
         if rows.is_every:
             return column
         kept = np.ascontiguousarray(rows.bounds)
