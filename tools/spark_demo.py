@@ -1,4 +1,4 @@
-"""A pipeline on Spark: TPC-H files to an encrypted, partitioned dataset, aggregated, put under other keys, read by Spark itself."""
+"""A pipeline on Spark: TPC-H files to an encrypted, partitioned dataset, aggregated, put under other keys, read natively."""
 
 from __future__ import annotations
 
