@@ -67,12 +67,12 @@ def rebuild(
     """Find the complete row groups of a plaintext file.
 
     Args:
-        opener: of the file.
-        schema: of the file.
-        start: where its first row group, or the first one that is looked for, begins.
-        first_ordinal: of that row group.
-        row_group_rows: how many rows each has, but the last, which may have fewer; None where that is not known.
-        codecs: numbers of the codecs that pages may be compressed with.
+        opener: opener of the file's chunks.
+        schema: schema of the file.
+        start: offset of the first row group to find.
+        first_ordinal: ordinal of the first row group to find.
+        row_group_rows: rows of each row group except the last, possibly smaller, row group; None if unknown.
+        codecs: numbers of the possible codecs of pages.
     """
     source = opener.source
     data = source.read(0, source.size)

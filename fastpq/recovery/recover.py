@@ -198,7 +198,7 @@ def _found(
     opener = _page_opener(source, metadata.schema, properties)
     try:
         more = rebuild(opener, metadata.schema, start, metadata.num_row_groups, hints.row_group_rows or rows, codecs)
-    except LimitError as error:     # what the checkpoint tells of is there all the same, and what is behind it counts as unread
+    except LimitError as error:     # row groups of the checkpoint are readable anyway; bytes behind the checkpoint stay unread
         return FoundFooter(metadata, replace(report, reason=f"{report.reason}; {error.message}"))
     if not more.row_groups:
         return found
@@ -235,7 +235,7 @@ def _from_pages(
 
 
 def _page_opener(source: Source, schema: ParquetSchema, properties: ReaderProperties) -> ChunkOpener:
-    """A Scan that decodes any value: timestamps are not to be too large for their unit."""
+    """A ChunkOpener able to decode any value: INT96 timestamps in milliseconds never overflow."""
     return ChunkOpener(source, FileDecryptor(), properties, "views", int96_types(schema.columns, "ms"))
 
 

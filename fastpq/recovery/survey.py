@@ -70,13 +70,13 @@ class ChunkSurvey:
 
 
 def survey_chunk(opener: ChunkOpener, chunk: ChunkPlan, leaf: LeafShape | None, offset_index: OffsetIndex | None) -> ChunkSurvey:
-    """Find out which rows of a chunk can be read.
+    """Find the readable rows of a chunk, by decoding the whole chunk, then parts of the chunk if the whole fails.
 
     Args:
-        opener: of its file.
-        chunk: the plan of all of it.
-        leaf: what it is in its column; None for a flat column.
-        offset_index: where its pages are, checked; None where that is not known.
+        opener: opener of the file's chunks.
+        chunk: read plan of the whole chunk.
+        leaf: shape of the leaf within its nested column; None for a flat column.
+        offset_index: checked OffsetIndex of the chunk; None if unknown.
     """
     probe = Probe(opener, chunk, leaf)
     try:
@@ -98,7 +98,7 @@ class Probe:
         self._width = opener.layout(chunk.column).width
 
     def whole(self) -> None:
-        """Decode all of it."""
+        """Decode the whole chunk; raises if decoding fails or finds another number of rows than the footer."""
         check_plausible(self.opener, self.chunk, lambda: fetch_chunks(self.opener.source, [self.chunk])[0])
         found = self.rows(self.chunk)
         if found != self.chunk.num_rows:
@@ -138,7 +138,7 @@ class Probe:
         return num_rows
 
     def _decode(self, plan: ChunkPlan) -> tuple[int, int]:
-        """How many rows are planned, and how many bytes of the last page nothing needs."""
+        """Number of decoded rows of a plan, and number of unused bytes in the last page."""
         [stored] = fetch_chunks(self.opener.source, [plan])
         if self._leaf is None:
             output = ColumnOutput(plan.num_rows, self._width, plan.column.nullable)
