@@ -138,7 +138,7 @@ class ParquetDataset:
                 ``(total, total)``.
 
         Raises:
-            SchemaError: unknown columns, or filters of wrong types.
+            SchemaError: unknown columns or invalid filters.
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         names = self._chosen(columns)
@@ -308,7 +308,7 @@ def read_dataset(
 
     Raises:
         FileNotFoundError: there is no file.
-        SchemaError: incompatible files, unknown columns, or filters of wrong types.
+        SchemaError: incompatible files, unknown columns or invalid filters.
         FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
     """
     dataset = ParquetDataset(

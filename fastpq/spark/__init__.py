@@ -1,7 +1,8 @@
 """PySpark data source ``fastpq`` and jobs over datasets, encrypted or plaintext; executors run fastpq's codec (extra ``spark``).
 
-The driver lists files, reads footers and plans partitions. Executors read and write files with one thread for each task. Every
-write ends with an atomic commit (fastpq.spark.journal). Keys and tokens never leave a process (fastpq.spark.keyservice).
+The driver lists files, reads footers and plans partitions. Executors read and write files with one thread for each task. The
+writer and the rewriting jobs end with an atomic commit (fastpq.spark.journal). Plans and options name master keys, and never hold
+keys or tokens (fastpq.spark.keyservice).
 
     import fastpq.spark
     fastpq.spark.register(spark)

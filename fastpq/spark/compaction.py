@@ -120,7 +120,8 @@ def write_together(
     footers = [read_metadata(source, decryption_properties=_keys_of(source, service)) for source in sources]
     row_groups = sum(footer.num_row_groups for footer in footers)
     are_large = sum(map(os.path.getsize, sources)) >= LEAST_ROW_GROUP_BYTES * row_groups
-    has_int96 = any(column.physical_type is Type.INT96 for column in footers[0].schema.columns)     # fastpq writes no INT96
+    # pages with INT96 are copied in any case: a decoded value may lie outside datetime64[ns]
+    has_int96 = any(column.physical_type is Type.INT96 for column in footers[0].schema.columns)
     if has_int96 or (are_large and len({footer.created_by for footer in footers}) == 1):
         merge_files(sources, target, encryption_properties=keys, decryption_properties=lambda path: _keys_of(path, service))
         return sum(footer.num_rows for footer in footers)

@@ -1,4 +1,4 @@
-"""Footers of a dataset's files on the driver: schemas, sizes of row groups and null counts for planning a scan."""
+"""Footers of a dataset's files, read on the driver for planning a scan: schemas, sizes of row groups, and statistics."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _is_complete(bounds: Bounds) -> bool:
 
 
 def _is_counted(column: SchemaNode | None, wanted: st.DataType) -> bool:
-    """Whether a column's bounds count in the units of the Spark type: any integer, or a decimal of the same scale."""
+    """Whether a column's bounds count in the units of the Spark type: always for LongType, for decimals of equal scale."""
     if not isinstance(column, ColumnDescriptor) or not isinstance(wanted, st.DecimalType):
         return isinstance(wanted, st.LongType)
     return isinstance(decimal := column.type.logical, Decimal) and decimal.scale == wanted.scale

@@ -1,4 +1,4 @@
-"""Jobs keeping a dataset's data files: verify_dataset checks files, rotate_keys rewraps data keys in key material files."""
+"""verify_dataset checks all files of a dataset; rotate_keys wraps their data keys anew, or encrypts the files under new keys."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class ServiceOptions:
     """Options of a worker's access to the key service; holds no secret, and can be pickled.
 
     Attributes:
-        client: ``package.module:Name`` of a function from KmsConnectionConfig to KmsClient, or ``keyring``.
+        client: ``package.module:Name`` of a callable to make a KmsClient from a KmsConnectionConfig, or ``keyring``.
         instance_id, instance_url: as in KmsConnectionConfig.
         configuration: names and texts of the client's own options.
         token_file: path, on each machine, of a file with the access token; None takes the environment variable.

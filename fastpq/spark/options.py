@@ -21,7 +21,7 @@ from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, 
 DEFAULT_MAX_PARTITION_BYTES = 128 << 20     # as spark.sql.files.maxPartitionBytes
 DEFAULT_BATCH_ROWS = 100_000
 DEFAULT_PLANNING_FOOTERS = 64               # files
-DEFAULT_ROW_GROUP_BYTES = 128 << 20         # in memory, as parquet.block.size
+DEFAULT_ROW_GROUP_BYTES = 128 << 20         # uncompressed; as parquet.block.size of parquet-java
 DEFAULT_MAX_OPEN_FILES = 32                 # of one task
 DEFAULT_ORPHAN_SECONDS = 24 * 3600.0
 
