@@ -1,4 +1,4 @@
-"""Row groups rebuilt from page headers, for files without a footer.
+"""Row groups rebuilt from their pages, for bytes of a file described by no footer.
 
 Pages of a row group are contiguous, column after column, with a dictionary page only at the start of a chunk, and all columns
 have the same number of rows. Given the schema, often only one division of the pages into chunks remains. The search tries every

@@ -44,6 +44,7 @@ def read(
 
     The DataFrame comes from the data source if the session lets Python sources take filters from its plans, or if
     ``pushFilters`` is given; otherwise from ``scan``.
+
     Args:
         spark: the session.
         path: a file, a folder or a glob, or several.

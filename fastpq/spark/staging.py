@@ -36,6 +36,7 @@ class Replacement:
         sizes: bytes of each source.
         times: last change of each source, in nanoseconds.
     """
+
     sources: tuple[str, ...]
     sizes: tuple[int, ...]
     times: tuple[int, ...]

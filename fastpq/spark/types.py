@@ -150,8 +150,11 @@ def stored_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArra
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """Arrow schema of a file for an Arrow schema from Spark, in the types of Spark's own writer: TIME in microseconds, intervals
-    as INT64, variants and geospatial values as Arrow extension types."""
+    """Arrow schema of a file for an Arrow schema from Spark.
+
+    The types are those of Spark's own writer: TIME in microseconds, intervals as INT64, variants and geospatial values as Arrow
+    extension types.
+    """
     return pa.schema([_stored_field(part) for part in schema])
 
 
