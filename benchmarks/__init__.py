@@ -1,1 +1,1 @@
-"""One harness: jobs by peers by threads; results are compared before anything is timed."""
+"""Benchmark harness: jobs by peers by threads; every result is compared with the truth before timing."""

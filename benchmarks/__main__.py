@@ -1,7 +1,7 @@
 """``tools/bench``: measures fastpq and its peers, from a file in the page cache to the library's own in-memory table.
 
-Every measurement runs in a process of its own. Each peer's result is compared with pyarrow's before it is timed; one
-that differs is named and not timed. Writers start from their own in-memory table and write to the scratch folder.
+Every measurement runs in its own process. Each peer's result is compared with pyarrow's before timing; a peer with a different
+result is reported and not timed. Writers start from their own in-memory table and write to the scratch folder.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class MeasurementError(Exception):
 
 
 def in_child(request: dict[str, Any], threads: int) -> dict[str, Any]:
-    """Do one measurement in a process of its own and return what it printed."""
+    """Run one measurement in a child process; returns the JSON printed by the child."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.child", json.dumps(request)],
         capture_output=True,

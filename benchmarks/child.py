@@ -30,10 +30,10 @@ KERNEL_SECONDS = 0.2
 
 
 def check(peer: Peer, job: Job, scale: float, scratch: Path) -> dict[str, Any]:
-    """Do the job once and compare what came out with what pyarrow reads.
+    """Run a job once, and compare the result with the values read by pyarrow.
 
     Raises:
-        DifferenceError: they are not the same.
+        DifferenceError: the values differ.
     """
     path = path_of(job.data, scale)
     if job.kind == "footer":
@@ -48,7 +48,7 @@ def check(peer: Peer, job: Job, scale: float, scratch: Path) -> dict[str, Any]:
         target = Path(folder) / "written.parquet"
         peer.write(peer.take(path, job), target, job)
         truth = pq.read_table(path)
-        # pyarrow takes column keys from a key service only, for which Polars writes no key metadata
+        # pyarrow takes column keys only from a key service, and Polars writes no key metadata for a key service
         by_columns = isinstance(peer, Polars) and job.encrypted == "columns"
         reader = Fastpq(peer.threads) if by_columns else PyArrow(peer.threads)
         require_equal(reader.to_arrow(reader.read(target, replace(job, kind="read", columns=None))), truth)
@@ -56,7 +56,7 @@ def check(peer: Peer, job: Job, scale: float, scratch: Path) -> dict[str, Any]:
 
 
 def measure(peer: Peer, job: Job, scale: float, scratch: Path, runs: int) -> dict[str, Any]:
-    """The seconds of several runs, after one that is not counted; what a run made is released between runs."""
+    """Seconds of several runs, without the first run; the result of a run is freed before the next run."""
     path = path_of(job.data, scale)
     if job.kind == "footer":
         return {"seconds": repeat(lambda: peer.open_footer(path), runs)}
@@ -82,7 +82,7 @@ def repeat(action: Callable[[], Any], runs: int, before: Callable[[], Any] = lam
 
 
 def kernel_grid() -> dict[str, Any]:
-    """GB/s of every kernel, and of memcpy in the same run."""
+    """GB/s of every kernel, and of memcpy in the same process."""
     from benchmarks import kernels
 
     source = np.zeros(MEMCPY_BYTES, np.uint8)
@@ -96,7 +96,7 @@ def kernel_grid() -> dict[str, Any]:
 
 
 def lookups() -> list[dict[str, Any]]:
-    """What benchmarks.selective finds; what goes wrong is said on standard error."""
+    """Measurements of benchmarks.selective; failures are printed on standard error."""
     from benchmarks import selective
 
     found = selective.measure(
@@ -106,7 +106,7 @@ def lookups() -> list[dict[str, Any]]:
 
 
 def openssl_speed() -> dict[str, float]:
-    """What the command ``openssl speed`` says of AES-128, where there is one; GB/s of processor time, by module size."""
+    """GB/s of AES-128 by mode and module size, from ``openssl speed``, by processor time; empty without the command."""
     rates: dict[str, float] = {}
     command = shutil.which("openssl")
     for cipher in ("gcm", "ctr") if command else ():
@@ -119,7 +119,7 @@ def openssl_speed() -> dict[str, float]:
 
 
 def shortest(action: Callable[[], Any]) -> float:
-    """The shortest time of one call within a fixed time."""
+    """Shortest time of one call, among calls for KERNEL_SECONDS."""
     best = float("inf")
     deadline = time.perf_counter() + KERNEL_SECONDS
     while (started := time.perf_counter()) < deadline:

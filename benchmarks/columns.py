@@ -1,4 +1,4 @@
-"""Files of one kind of column each: an encoding and a type, or a nesting; at scale 1 of ten million leaves."""
+"""Files with one kind of column each: an encoding and a type, or a nested type; at scale 1 with ten million leaf values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NESTED = ("list_int64", "list_string", "map", "struct")
 
 
 def make_encodings(path: Path, scale: float) -> None:
-    """Required columns, uncompressed, so that decoding is all that is to do."""
+    """Write required, uncompressed columns: reading is decoding alone."""
     count, random = int(LEAVES * scale), np.random.default_rng(SEED)
     rising = np.cumsum(random.integers(0, 64, count))
     few = random.integers(0, DISTINCT, count)
@@ -56,7 +56,7 @@ def words() -> pa.Array:
 
 
 def make_nested(path: Path, scale: float) -> None:
-    """As pyarrow writes by default; maps and structs have two leaves, and a tenth of the structs is null."""
+    """Write nested columns with pyarrow's defaults; maps and structs have two leaves, and a tenth of the structs is null."""
     leaves, random = int(LEAVES * scale), np.random.default_rng(SEED)
     integers = pa.array(random.integers(0, 1 << 40, leaves))
     codes = pa.array(random.integers(0, DISTINCT, leaves).astype(np.int32))
@@ -74,6 +74,6 @@ def make_nested(path: Path, scale: float) -> None:
 
 
 def offsets(random: np.random.Generator, rows: int, total: int) -> np.ndarray[Any, Any]:
-    """Of lists that together have so many elements; one in nine is empty or nearly so."""
+    """Offsets of lists with a total number of elements; one list in nine is empty or nearly so."""
     ends = np.cumsum(random.integers(0, LONGEST_LIST + 1, rows))
     return np.concatenate([[0], np.rint(ends * (total / ends[-1]))]).astype(np.int32)

@@ -1,4 +1,4 @@
-"""The files that the jobs read, made once for each scale factor."""
+"""Input files of the jobs, made once for each scale factor."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEED = 1
 
 
 def path_of(data: str, scale: float) -> Path:
-    """The path of a file by its name in a Job, which is made if it is not there."""
+    """Path of a file by its name in a Job; a missing file is made."""
     if data == "lineitem":
         return lineitem(scale, FOLDER)
     target = FOLDER / (f"{data}.parquet" if data.startswith("wide") else f"{data}-{scale:g}.parquet")
@@ -37,12 +37,12 @@ def path_of(data: str, scale: float) -> Path:
 
 
 def write(table: pa.Table, path: Path, **options: Any) -> None:
-    """Write as pyarrow does by default, but decimals as integers, as the source has them."""
+    """Write with pyarrow's defaults, except for decimals as integers, as in lineitem."""
     pq.write_table(table, path, store_decimal_as_integer=True, **options)
 
 
 def source(scale: float, columns: tuple[str, ...] | None = None) -> pa.Table:
-    """lineitem with plain strings, not the string views that the file's Arrow schema asks for."""
+    """lineitem with plain strings, in place of the string views named in the file's Arrow schema."""
     table = pq.read_table(path_of("lineitem", scale), columns=columns and list(columns))
     fields = [field.with_type(pa.string()) if field.type == pa.string_view() else field for field in table.schema]
     return table.cast(pa.schema(fields))
@@ -57,7 +57,7 @@ def make_plain(path: Path, scale: float) -> None:
 
 
 def make_nulls(path: Path, scale: float) -> None:
-    """A tenth of the values of every column, chosen at random, are null."""
+    """Write lineitem with a random tenth of the values of every column set to null."""
     table = source(scale)
     random = np.random.default_rng(SEED)
     columns = {}
@@ -68,7 +68,7 @@ def make_nulls(path: Path, scale: float) -> None:
 
 
 def make_snappy(path: Path, scale: float) -> None:
-    """What the encrypted files hold, without encryption."""
+    """Write the values of the encrypted files in plaintext."""
     write(source(scale), path, compression="snappy")
 
 
@@ -83,7 +83,7 @@ def make_encrypted_ctr(path: Path, scale: float) -> None:
 
 
 def make_encrypted_columns(path: Path, scale: float) -> None:
-    """By fastpq, because explicit column keys with key metadata beside them are what every library can read."""
+    """Written by fastpq: explicit column keys with key metadata in the file, readable by every library."""
     import fastpq
 
     properties = keys.for_fastpq_to_write(Job("make", "write", encrypted="columns"))
@@ -91,7 +91,7 @@ def make_encrypted_columns(path: Path, scale: float) -> None:
 
 
 def make_encrypted_one_page(path: Path, scale: float) -> None:
-    """By the recipe for files that DuckDB reads: one page a chunk."""
+    """Written with one page a chunk, the form of encrypted files readable by DuckDB."""
     import fastpq
 
     properties = keys.for_fastpq_to_write(Job("make", "write", encrypted="uniform"))
@@ -100,12 +100,12 @@ def make_encrypted_one_page(path: Path, scale: float) -> None:
 
 
 def make_wide(path: Path, scale: float) -> None:
-    """Many columns and row groups with next to nothing in them, so that the footer is all."""
+    """Write many columns and row groups with hardly any values: reading is the footer alone."""
     write_wide(path, WIDE_ROW_GROUPS)
 
 
 def make_wide_100000(path: Path, scale: float) -> None:
-    """The same with 100,000 column chunks."""
+    """Write a wide file of 100,000 column chunks."""
     write_wide(path, 100_000 // WIDE_COLUMNS)
 
 

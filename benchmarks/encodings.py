@@ -1,8 +1,8 @@
-"""The kernel grid beside peers: each encoding of each type as a file of one column, ``python -m benchmarks.encodings``.
+"""Encodings beside peers: a file of one column for each encoding and type, ``python -m benchmarks.encodings``.
 
-All libraries take turns in one process with one thread; of each the least processor time counts, so that other programs on the
-machine disturb the ratios little. Files are uncompressed, without nulls, pages as pyarrow cuts them, and stand in memory;
-what is read is compared first. Polars does not let its writer's encoding be chosen, and is measured reading alone.
+All libraries take turns in one process with one thread. The least processor time of each counts, to lessen disturbance by other
+programs on the machine. Files are uncompressed, without nulls, in memory, with pages cut by pyarrow. Values read are compared
+before timing. Polars is measured in reading alone, since its writer has no choice of encoding.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ GRID = (
 
 
 def values(encoding: str, kind: str) -> pa.Array:
-    """Values for which the encoding is meant."""
+    """Values suited to an encoding."""
     random = np.random.default_rng(SEED)
     if kind.endswith("null"):
         array = values(encoding, kind.partition(",")[0])
@@ -72,7 +72,7 @@ def values(encoding: str, kind: str) -> pa.Array:
 
 
 def options(encoding: str) -> dict[str, Any]:
-    """For writers, both pyarrow's and fastpq's."""
+    """Writer options of an encoding, the same for pyarrow and fastpq."""
     chosen: dict[str, Any] = {"compression": "none", "use_dictionary": encoding == "RLE_DICTIONARY"}
     return chosen if encoding == "RLE_DICTIONARY" else chosen | {"column_encoding": {"x": encoding}}
 
@@ -87,7 +87,7 @@ def readers(data: bytes) -> dict[str, Callable[[], Any]]:
 
 def writers(table: pa.Table, encoding: str) -> dict[str, Callable[[], Any]]:
     ours, chosen = fastpq.read_table(written(table, encoding)), options(encoding)
-    bare = {"threads": 1, "write_page_index": False, "write_page_checksum": False}     # as pyarrow does without
+    bare = {"threads": 1, "write_page_index": False, "write_page_checksum": False}     # off by default in pyarrow
     return {
         "fastpq": lambda: fastpq.write_table(ours, io.BytesIO(), **chosen, **bare),
         "pyarrow": lambda: pq.write_table(table, io.BytesIO(), **chosen),
@@ -101,7 +101,7 @@ def written(table: pa.Table, encoding: str) -> bytes:
 
 
 def least(actions: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
-    """Processor seconds of each, taking turns."""
+    """Least processor seconds of each action; the actions take turns."""
     found: dict[str, float] = {}
     for name in [name for _ in range(runs + 1) for name in actions]:
         gc.collect()
@@ -113,7 +113,7 @@ def least(actions: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
 
 
 def agreeing(data: bytes, table: pa.Table) -> dict[str, Callable[[], Any]]:
-    """The readers that give the values of the table."""
+    """Readers able to read the file; raises for a reader with other values than the table."""
     kept = {}
     for name, read in readers(data).items():
         try:
@@ -128,7 +128,7 @@ def agreeing(data: bytes, table: pa.Table) -> dict[str, Callable[[], Any]]:
 
 
 def measured(pattern: str, runs: int) -> Iterator[tuple[str, str, int, dict[str, float], dict[str, float]]]:
-    """Encoding, type, bytes of values, and seconds of reading and of writing by library."""
+    """Encoding, type, bytes of values, and seconds by library of reading and of writing."""
     for encoding, kind in GRID:
         if pattern not in f"{encoding} {kind}":
             continue

@@ -1,4 +1,4 @@
-"""Whether two tables hold the same values, however each library types them."""
+"""Comparison of tables by value, across the types chosen by each library."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import pyarrow.compute as pc
 
 
 class DifferenceError(Exception):
-    """A peer's result is not what the file holds."""
+    """A peer's result differs from the file's values."""
 
 
 def require_equal(got: pa.Table, truth: pa.Table) -> None:
     """Compare values column by column.
 
-    Decimals of any width, strings in any layout and dates as timestamps are the same values; where a library has only
-    floating point for a type (fastparquet), the truth is rounded to it.
+    Decimals of any width, strings in any layout, and dates as timestamps compare as equal values. For a library with only
+    floating point in place of a type (fastparquet), the truth is rounded to floating point.
 
     Raises:
-        DifferenceError: which column differs, and how.
+        DifferenceError: names the column and the difference.
     """
     if got.column_names != truth.column_names:
         raise DifferenceError(f"columns {got.column_names}, not {truth.column_names}")

@@ -1,4 +1,4 @@
-"""A key service for demonstrations: master keys in a file, for fastpq's executors and, as java/FileKms.java, for Spark's own."""
+"""A key service for demonstrations: master keys in a file, for fastpq's executors and, as java/FileKms.java, for native Spark."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NONCE_SIZE = 12
 
 
 def create(path: Path, identifiers: Iterable[str]) -> None:
-    """Make new master keys."""
+    """Write a file of new random master keys."""
     path.write_text("".join(f"{identifier}:{secrets.token_hex(16)}\n" for identifier in identifiers))
     path.chmod(0o600)
 
 
 class FileKms(KmsClient):
-    """Wraps with AES-GCM as parquet-java's KeyToolkit does; the file is named by $FASTPQ_DEMO_KEYS."""
+    """Wraps with AES-GCM like parquet-java's KeyToolkit; $FASTPQ_DEMO_KEYS names the file of keys."""
 
     def __init__(self, config: KmsConnectionConfig) -> None:
         entries = (line.split(":") for line in Path(os.environ[VARIABLE]).read_text().splitlines())

@@ -1,4 +1,4 @@
-"""What is measured."""
+"""The jobs of the benchmark: files to read, files to write, footers to open."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ Kind = Literal["read", "write", "footer"]
 
 @dataclass(frozen=True)
 class Job:
-    """One thing to do, the same for every peer.
+    """One task, the same for every peer.
 
     Attributes:
-        name: as tools/bench --jobs takes it.
-        kind: read a file into the library's own table, write that table to a file, or open a footer.
-        data: the file, by the name that benchmarks.data gives it.
-        columns: those to read; None for all.
-        compression: of a file to write.
-        encrypted: with 128-bit keys: ``"uniform"``, one for footer and all columns; ``"columns"``, one for the footer and
-            one for each column of SECRET_COLUMNS, the others plaintext.
-        algorithm: of that encryption.
+        name: name in tools/bench --jobs.
+        kind: read a file into the library's own table, write a table to a file, or open a footer.
+        data: name of the input file in benchmarks.data.
+        columns: columns to read; None for all.
+        compression: codec of a file to write.
+        encrypted: with 128-bit keys: ``"uniform"``, one key for footer and all columns; ``"columns"``, one for the footer and
+            one for each column of SECRET_COLUMNS, other columns in plaintext.
+        algorithm: algorithm of the encryption.
     """
 
     name: str
@@ -70,4 +70,4 @@ JOBS = (
 BY_NAME = {job.name: job for job in JOBS}
 KERNELS = "kernels"     # the kernel grid: no peers but memcpy
 ENCODINGS = "encodings"     # each encoding of each type beside peers, by processor time
-SELECTIVE = "selective"     # a few rows of a file, local and over HTTP: peers and measures of its own
+SELECTIVE = "selective"     # a few rows of a file, local and over HTTP, with its own peers and measures

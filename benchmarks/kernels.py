@@ -46,7 +46,7 @@ def deltas() -> Iterator[Kernel]:
 
 
 def streams() -> Iterator[Kernel]:
-    """Bytes of values gathered by their place, and back."""
+    """Bytes of values gathered into streams by position in the value, and back."""
     for dtype in ("<f2", "<f4", "<f8", "V16"):
         values = np.frombuffer(np.random.default_rng(0).bytes(COUNT * np.dtype(dtype).itemsize), dtype)
         stream, name = byte_stream_split.encode(values), f"{values.itemsize} bytes"
@@ -68,7 +68,7 @@ def decimal_floats() -> Iterator[Kernel]:
 
 
 def dictionaries() -> Iterator[Kernel]:
-    """Indices to values and values to codes."""
+    """Dictionary indices to values, and values to indices."""
     for dtype, width in (("<i4", 8), ("<i8", 8), ("<i8", 14), ("V16", 8), ("V16", 14)):
         size = np.dtype(dtype).itemsize
         distinct = np.arange((1 << width) * size // 4, dtype=np.uint32).view(dtype)
@@ -84,7 +84,7 @@ def dictionaries() -> Iterator[Kernel]:
 
 
 def optional_values() -> Iterator[Kernel]:
-    """Definition levels to bitmaps, and values to and from their places."""
+    """Definition levels to validity bitmaps, and values to and from positions among nulls."""
     flags = np.random.default_rng(0).random(COUNT) < 0.9
     bitmap = np.packbits(flags, bitorder="little")
     stream = levels.encode(bitmap, 0, COUNT)
@@ -111,7 +111,7 @@ def bounds() -> Iterator[Kernel]:
 
 
 def aes() -> Iterator[Kernel]:
-    """Sealing and opening of modules with AES-128, beside cryptography; the harness adds what ``openssl speed`` says."""
+    """Sealing and opening of modules with AES-128, beside the package cryptography; the harness adds ``openssl speed``."""
     key = AesKey(bytes(16))
     ours = {"GCM": GcmModuleCipher(key, b"file"), "CTR": CtrModuleCipher(key, b"file")}
     theirs, nonce = AESGCM(bytes(16)), bytes(12)
@@ -129,7 +129,7 @@ def aes() -> Iterator[Kernel]:
 
 
 def bloom_filters() -> Iterator[Kernel]:
-    """Inserting and probing, hash included; the smaller filters fit the second-level cache."""
+    """Inserting and probing, hashing included; the smaller filters fit the second-level cache."""
     values = np.arange(COUNT).view(np.uint8)
     for size in (256 << 10, 16 << 20):
         name = f"filter of {size >> 10} KiB, 8-byte values"

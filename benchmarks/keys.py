@@ -1,6 +1,6 @@
-"""The keys of encrypted jobs, for each library in the form that it takes them.
+"""Keys of the encrypted jobs, in the form of each library.
 
-pyarrow takes column keys only through a key service, so files carry key metadata for one that wraps nothing.
+pyarrow takes column keys only from a key service, so files carry key metadata for a key service without any wrapping.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MASTER_KEY = "none"
 
 
 def for_fastpq_to_read(job: Job) -> Any:
-    """None for a plaintext file, here and below."""
+    """Decryption properties of fastpq; None for a plaintext job, as from the other functions with properties."""
     import fastpq
 
     if not job.encrypted:
@@ -75,7 +75,7 @@ def for_polars_to_write(job: Job) -> Any:
 
 
 def for_duckdb(job: Job) -> str:
-    """What read_parquet has behind the path; DuckDB reads AES_GCM_V1 under one key."""
+    """Further arguments of DuckDB's read_parquet, as text; DuckDB supports AES_GCM_V1 with one key only."""
     blob = "".join(f"\\x{byte:02X}" for byte in FOOTER_KEY)
     return f", encryption_config={{footer_key_value: '{blob}'::BLOB}}" if job.encrypted else ""
 

@@ -1,4 +1,4 @@
-"""The HTTP server with latency in a process of its own: it takes no interpreter time from those whom it serves."""
+"""An HTTP server with latency, in its own process: serving takes no interpreter time from the measured reader."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from tests.io.range_server import serving
 
 
 class Traffic(NamedTuple):
-    """Requests for data, and the bytes that were sent."""
+    """Number of data requests, and number of bytes sent."""
 
     requests: int
     bytes_sent: int
 
 
 class Served:
-    """A folder at a URL.
+    """A folder served at a URL.
 
     Attributes:
-        url: of the folder.
+        url: URL of the folder.
     """
 
     def __init__(self, url: str, control: Connection) -> None:
@@ -31,7 +31,7 @@ class Served:
         self._control = control
 
     def traffic(self) -> Traffic:
-        """What was asked for since the last time."""
+        """Traffic since the previous call."""
         self._control.send(True)
         return Traffic(*self._control.recv())
 

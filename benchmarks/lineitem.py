@@ -1,4 +1,4 @@
-"""TPC-H lineitem as Parquet written by parquet-rs: what the demo and the benchmarks read."""
+"""TPC-H lineitem as Parquet written by parquet-rs: input of the demo and the benchmarks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 
 def lineitem(scale: float, folder: Path) -> Path:
-    """The path of lineitem.parquet at a scale factor, made by tpchgen-cli (PyPI) if it is not there.
+    """Path of lineitem.parquet at a scale factor; a missing file is made by tpchgen-cli (PyPI).
 
     Args:
         scale: TPC-H scale factor; 1 is 6 million rows.
-        folder: where a folder for each scale is kept.
+        folder: folder for one subfolder of each scale.
 
     Returns:
         A Snappy-compressed file of 16 REQUIRED columns.

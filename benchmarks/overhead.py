@@ -1,8 +1,8 @@
-"""What encryption adds to reading and writing lineitem: ``python -m benchmarks.overhead``.
+"""Cost of encryption in reading and writing lineitem: ``python -m benchmarks.overhead``.
 
-All modes take turns in one process with one thread; of each the least processor time counts, so that other programs on
-the machine disturb the ratios little. The last lines are the profile: what opening the same modules takes by itself, and what
-the CRC-32 of the pages takes, which encrypted pages go without.
+All modes take turns in one process with one thread. The least processor time of each counts, to lessen disturbance by other
+programs on the machine. The last lines are the profile: the time to open modules of the same sizes alone, and the time of the
+pages' CRC-32, absent from encrypted pages.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ def least(seconds: dict[str, float], name: str, action: Callable[[], Any]) -> No
 
 
 def measure(source: Path, folder: Path, runs: int) -> tuple[dict[str, float], dict[str, float]]:
-    """Processor seconds of writing and of reading, by mode."""
+    """Least processor seconds of writing and of reading, by mode."""
     table = fastpq.read_table(source)
     writing: dict[str, float] = {}
     reading: dict[str, float] = {}
-    for _ in range(runs + 1):       # the first, which finds nothing warm, is never the least
+    for _ in range(runs + 1):       # the first run starts cold, and is never the least
         for name, job in MODES.items():
             path = folder / f"{name}.parquet"
             options = {"encryption_properties": keys.for_fastpq_to_write(job), "threads": 1, "row_group_size": ROW_GROUP_SIZE}
@@ -62,7 +62,7 @@ def measure(source: Path, folder: Path, runs: int) -> tuple[dict[str, float], di
 
 
 def measure_parts(path: Path, runs: int) -> dict[str, float]:
-    """Processor seconds of opening modules of the sizes of a file's pages, and of their CRC-32."""
+    """Processor seconds to open modules of the sizes of a file's pages, and seconds of their CRC-32."""
     sizes: list[int] = []
     with fastpq.ParquetFile(path, decryption_properties=keys.for_fastpq_to_read(MODES["GCM"])) as file:
         for row_group in range(file.num_row_groups):

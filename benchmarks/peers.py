@@ -1,4 +1,4 @@
-"""The libraries beside fastpq; each reads into its own in-memory table and writes from it."""
+"""fastpq and its peers: each library reads into its own in-memory table, and writes from its own table."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from benchmarks import keys
 from benchmarks.jobs import Job
 from fastpq.version import VERSION
 
-ROW_GROUP_SIZE = 1 << 20    # rows, for every writer that has the option
+ROW_GROUP_SIZE = 1 << 20    # rows of a row group, for every writer with the option
 
 
 class Peer(ABC):
-    """One library.
+    """A library under measurement.
 
     Args:
-        threads: how many it may use.
+        threads: most threads of the library.
 
     Attributes:
-        name: of the library, as tools/bench --peers takes it.
-        distribution: the PyPI distribution whose version is recorded.
-        module: what is imported.
-        parallel: whether it uses more than one thread for one file.
+        name: name in tools/bench --peers.
+        distribution: name on PyPI, for the recorded version.
+        module: module to import.
+        parallel: whether the library uses several threads for one file.
     """
 
     name: ClassVar[str]
@@ -44,32 +44,32 @@ class Peer(ABC):
 
     @classmethod
     def installed(cls) -> str | None:
-        """The version, or None where the library is not installed."""
+        """The library's version; None if not installed."""
         return version(cls.distribution) if importlib.util.find_spec(cls.module.partition(".")[0]) else None
 
     @classmethod
     def does(cls, job: Job) -> bool:
-        """Whether it can do this job at all."""
+        """Whether the library supports a job."""
         return not job.encrypted
 
     @abstractmethod
     def read(self, path: Path, job: Job) -> Any:
-        """The job's columns of the file as the library's own table."""
+        """Read the job's columns of a file into the library's own table."""
 
     @abstractmethod
     def write(self, table: Any, path: Path, job: Job) -> None:
-        """Write such a table with the job's compression and encryption."""
+        """Write a table of ``take`` with the job's compression and encryption."""
 
     @abstractmethod
     def open_footer(self, path: Path) -> int:
-        """Open a file's metadata and return the number of columns."""
+        """Open the metadata of a file; returns the number of columns."""
 
     def to_arrow(self, table: Any) -> pa.Table:
-        """Its table as an Arrow table, for the comparison."""
+        """A table of the library as an Arrow table, for the comparison."""
         return pa.table(table)
 
     def take(self, path: Path, job: Job) -> Any:
-        """The library's own table of a file, to be written."""
+        """The library's own table of a file, as input for ``write``."""
         return self.read(path, Job("source", "read"))
 
 
@@ -78,7 +78,7 @@ class Fastpq(Peer):
 
     @classmethod
     def installed(cls) -> str | None:
-        """The version of the tree, which need not be installed."""
+        """Version of the working tree, installed or not."""
         return VERSION
 
     @classmethod
@@ -154,7 +154,7 @@ class PyArrow(Peer):
 
 
 class Polars(Peer):
-    name = distribution = module = "polars"     # its threads are set by POLARS_MAX_THREADS, before it is imported
+    name = distribution = module = "polars"     # POLARS_MAX_THREADS sets the threads, at import
 
     @classmethod
     def does(cls, job: Job) -> bool:
@@ -193,11 +193,11 @@ class DuckDB(Peer):
 
     @classmethod
     def does(cls, job: Job) -> bool:
-        """Of encrypted files it reads those with one page a chunk; what it writes itself nobody else reads."""
+        """DuckDB reads encrypted files only with one page a chunk, and writes encrypted files unreadable to others."""
         return job.data == "encrypted-one-page" or not (job.encrypted or job.kind == "footer")
 
     def read(self, path: Path, job: Job) -> Any:
-        """An Arrow table, which DuckDB makes three times faster than a table of its own."""
+        """Read as an Arrow table: three times faster than into a table of DuckDB."""
         columns = ", ".join(job.columns) if job.columns else "*"
         return self.connection.sql(f"SELECT {columns} FROM read_parquet('{path}'{keys.for_duckdb(job)})").to_arrow_table()
 
@@ -264,7 +264,7 @@ class Arro3(Peer):
         arro3.io.write_parquet(table, path, compression=compression, max_row_group_size=ROW_GROUP_SIZE)
 
     def open_footer(self, path: Path) -> int:
-        """By a reader, which reads no rows before it is asked for them."""
+        """Open a reader without reading rows."""
         import arro3.io
 
         return len(arro3.io.read_parquet(path).schema)
@@ -276,7 +276,7 @@ PEERS: dict[str, type[Peer]] = {
 
 
 def environment(threads: int) -> dict[str, str]:
-    """Environment variables by which libraries that read them on import use so many threads."""
+    """Environment variables to set the number of threads of libraries at import."""
     count = str(threads)
     names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS", "TOKIO_WORKER_THREADS", "ARROW_IO_THREADS")
     return {**os.environ, **dict.fromkeys(names, count)}
@@ -284,7 +284,7 @@ def environment(threads: int) -> dict[str, str]:
 
 @contextmanager
 def unstable() -> Iterator[None]:
-    """Polars warns that its encryption may change."""
+    """Ignore Polars' warning about possible changes of its encryption."""
     with warnings.catch_warnings(action="ignore"):
         yield
 

@@ -1,4 +1,4 @@
-"""Results as tables and as a picture."""
+"""Results of the benchmark as tables on the console, tables in Markdown, and a chart."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README, PERFORMANCE = ROOT / "README.md", ROOT / "docs" / "pages" / "performance.md"
 BEGIN, END = "<!-- benchmarks: written by tools/bench --publish -->", "<!-- end of benchmarks -->"
 OURS = "fastpq"
-# README's table: jobs, with the most threads that were measured, and peers
+# Jobs in README's table, with the text of their rows; measured with the largest number of threads.
 README_JOBS = {
     "read-snappy-all": "read 16 columns, Snappy",
     "read-snappy-numeric": "read the 11 columns of numbers and dates",
@@ -45,7 +45,7 @@ def measured_peers(results: Results) -> list[str]:
 
 
 def rows(results: Results) -> list[Line]:
-    """(job, threads, seconds by peer, our time over the best peer's) for everything that was measured."""
+    """(job, threads, seconds by peer, fastpq's time over the best peer's) for each measured job and number of threads."""
     lines = []
     for job in JOBS:
         for threads in thread_counts(results):
@@ -89,7 +89,7 @@ def print_tables(results: Results, console: Console) -> None:
 
 
 def lookups(found: list[dict[str, Any]]) -> tuple[list[str], dict[tuple[str, str], dict[str, str]]]:
-    """The peers, and by job and place what each of them took: milliseconds and kilobytes."""
+    """Names of the peers, and milliseconds and kilobytes of each peer by job and place, as text."""
     peers = list(dict.fromkeys(lookup["peer"] for lookup in found))
     cells: dict[tuple[str, str], dict[str, str]] = {}
     for lookup in found:
@@ -110,13 +110,13 @@ def selective_markdown(lookups_found: list[dict[str, Any]]) -> list[str]:
     peers, cells = lookups(lookups_found)
     lines = ["", f"| lookup | place | {' | '.join(peers)} |", "| --- | --- |" + " ---: |" * len(peers)]
     for (job, place), by_peer in cells.items():
-        found = [by_peer.get(peer, "").replace(", ", "<br>") for peer in peers]      # narrow enough for a page
+        found = [by_peer.get(peer, "").replace(", ", "<br>") for peer in peers]      # two lines: the table must fit the page
         lines.append(f"| {job} | {place} | {' | '.join(found)} |")
     return lines
 
 
 def markdown(results: Results) -> str:
-    """Everything that was measured, for docs/pages/performance.md."""
+    """All measurements as Markdown, for docs/pages/performance.md."""
     peers = measured_peers(results)
     lines = [setting(results), "", *head("job", "threads", peers=peers)]
     lines += [row(job, str(threads), peers=peers, times=(seconds, ratio)) for job, threads, seconds, ratio in rows(results)]
@@ -171,7 +171,7 @@ def publish(results: Results) -> None:
 
 
 def put(page: Path, tables: str) -> None:
-    """Replace what stands between the marks of a page."""
+    """Replace the text between the marks of a page."""
     text = page.read_text()
     pattern = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
     if not pattern.search(text):
@@ -180,7 +180,7 @@ def put(page: Path, tables: str) -> None:
 
 
 def draw(results: Results) -> Path | None:
-    """A PNG beside the JSON: for each number of threads, every job's time for every peer."""
+    """Draw every job's time by peer for each number of threads; returns the path of the PNG, beside the JSON."""
     import matplotlib as mpl
 
     mpl.use("agg")

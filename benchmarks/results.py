@@ -1,4 +1,4 @@
-"""Measured figures: kept in JSON, one record for each job, peer and number of threads."""
+"""Measured figures of the benchmark, kept in JSON: one record for each job, peer and number of threads."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Record:
 
     Attributes:
         job, peer: names.
-        threads: how many the peer was allowed; a peer that uses one only is recorded for one only.
-        seconds: of every run; the shortest is what counts.
-        rows: read or written.
+        threads: most threads of the peer; a peer of one thread has records for one thread only.
+        seconds: time of every run; the shortest counts.
+        rows: rows read or written.
         bytes: size of the file read or written.
     """
 
@@ -40,16 +40,16 @@ class Record:
 
 @dataclass
 class Results:
-    """Everything that is known at one scale factor.
+    """All measurements at one scale factor.
 
     Attributes:
         scale: TPC-H scale factor.
         machine: processor, cores, system, Python.
         versions: version of each peer.
-        records: by (job, peer, threads).
-        refused: peers whose result differed or that failed, by "job peer", with the reason.
-        kernels: GB/s by kernel, memcpy among them.
-        selective: the fields of each Lookup (benchmarks.selective).
+        records: records by (job, peer, threads).
+        refused: reasons by "job peer", for peers with errors or with differing results.
+        kernels: GB/s by kernel, memcpy included.
+        selective: fields of each Lookup (benchmarks.selective).
     """
 
     scale: float
@@ -65,7 +65,7 @@ class Results:
         self.refused.pop(f"{record.job} {record.peer}", None)
 
     def best(self, job: str, peer: str, threads: int) -> float | None:
-        """The shortest time with so many threads; with one for a peer that never uses more."""
+        """Shortest time with a number of threads; for a peer of one thread, with one thread."""
         record = self.records.get((job, peer, threads if PEERS[peer].parallel else 1))
         return record.best if record else None
 
@@ -82,7 +82,7 @@ class Results:
 
     @classmethod
     def load(cls, scale: float) -> Results:
-        """What is saved for a scale factor; empty where nothing is, or where another machine measured it."""
+        """Saved results of a scale factor; empty without a file, or with a file from another machine."""
         results = cls(scale)
         if results.path.exists():
             content: dict[str, Any] = json.loads(results.path.read_text())
@@ -95,7 +95,7 @@ class Results:
 
 
 def machine() -> dict[str, str]:
-    """What a figure depends on besides the code."""
+    """Properties of this machine relevant to figures: processor, cores, system, Python."""
     return {
         "processor": processor(),
         "cores": str(os.cpu_count()),

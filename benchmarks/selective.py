@@ -1,8 +1,8 @@
 """``python -m benchmarks.selective``: a few rows of a file with page indexes and bloom filters, beside peers.
 
-From a local file, and from an HTTP server with latency before each answer. Each result is compared with NumPy's before it is
-timed; a peer that fails or differs is named and not timed. The peers take turns. Bytes are those that the server sent; of a local
-file those that system calls read, and for fastpq, which maps the file, those that it looked at.
+The file is read locally, and from an HTTP server with latency before each answer. Each result is compared with NumPy's before
+timing; a peer with an error or a different result is reported and not timed. The peers take turns. Bytes over HTTP are counted by
+the server. Bytes of a local file are counted by system calls, or for fastpq, with a mapped file, by the reader itself.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class Lookup:
 
     Attributes:
         job, place, peer: names.
-        seconds: the shortest run.
-        bytes_read: of one run.
-        requests: of one run, for data; 0 for a local file.
+        seconds: time of the shortest run.
+        bytes_read: bytes read in one run.
+        requests: data requests in one run; 0 for a local file.
     """
 
     job: str
@@ -56,7 +56,7 @@ class Lookup:
 
 
 def table() -> pa.Table:
-    """A sorted key, a token that occurs once each in no order, and OTHERS columns of numbers: about 50 MB."""
+    """A sorted key, a token of unique values in random order, and OTHERS columns of numbers: about 50 MB."""
     random = np.random.default_rng(SEED)
     columns = {"key": np.arange(ROWS) * 3, "token": random.permutation(ROWS) * 7}
     return pa.table(columns | {f"other_{i}": random.random(ROWS) for i in range(OTHERS)})
@@ -70,7 +70,7 @@ def write_with_pyarrow(data: pa.Table, path: Path) -> None:
 
 
 def jobs(data: pa.Table) -> dict[str, tuple[Condition, list[str]]]:
-    """What each job's conditions are, and which columns it returns."""
+    """Conditions and output columns of each job."""
     middle, few, every = ROWS // 2 * 3, ["key", "other_0"], data.column_names
 
     def share(part: float) -> Condition:
@@ -87,7 +87,7 @@ def jobs(data: pa.Table) -> dict[str, tuple[Condition, list[str]]]:
 
 
 def truth_of(data: pa.Table, where: Condition, columns: list[str]) -> pa.Table:
-    """The rows as NumPy finds them."""
+    """Rows matching a condition, found by NumPy."""
     compare: dict[str, Callable[[Any, Any], Any]] = {"==": np.equal, ">=": np.greater_equal, "<": np.less}
     mask = np.logical_and.reduce([compare[op](data[name].to_numpy(), value) for name, op, value in where])
     return data.filter(pa.array(mask)).select(columns)
@@ -102,7 +102,7 @@ def by_fastpq(place: str, where: Condition, columns: list[str]) -> pa.Table:
 
 
 def by_fastpq_eagerly(place: str, where: Condition, columns: list[str]) -> pa.Table:
-    """With bytes read in vain rather than answers waited for, as remote files may be."""
+    """fastpq with a high round_trip_bytes: more bytes than needed are read to save round trips, an option for remote files."""
     properties = fastpq.ReaderProperties(round_trip_bytes=EAGER)
     return pa.table(fastpq.read_table(place, columns, filters=where, properties=properties))
 
@@ -122,7 +122,7 @@ def by_polars(place: str, where: Condition, columns: list[str]) -> pa.Table:
 
 @cache
 def dated_http() -> Any:
-    """HTTP for DuckDB, whose own has to be downloaded: it asks when a file was changed, which fsspec does not tell."""
+    """HTTP filesystem for DuckDB: its own is a separate download, and fsspec's lacks the time of change needed by DuckDB."""
     from fsspec.implementations.http import HTTPFileSystem
 
     class Dated(HTTPFileSystem):
@@ -143,7 +143,7 @@ def by_duckdb(place: str, where: Condition, columns: list[str]) -> pa.Table:
 
 
 def by_datafusion(place: str, where: Condition, columns: list[str]) -> pa.Table:
-    """Over HTTP as an object of S3, as DataFusion's HTTP takes nothing but TLS."""
+    """HTTP is read as S3 without credentials, since DataFusion's HTTP accepts only TLS."""
     import datafusion
     from datafusion.object_store import AmazonS3
 
@@ -169,7 +169,7 @@ PEERS = {
 
 
 def read_by_calls() -> int:
-    """Bytes that system calls of this process have read."""
+    """Bytes read so far by system calls of this process."""
     fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
     return int(fields["rchar"])
 
@@ -191,7 +191,7 @@ def cost(peer: str, place: str, where: Condition, columns: list[str], server: Se
 
 
 def measure(runs: int, latency: float, peers: list[str], say: Callable[[str], None]) -> list[Lookup]:
-    """Every job from every place, by every peer whose rows are the right ones."""
+    """Measure every job at every place, by every peer with the right rows."""
     data = table()
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / "indexed.parquet"
@@ -218,7 +218,7 @@ def measure(runs: int, latency: float, peers: list[str], say: Callable[[str], No
 def is_right(
     peer: str, place: str, where: Condition, columns: list[str], truth: pa.Table, say: Callable[[str], None]
 ) -> bool:
-    """Whether a peer finds the rows; it says why not."""
+    """Whether a peer finds the right rows; prints the reason if not."""
     try:
         got = PEERS[peer](place, where, columns)
     except Exception as error:

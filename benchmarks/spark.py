@@ -1,10 +1,11 @@
 """``tools/bench --spark``: fastpq's data source beside Spark's native reader and writer, on one session, with one key service.
 
-Both read the same files of lineitem, which the native source wrote. Every result is compared before it is timed; the two take
-turns, short ones many times, and of each the shortest run counts, and by the median the processor time of the JVM and all
-Python workers together, which other programs on the machine disturb less. Where time goes is told by taking parts away: fastpq
-alone in this process, without Spark, on one core; and a source that hands batches over that it has already, so that the way to
-the JVM is left.
+Both sources read the same files of lineitem, written by the native source. Every result is compared before timing. The two
+sources take turns, short jobs many times. Of wall times the shortest counts. Of processor times, of the JVM and all Python
+workers together, the median counts; other programs on the machine disturb processor times less.
+
+A profile measures parts of a job alone: fastpq in this process, without Spark, on one core; and a query over batches already in
+memory, leaving only the way to the JVM.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ SERVICE = {"kms.client": CLIENT}
 UNIFORM = {"parquet.encryption.uniform.key": "lineitem"}
 KINDS: dict[str, dict[str, str]] = {"plaintext": {}, "encrypted": UNIFORM}
 TWO_COLUMNS = ["l_extendedprice", "l_discount"]
-IN_ARRAYS = {"columnArrays": "true"}      # as is advised for aggregates over few columns
+IN_ARRAYS = {"columnArrays": "true"}      # as documented for aggregates over few columns
 AGGREGATE = "sum(l_extendedprice * l_discount)"
 POINT = "l_orderkey"
 OURS, NATIVE = "fastpq", "native"
-SETTLING = 20.0     # seconds for which a job is run at least: the JVM compiles what runs often
+SETTLING = 20.0     # least seconds of repeated runs of a job: the JVM compiles frequent code during the first runs
 
 Action = Callable[[], Any]
 
 
 class SparkBench:
-    """The measurements on one session."""
+    """Measurements on one session."""
 
     def __init__(self, spark: Any, scale: float, runs: int, scratch: Path, console: Console) -> None:
         self.spark, self.scale, self.runs, self.scratch, self.console = spark, scale, runs, scratch, console
@@ -91,7 +92,7 @@ class SparkBench:
         self.parts(name, where, service, None, discard)
 
     def write(self, kind: str, raw: str, options: dict[str, str], service: dict[str, str]) -> None:
-        """From the raw file, which the native source reads for both."""
+        """Compare writing; both writers take rows from the native reader of the raw file."""
         target = self.scratch / "written"
 
         def ours() -> None:
@@ -108,7 +109,7 @@ class SparkBench:
         self.write_parts(name, raw, target, options | service)
 
     def write_parts(self, name: str, raw: str, target: Path, options: dict[str, str]) -> None:
-        """What Spark takes without writing, with its rows on the way to Python too, and what writing takes without Spark."""
+        """Profile of writing: Spark without writing, Spark with rows handed to Python, and writing without Spark."""
         from fastpq.spark import journal
         from fastpq.spark.options import write_options
         from fastpq.spark.writer import write_task
@@ -130,7 +131,7 @@ class SparkBench:
         self.profile.add_row(name, "encode, compress and encrypt, one core, no Spark (CPU)", f"{alone:.2f}")
 
     def compare(self, name: str, ours: Action, native: Action) -> None:
-        """Check that both give the same, and time them in turns."""
+        """Check both sources for equal results, and time the sources in turns."""
         first = ours(), native()
         if first[0] != first[1]:
             raise SystemExit(f"bench: {name}: {first[0]!r} by fastpq, {first[1]!r} by Spark")
@@ -145,14 +146,14 @@ class SparkBench:
                 spent = self.processor_time() - before
                 clock[place].append(seconds)
                 processor[place].append(spent)
-        # a worker that Spark ends takes its processor time along, so the shortest tells nothing of that
+        # a worker ended by Spark takes its processor time along: the least processor time would be too small
         best = tuple(map(min, clock)), tuple(map(median, processor))
         cells = [text for mine, theirs in best for text in (f"{mine:.2f}", f"{theirs:.2f}", f"{mine / theirs:.2f}")]
         self.grid.add_row(name, *cells)
         self.console.print(f"{name}: fastpq {cells[0]} s, native {cells[1]} s; CPU {cells[3]} s and {cells[4]} s")
 
     def processor_time(self) -> float:
-        """Seconds that the JVM and its descendants have worked, those that are gone included (Linux)."""
+        """Processor seconds of the JVM and its descendants, ended children included (Linux)."""
         children: dict[int, list[int]] = {}
         ticks: dict[int, int] = {}
         for entry in Path("/proc").iterdir():
@@ -171,7 +172,7 @@ class SparkBench:
     def parts(
         self, name: str, where: Path, service: dict[str, str], columns: list[str] | None, use: Callable[[Any], Any]
     ) -> None:
-        """What reading takes on one core without Spark, and what the query takes of batches that need no reading."""
+        """Profile of reading: reading on one core without Spark, and the query over batches in memory."""
         from fastpq.spark import scanning
         from fastpq.spark.handover import restored
 
@@ -200,7 +201,7 @@ class SparkBench:
 
 
 def drop(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Take all batches; give none."""
+    """Consume all batches; yields none."""
     for _ in batches:
         pass
     return iter(())
@@ -225,7 +226,7 @@ def shortest(action: Action, runs: int, clock: Callable[[], float] = time.perf_c
 
 
 def main(scale: float, runs: int, scratch: Path, console: Console) -> int:
-    """Measure, and print the tables."""
+    """Run all measurements, and print the tables."""
     folder = scratch / "fastpq-spark"
     with session(FOLDER.parent.parent / "build" / "spark-bench", ("lineitem",)) as spark:
         bench = SparkBench(spark, scale, runs, folder, console)

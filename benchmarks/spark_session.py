@@ -1,4 +1,4 @@
-"""A local Spark session in which fastpq and Spark's native source reach the same key service."""
+"""A local Spark session with one key service for fastpq and Spark's native source."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ NEEDED = "Debian and Ubuntu: apt-get install openjdk-17-jdk-headless"
 
 @contextmanager
 def session(folder: Path, master_keys: Iterable[str], cores: int | None = None, memory: str = "2g") -> Iterator[Any]:
-    """A session with fastpq registered, whose key service has new master keys.
+    """A session with fastpq registered, and a key service with new master keys.
 
     Args:
-        folder: for the keys, the service's Java class and what Spark keeps on disk.
-        master_keys: their names.
-        cores: tasks at the same time; None for as many as there are cores.
-        memory: of the JVM.
+        folder: folder for the keys, the key service's Java class, and Spark's own files.
+        master_keys: names of the master keys.
+        cores: simultaneous tasks; None for one on each core.
+        memory: memory of the JVM.
 
     Raises:
-        SystemExit: Java or PySpark are missing; it says how to get them.
+        SystemExit: Java or PySpark are missing; the message names the packages to install.
     """
     for command, what in (("java", "Spark needs Java 17"), ("javac", "the key service of Spark's native source is compiled")):
         if shutil.which(command) is None:

@@ -1,7 +1,7 @@
-"""What starting costs: ``python -m benchmarks.startup`` prints seconds of whole processes, beside NumPy, pyarrow and Polars.
+"""Cost of starting: ``python -m benchmarks.startup`` prints seconds of whole processes, beside NumPy, pyarrow and Polars.
 
-Each process imports a package, or imports it and reads a small flat file. Packages take turns; printed are medians of wall time
-and of processor time, and the ratio of the wall time to that of ``import numpy``. Bytecode is kept in a folder of the run.
+Each process imports a package, or imports a package and reads a small flat file. Packages take turns. Printed are medians of wall
+time and of processor time, and the ratio of the wall time to ``import numpy``. Bytecode is kept in a folder of the run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ READS = {
 
 
 def seconds(program: str, environment: dict[str, str]) -> tuple[float, float]:
-    """Wall and processor time of a process that runs a program.
+    """Wall and processor time of a process running a program.
 
     Raises:
         RuntimeError: the program failed.
@@ -55,10 +55,10 @@ def seconds(program: str, environment: dict[str, str]) -> tuple[float, float]:
 
 
 def check(path: Path) -> None:
-    """Compare the readers' tables.
+    """Compare the tables of all readers.
 
     Raises:
-        DifferenceError: they are not the same.
+        DifferenceError: the tables differ.
     """
     truth = pq.read_table(path)
     require_equal(pa.table(fastpq.read_table(path)), truth)
@@ -66,7 +66,7 @@ def check(path: Path) -> None:
 
 
 def measure(programs: dict[str, str], rounds: int, environment: dict[str, str]) -> dict[str, tuple[float, float]]:
-    """Medians of wall and processor seconds by program; one round before is not counted."""
+    """Medians of wall and processor seconds by program, without the first round."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
     for _ in range(rounds + 1):
         for name, program in programs.items():

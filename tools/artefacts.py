@@ -1,4 +1,4 @@
-"""What an sdist and a wheel must hold, file by file, and how extensions must be linked."""
+"""Checks of release files: the contents of sdist and wheel, file by file, and the linking of extensions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
 SDIST_MADE = ("PKG-INFO", "setup.cfg")      # setuptools adds these and fastpq.egg-info
-WHEEL_KEPT = (".py", ".pyi")                # suffixes of sources that an installed package needs
+WHEEL_KEPT = (".py", ".pyi")                # suffixes of source files in an installed package
 SHARED_EXTENSION = "fastpq/_cython"         # SHARED_UTILITIES in setup.py
 METADATA_FILES = ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE", "sboms/auditwheel.cdx.json", "top_level.txt")
 LIBRARIES = "fastpq.libs/"                  # auditwheel's folder
@@ -25,31 +25,31 @@ SYSTEM_LIBRARIES = ("libz.so.1", "libc.so.6", "libm.so.6", "libpthread.so.0", "l
 
 
 class ContentError(Exception):
-    """A file of a release holds too much, too little, or the wrong thing."""
+    """A file of a release has missing, surplus or wrong contents."""
 
 
 @dataclass(frozen=True)
 class WheelFacts:
-    """A wheel that passed its checks."""
+    """Name, sizes and glibc versions of a wheel after successful checks."""
 
     name: str
     size: int
     extension_bytes: int
     library_bytes: int
-    extension_glibc: str        # the newest version of glibc whose symbols the extensions need
-    library_glibc: str          # the same of the bundled libraries
+    extension_glibc: str        # newest version of glibc among the symbols needed by the extensions
+    library_glibc: str          # newest version of glibc among the symbols needed by the bundled libraries
 
     @property
     def tags(self) -> str:
-        """Of interpreter, ABI and platform, as in the name."""
+        """Tags of interpreter, ABI and platform in the wheel's name."""
         return self.name.removesuffix(".whl").split("-", 2)[2]
 
 
 def check_sdist(path: Path, files: Iterable[str], version: str) -> None:
-    """The sdist holds the files of the tree, all of them, and what setuptools adds.
+    """Check an sdist: exactly the files of the tree, and setuptools' own files.
 
     Raises:
-        ContentError: a file is missing or does not belong there.
+        ContentError: a missing or surplus file.
     """
     top = f"fastpq-{version}/"
     with tarfile.open(path) as archive:
@@ -59,10 +59,10 @@ def check_sdist(path: Path, files: Iterable[str], version: str) -> None:
 
 
 def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
-    """The wheel holds Python files, stubs, stripped extensions, metadata and OpenSSL's libcrypto: nothing less, nothing else.
+    """Check a wheel: exactly Python files, stubs, stripped extensions, metadata and OpenSSL's libcrypto.
 
     Raises:
-        ContentError: a file is missing or does not belong there, or an extension is linked or described wrongly.
+        ContentError: a missing or surplus file, or an extension with wrong linking or metadata.
     """
     with zipfile.ZipFile(path) as archive:
         contents = {info.filename: archive.read(info) for info in archive.infolist() if not info.is_dir()}
@@ -83,7 +83,7 @@ def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
         raise ContentError(f"{path.name} holds {len(libcrypto)} libraries of OpenSSL, not one")
     for name in sorted(extensions):
         check_linking(f"{path.name}: {name}", contents[name], libcrypto)
-    for name, data in libraries.items():        # libcrypto and its own libraries: some systems link it with libzstd
+    for name, data in libraries.items():        # libcrypto and libraries needed by libcrypto: libzstd on some systems
         check_linking(f"{path.name}: {name}", data, set(libraries))
     needed = set().union(*(needed_libraries(data) for data in libraries.values()))
     compare(f"{path.name}, {LIBRARIES}", set(libraries) - libcrypto, set(libraries) & needed)
@@ -104,7 +104,7 @@ def is_installed(name: str) -> bool:
 
 
 def extension_modules(files: Iterable[str]) -> set[str]:
-    """Paths of the extensions without suffixes: one of each .pyx, and the one that Cython makes for all."""
+    """Paths of the extensions without suffixes: one of each .pyx, and Cython's extension of shared utilities."""
     return {SHARED_EXTENSION, *(name.removesuffix(".pyx") for name in files if name.endswith(".pyx"))}
 
 
@@ -115,10 +115,10 @@ def compare(where: str, there: set[str], wanted: set[str]) -> None:
 
 
 def check_linking(where: str, data: bytes, allowed: set[str]) -> None:
-    """A library has no symbol table, needs the system's libraries and those allowed alone, and has no path of a machine.
+    """Check a library: no symbol table, no needed libraries beyond the system's and the allowed ones, no absolute search path.
 
     Raises:
-        ContentError: it does not.
+        ContentError: a check failed.
     """
     binary = ELFFile(io.BytesIO(data))
     if binary.get_section_by_name(".symtab") is not None or binary.get_section_by_name(".debug_info") is not None:
@@ -135,7 +135,7 @@ def needed_libraries(data: bytes) -> set[str]:
 
 
 def dynamic_strings(binary: ELFFile, kind: str, attribute: str) -> list[str]:
-    """The strings of a kind of entry in the dynamic section; pyelftools has them as an attribute of the entry.
+    """Strings of one kind of entry in the dynamic section; pyelftools stores a string as an attribute of the entry.
 
     Raises:
         ContentError: the file has no dynamic section.
@@ -147,7 +147,7 @@ def dynamic_strings(binary: ELFFile, kind: str, attribute: str) -> list[str]:
 
 
 def newest_glibc(binaries: Iterable[bytes]) -> str:
-    """The newest version of glibc that symbols are bound to, as ``2.34``: the oldest one that the binaries run with."""
+    """The newest version of glibc bound to any symbol, as ``2.34``: the oldest glibc able to run the binaries."""
     newest = (0, 0)
     for data in binaries:
         needed = ELFFile(io.BytesIO(data)).get_section_by_name(".gnu.version_r")
@@ -159,10 +159,10 @@ def newest_glibc(binaries: Iterable[bytes]) -> str:
 
 
 def check_metadata(where: str, data: bytes, version: str) -> None:
-    """Name, version, licence and its file stand in the metadata.
+    """Check name, version, licence and licence file in the metadata.
 
     Raises:
-        ContentError: one does not.
+        ContentError: a wrong or missing field.
     """
     metadata = BytesParser().parsebytes(data)
     for field, wanted in (

@@ -1,4 +1,4 @@
-"""The checks of fastpq, in stages. The tests come last, so that pytest's closing lines do too.
+"""Checks of fastpq, in stages; tests come last, to end the output with pytest's summary.
 
   tools/test                  lint, types, and the tests of every room but the slow ones: some minutes
   tools/test --full           every stage, as continuous integration runs it
@@ -49,9 +49,9 @@ KERNEL_TESTS = (
     "tests/write/test_chunks.py",
 )
 FUZZ_TARGETS = ("read", "nested", "kernel", "variant", "wkb", "arrow_schema")
-FUZZ_MUTATIONS = 20_000
-CORES = 2       # processes at a time, of pytest and of stages
-SEED = "FASTPQ_TEST_SEED"
+FUZZ_MUTATIONS = 20_000     # of each target
+CORES = 2       # simultaneous processes of pytest, and simultaneous stages
+SEED = "FASTPQ_TEST_SEED"   # environment variable
 
 
 class StageError(Exception):
@@ -59,10 +59,10 @@ class StageError(Exception):
 
 
 def run(*command: str, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> None:
-    """Run a command; its output goes where ours goes.
+    """Run a command with the output of this process.
 
     Raises:
-        StageError: it did not exit with 0.
+        StageError: the command's exit code is not 0.
     """
     done = subprocess.run(command, cwd=cwd, env={**os.environ, **(environment or {})}, check=False)
     if done.returncode:
@@ -100,7 +100,7 @@ def types() -> None:
 
 def docs() -> None:
     options = ("--quiet", "--strict", "--config-file", "docs/mkdocs.yml", "--site-dir", str(SITE))
-    python("-m", "mkdocs", "build", *options, environment={"NO_MKDOCS_2_WARNING": "1"})     # an advertisement
+    python("-m", "mkdocs", "build", *options, environment={"NO_MKDOCS_2_WARNING": "1"})     # silences an advertisement
 
 
 def release() -> None:
@@ -123,14 +123,14 @@ def debug() -> None:
     folder = builds.build("debug", {"FASTPQ_DEBUG": "1"})
     environment = {
         "LD_PRELOAD": builds.sanitizer_libraries(),
-        "ASAN_OPTIONS": "detect_leaks=0",       # the interpreter itself keeps memory at exit
+        "ASAN_OPTIONS": "detect_leaks=0",       # the interpreter itself leaks memory at exit
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     }
     kernel_tests(folder, environment, "-m", "not pooled")
 
 
 def kernel_tests(folder: Path, environment: Mapping[str, str], *options: str) -> None:
-    # file descriptor 2 is not captured, so that a sanitizer's last words are seen
+    # file descriptor 2 is not captured, to show a sanitizer's last message
     options = ("-x", "--capture=sys", "-p", "no:cacheprovider", *options)
     pytest(*options, *KERNEL_TESTS, cwd=folder, environment={"PYTHONPATH": str(folder), **environment})
 
@@ -153,11 +153,11 @@ class Stage:
     """One check.
 
     Attributes:
-        run: its commands; raises StageError.
+        run: runs the check's commands; raises StageError.
         summary: one line for --help.
-        cores: processor cores that it keeps busy. Neighbours of one core run beside each other.
-        plain: whether ``tools/test`` alone runs it.
-        full: whether ``tools/test --full`` runs it.
+        cores: processor cores in use. Adjacent stages of one core run at the same time.
+        plain: whether ``tools/test`` without arguments runs the stage.
+        full: whether ``tools/test --full`` runs the stage.
     """
 
     run: Callable[[], None]
@@ -191,7 +191,7 @@ def main(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["fast"]:
         return fast(arguments[1:])
     options = parse(arguments)
-    if options.seed is not None or SEED not in os.environ:      # it is there in a process of run_apart
+    if options.seed is not None or SEED not in os.environ:      # run_apart passes the seed to its process
         os.environ[SEED] = str(random.getrandbits(32) if options.seed is None else options.seed)
         say(f"Python {platform.python_version()}, test data: {os.environ.get('FASTPQ_TEST_DATA', 'none')}")
         say(f"order and random values: --seed {os.environ[SEED]}")
@@ -215,7 +215,7 @@ def fast(arguments: Sequence[str]) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Options, with the names of the stages to run in their order."""
+    """Parse the command line, with the default stages filled in."""
     described = "".join(f"  {name:<10}  {stage.summary}{tiers(stage)}\n" for name, stage in STAGES.items())
     parser = argparse.ArgumentParser(
         prog="tools/test",
@@ -242,7 +242,7 @@ def tiers(stage: Stage) -> str:
 
 
 def batches(names: Sequence[str]) -> list[list[str]]:
-    """Stages that run beside each other: neighbours of one core. Others are alone, those whose output closes ours at the end."""
+    """Stages grouped for running: adjacent stages of one core together, any other stage alone, CLOSING stages last."""
     ordered = sorted(names, key=lambda name: name in CLOSING)
     split: list[list[str]] = []
     for one_core, group in groupby(ordered, lambda name: STAGES[name].cores == 1):
@@ -252,7 +252,7 @@ def batches(names: Sequence[str]) -> list[list[str]]:
 
 
 def run_batch(names: Sequence[str]) -> list[bool]:
-    """Run stages beside each other, and return for each whether it passed."""
+    """Run stages at the same time; returns for each whether the stage passed."""
     if len(names) == 1:
         return [passes(names[0])]
     with ThreadPoolExecutor(CORES) as pool:
@@ -260,7 +260,7 @@ def run_batch(names: Sequence[str]) -> list[bool]:
 
 
 def run_apart(name: str) -> bool:
-    """Run a stage in a process of its own, whose output is shown when it ends."""
+    """Run a stage in its own process, and print the output at its end."""
     command = [sys.executable, "-m", "tools.checks", name]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     print(done.stdout, end="", flush=True)
@@ -268,7 +268,7 @@ def run_apart(name: str) -> bool:
 
 
 def passes(name: str) -> bool:
-    """Run a stage in this process, say how long it took, and return whether it passed."""
+    """Run a stage in this process and print its time; returns whether the stage passed."""
     say(f"{name}: {STAGES[name].summary}")
     started = time.monotonic()
     try:

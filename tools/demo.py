@@ -31,7 +31,7 @@ PROJECTION = ["l_shipdate", "l_discount", "l_extendedprice"]
 
 
 class Demo:
-    """The steps, each of which adds to the table of sizes and times; any difference from what is expected raises."""
+    """Steps of the demo; each adds a line to the table of sizes and times, and any unexpected result ends the program."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -46,7 +46,7 @@ class Demo:
         self.encrypted = FOLDER / "encrypted.parquet"
 
     def timed(self, step: str, action: Callable[[], Any], result: str, size: Callable[[Any], int] | None = None) -> Any:
-        """Do it and add a line to the table."""
+        """Run a step and add a line to the table."""
         self.console.print(f"[bold]{step}[/bold] ...")
         started = time.perf_counter()
         value = action()
@@ -77,7 +77,7 @@ class Demo:
         self.console.print(f"  l_orderkey: {keys.dtype}, shape {keys.shape}; first values {keys[:5]}")
 
     def write(self) -> None:
-        """The NumPy arrays, plaintext and then encrypted; the decimals as the columns that hold them in hundredths."""
+        """Write the NumPy arrays, in plaintext and encrypted; decimals as columns with unscaled integers, in hundredths."""
         rows = {
             name: column if is_decimal(column) else self.arrays[name] for name, column in self.table.items()
         }
@@ -137,7 +137,7 @@ class Demo:
         truth = pq.read_table(self.source)
         plain = self.timed("pyarrow reads the plaintext file", lambda: pq.read_table(self.plain), "equal to its source")
         require(same_values(plain, truth), "pyarrow reads the same values from both plaintext files")
-        with warnings.catch_warnings(action="ignore"):      # Polars calls its encryption unstable
+        with warnings.catch_warnings(action="ignore"):      # Polars calls its own encryption unstable
             keys = pl.ParquetDecryptionProperties(footer_key=self.footer_key, column_keys=self.column_keys)
             frame = self.timed(
                 "Polars reads the encrypted file",
@@ -145,7 +145,7 @@ class Demo:
                 "16 columns, equal",
             )
         require(same_values(frame.to_arrow(), truth), "Polars decrypts the same values")
-        names = [name for name in truth.column_names if name not in SECRET_COLUMNS]     # it takes a footer key alone
+        names = [name for name in truth.column_names if name not in SECRET_COLUMNS]     # pyarrow accepts only a footer key
         decrypted = self.timed(
             "pyarrow reads the encrypted file",
             lambda: pq.read_table(
@@ -156,7 +156,7 @@ class Demo:
         require(same_values(decrypted, truth.select(names)), "pyarrow decrypts the same values")
 
     def refused(self, step: str, kind: type[Exception], action: Callable[[], Any]) -> None:
-        """Do what must be refused, and show how it is."""
+        """Require an action to fail with an error of a kind, and show the error."""
         try:
             action()
         except kind as error:
@@ -171,7 +171,7 @@ def is_decimal(column: fastpq.Column) -> bool:
 
 
 def array_of(column: fastpq.Column) -> np.ndarray:
-    """A column as an array; decimals as integers of hundredths (to_numpy would make a Python object of each)."""
+    """A column as an array; decimals as integers in hundredths, since to_numpy would make a Python object of each value."""
     return column.values if is_decimal(column) else column.to_numpy()
 
 

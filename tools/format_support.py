@@ -1,8 +1,8 @@
-"""Writes docs/pages/format-support.md: the features of the format, what fastpq does of each, and what other libraries do.
+"""Writes docs/pages/format-support.md: features of the format, and their support by fastpq and by other libraries.
 
-fastpq's column is found out here: by its own tables of encodings, codecs and algorithms, and by writing and reading a small file
-with each feature. The other columns are data (tools/peer_support.py), which tests/tools/test_format_support.py checks against the
-libraries that are installed.
+The column of fastpq is determined here: from the package's tables of encodings, codecs and algorithms, and by writing and reading
+a small file with each feature. The other columns are data in tools/peer_support.py; tests/tools/test_format_support.py checks the
+data against the installed libraries.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Feature:
     """A row of a table.
 
     Attributes:
-        name: as tools.peer_support has it.
+        name: name of the feature in tools.peer_support.
         ours: RW, R, – or yes.
         note: a sentence below the table.
     """
@@ -73,7 +73,7 @@ class Feature:
 
 
 def written(data: Any, schema: Any = None, **options: Any) -> bytes:
-    """A file with columns, in memory."""
+    """A Parquet file of the data, in memory."""
     out = io.BytesIO()
     fastpq.write_table(data, out, schema=schema, **options)
     return out.getvalue()
@@ -88,7 +88,7 @@ def _of(physical: Type, logical: types.LogicalType, length: int | None = None) -
 
 _FIXED = Type.FIXED_LEN_BYTE_ARRAY
 _POINT = bytes.fromhex("0101000000") + np.array([1.0, 2.0]).tobytes()      # ISO WKB
-# an annotation of parquet.thrift, and where one has several physical types the one meant: a type, and values
+# Column type and sample values by annotation of parquet.thrift; an annotation of several physical types names one of them.
 LEAVES: dict[str, tuple[ColumnType, Any]] = {
     "STRING": (_of(Type.BYTE_ARRAY, types.String()), ["a"]),
     "ENUM": (_of(Type.BYTE_ARRAY, types.Enum()), ["a"]),
@@ -119,16 +119,16 @@ GROUPS: dict[str, Callable[[], Any]] = {
 
 
 def _round_trip(data: Any, annotation: str, type_: ColumnType | None = None) -> str:
-    """RW for a column that a file gives back as it was, annotated in the file as parquet.thrift spells it.
+    """RW for a column read back unchanged from a file with the annotation in parquet.thrift's spelling.
 
     Raises:
-        AssertionError: the file has another annotation, or other values.
+        AssertionError: another annotation in the file, or other values.
     """
     file = written(data, None if type_ is None else {"x": type_})
     element = fastpq.read_metadata(file).schema_elements[1]
     if getattr(element.logicalType, annotation, None) is None and element.converted_type != fmt.ConvertedType[annotation]:
         raise AssertionError(f"not annotated {annotation}: {element}")
-    # a second file, of what was read
+    # a second file written from the values read
     table = fastpq.read_table(file)
     if table.to_pylist() != fastpq.read_table(written(table)).to_pylist() or table.num_rows != 1:
         raise AssertionError(f"other values of {annotation}: {table.to_pylist()}")
@@ -136,7 +136,7 @@ def _round_trip(data: Any, annotation: str, type_: ColumnType | None = None) -> 
 
 
 def logical_types() -> Iterator[Feature]:
-    """Every member of LogicalType has a probe, or this fails."""
+    """Support of logical types; fails if a member of LogicalType has no probe."""
     probed = {name.partition(" ")[0] for name in [*LEAVES, *GROUPS]}
     if missing := set(fmt.LogicalType.__annotations__) - probed:
         raise AssertionError(f"no probe for {', '.join(sorted(missing))}")
@@ -233,7 +233,7 @@ def indexes() -> Iterator[Feature]:
 
 
 def selection() -> Iterator[Feature]:
-    """What reads leave out, as ``explain`` tells it."""
+    """Parts of a file skipped by reads, according to ``explain``."""
     rows = np.arange(20_000)
     data = {"id": rows, "name": rows * 2 % 20_011}
     file = written(data, row_group_size=10_000, data_page_rows=1_000, bloom_filter={"name": True})
@@ -254,7 +254,7 @@ def selection() -> Iterator[Feature]:
 
 
 def modes() -> dict[str, tuple[fastpq.FileEncryptionProperties, fastpq.FileDecryptionProperties]]:
-    """Modes of encryption: the keys and options to write with, and those to read with."""
+    """For each mode of encryption, the properties to write with and the properties to read with."""
     footer_key, key = bytes(range(16)), bytes(range(16, 32))
     columns, written_with, read_with = {"id": key}, fastpq.FileEncryptionProperties, fastpq.FileDecryptionProperties
     found = {
@@ -306,13 +306,13 @@ SECTIONS: tuple[tuple[str, str, Callable[[], Iterator[Feature]]], ...] = (
 
 
 def cell(feature: str, peer: str) -> str:
-    """What a library does of a feature, with the mark of the source."""
+    """A library's support of a feature, with the mark of the source."""
     known, source = peer_support.cell(feature, peer)
     return known if source is None else f"{known} †" if source == "tested" else f"{known} [‡]({source})"
 
 
 def markdown() -> str:
-    """The page."""
+    """The whole page."""
     lines = [HEAD.format(sources=sources())]
     for title, kind, features in SECTIONS:
         lines += [f"## {title}", "", f"| {kind} | fastpq | {' | '.join(PEERS)} |", "| --- |" + " :-: |" * (len(PEERS) + 1)]
@@ -325,7 +325,7 @@ def markdown() -> str:
 
 
 def sources() -> str:
-    """The table of versions and dates."""
+    """The table with status date and tested version of each library."""
     lines = ["| Library | Status page: project, date | Version in our tests |", "| --- | --- | --- |"]
     lines += [f"| {peer} | {source.status} | {source.tested} |" for peer, source in PEERS.items()]
     return "\n".join(lines)

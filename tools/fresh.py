@@ -1,7 +1,7 @@
 """README's two commands on a fresh machine: a clone of HEAD in a minimal Debian or Ubuntu, made by mmdebstrap in build/fresh.
 
-The machine has Python, gcc, git and certificates. As root the commands install the rest themselves; for a user without root the
-packages named in README are installed first, and no others.
+The machine has Python, gcc, git and certificates. For root, README's commands install all other packages themselves. For a user
+without root, exactly the packages named in README are installed first.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PACKAGES = ("ca-certificates", "python3", "gcc", "git")
 USERS = {"root": "/root", "guest": "/home/guest"}
 CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 PIP_CONFIGURATION = Path("/etc/pip.conf")
-# how this machine reaches package registries; everything else of its environment stays outside
+# Variables for access to package registries; all other variables of this machine's environment are dropped.
 PASSED_ON = re.compile(r"(https?|no)_proxy|PIP_(INDEX_URL|TRUSTED_HOST|DEFAULT_TIMEOUT)", re.IGNORECASE)
-# run in namespaces of its own, so that its mounts end with it; arguments: user, folder, command
+# Shell script run in its own namespaces: mounts end with the command; arguments: user, folder, command.
 ENTER = """
 set -e
 mount -t proc proc proc
@@ -37,12 +37,12 @@ NAMED_PACKAGES = re.compile(r"`((?:[\w.+-]+ )*python3-dev(?: [\w.+-]+)*)`")
 
 
 class FreshError(Exception):
-    """A machine cannot be made here."""
+    """No fresh machine can be made on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a command went: its exit code and its time in seconds."""
+    """Result of a command: exit code, and time in seconds."""
 
     user: str
     command: str
@@ -69,7 +69,7 @@ class Machine:
                 shutil.copy(path, self.folder / path.relative_to("/"))
 
     def run(self, user: str, command: str, folder: str = "/") -> int:
-        """Run a shell command as a user, with the output going where ours goes; the exit code."""
+        """Run a shell command as a user, with the output of this process; returns the exit code."""
         environment = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
         environment |= {"HOME": USERS[user], "USER": user, "LANG": "C.UTF-8", "PIP_CERT": str(CERTIFICATES)}
         environment["PATH"] = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
@@ -86,13 +86,13 @@ class Machine:
 
 
 def remove(folder: Path) -> None:
-    """Remove a machine's folder; nothing is mounted there any more, as mounts end with the namespace of a command."""
+    """Remove a machine's folder; its mounts have ended with the namespaces of the commands."""
     if folder.exists():
         shutil.rmtree(folder)
 
 
 def readme(text: str) -> tuple[list[str], str]:
-    """The commands in README's text, and the packages that README names for a user without root.
+    """Commands in README's text, and the packages named in README for a user without root.
 
     Raises:
         FreshError: README names other commands, or no packages.
@@ -113,7 +113,7 @@ def try_out(machine: Machine, user: str, commands: Sequence[str], packages: str)
         machine.must("root", f"apt-get install -q -y --no-install-recommends {packages} >/dev/null")
     folder = f"{USERS[user]}/fastpq"
     inside = machine.folder / folder.lstrip("/")
-    # the tree may be another user's
+    # git refuses a tree owned by another user without safe.directory
     clone = ["git", "-c", "safe.directory=*", "clone", "-q", "--no-local", str(ROOT), str(inside)]
     if subprocess.run(clone, check=False).returncode:
         raise FreshError(f"{ROOT} cannot be cloned")

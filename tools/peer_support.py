@@ -1,14 +1,14 @@
-"""Which features of the format other libraries have: data, with the source of each cell.
+"""Support of the format's features by other libraries: data, with the source of each cell.
 
-A cell comes from the first of these that has it:
+The first of these sources with an entry decides a cell:
 
-1. FOUND: our tests show it, with the installed versions. tests/tools/test_format_support.py reads files with each encoding,
+1. FOUND: results of our tests, with the installed versions. tests/tools/test_format_support.py reads files with each encoding,
    codec, page kind and mode of encryption; tests/encryption exchanges encrypted files with pyarrow, parquet-java, Polars and
    DuckDB.
-2. CITED: the documentation or the issues of the project say it.
-3. STATUS: the implementation status of Apache Parquet says it (repository apache/parquet-site, data/implementations/support).
+2. CITED: statements in the documentation or the issues of the library's project.
+3. STATUS: the implementation status page of Apache Parquet (repository apache/parquet-site, data/implementations/support).
 
-A feature that none of them has is not known.
+Without an entry, support is unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WRITES_TOO, READS, NO, UNKNOWN, YES = "RW", "R", "–", "?", "yes"
 
 
 class Source(NamedTuple):
-    """Where a column comes from."""
+    """Sources of a library's column: project and date of the status page, and the tested version."""
 
     status: str
     tested: str
@@ -33,7 +33,7 @@ PEERS = {
     "Polars": Source("polars, 2026-01-30", "Polars 2.1.0"),
 }
 
-# by feature, in the order of PEERS
+# Support by feature, one word for each library in the order of PEERS.
 STATUS = {
     "BOOLEAN": "RW RW RW RW RW",
     "INT32": "RW RW RW RW RW",
@@ -102,7 +102,7 @@ STATUS = {
     "any encryption": "RW RW RW RW –",
 }
 
-# encodings of which libraries do some types and not others
+# Encodings supported by some libraries for some types only: a feature for each group of types.
 BY_TYPE = {
     "DELTA_BYTE_ARRAY": {
         "DELTA_BYTE_ARRAY of BYTE_ARRAY": ("BYTE_ARRAY",),
@@ -115,7 +115,7 @@ BY_TYPE = {
     },
 }
 
-# by feature and library, where STATUS says something else or nothing
+# Tested support by feature and library, where STATUS has another value or none.
 FOUND: dict[tuple[str, str], str] = {
     **{("data page V1", peer): WRITES_TOO for peer in PEERS},
     **{("ALP", peer): NO for peer in ("pyarrow", "parquet-rs", "DuckDB", "Polars")},
@@ -151,7 +151,7 @@ FOUND: dict[tuple[str, str], str] = {
 }
 
 _ARROW_RS, _DUCKDB = "https://github.com/apache/arrow-rs/issues/", "https://duckdb.org/docs/stable/data/parquet/encryption"
-# what a library does, and where its project says so
+# Support by feature and library, with the address of the project's statement.
 CITED: dict[tuple[str, str], tuple[str, str]] = {
     ("keys of single columns", "parquet-rs"): (WRITES_TOO, _ARROW_RS + "7327"),
     ("signed plaintext footer", "parquet-rs"): (WRITES_TOO, _ARROW_RS + "7278"),
@@ -179,7 +179,7 @@ NOTES = {
 
 
 def cell(feature: str, peer: str) -> tuple[str, str | None]:
-    """What a library does of a feature; and ``"tested"``, the address that is cited, or None for the status page."""
+    """Support of a feature by a library; and ``"tested"``, a cited address, or None for the status page."""
     if (feature, peer) in FOUND:
         return FOUND[feature, peer], "tested"
     if (feature, peer) in CITED:

@@ -1,7 +1,7 @@
-"""The share of empty words in comments and docstrings: what, that, which, those, it, them, such, whatever.
+"""Share of empty words in comments and docstrings: what, that, which, those, it, them, such, whatever.
 
 python -m tools.prose                      the share of each room; fails above the bound
-python -m tools.prose fastpq/read ...      the lines of these files and folders that have such words
+python -m tools.prose fastpq/read ...      the lines with empty words in the given files and folders
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 EMPTY = frozenset({"what", "that", "which", "those", "it", "them", "such", "whatever"})
-MOST = 0.02         # of all words of the package
+MOST = 0.02         # largest share of empty words among all words of the package
 SUFFIXES = (".py", ".pyx", ".pxd", ".h")
 
 WORD = re.compile(r"[A-Za-z']+")
-# Texts of Cython and C: docstrings and comments to the end of a line; comments of C.
+# Prose of Cython: docstrings, and comments to the end of a line. Prose of C: block comments.
 CYTHON = re.compile(r'"""(.*?)"""|(?:^|\s)#(?!include|define|if|endif|else)([^\n]*)', re.DOTALL)
 C = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 
 
 def texts(path: Path) -> Iterator[tuple[int, str]]:
-    """Comments and docstrings of a file, with the number of the first line of each."""
+    """Comments and docstrings of a file, each with its first line number."""
     source = path.read_text()
     if path.suffix == ".py":
         yield from _python_texts(source)
@@ -46,19 +46,19 @@ def _python_texts(source: str) -> Iterator[tuple[int, str]]:
 
 
 def count(path: Path) -> tuple[int, int]:
-    """Empty words and all words of a file."""
+    """Number of empty words, and number of all words, in a file."""
     words = [word.lower() for _, text in texts(path) for word in WORD.findall(text)]
     return sum(word in EMPTY for word in words), len(words)
 
 
 def sources(places: list[Path]) -> list[Path]:
-    """Files of Python, Cython and C at some places."""
+    """Python, Cython and C files among the given files and below the given folders."""
     found = (path for place in places for path in ([place] if place.is_file() else sorted(place.rglob("*"))))
     return [path for path in found if path.suffix in SUFFIXES]
 
 
 def show_lines(paths: list[Path]) -> None:
-    """Print the share of each file, and its lines with empty words."""
+    """Print the share of each file, and the lines with empty words."""
     for path in paths:
         empty, words = count(path)
         print(f"{empty / max(words, 1):.1%} of {words} words  {path}")
@@ -69,7 +69,7 @@ def show_lines(paths: list[Path]) -> None:
 
 
 def show_rooms() -> float:
-    """Print the share of each room and of the package; returns that of the package."""
+    """Print the share of each room and of the package; returns the package's share."""
     total = [0, 0]
     for room in sorted({path.relative_to(ROOT / "fastpq").parts[0] for path in sources([ROOT / "fastpq"])}):
         counts = [count(path) for path in sources([ROOT / "fastpq" / room])]
@@ -81,7 +81,7 @@ def show_rooms() -> float:
 
 
 def main() -> int:
-    """1 if the share of the package is above the bound."""
+    """Exit code: 1 if the share of the package is above the bound."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("places", nargs="*", type=Path, help="files and folders whose lines are printed")
     places = parser.parse_args().places

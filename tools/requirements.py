@@ -1,7 +1,7 @@
 """Print the requirements of extras in pyproject.toml, one a line: ``python tools/requirements.py demo test``.
 
-``build`` stands for the requirements of the build, ``library`` for those of fastpq itself. Run by tools/setup.sh, so that set-up
-installs packages while fastpq compiles: ``pip install '.[demo]'`` would do one after the other.
+``build`` stands for the requirements of the build, ``library`` for the requirements of fastpq itself. tools/setup.sh installs
+the packages while fastpq compiles; ``pip install '.[demo]'`` would compile first and install afterwards.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ EXTRAS_OF_EXTRAS = re.compile(r"fastpq\[(.+)\]")
 
 
 def requirements(names: Iterable[str], lists: dict[str, list[str]]) -> Iterator[str]:
-    """The requirements in lists of these names, with those of ``fastpq[name]`` in its place."""
+    """Requirements of the named lists; ``fastpq[name]`` is replaced by the requirements of its list."""
     for name in names:
         for requirement in lists[name]:
             if extras := EXTRAS_OF_EXTRAS.fullmatch(requirement):

@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SUFFIXES = (".py", ".pyx", ".pxd", ".pyi")
 
-# From the top down; ARCHITECTURE.md says what each is for. The first is the public face, fastpq itself.
+# Rooms from the top down; ARCHITECTURE.md describes each. The first is the public face, fastpq itself.
 ORDER = (
     "fastpq", "cli", "spark", "datasets", "api", "rewriting", "recovery", "read", "write", "filters", "file_reference", "convert",
     "arrow", "variant", "column", "index", "stats", "arrays", "metadata", "encryption", "encodings", "codecs", "schema", "format",
@@ -24,7 +24,7 @@ ORDER = (
 )
 FACE = ("fastpq", "fastpq.types", "fastpq.memory")
 
-# Names with one meaning in many files: the functions of an encoding, a codec and a serialization.
+# Names allowed in many files: the functions of an encoding, a codec and a serialization.
 INTERFACES = frozenset({"encode", "decode", "compressor", "decompress_into"})
 # Structs have the names of parquet.thrift beside the classes of the same names; Spark's interfaces name the modules of its room.
 THRIFT, SPARK = "fastpq.format.parquet", "fastpq.spark"
@@ -35,7 +35,7 @@ LAZY = re.compile(r'LazyModule\("(fastpq[\w.]*)"\)')
 
 
 def modules() -> dict[str, list[Path]]:
-    """Files of each module: its source, and its declarations and stub."""
+    """Files of each module: source, declarations and stub."""
     found: defaultdict[str, list[Path]] = defaultdict(list)
     for path in sorted((ROOT / "fastpq").rglob("*")):
         if path.suffix in SUFFIXES:
@@ -45,7 +45,7 @@ def modules() -> dict[str, list[Path]]:
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
-    """Module and name of each import of fastpq in a file; the name is empty where a module is imported whole."""
+    """Module and name of each import of fastpq in a file; the name is empty for an import of a whole module."""
     text = path.read_text()
     yield from ((name, "") for name in LAZY.findall(text))
     if path.suffix in (".py", ".pyi"):
@@ -61,7 +61,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def edges(files: Mapping[str, list[Path]]) -> Iterator[tuple[str, str]]:
-    """Each module of fastpq with each other module that it imports."""
+    """Pairs of a module of fastpq and another module imported by the first."""
     for module, paths in files.items():
         for origin, name in {pair for path in paths for pair in imports(path)}:
             target = f"{origin}.{name}" if f"{origin}.{name}" in files else origin
@@ -70,7 +70,7 @@ def edges(files: Mapping[str, list[Path]]) -> Iterator[tuple[str, str]]:
 
 
 def room_of(module: str) -> str:
-    """The folder of a module, or the module itself where it stands beside the folders."""
+    """Room of a module: its folder, or the module itself if beside the folders."""
     return "fastpq" if module in FACE else module.split(".")[1]
 
 

@@ -1,4 +1,4 @@
-"""A pipeline on Spark: TPC-H files to an encrypted, partitioned dataset, aggregated, under other keys, read by Spark itself."""
+"""A pipeline on Spark: TPC-H files to an encrypted, partitioned dataset, aggregated, put under other keys, read natively."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = ["l_extendedprice", "l_discount", PARTITION]
 
 
 class SparkDemo:
-    """The steps, each of which adds to the table of times; any difference from what is expected raises."""
+    """Steps of the demo; each adds a line to the table of times, and any unexpected result ends the program."""
 
     def __init__(self, console: Console, scale: float) -> None:
         self.console, self.scale = console, scale
@@ -79,7 +79,7 @@ class SparkDemo:
         return tuple(frame.selectExpr(*AGGREGATE).first())
 
     def refused(self, spark: Any) -> None:
-        """A key in an option, which Spark would write into plans and logs."""
+        """Require the refusal of a key in an option: Spark would write the key into plans and logs."""
         import fastpq.spark as fs
 
         try:

@@ -1,4 +1,4 @@
-"""Numbers, dates and times of NumPy arrays as the storage of a column type: exactly, or SchemaError."""
+"""Casts of numeric, date and time arrays of NumPy to the storage of a column type: exact, or refused with SchemaError."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fastpq.arrays.numpy_output import UNITS_A_DAY
 from fastpq.errors import SchemaError
 from fastpq.schema.types import ColumnType, Date, Decimal, Float16, Integer, Interval, Time, Timestamp, Type, Uuid, max_precision
 
-# The unit in which a datetime64 or timedelta64 of another unit is written; values that it does not hold are refused.
+# Stored unit of each unit of datetime64; values not exact in the stored unit are refused.
 DATETIME_UNITS = {
     "Y": "D", "M": "D", "W": "D", "D": "D", "h": "ms", "m": "ms", "s": "ms", "ms": "ms", "us": "us", "ns": "ns",
     "ps": "ns", "fs": "ns", "as": "ns",
 }  # fmt: skip
-# Years and months are no fixed time.
+# Stored unit of each unit of timedelta64. Years and months are missing: neither has a fixed length.
 TIMEDELTA_UNITS = {unit: "ms" if to == "D" else to for unit, to in DATETIME_UNITS.items() if unit not in "YM"}
-# Integers up to these magnitudes are exact as floats.
+# Largest magnitude up to which every integer is exact as a float, by the float's bytes.
 _EXACT_INTEGERS = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
 
 
@@ -30,7 +30,7 @@ def integer_type(dtype: np.dtype[Any]) -> ColumnType:
     physical = Type.INT64 if width == 64 else Type.INT32
     if signed and width >= 32:
         return ColumnType(physical)
-    return ColumnType(physical, None, Integer(width, signed))  # type: ignore[arg-type]  # NumPy has the same four
+    return ColumnType(physical, None, Integer(width, signed))  # type: ignore[arg-type]  # NumPy has the same four widths
 
 
 def decimal_type(precision: int, scale: int) -> ColumnType:
@@ -64,12 +64,12 @@ def infer_numeric(dtype: np.dtype[Any], name: str) -> ColumnType:
 
 
 def timestamp_type(unit: Any, utc: bool = False) -> ColumnType:
-    """TIMESTAMP of a unit."""
+    """The TIMESTAMP type of a unit."""
     return ColumnType(Type.INT64, None, Timestamp(unit, utc))
 
 
 def time_type(unit: Any) -> ColumnType:
-    """TIME of a unit, local."""
+    """The TIME type of a unit, not adjusted to UTC."""
     return ColumnType(Type.INT32 if unit == "ms" else Type.INT64, None, Time(unit))
 
 
@@ -78,21 +78,21 @@ def _unit(dtype: np.dtype[Any]) -> str:
 
 
 def cast_numeric(array: Array, type_: ColumnType, name: str) -> Array:
-    """Booleans, integers, floats, datetime64 (NaT is 0) and timedelta64 (likewise) as storage.
+    """Cast booleans, integers, floats, datetime64 and timedelta64 to a column type's storage; NaT becomes 0.
 
-    Numbers keep their value, and integers are the raw count of a date, time or timestamp. Floats may be rounded to
-    narrower floats, but not to infinity. Integers become decimals by their value.
+    Numbers keep their value. Integers cast to a date, time or timestamp are the raw count. Floats may be rounded to narrower
+    floats, but not to infinity. Integers become decimals by value.
 
     Args:
         array: one-dimensional, native byte order.
         type_: a type of fixed width.
-        name: of the column, for errors.
+        name: name of the column, for errors.
 
     Returns:
-        shape and order of array, dtype ``type_.dtype``; array itself or a view of it where nothing changes.
+        Array of the input's shape and order, dtype ``type_.dtype``; the input itself or a view if nothing changes.
 
     Raises:
-        SchemaError: a value, or a kind of value, that the type does not hold.
+        SchemaError: a value, or a dtype, unfit for the type.
     """
     if array.dtype.kind == "M":
         return _cast_datetime(array, type_, name)
@@ -117,14 +117,14 @@ def _misfit(array: Array, type_: ColumnType, name: str) -> SchemaError:
 
 
 def refuse(bad: Array, array: Array, type_: ColumnType, name: str) -> None:
-    """Raise SchemaError for the first True in bad, if there is one."""
+    """Raise SchemaError for the first value marked bad; bad has a flag for each value of the array."""
     if bad.any():
         i = int(np.argmax(bad))
         raise SchemaError(f"value {i}, {array[i]!s}, does not fit a {type_} column", column=name or None)
 
 
 def _check_range(array: Array, first: int, last: int, type_: ColumnType, name: str) -> None:
-    """Refuse values outside first to last; bounds that the dtype cannot hold are no bounds for it."""
+    """Refuse values outside first to last; a bound outside the dtype's range refuses nothing."""
     if len(array) == 0:
         return
     if int(array.min()) < first or int(array.max()) > last:
@@ -137,7 +137,7 @@ def _to_integer(array: Array, dtype: np.dtype[Any], type_: ColumnType, name: str
         return array
     info = np.iinfo(dtype)
     if array.dtype.kind == "f":
-        # Below 2 ** 64 and from -(2 ** 63) on, both bounds are floats; NaN fails every comparison.
+        # both bounds are exact as floats, as powers of two; NaN fails every comparison
         inside = (array >= float(info.min)) & (array < float(int(info.max) + 1)) & (array == np.trunc(array))
         refuse(~inside, array, type_, name)
     else:
@@ -158,13 +158,13 @@ def _to_float(array: Array, dtype: np.dtype[Any], type_: ColumnType, name: str) 
 
 
 def _change_unit(array: Array, unit: str, type_: ColumnType, name: str) -> Array:
-    """The counts of another unit, 0 for NaT; SchemaError where a value is not a whole number of it, or too large."""
+    """Counts in another unit, 0 for NaT; SchemaError for values too large or not a whole number of the unit."""
     if _unit(array.dtype) == "generic":
         raise SchemaError(f"values of dtype {array.dtype} have no unit", column=name or None)
     changed = array.astype(f"{array.dtype.kind}8[{unit}]", copy=False)
     nat = np.isnat(array)
     if changed.dtype != array.dtype:
-        # NumPy wraps around silently; what was wrapped or cut does not come back.
+        # NumPy wraps around and truncates silently: converting back reveals every changed value
         refuse(((changed.astype(array.dtype) != array) | np.isnat(changed)) & ~nat, array, type_, name)
     counts = changed.view(np.int64)
     return np.where(nat, np.int64(0), counts) if nat.any() else counts
@@ -203,7 +203,7 @@ def _cast_timedelta(array: Array, type_: ColumnType, name: str) -> Array:
 
 
 def pack_decimals(unscaled: Sequence[int], type_: ColumnType, name: str) -> Array:
-    """Unscaled integers as the storage of a decimal type.
+    """Store unscaled integers as a decimal type.
 
     Raises:
         SchemaError: an integer of more digits than the precision.
@@ -223,16 +223,16 @@ def pack_decimals(unscaled: Sequence[int], type_: ColumnType, name: str) -> Arra
 
 
 def is_raw(type_: ColumnType) -> bool:
-    """Whether values are FIXED_LEN_BYTE_ARRAY ones that a Column holds as they are stored."""
+    """Whether a Column holds a type's FIXED_LEN_BYTE_ARRAY values as stored bytes: no annotation, UUID or INTERVAL."""
     raw = type_.logical is None or isinstance(type_.logical, Uuid | Interval)
     return type_.physical == Type.FIXED_LEN_BYTE_ARRAY and raw
 
 
 def cast_binary(values: BinaryOffsets, nulls: NDArray[np.bool_] | None, type_: ColumnType, name: str) -> Array:
-    """Byte strings as values of a fixed number of bytes, zero where null.
+    """Byte strings as values of fixed length; zero bytes where null.
 
     Raises:
-        SchemaError: the type has no such values, or one of the strings has another length.
+        SchemaError: a type of other storage, or a string of another length.
     """
     if not is_raw(type_):
         raise SchemaError(f"text and bytes do not fit a {type_} column", column=name or None)

@@ -1,7 +1,8 @@
-"""pandas DataFrames to tables and back, with the metadata under which pandas, pyarrow and fastparquet keep what Parquet does not:
-the index, categories, time zones, dtypes and names that are no text (pandas.pydata.org, "Storing pandas DataFrame objects").
+"""pandas DataFrames to tables and back, with pandas' metadata for everything missing in Parquet types.
 
-pyarrow is not needed. pandas itself is imported only by whoever has a DataFrame or asks for one.
+The JSON of pandas' metadata holds the index, categories, time zones, dtypes and non-text names, in the form shared by pandas,
+pyarrow and fastparquet (pandas.pydata.org, "Storing pandas DataFrame objects"). pyarrow is not needed. pandas is imported only
+for a given or a requested DataFrame.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     import pandas
 
 PANDAS_KEY = "pandas"
-_MAX_INDEX = 1 << 62        # of RangeIndex, whose bounds are int64
+_MAX_INDEX = 1 << 62        # bound on start, stop and step of a RangeIndex, held as int64 by pandas
 _TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
 
 
@@ -34,7 +35,7 @@ def is_dataframe(obj: object) -> bool:
 
 
 def has_arrow_dtypes(frame: pandas.DataFrame) -> bool:
-    """Whether a DataFrame has columns or levels of the index of pandas' Arrow dtypes."""
+    """Whether a DataFrame has columns or index levels with pandas' Arrow dtypes."""
     return any(str(dtype).endswith("[pyarrow]") for dtype in (*frame.dtypes, *_index_dtypes(frame.index)))
 
 
@@ -46,16 +47,17 @@ def _index_dtypes(index: pandas.Index[Any]) -> list[Any]:
 
 
 def table_from_dataframe(frame: pandas.DataFrame, *, with_categories: bool) -> tuple[Table, str]:
-    """The columns of a DataFrame and the levels of its index, and the JSON that says which is which.
+    """A table of a DataFrame's columns and index levels, and pandas' metadata as JSON.
 
-    Missing values (NaN, NaT, None, NA) are null, as pyarrow has them. A RangeIndex is kept in the JSON alone.
+    Missing values (NaN, NaT, None, NA) become null, as in pyarrow. A RangeIndex is kept in the JSON alone.
 
     Args:
-        frame: whose columns have one level of names.
-        with_categories: whether the JSON lists the categories of categorical columns, which are values.
+        frame: DataFrame with one level of column names.
+        with_categories: whether the JSON lists the categories of categorical columns; categories are data, to be kept out of
+            plaintext metadata.
 
     Raises:
-        SchemaError: two columns of one name, or values that no column holds.
+        SchemaError: two columns of one name, or unsupported values.
         UnsupportedError: several levels of column names.
     """
     import pandas as pd
@@ -89,7 +91,7 @@ def table_from_dataframe(frame: pandas.DataFrame, *, with_categories: bool) -> t
 
 
 def without_columns(described: str, names: Sequence[str]) -> str:
-    """The JSON of a DataFrame that lacks some columns or levels of the index."""
+    """pandas' metadata as JSON without the given columns and index levels."""
     found = json.loads(described)
     found["columns"] = [entry for entry in found["columns"] if entry["field_name"] not in names]
     found["index_columns"] = [entry for entry in found["index_columns"] if entry not in names]
@@ -97,7 +99,7 @@ def without_columns(described: str, names: Sequence[str]) -> str:
 
 
 def without_categories(described: str) -> str:
-    """The JSON of a DataFrame without the categories of its columns, which are values; what is no such JSON stays as it is."""
+    """pandas' metadata as JSON without categories, since categories are data; text of another structure is returned as given."""
     try:
         found = json.loads(described)
     except (ValueError, RecursionError):
@@ -169,7 +171,7 @@ def _categories(values: pandas.Series[Any], missing: np.ndarray[Any, Any], name:
 
 
 def _described(name: Any, field: str | None, values: pandas.Series[Any], with_categories: bool = False) -> dict[str, Any]:
-    """How pandas' metadata describes a column; "categories" is of our own, for Parquet keeps no order of them."""
+    """Entry of a column in pandas' metadata; "categories" is fastpq's own, since Parquet keeps no order of categories."""
     import pandas as pd
 
     dtype = values.dtype
@@ -195,14 +197,14 @@ def _described(name: Any, field: str | None, values: pandas.Series[Any], with_ca
 
 @dataclass
 class PandasMetadata:
-    """What the metadata of a file tells of a DataFrame; what makes no sense in it is left out.
+    """pandas' metadata of a file, parsed; meaningless entries are left out.
 
     Attributes:
-        columns: the entry of each field, by its name.
-        index: names of the fields that are levels of the index.
-        range_index: start, stop and step where the index is a RangeIndex, and its name.
+        columns: entry of each field, by field name.
+        index: names of the fields used as index levels.
+        range_index: range of a RangeIndex, and its name; None for another index.
         integer_names: whether names of columns are integers.
-        columns_name: what the list of columns is called.
+        columns_name: name of the column index.
     """
 
     columns: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -213,7 +215,7 @@ class PandasMetadata:
 
 
 def pandas_metadata(text: str | None) -> PandasMetadata:
-    """Read pandas' metadata; nothing where it is none, for the values of a file do not depend on it."""
+    """Parse pandas' metadata; malformed metadata gives an empty result, since the values of a file do not depend on metadata."""
     try:
         described = json.loads(text or "{}")
     except (ValueError, RecursionError):
@@ -248,14 +250,14 @@ def _text(found: Any) -> str | None:
 def dataframe_of(table: Table, described: PandasMetadata | None = None) -> pandas.DataFrame:
     """A DataFrame of a table.
 
-    Integers and booleans with nulls become pandas' nullable dtypes where the metadata says so, else floats and objects.
+    Integers and booleans with nulls become pandas' nullable dtypes if named in the metadata, else floats and objects.
 
     Args:
         table: the columns.
-        described: pandas' metadata; None where there is none.
+        described: pandas' metadata; None without metadata.
 
     Raises:
-        FormatError: a column cannot be what the metadata says of it.
+        FormatError: a column's values contradict the metadata.
         UnsupportedError: pandas is not installed.
     """
     try:
@@ -308,7 +310,7 @@ def _series(name: str, column: AnyColumn, details: dict[str, Any]) -> Any:
 
 
 def _arrow_series(column: AnyColumn) -> Any:
-    """A series of one of pandas' Arrow dtypes: the column's type in Arrow."""
+    """A pandas Series with an Arrow dtype, of the column's Arrow type."""
     import pandas as pd
 
     try:
@@ -327,7 +329,7 @@ def _flat_series(column: Column, numpy_type: str, details: dict[str, Any]) -> An
         values = pd.Series(column.to_pylist())
         known = metadata.get("categories")
         listed = [entry for entry in known if type(entry) in (str, int)] if isinstance(known, list) else []
-        # of a later DataFrame of the file there may be more
+        # categories beyond the metadata's may come from a DataFrame appended to the file later
         categories = list(dict.fromkeys([*listed, *values.dropna().unique().tolist()]))
         return pd.Series(pd.Categorical(values, categories, ordered=bool(metadata.get("ordered"))))
     if column.type.is_text:
@@ -339,7 +341,7 @@ def _flat_series(column: Column, numpy_type: str, details: dict[str, Any]) -> An
     if dtype.kind in "biu" and (column.null_count or numpy_type[:1].isupper() or numpy_type == "boolean"):
         return _nullable_series(column, numpy_type)
     values = column.to_numpy(nulls="nan")
-    if dtype.kind in "iuf" and numpy_type in ("float64", "float32"):     # as it was; a column of one NaN may be anything
+    if dtype.kind in "iuf" and numpy_type in ("float64", "float32"):     # a column of NaN alone may be stored as another type
         values = np.asarray(values).astype(numpy_type)
     if isinstance(logical, Timestamp) and logical.utc:
         return _in_zone(pd.Series(values).dt.tz_localize("UTC"), metadata.get("timezone"))
@@ -351,7 +353,7 @@ def _in_zone(instants: Any, zone: Any) -> Any:
         return instants
     try:
         return instants.dt.tz_convert(zone)
-    except (LookupError, ValueError, OSError) as error:     # what zoneinfo raises for a name, a bad name and a name of a folder
+    except (LookupError, ValueError, OSError) as error:     # zoneinfo's errors: unknown name, malformed name, name of a folder
         raise FormatError(f"pandas' metadata names a time zone {zone!r} that is not known here") from error
 
 

@@ -1,4 +1,4 @@
-"""Python lists and dicts as nested columns."""
+"""Python lists and dicts as list and struct columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LISTS = (list, tuple, np.ndarray)
 
 
 def are_nested(values: Any) -> bool:
-    """Whether objects are lists or dicts, by the first that is not None."""
+    """Whether values are lists or dicts, judged by the first value other than None."""
     if isinstance(values, np.ma.MaskedArray):
         values = values.compressed()
     if isinstance(values, np.ndarray):
@@ -39,13 +39,12 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     """A column of lists or of dicts.
 
     Args:
-        objects: a sequence of lists (tuples, arrays) or dicts, and None where null; a key that a dict does not have is null
-            in it.
-        convert: makes a column of elements or of the values of a key.
-        name: of the column, for errors.
+        objects: a sequence of lists (tuples, arrays) or dicts, with None for null; a key missing in a dict is null in its row.
+        convert: makes a column of the elements, or of the values of a key.
+        name: name of the column, for errors.
 
     Raises:
-        SchemaError: lists and dicts mixed with each other or with anything else, or keys that are not str.
+        SchemaError: lists and dicts mixed with each other or with other values, or keys other than str.
     """
     values: Any = objects.filled(None) if isinstance(objects, np.ma.MaskedArray) else objects
     there = np.fromiter((value is not None for value in values), np.bool_, len(values))

@@ -1,4 +1,4 @@
-"""Columns of nulls alone."""
+"""Columns of nulls of any type, flat or nested."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ONE_NULL = np.zeros(1, np.uint8)
 
 
 def null_column(type_: DataType, count: int) -> AnyColumn:
-    """``count`` nulls of any type."""
+    """A column of ``count`` nulls of any type."""
     return take(_one_null(type_), np.zeros(count, np.int64))
 
 
@@ -24,7 +24,7 @@ def _one_null(type_: DataType) -> AnyColumn:
     if isinstance(type_, ColumnType):
         return column_from_numpy(np.array([None], object), type=type_)
     if isinstance(type_, StructType):
-        # what a required field holds in a null struct does not count
+        # the value of a required field within a null struct is never read
         children = tuple(replace(_one_null(field.type), nullable=field.nullable) for field in type_.fields)
         children = tuple(child if child.nullable else replace(child, validity=None, null_count=0) for child in children)
         return StructColumn(type_, children, 1, _ONE_NULL, 1)

@@ -1,4 +1,4 @@
-"""Arrays of NumPy, and whatever speaks the Arrow C data interface, as columns and tables."""
+"""NumPy arrays, and objects with the Arrow C data interface, as columns and tables."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Converted = tuple[ColumnType, Values, NullMask | None]
 def column_from_numpy(
     values: Any, *, type: ColumnType | None = None, nullable: bool | None = None, name: str = ""
 ) -> AnyColumn:
-    """A column of an array, which it shares wherever the array has the layout of the column.
+    """A column of an array; memory is shared wherever the array has the layout of the column.
 
-    Null is: what a MaskedArray masks, NaT, the missing value of StringDType, and None in object arrays and lists.
+    Null are: masked values of a MaskedArray, NaT, the missing value of StringDType, and None in object arrays and lists.
     NaN is a value. Arrays of another byte order or stride are copied.
 
     ============================ ======================================================================================
@@ -46,20 +46,20 @@ def column_from_numpy(
                                  day: pass ``values.view("int64")`` to write durations
     StringDType, str (U)         STRING
     bytes (S), void (V)          BYTE_ARRAY without the NULs at the end, FIXED_LEN_BYTE_ARRAY
-    object                       by its values, which are of one sort: str, bytes, bool, int, float, Decimal (as many
+    object                       by the values, all of one sort: str, bytes, bool, int, float, Decimal (as many
                                  digits as they need), UUID, date, datetime (us; UTC when aware), time (us), timedelta;
-                                 lists or dicts of these and of each other, which become lists and structs
+                                 lists or dicts of these and of each other, stored as lists and structs
     ============================ ======================================================================================
 
     Args:
         values: one-dimensional array, masked array, list, Column, VariantColumn, or Arrow array.
         type: cast to this type, exactly; floats may be rounded to narrower floats.
-        nullable: whether the column is OPTIONAL; None: when it has nulls, or comes from a MaskedArray or from a
-            StringDType with a missing value.
-        name: of the column, for errors.
+        nullable: whether the column is OPTIONAL; None: OPTIONAL for a column with nulls, a MaskedArray, or a StringDType
+            with a missing value.
+        name: name of the column, for errors.
 
     Raises:
-        SchemaError: values that no type, or not the given one, holds; nulls with ``nullable=False``.
+        SchemaError: values unfit for any type, or for the given type; nulls with ``nullable=False``.
     """
     if isinstance(values, VariantColumn):
         values = values.to_struct()
@@ -86,15 +86,15 @@ def column_from_numpy(
 
 
 def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None = None) -> Table:
-    """A table of columns, whatever holds them.
+    """A table from a mapping of columns, a structured array, a Table or an Arrow object.
 
     Args:
-        obj: a mapping of names to what ``column_from_numpy`` takes; a structured array; a Table; or an object with
+        obj: a mapping of names to values accepted by ``column_from_numpy``; a structured array; a Table; or an object with
             ``__arrow_c_stream__`` or ``__arrow_c_array__``.
-        schema: types to cast columns to, by name; a ParquetSchema, which must be flat, gives nullability too.
+        schema: types to cast columns to, by name; a ParquetSchema, flat only, also sets nullability.
 
     Raises:
-        SchemaError: columns that do not fit, unequal lengths, names in schema that the object has not.
+        SchemaError: values unfit for their types, unequal lengths, names in schema missing in the object.
     """
     if isinstance(obj, np.ndarray) and obj.dtype.names:
         obj = {name: obj[name] for name in obj.dtype.names}
@@ -159,9 +159,9 @@ def _unwanted_null(i: int, name: str) -> SchemaError:
 
 
 def _split(values: Any, name: str) -> tuple[Array, NullMask | None]:
-    """A one-dimensional array of native byte order, aligned, and where it is masked; zeros stand under the mask."""
+    """A one-dimensional, aligned array of native byte order with zeros where masked, and the mask."""
     if isinstance(values, list | tuple):
-        # Not asarray: that would make every str as wide as the longest and turn None, or mixtures, into something else.
+        # not asarray: text would get the width of the longest text, and None or mixed values would be converted
         array: Array = np.fromiter(values, dtype=object, count=len(values))
     else:
         array = np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
@@ -218,7 +218,7 @@ def _keeps_width(array: Array, type_: ColumnType | None) -> bool:
 
 
 def _convert_void(array: Array, type_: ColumnType | None, name: str) -> Converted:
-    """Values of a fixed number of bytes, which are taken as they are."""
+    """Values of fixed length (void), stored unchanged."""
     width = array.dtype.itemsize
     if width == 0:
         raise SchemaError("values of no bytes have no FIXED_LEN_BYTE_ARRAY", column=name or None)
@@ -248,7 +248,7 @@ def _column(type_: ColumnType, values: Values, nulls: NullMask | None, nullable:
 
 
 def _check_text(column: Column, name: str) -> None:
-    """Refuse bytes that are not UTF-8 in a column of text."""
+    """Refuse bytes outside UTF-8 in a column of text."""
     if column.type.is_text and not isinstance(column.values, np.ndarray):
         i = first_invalid_utf8(SliceReader(column.values, column.validity if column.null_count else None))
         if i >= 0:

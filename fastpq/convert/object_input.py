@@ -1,4 +1,4 @@
-"""Object arrays as columns: what the values are, and the same values in arrays that NumPy has a dtype for."""
+"""Object arrays as column storage: the kind of the values is determined, then converted by way of a NumPy dtype."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fastpq.schema.types import MAX_DECIMAL256_PRECISION, ColumnType, Decimal, S
 
 ConvertedObjects = tuple[ColumnType, Array | BinaryOffsets]
 
-# Exact types only: a subclass may hold what its base does not (pandas.Timestamp has nanoseconds).
+# Exact types only: a subclass may hold more than its base (pandas.Timestamp has nanoseconds).
 _KINDS: dict[type, str] = {
     bool: "bool",
     int: "int",
@@ -41,7 +41,7 @@ _KINDS: dict[type, str] = {
 
 
 def sort_of(value: Any) -> str | None:
-    """What sort of value an object is; None for what no column holds."""
+    """Kind of a Python value, for example "int"; None for values without a column type."""
     kind = _KINDS.get(type(value))
     if kind is None and isinstance(value, np.integer):
         return "int"
@@ -53,7 +53,7 @@ def sort_of(value: Any) -> str | None:
 
 
 def _one_kind(array: Array, firsts: dict[type, int], name: str) -> str | None:
-    """The kind of all values that are not null; None when all are."""
+    """The kind of all non-null values; None if all are null."""
     found: str | None = None
     for each, i in firsts.items():
         kind = sort_of(array[i])
@@ -72,18 +72,18 @@ def convert_objects(
     Args:
         array: one-dimensional and contiguous, dtype object.
         nulls, firsts: ``scan_objects(array)``.
-        type_: what to make of them; None to infer it.
-        name: of the column, for errors.
+        type_: column type of the result; None to infer the type.
+        name: name of the column, for errors.
 
     Raises:
-        SchemaError: values of several kinds, of a kind that no column holds, or that the type does not hold.
+        SchemaError: values of several kinds, of an unsupported kind, or unfit for the type.
     """
     kind = _one_kind(array, firsts, name)
     if kind in ("str", "bytes"):
         return _convert_binary(array, kind == "str", type_, name)
     if kind is None:
         type_ = type_ or ColumnType(Type.INT32, None, Unknown())
-        return type_, np.zeros(len(array), np.bool_)  # all null: the caller makes zeros of the type
+        return type_, np.zeros(len(array), np.bool_)  # all null: the caller replaces the array by zeros of the type
     if kind == "decimal" or (kind == "int" and type_ is not None and isinstance(type_.logical, Decimal)):
         return _convert_decimals(array, nulls, type_, name)
     if kind == "uuid":
@@ -121,7 +121,7 @@ def _present(array: Array, nulls: NDArray[np.bool_]) -> list[Any]:
 
 
 def _numbers(array: Array, nulls: NDArray[np.bool_], kind: str, name: str) -> Array:
-    """The values as a bool, int64, uint64, float64, datetime64 or timedelta64 array, zero where null."""
+    """A bool, int64, uint64, float64, datetime64 or timedelta64 array of the values, zero where null."""
     present = _present(array, nulls)
     dense: Array
     match kind:
@@ -138,7 +138,7 @@ def _numbers(array: Array, nulls: NDArray[np.bool_], kind: str, name: str) -> Ar
         case "timedelta":
             dense = np.array(present, "m8[us]")
         case _:
-            dense = np.array(present)  # the finest unit among them
+            dense = np.array(present)  # NumPy chooses the finest unit of the values
     full = np.zeros(len(array), dense.dtype)
     full[~nulls] = dense
     return full
@@ -160,7 +160,7 @@ def _is_aware(array: Array, nulls: NDArray[np.bool_]) -> bool:
 
 
 def _naive(array: Array, present: list[Any], name: str) -> list[Any]:
-    """Datetimes in UTC, or local ones as they are; never both."""
+    """Datetimes as naive datetimes in UTC, or unchanged if all are naive; a mixture is refused."""
     aware = present[0].tzinfo is not None
     for value in present:
         if (value.utcoffset() is not None) != aware:
@@ -206,13 +206,13 @@ def _unscaled(value: decimal.Decimal, scale: int, i: int, name: str) -> int:
         unscaled = int(scaled)
         if scaled == unscaled:
             return unscaled
-    except (decimal.DecimalException, ValueError, OverflowError):  # no number, or more digits than any column holds
+    except (decimal.DecimalException, ValueError, OverflowError):  # not a number, or more digits than any decimal column
         pass
     raise SchemaError(f"value {i}, {value}, is no decimal of scale {scale}", column=name or None)
 
 
 def _infer_decimal(array: Array, nulls: NDArray[np.bool_], name: str) -> ColumnType:
-    """The precision and scale that hold every value."""
+    """The smallest decimal type to hold every value exactly."""
     scale = integral = 0
     for i, value in zip(np.flatnonzero(~nulls).tolist(), _present(array, nulls), strict=True):
         _, digits, exponent = value.as_tuple()

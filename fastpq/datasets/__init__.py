@@ -1,1 +1,1 @@
-"""Many files as one table."""
+"""Datasets: many files read and written as one table, with hive partition columns from paths."""

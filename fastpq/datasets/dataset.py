@@ -1,4 +1,4 @@
-"""Datasets: many files as one table, hive-style partitions among them; written by partition columns, appended to by files."""
+"""ParquetDataset, read_dataset and write_dataset: many files as one table, with partition columns from or into paths."""
 
 from __future__ import annotations
 
@@ -43,29 +43,29 @@ DatasetEncryption: TypeAlias = FileEncryptionProperties | Callable[[str], FileEn
 
 
 class ParquetDataset:
-    """Files that are one table: the columns of the files, then the partition columns, whose values are in the paths.
+    """Many files as one table: the columns of the files, followed by the partition columns with values from the paths.
 
-    The footers of all files are read at once, the files again when they are needed. A column that a file lacks is null there;
-    signed integers are widened; a partition column takes the place of a column of its name in the files.
+    The constructor reads the footers of all files; reads open the files again. A column missing in a file is null in its rows.
+    Signed integers of different widths become the widest. A partition column replaces a column of the same name in the files.
 
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
-        decryption_properties: keys, or a function from a file's path to its keys; of a URL that is the path as its filesystem
-            takes it, so that a CryptoFactory with external key material needs its argument ``filesystem`` as well.
+        decryption_properties: keys, or a function from a file's path to its keys. For URLs the path has the form used by the
+            filesystem; a CryptoFactory with external key material then also needs its argument ``filesystem``.
         memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
-        threads: number of chunks that are decoded at the same time; None for one a core.
+        threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
-        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        arrow_schema: give columns the Arrow types named in the metadata's ARROW:schema.
         properties: bounds and checks.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
-            values.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
+            unreadable values.
 
     Raises:
         FileNotFoundError: there is no file.
-        SchemaError: files whose columns or partitions do not go together.
-        FormatError, CryptoError: a footer that cannot be read.
+        SchemaError: files with incompatible columns or different partition columns.
+        FormatError, CryptoError: an unreadable footer.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class ParquetDataset:
 
     @property
     def files(self) -> list[str]:
-        """Paths of the files, in the order in which they are read."""
+        """Paths of the files in reading order."""
         return [file.path for file in self._files]
 
     @property
@@ -134,11 +134,11 @@ class ParquetDataset:
         Args:
             columns: names of whole columns, in the order of the result; None for all.
             filters: as for ``ParquetFile.read``, on columns of files and of partitions: files of other partitions are not opened.
-            progress: called as ``progress(done, total)``, in rows of all files, those of files that are passed
-                over among them; the last call is ``(total, total)``.
+            progress: called as ``progress(done, total)``, in rows of all files including skipped files; the last call is
+                ``(total, total)``.
 
         Raises:
-            SchemaError: unknown columns, or filters that do not fit.
+            SchemaError: unknown columns or invalid filters.
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         names = self._chosen(columns)
@@ -159,7 +159,7 @@ class ParquetDataset:
         """Read as Tables of at most batch_size rows, file after file; memory is bounded as in ``ParquetFile.iter_batches``.
 
         Args:
-            batch_size: most rows of a Table, which has rows of one file.
+            batch_size: most rows of a Table; a Table never spans two files.
             columns: as for ``read``.
             filters: as for ``read``.
             progress: as for ``read``.
@@ -172,7 +172,7 @@ class ParquetDataset:
         return self._parts(self._chosen(columns), filters, progress, batch_size)
 
     def count(self, filters: Any = None) -> int:
-        """How many rows there are that filters hold for.
+        """Number of rows matching filters.
 
         Args:
             filters: as for ``read``; None counts all rows.
@@ -186,7 +186,7 @@ class ParquetDataset:
 
     def _parts(self, names: list[str], filters: Any, progress: Progress | None, batch_size: int | None) -> Iterator[Table]:
         if filters is not None:
-            bind_filters(filters, self.schema)      # wrong ones are refused before any file is read
+            bind_filters(filters, self.schema)      # refuses wrong filters before any file is read
         meter = Meter(progress, self.num_rows)
         for number, data_file in enumerate(self._files):
             rest = True if filters is None else self._residual(filters, number)
@@ -209,7 +209,7 @@ class ParquetDataset:
         meter.finish()
 
     def _completed(self, table: Table, names: list[str], number: int) -> Table:
-        """The rows of a file with the columns of the dataset."""
+        """Rows of a file with all columns of the dataset."""
         columns: dict[str, AnyColumn] = {}
         for name in names:
             field = self._fields[name]
@@ -231,7 +231,7 @@ class ParquetDataset:
         return column
 
     def _residual(self, filters: Any, number: int) -> Any:
-        """What is left of filters in a file: True or False where its partitions and missing columns decide."""
+        """Filters left for one file: True or False if its partition values and missing columns decide the result."""
         if isinstance(filters, And | Or):
             return _simplified(type(filters), [self._residual(child, number) for child in filters.children])
         if isinstance(filters, list):
@@ -284,7 +284,7 @@ def read_dataset(
     properties: ReaderProperties | None = None,
     on_error: OnError = "raise",
 ) -> Table:
-    """Read a dataset into memory: a ParquetDataset found and read.
+    """Read a dataset into memory, by a ParquetDataset.
 
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
@@ -295,20 +295,20 @@ def read_dataset(
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys, as for ParquetDataset.
         memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
-        threads: number of chunks that are decoded at the same time; None for one a core.
+        threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
-        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        arrow_schema: give columns the Arrow types named in the metadata's ARROW:schema.
         properties: bounds and checks.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
-            values.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
+            unreadable values.
 
     Returns:
         A Table of the columns of the files, then the partition columns.
 
     Raises:
         FileNotFoundError: there is no file.
-        SchemaError: files that do not go together, unknown columns, or filters that do not fit.
+        SchemaError: incompatible files, unknown columns or invalid filters.
         FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
     """
     dataset = ParquetDataset(
@@ -340,30 +340,30 @@ def write_dataset(
     shred: Mapping[str, Shredding] | None = None,
     **options: Unpack[WriterOptions],
 ) -> list[str]:
-    """Write a table as files below a directory, one for each combination of partition values; files there stay (append).
+    """Write a table as files below a directory, one for each combination of partition values; present files stay (append).
 
-    Every file appears whole under a name that no other has. When one cannot be written those before it are there.
+    Every file appears as a whole, under a unique name. After a failure the files written before remain.
 
     Args:
-        data: what ``write_table`` takes.
-        root: a directory, made where it is missing; or an fsspec URL.
-        partition_by: names of the partition columns, outermost first: integers, dates, text, or booleans, which are
-            text when they are read.
-        encryption_properties: keys of every file, or a function from a file's path to its keys, as ParquetDataset takes it;
-            external key material needs the function. Values of partition columns stand in the paths, in plaintext.
-        progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. After an
-            exception from it the file that was being written is not there.
+        data: a table in any form accepted by ``write_table``.
+        root: a directory, made if missing; or an fsspec URL.
+        partition_by: names of the partition columns, outermost first: integers, dates, text, or booleans; booleans are
+            read back as text.
+        encryption_properties: keys of every file, or a function from a file's path to its keys, as for ParquetDataset;
+            external key material needs the function. Values of partition columns are in the paths, in plaintext.
+        progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. An exception from the
+            call removes the unfinished file.
         schema: column types by name, as for ``write_table``.
-        properties: how to write; options go before it.
-        threads: number of columns that are encoded at the same time; None for one a core.
-        shred: how variant columns are shredded, by name, as for ParquetWriter.
+        properties: writer properties; options override them.
+        threads: number of columns encoded at the same time; None for one a core.
+        shred: shredding of variant columns by name, as for ParquetWriter.
         **options: any of the fields of WriterProperties:
 
     Returns:
         Paths of the files written.
 
     Raises:
-        SchemaError: columns that are not there, or that cannot name a directory; no column beside them.
+        SchemaError: missing partition columns, values unfit for directory names, or no column beside the partition columns.
     """
     if isinstance(partition_by, str):
         raise SchemaError(f"partition_by is a list of names, not the one name {partition_by!r}")
@@ -376,7 +376,7 @@ def write_dataset(
     if partition_by and not kept:
         raise SchemaError("a file needs a column beside those of its partition")
     groups = _groups(table, partition_by)
-    folders = [format_partitions(values) for values, _ in groups]       # refused before anything is written
+    folders = [format_partitions(values) for values, _ in groups]       # refuses bad values before any file is written
     if isinstance(encryption_properties, FileEncryptionProperties):
         _check_partitions_are_open(encryption_properties, partition_by)
     rest, written, meter = table.select(kept), [], Meter(progress, table.num_rows)
@@ -429,7 +429,7 @@ def _constant(field: Field, value: Any, count: int) -> AnyColumn:
 
 
 def _simplified(kind: type[And | Or], children: list[Any]) -> Any:
-    """Conditions joined, those known to be true or false taken out."""
+    """Conditions joined by And or Or, simplified by conditions known to be true or false."""
     decisive = kind is Or
     if any(child is decisive for child in children):
         return decisive
@@ -438,13 +438,13 @@ def _simplified(kind: type[And | Or], children: list[Any]) -> Any:
 
 
 def _groups(table: Table, names: Sequence[str]) -> list[tuple[Mapping[str, Any], Any]]:
-    """The combinations of values of some columns, each with its rows in their order; None for all rows."""
+    """Combinations of values of the named columns, each with its row numbers in order; None for all rows."""
     if not names:
         return [({}, None)]
     codes = np.zeros(table.num_rows, np.int64)
     for name in names:
         own = _codes(table.flat(name))
-        # renumbered at every step, so that the products stay small
+        # renumbered at every step to keep the products small
         codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
     firsts = np.unique(codes, return_index=True)[1]
     order = np.argsort(codes, kind="stable")
@@ -454,7 +454,7 @@ def _groups(table: Table, names: Sequence[str]) -> list[tuple[Mapping[str, Any],
 
 
 def _codes(column: Column) -> Any:
-    """A number for each value, equal where values are equal; 0 for null."""
+    """A number for each value, equal for equal values; 0 for null."""
     if column.type.is_variable:
         values = column.as_dictionary().values
         assert isinstance(values, DictionaryValues)

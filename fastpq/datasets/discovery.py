@@ -1,4 +1,4 @@
-"""Which files a dataset has: directories, globs and lists of paths, local or on fsspec filesystems."""
+"""find_files: the data files of directories, globs and lists of paths, local or on fsspec filesystems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fastpq.io.location import Remote, locate
 
 @dataclass(frozen=True, slots=True)
 class RemotePath:
-    """A path on an fsspec filesystem, in the form that ParquetFile and ParquetWriter take."""
+    """A path on an fsspec filesystem, in the form accepted by ParquetFile and ParquetWriter."""
 
     fs: Any
     path: str
@@ -27,9 +27,9 @@ class DataFile:
     """A file of a dataset.
 
     Attributes:
-        where: what ParquetFile opens.
-        path: for messages and for whoever has keys by path.
-        partitions: the values in its directories, as text, by name.
+        where: path or RemotePath for ParquetFile.
+        path: path for messages and for functions from path to keys.
+        partitions: text of the partition values in its directories, by name; None is null.
     """
 
     where: str | RemotePath
@@ -38,14 +38,14 @@ class DataFile:
 
 
 def find_files(where: Any) -> list[DataFile]:
-    """The files that a directory, a glob, a path or a list of these names; those found by walking or matching are sorted.
+    """Files of a directory, a glob, a path or a list of them; files of a directory or glob are sorted by path.
 
-    Below a directory, names that begin with ``_`` or ``.`` are left out (a partition ``_x=1`` is not). Partitions are read from
-    the part of a path below a directory that is named, and else from the whole path.
+    Below a directory, names that begin with ``_`` or ``.`` are left out, except partitions (``_x=1``). Partitions are parsed from
+    the path below the given directory; for a glob or a file, from the whole path.
 
     Raises:
-        FileNotFoundError: nothing is there.
-        SchemaError: where is none of these.
+        FileNotFoundError: no file found.
+        SchemaError: where is of another type.
     """
     if isinstance(where, Iterable) and not isinstance(where, str | bytes):
         return [file for one in where for file in find_files(one)]

@@ -1,7 +1,7 @@
 """Hive-style partition paths: ``year=2024/country=DE/part-0.parquet`` to values and back; pure, no I/O.
 
-Names and values are percent-encoded UTF-8; a null is the word ``__HIVE_DEFAULT_PARTITION__``. Paths have no types: a column is
-of integers, of dates or of strings by what all of its values are.
+Names and values are percent-encoded UTF-8; the word ``__HIVE_DEFAULT_PARTITION__`` stands for null. Paths have no types: the type
+of a partition column, integers, dates or strings, is inferred from all its values.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ INT64_TYPE = ColumnType(Type.INT64)
 DATE_TYPE = ColumnType(Type.INT32, None, Date())
 STRING_TYPE = ColumnType(Type.BYTE_ARRAY, None, String())
 
-# A number with zeros in front is a code, as postal codes are; taking it for a number would lose them.
+# Digits with leading zeros stay text, for example postal codes: an integer would lose the zeros.
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-# Beside letters and digits: what Spark leaves as it is and every filesystem and URL takes.
+# Characters beside letters and digits left unencoded: safe in all filesystems and URLs, and not encoded by Spark.
 _SAFE = "_.-~ "
 
 
 def parse_partitions(path: str) -> dict[str, str | None]:
-    """The partition values in the directories of a path, as text, in their order; None for the null partition.
+    """Partition values in the directories of a path, as text in path order; None for the null partition.
 
     Args:
-        path: of a file, with ``/`` between its parts; the last part is the file's name and no partition.
+        path: path of a file, separated by ``/``; the last part is the file name, never a partition.
 
     Raises:
-        SchemaError: one name twice, or a name or value that is not UTF-8.
+        SchemaError: a name used twice, or a name or value outside UTF-8.
     """
     found: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
@@ -51,19 +51,19 @@ def parse_partitions(path: str) -> dict[str, str | None]:
 
 
 def format_partitions(values: Mapping[str, Any]) -> str:
-    """The directories of partition values: ``name=value/name=value``, without a ``/`` at either end.
+    """Directories for partition values: ``name=value/name=value``, without a ``/`` at either end.
 
     Args:
         values: by name, outermost first: str, int, bool, ``datetime.date`` or None.
 
     Raises:
-        SchemaError: a value of another type, an empty text (which a path cannot tell from none), or the word for null as text.
+        SchemaError: a value of another type; empty text, unfit for a path; or the word for null as text.
     """
     return "/".join(f"{_encoded(name)}={_value_text(name, value)}" for name, value in values.items())
 
 
 def infer_partition_type(values: Iterable[str | None]) -> ColumnType:
-    """The narrowest of INT32, INT64, DATE and STRING that holds all values of a partition column; nulls fit each."""
+    """The narrowest of INT32, INT64, DATE and STRING able to hold all values of a partition column; nulls fit each."""
     given = [value for value in values if value is not None]
     if given and all(len(value) <= 20 and _INTEGER.fullmatch(value) and value != "-0" for value in given):
         numbers = [int(value) for value in given]
@@ -76,10 +76,10 @@ def infer_partition_type(values: Iterable[str | None]) -> ColumnType:
 
 
 def partition_value(text: str | None, type_: ColumnType, name: str) -> Any:
-    """A partition's text as a Python value of a type: int, ``datetime.date``, str, or None.
+    """The value of a partition column from its text: int, ``datetime.date``, str, or None.
 
     Raises:
-        SchemaError: the text is no such value, or the type is none of a partition.
+        SchemaError: the text is no value of the type, or the type is unsupported for partition columns.
     """
     if text is None:
         return None
@@ -122,7 +122,7 @@ def _value_text(name: str, value: Any) -> str:
 
 
 def _encoded(text: str) -> str:
-    # a directory of dots alone would be another directory
+    # a name of dots alone ("..") would mean another directory
     return quote(text, safe=_SAFE) if text.strip(".") else text.replace(".", "%2E")
 
 

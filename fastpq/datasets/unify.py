@@ -1,4 +1,4 @@
-"""One schema for the files of a dataset, and their columns as it has them."""
+"""One schema for all files of a dataset, and conversion of a file's columns to the common schema."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from fastpq.schema.types import ColumnType, Integer, Type
 
 
 def unify(schemas: Iterable[tuple[str, dict[str, Field]]]) -> dict[str, Field]:
-    """The columns of all files, in the order in which they appear first.
+    """Columns of all files, in order of first appearance.
 
-    A column that a file lacks is nullable; signed integers of different widths become the wider.
+    A column missing in a file becomes nullable; signed integers of different widths become the wider type.
 
     Args:
-        schemas: the path of each file and its columns by name.
+        schemas: path of each file, and its columns by name.
 
     Raises:
-        SchemaError: a column has types that do not go together; it names both files.
+        SchemaError: incompatible types of a column; the message names both files.
     """
     unified: dict[str, Field] = {}
     origin: dict[str, str] = {}
@@ -43,14 +43,14 @@ def unify(schemas: Iterable[tuple[str, dict[str, Field]]]) -> dict[str, Field]:
 
 
 def conform(column: AnyColumn, field: Field) -> AnyColumn:
-    """A column of a file as the dataset has it: integers widened."""
+    """A column of a file in the dataset's type, with integers widened."""
     if column.type != field.type and isinstance(field.type, ColumnType):
         column = column_from_numpy(column, type=field.type, name=field.name)
     return replace(column, nullable=field.nullable)
 
 
 def schema_of(fields: dict[str, Field]) -> ParquetSchema:
-    """The fields as a schema."""
+    """A ParquetSchema of the fields."""
     return ParquetSchema.of(fields.values())
 
 

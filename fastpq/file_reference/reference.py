@@ -1,6 +1,6 @@
-"""Values of the FILE logical type: references to ranges of bytes (LogicalTypes.md, "FILE").
+"""FILE values: one reference with its rules, and columns of references (LogicalTypes.md, "FILE").
 
-One value and its rules, and a column of values to write. The caller reads the bytes of the other file.
+A FileReference resolves to inline bytes or to a ByteRange. Reading the bytes of another file is left to the caller.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fastpq.schema.file_group import FIELDS, check_fields
 if TYPE_CHECKING:
     from fastpq.arrays.nested_columns import StructColumn
 
-LARGEST_OFFSET = (1 << 63) - 1
+LARGEST_OFFSET = (1 << 63) - 1      # INT64
 
 
 def _crc32c(data: bytes) -> int:
@@ -32,7 +32,7 @@ def _crc32c(data: bytes) -> int:
     return int(google_crc32c.value(data))
 
 
-# Recognised algorithms that can be computed again: digits of their digest, and the digest of some bytes.
+# Supported checksum algorithms: number of hexadecimal digits, and a function from bytes to the digest.
 _ALGORITHMS: dict[str, tuple[int, Callable[[bytes], str]]] = {
     "MD5": (32, lambda data: hashlib.md5(data, usedforsecurity=False).hexdigest()),
     "CRC32": (8, lambda data: f"{zlib.crc32(data):08x}"),
@@ -47,9 +47,9 @@ class ByteRange:
     """Bytes in a file.
 
     Attributes:
-        uri: of the file, as the writer gave it; None is the Parquet file that holds the value.
-        offset: of the first byte.
-        size: number of bytes; None is up to the end of the file.
+        uri: URI of the file, as written; None is the Parquet file with the value.
+        offset: offset of the first byte.
+        size: number of bytes; None extends to the end of the file.
     """
 
     uri: str | None
@@ -59,15 +59,15 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class FileReference:
-    """One FILE value; a field that is null, absent or an empty text is not set.
+    """One FILE value; a null, missing or empty text field counts as not set.
 
     Attributes:
         uri: a URI-reference (RFC 3986); not set for bytes of the Parquet file itself.
-        offset: of the first byte.
+        offset: offset of the first byte.
         size: number of bytes.
         content_type: media type (RFC 2046) of the bytes.
         checksum: ``<algorithm>:<digest>`` of the bytes.
-        inline: the bytes themselves; the other fields then only say where they come from.
+        inline: the bytes themselves; the other fields then only describe the bytes' origin.
     """
 
     uri: str | None = None
@@ -79,14 +79,14 @@ class FileReference:
 
     @property
     def is_self_reference(self) -> bool:
-        """Whether the bytes stand in the Parquet file itself, which then must not be encrypted."""
+        """Whether the bytes are in the Parquet file itself; the file must then be unencrypted."""
         return self.inline is None and not self.uri
 
     def resolve(self) -> bytes | ByteRange:
-        """The inline bytes, or where the bytes are.
+        """The inline bytes, or the ByteRange of the bytes.
 
         Raises:
-            FormatError: the fields that are set contradict each other, or refer to nothing.
+            FormatError: set fields contradict each other, or no bytes are referred to.
         """
         if self.inline is not None:
             return self.inline
@@ -105,13 +105,13 @@ class FileReference:
         """Compare bytes with the checksum.
 
         Args:
-            data: what the reference resolves to.
+            data: the bytes referred to.
 
         Returns:
-            True when they agree; False where there is nothing to compare: no checksum, an ETAG, an unknown algorithm.
+            True for equal checksums; False without a comparison: no checksum, an ETAG, or an unknown algorithm.
 
         Raises:
-            FormatError: they do not agree, or the checksum is not written as the specification has it.
+            FormatError: the checksums differ, or the stored checksum is malformed.
         """
         if not self.checksum:
             return False
@@ -132,7 +132,7 @@ def file_references(column: StructColumn) -> list[FileReference | None]:
     """The values of a FILE column, None where null.
 
     Args:
-        column: structs of a StructType that is annotated FILE.
+        column: structs of a StructType annotated FILE.
     """
     names = [field.name for field in column.type.fields]
     rows = zip(*(child.to_pylist() for child in column.children), strict=True)
@@ -147,10 +147,10 @@ def file_column(references: Sequence[FileReference | None], fields: Collection[s
 
     Args:
         references: the values; None where null.
-        fields: which of its fields the group has.
+        fields: names of the fields in the group.
 
     Raises:
-        SchemaError: fields that FILE does not have, none at all, or one that is set and left out; values of other types.
+        SchemaError: fields unknown to FILE, no fields, or a set field missing in ``fields``; values of other types.
     """
     from fastpq.arrays.nested_columns import StructColumn, nested_field
     from fastpq.convert.numpy_input import column_from_numpy

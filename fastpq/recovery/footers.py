@@ -1,4 +1,4 @@
-"""The last footer of a file that can be read, be it its own or a checkpoint of a writer that did not finish."""
+"""Search for the last readable footer: a file's own footer, or a checkpoint of an unfinished file."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from fastpq.metadata.file_metadata import (
 from fastpq.options import MIB, ReaderProperties
 from fastpq.recovery.losses import RecoveryReport
 
-SEARCHED = 4 * MIB
-LENGTH_SIZE = 4
-# All footers that are tried may have this many times the bytes of the file, and some more: what looks like one costs time, as
-# much as so many bytes beside its own.
+SEARCHED = 4 * MIB      # bytes read at a time in the search for magic bytes
+LENGTH_SIZE = 4         # bytes of a footer's length, before the magic bytes
+# Bound on the search against files full of false footers: tried footers may total MOST_EFFORT times the file's bytes plus
+# FREE_EFFORT bytes. Each try counts as the footer's length plus EFFORT_A_FOOTER bytes, for the fixed cost of a try.
 MOST_EFFORT = 8
 FREE_EFFORT = MIB
 EFFORT_A_FOOTER = 1024
-# For each encrypted footer that is tried a key service may be asked.
+# Most encrypted footers tried: each may cost a request to a key service.
 MOST_ENCRYPTED = 64
 _MAGICS = re.compile(rb"PAR[1E]")
 
 
 class FoundFooter(NamedTuple):
-    """A footer, and how it was found."""
+    """A footer, and the report of its search."""
 
     metadata: FileMetaData
     report: RecoveryReport
@@ -44,11 +44,12 @@ class FoundFooter(NamedTuple):
 def find_footer(
     source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
 ) -> FoundFooter:
-    """Read the footer of a file; if it has none, the last checkpoint.
+    """Read the footer of a file; without a readable footer, the last checkpoint.
 
     Raises:
-        FormatError, TagVerificationError: there is no footer; what is wrong at the end of the file.
-        KeyAccessError, CryptoError: the footer cannot be opened, or is refused.
+        FormatError, TagVerificationError: neither footer nor checkpoint; the message describes the end of the file.
+        KeyAccessError, CryptoError: no key for the footer, or a policy refuses the footer.
+        LimitError: too many bytes of the file resemble footers.
     """
     try:
         return FoundFooter(read_finished(source, properties, decryption_properties), RecoveryReport("footer"))
@@ -70,7 +71,7 @@ def find_footer(
             missing = error
             continue
         except ParquetError:
-            continue        # no footer, or none that is accepted
+            continue        # not a footer, or a refused footer
         if fits:
             unread = ((end, source.size - end),) if end < source.size else ()
             return FoundFooter(metadata, RecoveryReport("checkpoint", unread=unread, reason=str(reason)))
@@ -78,7 +79,7 @@ def find_footer(
 
 
 def _candidates(source: Source) -> Iterator[tuple[int, int, bool]]:
-    """Where footers may end, from the end of the file backwards, their lengths, and whether they are encrypted."""
+    """End, length and encryption of possible footers, found by their magic bytes from the end of the file backwards."""
     stop = source.size
     while stop > SHORTEST_FILE:
         start = max(0, stop - SEARCHED)
@@ -92,11 +93,11 @@ def _candidates(source: Source) -> Iterator[tuple[int, int, bool]]:
 
 
 def _fits(metadata: FileMetaData, start: int) -> bool:
-    """Whether a footer is that of the bytes before it: what it tells of ends where it begins.
+    """Whether a footer describes the bytes right before it: the last described byte must lie where the footer starts.
 
-    A footer within a value, such as one of a Parquet file in a column of another, tells of bytes that begin with that value.
+    The footer of a Parquet file stored as a value of another file's column fails: its offsets count from the value's start.
     """
-    metadata.schema  # noqa: B018 - it is parsed when it is touched
+    metadata.schema  # noqa: B018 - the access parses the schema, and raises for a damaged one
     ends = []
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)

@@ -1,4 +1,4 @@
-"""What a damaged file lost, exactly."""
+"""RecoveryReport and Loss: the exact rows, columns and bytes lost in a damaged file."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from fastpq.common.display import LINE_WIDTH, Grid, Heading, View, counted, more
 from fastpq.options import OnError
 
 ON_ERROR: tuple[OnError, ...] = ("raise", "null", "skip")
-# Losses that are shown, in text and in a notebook.
+# Losses shown by a RecoveryReport as text and as HTML.
 TEXT_LOSSES, HTML_LOSSES = 5, 50
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Loss:
-    """Rows of one leaf column that cannot be read.
+    """Unreadable rows of one leaf column.
 
     Attributes:
-        row_group: index of their row group.
+        row_group: index of the row group.
         column: dotted path of the leaf.
-        start, stop: the first of the rows and the one behind the last, counted from 0 through all row groups.
-        reason: the error that reading them ends in.
+        start, stop: range of the rows, stop excluded; counted from 0 through all row groups.
+        reason: the error raised by reading the rows.
     """
 
     row_group: int
@@ -33,7 +33,7 @@ class Loss:
 
     @property
     def num_rows(self) -> int:
-        """Number of rows that are lost."""
+        """Number of lost rows."""
         return self.stop - self.start
 
     def __str__(self) -> str:
@@ -42,14 +42,14 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryReport:
-    """What was lost of a file, and by what it was read.
+    """Losses of a read file, and the footer used in reading.
 
     Attributes:
-        found_by: ``"footer"``; ``"checkpoint"``, the last footer that an unfinished file has; or ``"pages"``, found without any.
-        losses: rows of columns that could not be read, those of the columns that were asked for.
-        unread: runs of bytes that nothing accounts for, as (offset, length): behind the last checkpoint, or between and
-            behind the row groups that were put together from pages.
-        reason: why the file's own footer was not used; None where it was.
+        found_by: ``"footer"``; ``"checkpoint"``, the last footer of an unfinished file; or ``"pages"``, page headers alone.
+        losses: unreadable rows of the requested columns.
+        unread: runs of bytes outside all known row groups, as (offset, length): behind the last checkpoint, or between and
+            behind the row groups rebuilt from pages.
+        reason: error of the file's own footer; None if the footer was used.
     """
 
     found_by: Literal["footer", "checkpoint", "pages"]
@@ -74,7 +74,7 @@ class RecoveryReport:
         return to_html(self._view(HTML_LOSSES))
 
     def _view(self, most: int) -> View:
-        """The footer that was used, and the first losses."""
+        """Display of the footer used and of the first losses."""
         facts = [f"read by {self.found_by}", counted(len(self.losses), "loss")]
         facts += [f"{of_bytes(sum(length for _, length in self.unread))} unread"] if self.unread else []
         headings = [
@@ -91,7 +91,7 @@ class RecoveryReport:
 
 
 def merged_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
-    """Losses in order, each once, those that touch or overlap joined."""
+    """Losses in order, without duplicates; adjacent and overlapping losses of a column are joined."""
     joined: list[Loss] = []
     for loss in sorted(losses):
         last = joined[-1] if joined else None

@@ -1,4 +1,4 @@
-"""Reading what is left of a damaged file: what cannot be read is null, or its rows are left out."""
+"""Reads of damaged files with a footer: unreadable values become null, or their rows are left out."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from fastpq.schema.shape import LeafShape, leaves_of, shape_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """What there is of a column in a row group: the column of those rows that are wanted and intact."""
+    """The intact rows of a column in one row group, and a column of the intact rows among the requested rows."""
 
     intact: RowRanges
     column: AnyColumn
 
 
 class RecoveringReader:
-    """Reads some rows of a damaged file.
+    """Reads rows of a damaged file.
 
-    A column of a row group that can be read whole is; of others the readable pages are looked for. Of a nested column a row
-    is lost with any of its leaves that are read. Statistics and indexes are not asked, but where pages are.
+    A column chunk is read whole if possible; otherwise the chunk is surveyed for readable pages. A row of a nested column is lost
+    if any requested leaf of the row is lost. Statistics and page indexes are ignored, except for the offsets of pages.
 
     Args:
         file: the open file.
-        on_error: ``"null"``, what is lost is null; or ``"skip"``, rows that lost something are left out.
-        lost: told of each loss.
+        on_error: ``"null"`` makes lost values null; ``"skip"`` leaves out rows with lost values.
+        lost: called with each loss.
     """
 
     def __init__(self, file: OpenFile, on_error: OnError, lost: Callable[[Loss], None]) -> None:
@@ -60,14 +60,14 @@ class RecoveringReader:
         self._lost = lost
 
     def read(self, wanted: Wanted, out: Mapping[str, Any] | None, progress: Progress | None) -> Table:
-        """What is left of the wanted rows for which a predicate holds; rows that lost a value which it is on are left out."""
+        """Readable rows among the wanted rows, filtered by the predicate; rows with lost values in the predicate are left out."""
         if out is not None:
             raise SchemaError("out with on_error: the number of rows and nulls is not known before they are read")
         tables = [table for table, _ in self._tables(wanted, progress)]
         return Table.concat(tables) if tables else self._empty(wanted)
 
     def take(self, wanted: Wanted, rows: Int64s) -> Table:
-        """Rows by their numbers in the file, in that order and as often as they are named, those that are left out not."""
+        """Rows by number in the file, in the given order and multiplicity; with "skip", rows with lost values are left out."""
         found = [*self._tables(wanted)]
         if not found:
             return self._empty(wanted)
@@ -76,26 +76,26 @@ class RecoveringReader:
         return Table({name: take(column, places) for name, column in table.items()}, num_rows=len(places))
 
     def batches(self, wanted: Wanted, batch_size: int, progress: Progress | None) -> Iterator[Table]:
-        """The same as ``read`` as Tables of batch_size rows; the last may have fewer."""
+        """Rows of ``read`` in Tables of batch_size rows; only the last Table may be shorter."""
         return _rebatched(self._tables(wanted, progress), batch_size)
 
     def count(self, wanted: Wanted) -> int:
-        """Number of rows that ``read`` gives."""
+        """Number of rows in the result of ``read``."""
         return self.read(wanted, None, None).num_rows
 
     def selective(self, wanted: Wanted) -> SelectiveScan:
-        """The scan of a sound file, for its explanation."""
+        """The scan of an intact file, for ``explain``."""
         return FileReader(self._file).selective(wanted)
 
     def _empty(self, wanted: Wanted) -> Table:
         return self._scan.read(self._plan(wanted.columns, ()), self._threads)
 
     def _tables(self, wanted: Wanted, progress: Progress | None = None) -> Iterator[tuple[Table, Int64s]]:
-        """The same as ``read``, a Table for each row group, and the numbers of its rows in the file.
+        """Tables of ``read``, one for each row group, each with the numbers of its rows in the file.
 
         Raises:
-            KeyAccessError: there is no key for a column.
-            FormatError: row groups of fewer than no rows, or lost rows in a number that the file's size does not bear out.
+            KeyAccessError: no key for a column.
+            FormatError: a row group with a negative number of rows, or lost rows in a number implausible for the file's size.
         """
         columns, predicate = wanted.columns, wanted.predicate
         filtered = [] if predicate is None else [leaf.column for leaf in leaves(predicate)]
@@ -128,7 +128,7 @@ class RecoveringReader:
         predicate: Predicate | None,
         filtered: Sequence[ColumnDescriptor],
     ) -> RowRanges:
-        """The rows of a row group that come into the result."""
+        """Rows of a row group in the result."""
         kept = asked
         needed = list(parts) if self._on_error == "skip" else [column.path[0] for column in filtered]
         for name in needed:
@@ -142,7 +142,7 @@ class RecoveringReader:
         return kept
 
     def _fitted(self, part: _Part, kept: RowRanges, asked: RowRanges) -> AnyColumn:
-        """The column of some rows, null where it is not there."""
+        """A column of the kept rows; null in lost rows."""
         held = part.intact & asked
         if held == kept:
             return part.column
@@ -178,7 +178,7 @@ class RecoveringReader:
         leaves_ = [(leaf, [survey.rows(rows)]) for leaf, survey in zip(columns, surveys, strict=True)]
         try:
             (column,) = self._scan.columns([(ColumnPlan(output.node, leaves_), rows.count)], self._threads)
-        except FormatError as error:        # leaves that are whole disagree about what is above them
+        except FormatError as error:        # intact leaves disagree about the levels of their common parents
             for leaf in columns:
                 for first, stop in rows:
                     self._lost(Loss(group, leaf.name, start + first, start + stop, str(error)))
@@ -187,7 +187,7 @@ class RecoveringReader:
 
     @staticmethod
     def _chosen(column: ColumnPlan, rows: RowRanges) -> ColumnPlan:
-        """The plan of some rows of all pages of a column."""
+        """A plan for chosen rows of a column, over all pages."""
         if rows.is_every:
             return column
         kept = np.ascontiguousarray(rows.bounds)
@@ -215,7 +215,7 @@ class RecoveringReader:
         return next(each for each in leaves_of(shape) if each.column.index == leaf.index)
 
     def _offset_index(self, chunk: ChunkPlan) -> OffsetIndex | None:
-        """The OffsetIndex of a chunk; None where it has none that is sound."""
+        """The OffsetIndex of a chunk; None if missing or damaged."""
         request = IndexRequest(chunk.column, chunk.metadata, chunk.num_rows, self._scan.opener.cipher(chunk), column_index=False)
         try:
             (found,) = read_page_indexes(self._scan.source, [request])
@@ -226,7 +226,7 @@ class RecoveringReader:
         return found.offset_index if isinstance(found, ChunkIndexes) else None
 
     def _check_claim(self, output: ColumnPlan, group: int, num_rows: int) -> None:
-        """Refuse to make up rows in a number that only the footer of a damaged file tells."""
+        """Refuse to return null rows in an implausible number: the number comes from the footer of a damaged file alone."""
         width = sum(self._scan.opener.layout(leaf).width for leaf, _ in output.leaves)
         if self._on_error == "null" and num_rows * width > max(
             ALWAYS_PLAUSIBLE, self._scan.source.size * PLAUSIBLE_EXPANSION
@@ -235,7 +235,7 @@ class RecoveringReader:
 
 
 def _rebatched(tables: Iterable[tuple[Table, Int64s]], batch_size: int) -> Iterator[Table]:
-    """The rows of what ``RecoveringReader._tables`` gives as Tables of batch_size rows; the last may be shorter."""
+    """Tables of ``RecoveringReader._tables`` regrouped to batch_size rows; only the last Table may be shorter."""
     waiting: list[Table] = []
     num_rows = 0
     for table, _ in tables:

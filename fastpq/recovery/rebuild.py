@@ -1,8 +1,8 @@
-"""Row groups put together from pages, where no footer tells of them.
+"""Row groups rebuilt from their pages, for bytes of a file described by no footer.
 
-Pages of a row group stand one behind the other, column after column, a dictionary page only in front of a chunk, and all columns
-have the same number of rows. With the schema that often leaves one way to cut the pages into chunks. Every way is looked at: only
-the row groups that all ways have in common are taken, for values in the wrong column would be worse than lost ones.
+Pages of a row group are contiguous, column after column, with a dictionary page only at the start of a chunk, and all columns
+have the same number of rows. Given the schema, often only one division of the pages into chunks remains. The search tries every
+division, and keeps only the row groups common to all divisions: values in a wrong column are worse than lost values.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.shape import LeafShape, leaves_of, shape_of
 from fastpq.schema.types import Type
 
-POSITION, SIZE, KIND, VALUES, ENCODING, ROWS, BODY, CLEAR, PLAIN = range(9)      # of what find_pages returns
+POSITION, SIZE, KIND, VALUES, ENCODING, ROWS, BODY, CLEAR, PLAIN = range(9)      # columns of find_pages' result
 _DICTIONARY_ENCODINGS = (fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY)
-# Steps of the search after which the pages count as ambiguous.
+# Steps of the search, in pages tried; beyond, the pages count as ambiguous.
 MOST_STEPS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Pages first to stop - 1, the dictionary page among them, as a chunk of so many rows under some codec."""
+    """Pages first to stop - 1, a dictionary page included, read as a chunk of num_rows rows compressed with codec."""
 
     first: int
     stop: int
@@ -48,12 +48,12 @@ _Group = tuple[_Chunk, ...]
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """Row groups that were found.
+    """Result of the search for row groups.
 
     Attributes:
-        row_groups: as a footer would have them, without statistics.
-        unread: bytes that belong to none of them, as (offset, length).
-        ambiguous: whether the pages found could be put together in other ways, from some page on.
+        row_groups: footer entries of the row groups found, without statistics.
+        unread: bytes outside the row groups, as (offset, length).
+        ambiguous: whether, from some page on, several divisions into row groups are possible.
     """
 
     row_groups: list[fmt.RowGroup]
@@ -67,12 +67,12 @@ def rebuild(
     """Find the complete row groups of a plaintext file.
 
     Args:
-        opener: of the file.
-        schema: of the file.
-        start: where its first row group, or the first one that is looked for, begins.
-        first_ordinal: of that row group.
-        row_group_rows: how many rows each has, but the last, which may have fewer; None where that is not known.
-        codecs: numbers of the codecs that pages may be compressed with.
+        opener: opener of the file's chunks.
+        schema: schema of the file.
+        start: offset of the first row group to find.
+        first_ordinal: ordinal of the first row group to find.
+        row_group_rows: rows of each row group except the last, possibly smaller, row group; None if unknown.
+        codecs: numbers of the possible codecs of pages.
     """
     source = opener.source
     data = source.read(0, source.size)
@@ -86,7 +86,7 @@ def rebuild(
         found += [search.row_group(group, first_ordinal + len(found) + number) for number, group in enumerate(groups)]
         if not complete:
             ambiguous = search.is_ambiguous
-            break       # what follows begins nobody knows where in a row group
+            break       # pages behind a gap may begin anywhere within a row group
     return Rebuilt(found, _unread(found, start, source.size), ambiguous)
 
 
@@ -100,7 +100,7 @@ def _unread(groups: Sequence[fmt.RowGroup], start: int, size: int) -> tuple[tupl
 
 
 class _Search:
-    """Ways to cut contiguous pages into row groups."""
+    """Search over all divisions of contiguous pages into row groups."""
 
     def __init__(
         self, opener: ChunkOpener, schema: ParquetSchema, pages: Int64s, row_group_rows: int | None, codecs: Sequence[int]
@@ -116,7 +116,7 @@ class _Search:
         self.is_ambiguous = False
 
     def groups(self) -> tuple[list[_Group], bool]:
-        """The row groups that all ways have in common, and whether these are all pages."""
+        """The row groups common to all divisions, and whether the row groups cover all pages."""
         taken: list[_Group] = []
         first = 0
         try:
@@ -133,7 +133,7 @@ class _Search:
         return taken, first == len(self._pages)
 
     def _leads_on(self, first: int) -> bool:
-        """Whether the rest of the pages can be row groups, the last of them perhaps cut off."""
+        """Whether the pages from first on can be divided into row groups, the last of them possibly truncated."""
         path = [(first, self._choices(first))]
         while path:
             place, choices = path[-1]
@@ -155,7 +155,7 @@ class _Search:
         return False
 
     def _choices(self, first: int) -> Iterator[_Group | None]:
-        """The row groups that may begin at a page; None, once or more often, if it may be one that is cut off."""
+        """Possible row groups starting at a page; None, once or more often, stands for a truncated row group."""
         count, most = len(self._pages), self._rows
         path: list[_Chunk] = []
         waiting = [self._chunks(first, 0, most)]
@@ -190,7 +190,7 @@ class _Search:
         return page + 1 == len(self._pages) and self._pages[page, KIND] == fmt.PageType.DICTIONARY_PAGE
 
     def _chunks(self, first: int, column: int, limit: int | None) -> Iterator[_Chunk]:
-        """The chunks of a column that may begin at a page, of at most so many rows."""
+        """Possible chunks of a column starting at a page, of at most limit rows."""
         has_dictionary = self._pages[first, KIND] == fmt.PageType.DICTIONARY_PAGE
         seen: set[int] = set()
         for codec in self._codecs_of(first):
@@ -201,7 +201,7 @@ class _Search:
                 num_rows, stop = num_rows + rows, stop + 1
                 if rows < 0 or (limit is not None and num_rows > limit):
                     break
-                if stop not in seen:        # pages that several codecs can read have the same values
+                if stop not in seen:        # pages readable by several codecs hold the same values under each
                     seen.add(stop)
                     yield _Chunk(first, stop, num_rows, codec)
 
@@ -211,7 +211,7 @@ class _Search:
             raise LimitError("too many ways to put pages together")
 
     def _codecs_of(self, page: int) -> list[int]:
-        """The codecs that a page may be compressed with; one, but for chance."""
+        """Possible codecs of a page's bytes; rarely more than one."""
         body, clear, plain = (int(self._pages[page, which]) for which in (BODY, CLEAR, PLAIN))
         if clear == body:
             return list(self._codecs)
@@ -219,7 +219,7 @@ class _Search:
         return [codec for codec in self._codecs if _decompresses(codec, stored.data, plain - clear, self._opener)]
 
     def _rows_of(self, dictionary: int, page: int, column: int, codec: int) -> int:
-        """How many rows a page has as one of a column; -1 where it cannot be one."""
+        """Number of rows of a page read as a page of the column; -1 if decoding fails."""
         key = (dictionary, page, column, codec)
         if key not in self._known:
             self._known[key] = self._decoded_rows(dictionary, page, column, codec)
@@ -267,7 +267,7 @@ class _Search:
         return {leaf.column.index: leaf for shape in shapes for leaf in leaves_of(shape)}
 
     def chunk(self, leaf: ColumnDescriptor, chunk: _Chunk, num_values: int) -> fmt.ColumnChunk:
-        """The entry of a chunk in a footer."""
+        """Footer entry of a chunk."""
         pages = self._pages[chunk.first : chunk.stop]
         has_dictionary = pages[0, KIND] == fmt.PageType.DICTIONARY_PAGE
         header_sizes = pages[:, SIZE] - pages[:, BODY]
@@ -287,7 +287,7 @@ class _Search:
         )
 
     def row_group(self, group: _Group, ordinal: int) -> fmt.RowGroup:
-        """The entry of a row group in a footer."""
+        """Footer entry of a row group."""
         columns = []
         for leaf, chunk in zip(self._columns, group, strict=True):
             pages = self._pages[chunk.first : chunk.stop]

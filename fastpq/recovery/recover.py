@@ -1,4 +1,4 @@
-"""recover_table: what is left of a damaged or unfinished file, with its own footer, a checkpoint, or none."""
+"""recover_table: the readable rows of a damaged or unfinished file, by its own footer, a checkpoint, or page headers alone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fastpq.recovery.rebuild import Rebuilt, rebuild
 from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema, int96_types
 from fastpq.schema.types import TimeUnitName
 
-# In the order in which they are tried; what is stored as it is, is tried last.
+# Codecs in the order of trial; UNCOMPRESSED comes last, since it accepts any bytes of the right length.
 _CODECS = (
     fmt.CompressionCodec.SNAPPY,
     fmt.CompressionCodec.ZSTD,
@@ -42,10 +42,10 @@ _CODECS = (
 
 
 class Recovered(NamedTuple):
-    """What is left of a file, and what is not.
+    """Result of recover_table.
 
     Attributes:
-        table: the rows that could be read.
+        table: the readable rows.
         report: the losses.
     """
 
@@ -69,39 +69,41 @@ def recover_table(
     decryption_properties: FileDecryptionProperties | None = None,
     progress: Progress | None = None,
 ) -> Recovered:
-    """Read what is left of a damaged file, or of one that its writer did not finish.
+    """Read the intact rows of a damaged or unfinished file.
 
-    A broken page costs that page, a broken header the rest of its chunk unless an OffsetIndex tells where it goes on, a broken
-    dictionary the pages that need it, a broken chunk that chunk; of nested columns, rows are lost whole. A file without a
-    footer is read by its last checkpoint (``checkpoint_every``). Row groups behind that, or all of them where there is none,
-    are put together from their pages, where the schema is known and there is one way to do so; these have no statistics, and
-    encrypted ones cannot be opened, for what their keys are used with stands in the footer alone.
+    A damaged page costs the page. A damaged page header costs the rest of its chunk, unless an OffsetIndex locates the next page.
+    A damaged dictionary costs the pages encoded with the dictionary. A damaged chunk costs the chunk. A nested column loses whole
+    rows.
 
-    What neither a checksum, nor a tag, nor a decoder notices is not noticed here either.
+    A file without a footer is read by its last checkpoint (``checkpoint_every``). Row groups behind the checkpoint, or all row
+    groups without one, are rebuilt from their pages if the schema is known and only one division into row groups is possible.
+    Rebuilt row groups have no statistics. Encrypted row groups cannot be rebuilt: the AAD and key metadata are in the footer
+    alone.
+    Damage unnoticed by checksums, tags and decoders stays unnoticed here.
 
     Args:
-        where: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
+        where: a path, a bytes-like object, a binary file object or a URL supported by fsspec.
         columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
-        on_error: ``"null"``, what is lost is null; or ``"skip"``, rows that lost a value among the columns are left out.
-        schema: of a file without any footer.
-        sibling: a file that was written alike, to take schema, codecs and rows of a row group from.
-        row_group_rows: rows of each row group but the last, where they are known.
-        threads: number of chunks that are decoded at the same time; None for one a core.
-        memory_map: map a local file instead of reading it.
+        on_error: ``"null"`` makes lost values null; ``"skip"`` leaves out rows with a lost value in any of the columns.
+        schema: schema of a file without any footer.
+        sibling: another file of the same writer and settings, the source of schema, codecs and rows of a row group.
+        row_group_rows: rows of each row group but the last, if known.
+        threads: number of chunks decoded at the same time; None for one a core.
+        memory_map: map a local file instead of reading the file into memory.
         strings: layout of variable-length values: ``"views"``, ``"offsets"`` or ``"dictionary"``.
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
         progress: called as ``progress(done, total)`` after each row group, in rows; the last call is
-            ``(total, total)``. The search for pages of a file without a footer, before that, is not told of.
+            ``(total, total)``. The preceding search for pages in a file without a footer is not reported.
 
     Returns:
-        The table, and the RecoveryReport: every value that was lost, by row group, column and rows.
+        The table, and the RecoveryReport: every lost value, by row group, column and rows.
 
     Raises:
-        FormatError: there is no footer and no schema, or the pages can be put together in more than one way from the first on.
-        KeyAccessError: there is no key for what is to be read.
-        CryptoError: a policy of the decryption properties refuses the file, or plaintext pages in the place of one.
+        FormatError: neither footer nor schema, or several divisions of the first pages into row groups are possible.
+        KeyAccessError: no key for the footer or for a column.
+        CryptoError: a policy of the decryption properties refuses the file, or plaintext pages in place of encrypted pages.
         SchemaError, UnsupportedError, LimitError: as for ``ParquetFile.read``.
     """
     if on_error not in ON_ERROR or on_error == "raise":
@@ -123,18 +125,18 @@ def recover_table(
 
 
 def unfinished_files(where: Any) -> list[str]:
-    """The files that writers of a local path have begun and not finished: those of killed ones, and of ones at work.
+    """Temporary files of unfinished writers to a local path: of killed writers and of writers still at work.
 
-    A writer writes under a hidden name beside its target; its bytes so far stay there when it is killed.
+    A writer writes under a hidden name beside its target. After a kill the hidden file stays, with all bytes written so far.
 
     Args:
-        where: the path to which the writers write.
+        where: the target path of the writers.
 
     Returns:
         Paths of the hidden files.
 
     Raises:
-        SchemaError: no local path.
+        SchemaError: not a local path.
     """
     path = locate(where)
     if path is None or isinstance(path, Remote):
@@ -143,7 +145,7 @@ def unfinished_files(where: Any) -> list[str]:
 
 
 class _Hints(NamedTuple):
-    """What is known of a file without a footer."""
+    """Knowledge about a file without a footer, from arguments and a sibling file."""
 
     schema: ParquetSchema | None
     row_group_rows: int | None
@@ -169,7 +171,7 @@ class _Hints(NamedTuple):
 
 
 def _habits(metadata: FileMetaData) -> tuple[int | None, tuple[int, ...]]:
-    """Rows of a file's row groups, if there are several, and its codecs."""
+    """Rows of a file's first row group, or None for a single row group, and the codecs of the first row group."""
     used: set[int] = set()
     for group in range(min(metadata.num_row_groups, 1)):
         used |= {metadata.row_group(group).column(column.index).codec for column in metadata.schema.columns}
@@ -183,7 +185,7 @@ def _found(
     properties: ReaderProperties,
     decryption_properties: FileDecryptionProperties | None,
 ) -> FoundFooter:
-    """The footer of a file, and what stands behind it or in its place."""
+    """The footer of a file, extended by row groups rebuilt behind a checkpoint, or rebuilt completely from pages."""
     try:
         found = find_footer(source, properties, decryption_properties)
     except (FormatError, LimitError, TagVerificationError) as error:
@@ -196,7 +198,7 @@ def _found(
     opener = _page_opener(source, metadata.schema, properties)
     try:
         more = rebuild(opener, metadata.schema, start, metadata.num_row_groups, hints.row_group_rows or rows, codecs)
-    except LimitError as error:     # what the checkpoint tells of is there all the same, and what is behind it counts as unread
+    except LimitError as error:     # row groups of the checkpoint are readable anyway; bytes behind the checkpoint stay unread
         return FoundFooter(metadata, replace(report, reason=f"{report.reason}; {error.message}"))
     if not more.row_groups:
         return found
@@ -233,7 +235,7 @@ def _from_pages(
 
 
 def _page_opener(source: Source, schema: ParquetSchema, properties: ReaderProperties) -> ChunkOpener:
-    """A Scan that decodes any value: timestamps are not to be too large for their unit."""
+    """A ChunkOpener able to decode any value: INT96 timestamps in milliseconds never overflow."""
     return ChunkOpener(source, FileDecryptor(), properties, "views", int96_types(schema.columns, "ms"))
 
 

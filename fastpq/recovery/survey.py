@@ -1,8 +1,8 @@
-"""Which rows of a damaged column chunk can be read.
+"""Survey of a damaged column chunk: the rows still readable, and the errors of the others.
 
-Pages are found by the OffsetIndex, where there is one, else by walking their headers up to the first broken one. Runs of them are
-decoded to see whether they can be; a page that cannot be is lost, and the next run begins behind it. Rows are given to a run only
-where their place is certain: values in a wrong row would be worse than lost ones.
+Pages are located by the OffsetIndex or, without one, by walking page headers up to the first broken header. Runs of pages are
+decoded on trial. An undecodable page is lost, and the next run begins behind the page. A run gets row numbers only if its place
+is certain: values in a wrong row are worse than lost values.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from fastpq.read.plan import ChunkPlan, PageSelection
 from fastpq.read.scan import check_plausible
 from fastpq.schema.shape import LeafShape
 
-UNKNOWN = -1
-EVERY_ROW = int(np.iinfo(np.int64).max)
+UNKNOWN = -1        # a number of rows or values not given by a page header
+EVERY_ROW = int(np.iinfo(np.int64).max)     # a bound above any row number
 
 
 def is_damage(error: ParquetError) -> bool:
-    """Whether an error may come from damaged bytes, rather than from a missing key or a wrong request."""
+    """Whether an error may come from damaged bytes, not from a missing key or a wrong request."""
     return not isinstance(error, KeyAccessError | SchemaError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChunkSurvey:
-    """What of a column chunk can be read.
+    """Readable rows of a column chunk.
 
     Attributes:
-        intact: rows of the row group.
-        plan: of the chunk's readable pages, of which rows are still to be chosen; None where nothing can be read.
-        broken: the errors of pages that cannot be read, each with the first row of its page, ascending, and behind them those
-            of which it is not known.
+        intact: readable rows of the row group.
+        plan: read plan of all readable pages, without a choice of rows; None without a readable page.
+        broken: errors of unreadable pages, each with the first row of its page in ascending order; errors of unknown row (None)
+            come last.
     """
 
     intact: RowRanges
@@ -49,7 +49,7 @@ class ChunkSurvey:
     broken: tuple[tuple[int | None, ParquetError], ...] = ()
 
     def rows(self, wanted: RowRanges) -> ChunkPlan:
-        """The plan of intact rows of the chunk."""
+        """A read plan for intact rows of the chunk."""
         assert self.plan is not None
         if self.plan.pages is None:
             kept = None if wanted.is_every else np.ascontiguousarray(wanted.bounds)
@@ -58,7 +58,7 @@ class ChunkSurvey:
         return self.plan._replace(num_rows=wanted.count, kept=kept)
 
     def reason(self, start: int, stop: int) -> str:
-        """Why rows are lost."""
+        """Error behind the loss of a range of rows."""
 
         def row_of(each: tuple[int | None, ParquetError]) -> int:
             return EVERY_ROW if each[0] is None else each[0]
@@ -70,13 +70,13 @@ class ChunkSurvey:
 
 
 def survey_chunk(opener: ChunkOpener, chunk: ChunkPlan, leaf: LeafShape | None, offset_index: OffsetIndex | None) -> ChunkSurvey:
-    """Find out which rows of a chunk can be read.
+    """Find the readable rows of a chunk, by decoding the whole chunk, then parts of the chunk if the whole fails.
 
     Args:
-        opener: of its file.
-        chunk: the plan of all of it.
-        leaf: what it is in its column; None for a flat column.
-        offset_index: where its pages are, checked; None where that is not known.
+        opener: opener of the file's chunks.
+        chunk: read plan of the whole chunk.
+        leaf: shape of the leaf within its nested column; None for a flat column.
+        offset_index: checked OffsetIndex of the chunk; None if unknown.
     """
     probe = Probe(opener, chunk, leaf)
     try:
@@ -89,7 +89,7 @@ def survey_chunk(opener: ChunkOpener, chunk: ChunkPlan, leaf: LeafShape | None, 
 
 
 class Probe:
-    """Decodes parts of a chunk, and forgets them."""
+    """Trial decoding of a chunk's pages; decoded values are discarded."""
 
     def __init__(self, opener: ChunkOpener, chunk: ChunkPlan, leaf: LeafShape | None) -> None:
         self.opener = opener
@@ -98,22 +98,22 @@ class Probe:
         self._width = opener.layout(chunk.column).width
 
     def whole(self) -> None:
-        """Decode all of it."""
+        """Decode the whole chunk; raises if decoding fails or finds another number of rows than the footer."""
         check_plausible(self.opener, self.chunk, lambda: fetch_chunks(self.opener.source, [self.chunk])[0])
         found = self.rows(self.chunk)
         if found != self.chunk.num_rows:
             raise FormatError(f"the chunk has {found} rows in a row group of {self.chunk.num_rows}")
 
     def part(self, plan: ChunkPlan) -> int:
-        """Decode some pages, unless they claim more values than so many bytes can give; returns how many rows there are."""
+        """Decode some pages; returns their number of rows. Refuses more values than the pages' bytes can plausibly hold."""
         self._check_claim(plan)
         return self.rows(plan)
 
     def _check_claim(self, plan: ChunkPlan) -> None:
-        """Refuse rows in a number for which the pages have too few bytes, before memory is taken for them.
+        """Refuse rows too many for the bytes of their pages, before memory is allocated.
 
         Raises:
-            FormatError: there are that many.
+            FormatError: implausibly many rows.
         """
         assert plan.pages is not None
         if self._leaf is None and plan.num_rows * self._width > max(
@@ -122,14 +122,14 @@ class Probe:
             raise FormatError(f"{plan.num_rows} rows in {plan.pages.num_bytes} bytes of a damaged chunk")
 
     def rows(self, plan: ChunkPlan) -> int:
-        """Decode what is planned; returns how many rows there are."""
+        """Decode a plan; returns the number of rows."""
         return self._decode(plan)[0]
 
     def page(self, plan: ChunkPlan) -> int:
-        """Decode one page that may be another column's; returns how many rows it has.
+        """Decode one page of an uncertain column; returns the number of rows.
 
         Raises:
-            FormatError: as it does not hold values of the column, or more than these.
+            FormatError: the page holds no values of the column, or further bytes behind the values.
         """
         self._check_claim(plan)
         num_rows, left_over = self._decode(plan)
@@ -138,7 +138,7 @@ class Probe:
         return num_rows
 
     def _decode(self, plan: ChunkPlan) -> tuple[int, int]:
-        """How many rows are planned, and how many bytes of the last page nothing needs."""
+        """Number of decoded rows of a plan, and number of unused bytes in the last page."""
         [stored] = fetch_chunks(self.opener.source, [plan])
         if self._leaf is None:
             output = ColumnOutput(plan.num_rows, self._width, plan.column.nullable)
@@ -152,7 +152,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Pages first to stop - 1, which can be read one after another, and the rows that begin in them."""
+    """Pages first to stop - 1, decodable in succession, and the number of rows starting in the run."""
 
     first: int
     stop: int
@@ -160,19 +160,19 @@ class _Run:
 
 
 class _Pages:
-    """The data pages of a chunk.
+    """The data pages of a chunk, tried in runs.
 
     Args:
-        probe: of the chunk.
-        located: shape (pages, 4), int64: offset in the file, stored size, values and rows (-1 where not known).
-        is_certain: whether the rows of pages behind a lost one are known from their numbers.
-        error: what reading all of them ends in.
+        probe: trial decoder of the chunk.
+        located: shape (pages, 4), int64: offset in the file, stored size, values and rows (-1 if unknown).
+        is_certain: whether pages behind a lost page have certain row numbers, from the counts in page headers or OffsetIndex.
+        error: error of decoding all pages.
     """
 
     def __init__(self, probe: Probe, located: Int64s, is_certain: bool, error: ParquetError) -> None:
         self._probe = probe
         self._located = located
-        # the row that each page begins with, and the one behind the last, up to the first page whose rows are not known
+        # first row of each page, and the end of the last page, up to the first page with an unknown number of rows
         known = located[:, 3] if (located[:, 3] >= 0).all() else located[: int(np.argmin(located[:, 3] >= 0)), 3]
         self._rows = np.concatenate([[0], np.cumsum(known)]).tolist()
         self._is_certain = is_certain
@@ -180,7 +180,7 @@ class _Pages:
 
     @classmethod
     def of(cls, probe: Probe, offset_index: OffsetIndex | None, error: ParquetError) -> _Pages:
-        """The pages of an OffsetIndex, or those that a walk over the headers finds."""
+        """Pages of an OffsetIndex, or else of a walk over the page headers."""
         chunk = probe.chunk
         repeated = chunk.column.max_repetition_level > 0
         if offset_index is not None:
@@ -191,10 +191,10 @@ class _Pages:
         [stored] = fetch_chunks(probe.opener.source, [chunk])
         located, stopped = probe.opener.pages(chunk, stored).locate_pages(chunk.metadata.num_values)
         claimed, size = chunk.metadata.num_values, chunk.metadata.total_compressed_size
-        located = located[located[:, 0] < size]     # what follows is of the next chunk
+        located = located[located[:, 0] < size]     # pages behind the chunk's size belong to the next chunk
         found = int(located[:, 2].sum())
         is_complete = stopped is None or (len(located) > 0 and int(located[-1, 0] + located[-1, 1]) >= size)
-        # numbers that do not add up may be wrong anywhere
+        # if the headers' counts contradict the footer, any of the counts may be wrong
         is_certain = found == claimed if is_complete else found <= claimed
         located[:, 0] += chunk.start
         if not repeated:
@@ -207,7 +207,7 @@ class _Pages:
         dictionary = [(chunk.start, first - chunk.start)] if first > chunk.start else []
         runs, broken = self._runs(dictionary)
         if dictionary and not runs:
-            dictionary = []     # pages that do not refer to it may be whole
+            dictionary = []     # pages without dictionary encoding may be intact
             runs, _ = self._runs(dictionary)
         placed, intact = self._placed(runs)
         known = [*((self._first_row(page), error) for page, error in broken), (None, self._error)]
@@ -219,13 +219,13 @@ class _Pages:
         return ChunkSurvey(intact, plan, tuple(known))
 
     def _runs(self, dictionary: list[tuple[int, int]]) -> tuple[list[_Run], list[tuple[int, ParquetError]]]:
-        """Runs of pages that can be read, as long as can be, and the pages between them with their errors."""
+        """The longest runs of decodable pages, and the broken pages between runs with their errors."""
         runs: list[_Run] = []
         broken: list[tuple[int, ParquetError]] = []
         count, first = len(self._located), 0
         while first < count:
             good, bad, num_rows, reason = first, count + 1, 0, None
-            while bad - good > 1:       # twice as many pages while that goes well, then bisection
+            while bad - good > 1:       # double the run while decoding succeeds, then bisect
                 stop = (good + bad) // 2 if reason else min(count, max(first + 1, 2 * good - first))
                 found = self._try(first, stop, dictionary)
                 if isinstance(found, int):
@@ -240,7 +240,7 @@ class _Pages:
         return runs, broken
 
     def _try(self, first: int, stop: int, dictionary: list[tuple[int, int]]) -> int | ParquetError:
-        """How many rows pages first to stop - 1 have, or why they cannot be read together."""
+        """Number of rows of pages first to stop - 1, or the error of decoding them in succession."""
         counts = self._located[first:stop, 3]
         num_rows = int(counts.sum()) if (counts >= 0).all() else self._probe.chunk.num_rows
         if num_rows > self._probe.chunk.num_rows:
@@ -268,7 +268,7 @@ class _Pages:
         return self._rows[page] if page < len(self._rows) else None
 
     def _placed(self, runs: list[_Run]) -> tuple[list[tuple[_Run, int]], RowRanges]:
-        """The runs whose rows are certain, each with its first row, and those of the rows that are whole."""
+        """Runs of certain place, each with its first row, and the complete rows of these runs."""
         num_rows = self._probe.chunk.num_rows
         rows_known = bool((self._located[:, 3] >= 0).all())
         placed: list[tuple[_Run, int]] = []
@@ -281,15 +281,15 @@ class _Pages:
             placed.append((run, row))
             whole = run.num_rows
             if not rows_known and row + whole < num_rows:
-                whole -= 1      # its last row may go on in the lost page
+                whole -= 1      # the last row may continue in the lost page
             if whole > 0:
                 intact.append((row, row + whole))
         return placed, _ranges(intact, num_rows)
 
     def _row_of(self, run: _Run, rows_known: bool, num_rows: int) -> int | None:
-        """The row that a run begins with; None where that is not certain."""
+        """First row of a run; None if uncertain."""
         if run.first == 0:
-            # all pages can be read, and their numbers do not add up: none is to be believed
+            # all pages decode, yet their counts contradict the footer: no count is trusted
             return None if run.stop == len(self._located) and not self._is_certain else 0
         if not self._is_certain:
             return None
@@ -298,11 +298,11 @@ class _Pages:
         return num_rows - run.num_rows if run.stop == len(self._located) and self._ends_chunk() else None
 
     def _ends_chunk(self) -> bool:
-        """Whether the last page that was found is the last of the chunk."""
+        """Whether the last located page is the last page of the chunk."""
         return int(self._located[:, 2].sum()) == self._probe.chunk.metadata.num_values
 
 
 def _ranges(parts: list[tuple[int, int]], num_rows: int) -> RowRanges:
-    """Ascending parts of so many rows, of which some may touch or be empty."""
+    """RowRanges of num_rows rows from ascending parts; parts may touch or be empty."""
     bounds = np.array(parts, np.int64).reshape(-1, 2)
     return RowRanges(bounds[bounds[:, 0] < bounds[:, 1]], num_rows).merged(0)

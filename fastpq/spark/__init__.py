@@ -1,4 +1,8 @@
-"""Spark: executors read and write datasets, encrypted or not, with fastpq (extra ``spark``).
+"""PySpark data source ``fastpq`` and jobs over datasets, encrypted or plaintext; executors run fastpq's codec (extra ``spark``).
+
+The driver lists files, reads footers and plans partitions. Executors read and write files with one thread for each task. The
+writer and the rewriting jobs end with an atomic commit (fastpq.spark.journal). Plans and options name master keys, and never hold
+keys or tokens (fastpq.spark.keyservice).
 
     import fastpq.spark
     fastpq.spark.register(spark)
@@ -8,7 +12,7 @@
 from fastpq.errors import UnsupportedError
 
 try:
-    import pyarrow as _pyarrow  # noqa: F401 - what Spark's Python sources speak
+    import pyarrow as _pyarrow  # noqa: F401 - PySpark's Python data sources exchange batches of pyarrow
     import pyspark as _pyspark  # noqa: F401
 except ImportError as error:
     raise UnsupportedError(f"fastpq.spark needs the package {error.name} (pip install fastpq[spark])") from error

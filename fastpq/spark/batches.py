@@ -1,4 +1,4 @@
-"""From files to the Arrow batches that Spark takes; this runs in executors."""
+"""Executor side of a scan: splits of files are read as the Arrow record batches of a Spark schema."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ from fastpq.spark.types import conform_array, nulls_of, reader_schema
 from fastpq.spark.worker import keep_modules
 from fastpq.variant.variant_column import VariantColumn
 
-VARIANT = ("metadata", "value")
+VARIANT = ("metadata", "value")     # fields of an unshredded variant
 
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """What every task of a scan knows; holds no key.
+    """Settings shared by all tasks of a scan; pickled to executors, and free of keys.
 
     Attributes:
-        schema: of the batches: the projection.
-        partition_types: partition columns and their types.
-        filters: which rows, a tree; None for all.
-        pruning: conditions that Spark applies again: they leave rows out where they can be decided.
-        batch_rows: rows of a batch.
-        service: the key service; None for plaintext files.
-        ignore_missing_files: pass over files that are gone.
-        handover: how columns come to the JVM.
+        schema: projected Spark schema of the batches.
+        partition_types: names and types of hive partition columns.
+        filters: tree of conditions on rows, all applied here; None keeps every row.
+        pruning: conditions pushed down by Spark, and applied again by Spark; here they only reduce the rows read.
+        batch_rows: most rows of a batch.
+        service: options of the key service; None reads plaintext files only.
+        ignore_missing_files: skip files deleted after planning.
+        handover: encoding of columns on the way to the JVM.
+        arrow: schema as Arrow types.
+        output: Arrow schema of the batches after handover.
     """
 
     schema: st.StructType
@@ -62,7 +64,7 @@ class ScanPlan:
 
 
 class ScanPartition(InputPartition):
-    """What one task reads, whole in itself: Spark pickles the reader before it asks for partitions."""
+    """The splits of one task together with the scan's plan, since Spark pickles the reader before it asks for partitions."""
 
     def __init__(self, plan: ScanPlan, splits: tuple[Split, ...]) -> None:
         super().__init__(None)
@@ -75,7 +77,7 @@ class ScanPartition(InputPartition):
 
 
 def open_file(path: str, service: ServiceOptions | None) -> ParquetFile:
-    """A file to read in an executor: one thread, for Spark runs a task on each core, and in the types of Parquet."""
+    """Open a file in an executor: one thread, since Spark runs a task on each core, and Parquet types without ARROW:schema."""
     keys = None if service is None else service.decryption(path)
     return ParquetFile(
         path, threads=1, strings="offsets", coerce_int96_timestamp_unit="us", arrow_schema=False, decryption_properties=keys
@@ -83,11 +85,11 @@ def open_file(path: str, service: ServiceOptions | None) -> ParquetFile:
 
 
 def read_split(split: Split, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    """The batches of a split.
+    """Record batches of one split.
 
     Raises:
-        FileNotFoundError: the file is gone.
-        ParquetError: see fastpq.errors; it names file, row group and column.
+        FileNotFoundError: the file was deleted after planning.
+        ParquetError: as in fastpq.errors, with the file's path, row group and column.
     """
     try:
         file = open_file(split.file.path, plan.service)
@@ -108,7 +110,7 @@ def read_split(split: Split, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
 
 
 class _FileScan:
-    """One file of a scan: which of its columns make which fields of the batches."""
+    """Read one split of a file: map Spark fields to file columns, apply filters, convert to Arrow."""
 
     def __init__(self, file: ParquetFile, split: Split, plan: ScanPlan) -> None:
         self.file, self.split, self.plan = file, split, plan
@@ -122,13 +124,13 @@ class _FileScan:
         self.int96 = {name for name, node in self.nodes.items() if self._has_int96(node)}
 
     def _is_stored_as_digits(self, name: str) -> bool:
-        """Whether a decimal column is stored as integers that are the digits of the type that is asked for."""
+        """Whether a decimal column is stored as INT32 or INT64 with the scale, and at most the precision, of the Spark type."""
         node, wanted = self.nodes.get(name), self.plan.schema[name].dataType
         assert isinstance(wanted, st.DecimalType)
         if not isinstance(node, ColumnDescriptor) or not isinstance(decimal := node.type.logical, Decimal):
             return False
         fits = decimal.scale == wanted.scale and decimal.precision <= wanted.precision
-        is_alone = sum(other is node for other in self.nodes.values()) == 1       # nobody else reads it as decimals
+        is_alone = sum(other is node for other in self.nodes.values()) == 1       # no other field reads the column as decimals
         return fits and is_alone and node.is_flat and node.type.physical in (Type.INT32, Type.INT64)
 
     def _has_int96(self, node: SchemaNode) -> bool:
@@ -148,10 +150,10 @@ class _FileScan:
             yield self._batch(pa.table(self._digits(_unshredded(table))) if columns else None, table.num_rows)
 
     def _wanted(self) -> Any:
-        """The filters for this file; None for all rows, False for none."""
+        """Filters for this file: None selects all rows, False selects none."""
         parts = [] if self.plan.filters is None else [self._folded(self.plan.filters)]
         if self.plan.pruning is not None:
-            # Spark applies these again, so one that does not fit this file's types may be left out
+            # Spark applies pushed filters again, so a condition of another type than the file's column may be dropped
             folded = map(self._folded, self.plan.pruning.children)
             parts += [part for part in folded if isinstance(part, bool) or self._fits(part)]
         if any(part is False for part in parts):
@@ -159,7 +161,7 @@ class _FileScan:
         return And(*(part for part in parts if part is not True)) if any(part is not True for part in parts) else None
 
     def _folded(self, tree: Any) -> Any:
-        """A tree with what this file decides decided, and its columns by their names here."""
+        """A filter tree simplified by partition values and missing columns, with the file's spelling of column names."""
         missing = {name: None for name in columns_of(tree) if name not in self.nodes}
         return self._renamed(and_together(tree, missing | self.constants))
 
@@ -176,12 +178,12 @@ class _FileScan:
         return True
 
     def _filtered(self) -> set[str]:
-        """The columns that filters are on."""
+        """Names of the columns used in filters."""
         trees = [tree for tree in (self.plan.filters, self.plan.pruning) if tree is not None]
         return {name for tree in trees for name in columns_of(tree)}
 
     def _digits(self, table: Table) -> Table:
-        """A table with integers for the decimals that are handed over and stored as such."""
+        """A table with the unscaled integers of decimals, for decimals handed over as integers and stored as integers."""
         names = [self.nodes[name].element.name for name in self.digits]
         found = {name: _as_integers(table.flat(name)) for name in names}
         return Table({**table, **found}, num_rows=table.num_rows) if found else table
@@ -207,10 +209,10 @@ class _FileScan:
 
 
 def columns_by_name(schema: ParquetSchema, names: Iterable[str]) -> dict[str, SchemaNode]:
-    """The columns of a file that some names stand for, as Spark matches them: in any case where none has the very name.
+    """Top-level columns of a file by requested name: the exact name, else a name that differs in case alone, as Spark matches.
 
     Raises:
-        SchemaError: several columns that differ from a name in their case alone.
+        SchemaError: a name matches several columns that differ in case alone.
     """
     nodes = {node.element.name: node for node in schema.root.children}
     folded: dict[str, list[SchemaNode]] = {}
@@ -232,7 +234,7 @@ def _as_integers(decimals: Column) -> Column:
 
 
 def _unshredded(table: Table) -> Table:
-    """A table with the variants that are columns as Spark takes them: metadata and value."""
+    """A table with shredded top-level variants merged into structs of metadata and value, Spark's layout."""
     shredded = {
         name: VariantColumn.of(column).to_struct()
         for name, column in table.items()
@@ -242,7 +244,7 @@ def _unshredded(table: Table) -> Table:
 
 
 def leaf_numbers(node: SchemaNode, wanted: st.DataType) -> list[ColumnKey]:
-    """The numbers of the leaves of a node that a type needs: of a struct, the fields that were asked for."""
+    """Leaf column numbers of a schema node needed for a Spark type: of a struct, only the leaves of requested fields."""
     if not isinstance(node, GroupNode):
         return [node.index] if isinstance(node, ColumnDescriptor) else []
     everything: list[ColumnKey] = list(range(node.first, node.last))
@@ -252,7 +254,7 @@ def leaf_numbers(node: SchemaNode, wanted: st.DataType) -> list[ColumnKey]:
     chosen = [
         leaf for child in node.children if child.element.name in names for leaf in leaf_numbers(child, names[child.element.name])
     ]
-    return chosen or everything     # that the struct is null is told by any of its leaves
+    return chosen or everything     # any leaf's definition levels tell whether the struct is null
 
 
 def _constant(value: Any, part: pa.Field, num_rows: int) -> pa.Array:

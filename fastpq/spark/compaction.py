@@ -1,4 +1,4 @@
-"""compact_dataset: many small files of a dataset become few large ones."""
+"""compact_dataset: merge small files of a dataset into larger files."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ from fastpq.spark.rewriting import is_encrypted_file
 from fastpq.spark.running import ERROR, JobError, TaskOutcome, Work, report_of, run_tasks
 from fastpq.spark.staging import replace, replacements_of, stage_of
 
+# Most bytes of source files merged into one file, as of a partition in Spark (spark.sql.files.maxPartitionBytes).
 DEFAULT_TARGET_BYTES = 128 << 20
-# Row groups of at least so many bytes are copied page by page; smaller ones are decoded and made larger.
+# Mean bytes of a row group from which pages are copied without decoding; rows of smaller row groups are written anew.
 LEAST_ROW_GROUP_BYTES = 8 << 20
-_ROWS_AT_A_TIME = 100_000
+_ROWS_AT_A_TIME = 100_000   # rows decoded at once, bounding memory
 
 
 def compact_dataset(
@@ -41,16 +42,16 @@ def compact_dataset(
     progress: Progress | None = None,
     **options: Unpack[CompactionKeywords],
 ) -> DataFrame:
-    """Make one file of several, a task for each that is made, and put them in the place of the old ones all at once.
+    """Merge files of a dataset into larger files, one task for each merged file, and replace the old files all at once.
 
-    Files of one folder and one schema go together. Where their row groups are large (LEAST_ROW_GROUP_BYTES on average) and
-    come from one writer, pages are copied without decoding; else rows are written anew, in row groups of ``rowGroupBytes``.
-    A job that died is run again and goes on; run again after its end it changes nothing.
+    Files merge only within a folder and with an equal schema. Pages are copied without decoding where row groups are large
+    (LEAST_ROW_GROUP_BYTES on average) and all files come from one writer; otherwise rows are written anew, in row groups of
+    ``rowGroupBytes``. Run a failed job again to continue with the missing files. A second run of a finished job changes nothing.
 
     Args:
         spark: the session.
         path: the dataset's folder, on a filesystem that driver and executors share.
-        target_bytes: most bytes of the files that one file is made of; larger files stay as they are.
+        target_bytes: most bytes of source files merged into one file; larger files stay as they are.
         progress: called on the driver as ``progress(done, total)``, in files; the last call is ``(total, total)``. An exception
             from it cancels the job. None logs the numbers.
         **options: any of the options of the data source (fastpq.spark.keywords):
@@ -60,7 +61,7 @@ def compact_dataset(
               ``writeStatistics``, ``statisticsTruncation``, ``writePageChecksum``, ``writePageIndex``, ``floatOrder``,
               ``bloomFilter``, ``sortingColumns``, ``sortBy``, ``arrowSchema``, ``keyValueMetadata``, ``checkpointEvery``: fields
               of WriterProperties; lists and mappings as JSON. ``rowGroupBytes`` is ``134217728`` by default, codec and bloom
-              filters are those of the old files.
+              filters default to the old files' settings.
             - ``parquet.encryption.footer.key``: name of the master key of footers.
             - ``parquet.encryption.column.keys``: names of master keys and their columns: ``"key:column,column;key:column"``.
             - ``parquet.encryption.uniform.key``: name of one master key for footers and columns, in the place of both above.
@@ -77,18 +78,18 @@ def compact_dataset(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
-            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
-            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
             - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:
-        A row for each file that was made: path of the first that it is made of, status, rows, bytes before, seconds, error.
+        A row for each merged file: path of its first source, status, rows, bytes of the sources, seconds, error.
 
     Raises:
-        SchemaError: options that do not fit; encrypted files without options of encryption; files that changed meanwhile.
-        JobError: a file could not be read or made; the dataset stays as it was.
+        SchemaError: wrong options; encrypted files without options of encryption; files changed during the job.
+        JobError: a file could not be read or written; the dataset stays as it was.
     """
     given = options_as_text(options)
     if "partitionby" in {name.lower() for name in given}:
@@ -115,11 +116,12 @@ def write_together(
     service: ServiceOptions | None,
     properties: Mapping[str, Any],
 ) -> int:
-    """Write the rows of files of one schema as one file; returns how many there are."""
+    """Write the rows of several files of one schema as one file; returns the number of rows."""
     footers = [read_metadata(source, decryption_properties=_keys_of(source, service)) for source in sources]
     row_groups = sum(footer.num_row_groups for footer in footers)
     are_large = sum(map(os.path.getsize, sources)) >= LEAST_ROW_GROUP_BYTES * row_groups
-    has_int96 = any(column.physical_type is Type.INT96 for column in footers[0].schema.columns)     # only others write it
+    # pages with INT96 are copied in any case: a decoded value may lie outside datetime64[ns]
+    has_int96 = any(column.physical_type is Type.INT96 for column in footers[0].schema.columns)
     if has_int96 or (are_large and len({footer.created_by for footer in footers}) == 1):
         merge_files(sources, target, encryption_properties=keys, decryption_properties=lambda path: _keys_of(path, service))
         return sum(footer.num_rows for footer in footers)
@@ -129,7 +131,7 @@ def write_together(
     rows = 0
     with ParquetWriter(target, footers[0].schema, threads=1, encryption_properties=keys, **options) as writer:
         for source in sources:
-            # what columns were in Arrow stands in the metadata, which are those of the old files
+            # the old files' metadata, copied to the new file, holds ARROW:schema: columns are written in Parquet's types
             with ParquetFile(source, threads=1, arrow_schema=False, decryption_properties=_keys_of(source, service)) as file:
                 for table in file.iter_batches(_ROWS_AT_A_TIME):
                     writer.write_batch(table)
@@ -138,7 +140,7 @@ def write_together(
 
 
 def _described(spark: SparkSession, root: str, service: ServiceOptions | None) -> list[Row]:
-    """For each file whether it is encrypted, and what tells its schema from others."""
+    """A report row for each file; ``made`` holds "encrypted" or "plain" and a hash of the schema."""
 
     def describe(path: str) -> TaskOutcome:
         state = "encrypted" if is_encrypted_file(path) else "plain"
@@ -156,7 +158,7 @@ def _described(spark: SparkSession, root: str, service: ServiceOptions | None) -
 
 
 def _groups(described: Iterable[Row], target_bytes: int) -> list[list[str]]:
-    """Files that become one, by first fit: of one folder and one schema, at least two, within the bytes."""
+    """Groups of files to merge, by first fit: one folder, one schema, two files or more, at most target_bytes."""
     alike: dict[tuple[str, str], list[Row]] = {}
     for row in described:
         schema = row.made.split()[1]
@@ -176,7 +178,7 @@ def _groups(described: Iterable[Row], target_bytes: int) -> list[list[str]]:
 
 
 def _like(footer: FileMetaData) -> dict[str, Any]:
-    """Codec and bloom filters as a file has them."""
+    """Writer properties with the codecs and bloom filters of a file's first row group."""
     if not footer.num_row_groups:
         return {}
     group = footer.row_group(0)
@@ -188,8 +190,11 @@ def _like(footer: FileMetaData) -> dict[str, Any]:
 
 
 def _keys_of(path: str, service: ServiceOptions | None) -> FileDecryptionProperties | None:
-    """What opens a file. With a key service a plaintext one is refused unless it is allowed: its rows would come into a file
-    that authenticates them."""
+    """Decryption properties of a file; None for plaintext without a key service.
+
+    A key service refuses plaintext files unless allowPlaintextFiles is on: rows of a forged file would be authenticated by the
+    merged file.
+    """
     if service is not None:
         return service.decryption(path)
     if is_encrypted_file(path):

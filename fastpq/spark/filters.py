@@ -1,4 +1,4 @@
-"""Filters on their way: from Spark's plans, as text in an option, and folded by what is known of a file."""
+"""Filters of a scan: from Spark's plans, to and from the JSON of an option, and simplified by known values of a file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TAGS: tuple[tuple[str, type[Any], Callable[[Any], str], Callable[[str], Any]], 
 
 
 def from_spark(filters: Iterable[ds.Filter]) -> And | None:
-    """What of Spark's filters fastpq can use to leave rows out; Spark applies all of them again."""
+    """Conditions of Spark's pushed filters supported by fastpq, joined by And; None without any. Spark applies all again."""
     conditions = [condition for condition in map(_condition, filters) if condition is not None]
     return And(*conditions) if conditions else None
 
@@ -61,7 +61,7 @@ def _condition(found: ds.Filter) -> tuple[Any, ...] | None:
 
 
 def tree_of(filters: Any) -> Any:
-    """Filters as a tree of And, Or and conditions: lists of conditions and lists of such lists become these."""
+    """Filters as a tree of And, Or and conditions; a list of conditions becomes And, a list of lists Or of And."""
     if isinstance(filters, And):
         return And(*map(tree_of, filters.children))
     if isinstance(filters, Or):
@@ -76,21 +76,21 @@ def tree_of(filters: Any) -> Any:
 
 
 def columns_of(tree: Any) -> set[str]:
-    """The columns that a tree has conditions on."""
+    """Names of the columns used in a filter tree."""
     if isinstance(tree, And | Or):
         return {name for child in tree.children for name in columns_of(child)}
     return {tree[0]}
 
 
 def and_together(tree: Any, known: Mapping[str, Any]) -> Any:
-    """A tree with the conditions on known columns decided.
+    """A filter tree with the conditions on known columns evaluated.
 
     Args:
-        tree: of And, Or and conditions.
-        known: the one value that a column has in a file; None for null, and for columns that the file has not.
+        tree: And, Or and conditions.
+        known: for each column of one known value in a file, the value; None for null and for columns missing in the file.
 
     Returns:
-        True or False where that decides all, else a smaller tree.
+        True or False if the known values decide the whole tree, else the remaining tree.
     """
     if not isinstance(tree, And | Or):
         return holds(known[tree[0]], *tree[1:]) if tree[0] in known else tree
@@ -139,15 +139,15 @@ def holds(value: Any, op: str, wanted: Any = None) -> bool:
 
 
 def encode_filters(filters: Any) -> str:
-    """Filters as JSON, for an option."""
+    """Filters as the JSON text of the option ``filters``."""
     return json.dumps(_encoded(tree_of(filters)))
 
 
 def decode_filters(text: str) -> Any:
-    """The tree of an option's JSON: ``["and", ...]``, ``["or", ...]`` and ``{"column", "op", "value"}``.
+    """Filter tree from the JSON of an option: ``["and", ...]``, ``["or", ...]`` and ``{"column", "op", "value"}``.
 
     Raises:
-        SchemaError: it is no such JSON.
+        SchemaError: malformed JSON, or JSON of another structure.
     """
     try:
         return _decoded(json.loads(text))

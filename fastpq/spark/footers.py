@@ -1,4 +1,4 @@
-"""What scans are planned by: the footers of a dataset's files, each read once; on the driver."""
+"""Footers of a dataset's files, read on the driver for planning a scan: schemas, sizes of row groups, and statistics."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.listing import ListedFile
 from fastpq.spark.types import spark_schema
 
-AT_ONCE = 16            # files that are opened at the same time
-MOST_KEPT = 64          # footers
-MOST_CHUNKS = 10_000    # column chunks whose statistics are looked at: half a second
+AT_ONCE = 16            # footers read at the same time, each in a thread
+MOST_KEPT = 64          # footers cached by a Footers, bounding the driver's memory
+MOST_CHUNKS = 10_000    # column chunks with statistics read in planning: half a second
 INTEGERS = (st.LongType, st.DecimalType)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of columns, by name.
+    """Names of columns with properties proven by the statistics of all files.
 
     Attributes:
-        complete: without a null.
-        small: integers, or decimals' digits, that fit 32 bits.
+        complete: columns without nulls.
+        small: integer columns, and decimals by their unscaled values, within 32 bits.
     """
 
     complete: frozenset[str] = frozenset()
@@ -40,10 +40,10 @@ class Facts:
 
 
 class Footers:
-    """The footers of files, read when they are asked for.
+    """Footers of files, read on first use and cached.
 
     Args:
-        service: the key service; None for plaintext files.
+        service: options of the key service; None reads plaintext files only.
     """
 
     def __init__(self, service: ServiceOptions | None) -> None:
@@ -51,7 +51,7 @@ class Footers:
         self._read: dict[str, FileMetaData] = {}
 
     def of(self, file: ListedFile) -> FileMetaData:
-        """The footer of a file; raises as opening it does."""
+        """The footer of a file; raises the errors of open_file."""
         known = self._read.get(file.path)
         if known is None:
             with open_file(file.path, self._service) as opened:
@@ -64,14 +64,14 @@ class Footers:
         return spark_schema(self.of(file).schema)
 
     def row_group_sizes(self, file: ListedFile) -> list[int]:
-        """About how many bytes each row group has."""
+        """Compressed bytes of each row group; uncompressed bytes where the footer has no compressed size."""
         return [group.total_compressed_size or group.total_byte_size for group in self.of(file).row_groups]
 
     def facts(self, files: Sequence[ListedFile], schema: st.StructType) -> Facts:
-        """What the statistics of every row group of every file tell of the flat columns of a schema; none for more chunks
-        than MOST_CHUNKS.
+        """Columns without nulls and columns of small integers, by the statistics of all row groups of all files.
 
-        What is wrong with a file is left to the task that reads it.
+        Only flat columns are judged. Returns empty Facts above MOST_CHUNKS column chunks, or if a footer cannot be read: the
+        task reading the damaged file raises the error.
         """
         in_folders = {name for file in files for name, _ in file.partition}
         fields = {part.name: part.dataType for part in schema.fields if part.name not in in_folders}
@@ -97,14 +97,14 @@ class Footers:
 
 
 def _all(metadata: FileMetaData, column: SchemaNode | None, holds: Callable[[Bounds], bool]) -> bool:
-    """Whether something holds for each chunk of a flat column."""
+    """Whether a condition on bounds holds for every chunk of a column outside lists and maps."""
     if not isinstance(column, ColumnDescriptor) or column.max_repetition_level:
         return False
     try:
         return all(
             holds(chunk_bounds(metadata, column, group.column(column.index), group.num_rows)) for group in metadata.row_groups
         )
-    except KeyAccessError:      # who has no key of a column may still read the others
+    except KeyAccessError:      # a reader without the column's key may read other columns
         return False
 
 
@@ -113,7 +113,7 @@ def _is_complete(bounds: Bounds) -> bool:
 
 
 def _is_counted(column: SchemaNode | None, wanted: st.DataType) -> bool:
-    """Whether the bounds of a column are in the units of the type as which it is read."""
+    """Whether a column's bounds count in the units of the Spark type: always for LongType, for decimals of equal scale."""
     if not isinstance(column, ColumnDescriptor) or not isinstance(wanted, st.DecimalType):
         return isinstance(wanted, st.LongType)
     return isinstance(decimal := column.type.logical, Decimal) and decimal.scale == wanted.scale

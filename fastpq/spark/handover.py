@@ -1,15 +1,15 @@
-"""How columns come to the JVM where a plan restores them: cheaper than as what they are.
+"""Handover: cheaper types for columns on the way from Python to the JVM, restored to the schema's types by the query plan.
 
-Of every value of an Arrow decimal Spark makes a BigInteger and a BigDecimal, which takes longer than all else in a scan; decimals
-of up to 18 digits come as the integers that their digits are, of which it makes its own at once. Integers of 64 bits come as such
-of 32 where the footers' bounds say that all fit.
+Decimals: Spark makes a BigInteger and a BigDecimal of each Arrow decimal, in more time than the rest of a scan takes. Decimals of
+up to 18 digits travel as 64-bit unscaled integers, turned into Spark's decimals at once. 64-bit integers travel as integers of 32
+bits if the bounds in the footers prove a fit.
 
-What may be null Spark computes twice in an aggregate, once to know whether it is; columns of whose values none is null come as
-such. The restored columns are nullable, as Spark's own reader has them, and its optimizer sees that they are not.
+Nulls: an aggregate of Spark evaluates a nullable column twice, once for the null test. A column without nulls travels as not
+nullable. The restored column is nullable, as from Spark's own reader, but Spark's optimizer sees the absence of nulls.
 
-Of each row that comes from Python Spark makes a row in memory of its own, which takes as long as decoding a few columns. Where it
-is asked for, columns of fixed width come as arrays, one of each column in a row, which a compiled query walks along. What Spark
-does between the scan and the query's first projection, as Python UDFs are, it does with the arrays in every row.
+Arrays: Spark makes an in-memory row of each row from Python, in the time of decoding a few columns. With the option columnArrays,
+columns of fixed width travel as one array of each column in a row, and compiled query code walks along the arrays. Operations
+between the scan and the first projection, for example Python UDFs, carry the arrays in every row.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pyspark.sql import types as st
 
 from fastpq.errors import FormatError, UnsupportedError
 
-MOST_DIGITS = 18    # of any decimal in 64 bits
-ARRAY_ROWS = 1000   # so that the arrays of a row fit into a core's nearest cache
+MOST_DIGITS = 18    # digits of a decimal; every decimal of 18 digits fits 64 bits
+ARRAY_ROWS = 1000   # elements of an array in a row: the arrays of a row fit into a core's nearest cache
 FIXED_WIDTH = (
     st.BooleanType, st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.FloatType, st.DoubleType, st.DateType,
     st.TimestampType, st.TimestampNTZType,
@@ -42,13 +42,13 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class Handover:
-    """Which columns come otherwise than their types say.
+    """Columns with another type on the way to the JVM than in the schema.
 
     Attributes:
-        unscaled: names of decimals that come as their digits.
-        narrow: names of columns of 64-bit integers, these digits among them, that come as 32-bit ones.
-        complete: names of columns that come as without nulls.
-        in_arrays: whether a row has ARRAY_ROWS rows, as an array of each column.
+        unscaled: names of decimal columns handed over as unscaled integers.
+        narrow: names of 64-bit integer columns, unscaled decimals included, handed over as 32-bit integers.
+        complete: names of columns handed over as not nullable.
+        in_arrays: whether a row holds an array of ARRAY_ROWS values of each column.
     """
 
     unscaled: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ class Handover:
     in_arrays: bool = False
 
     def schema(self, schema: st.StructType) -> st.StructType:
-        """What a schema comes as; where some of it is to be restored, numbers name it, as Spark takes ``d`` and ``D`` for one."""
+        """Spark schema on the way to the JVM; its names are numbers, since Spark takes ``d`` and ``D`` for one name."""
         if self == AS_IT_IS:
             return schema
         parts = [(self._type(part), part.nullable and part.name not in self.complete) for part in schema.fields]
@@ -77,17 +77,17 @@ AS_IT_IS = Handover()
 def plan_handover(
     spark: SparkSession, schema: st.StructType, complete: Collection[str], small: Collection[str], column_arrays: bool
 ) -> Handover:
-    """The cheapest way of a schema's columns.
+    """The cheapest handover of a schema's columns.
 
     Args:
-        spark: the session; one that does not reach the JVM, as of Spark Connect, cannot restore decimals.
-        schema: of the columns.
-        complete: names of those without nulls.
-        small: names of those whose values, or digits, fit 32 bits.
-        column_arrays: whether they come in arrays.
+        spark: the session; a session without access to the JVM (Spark Connect) cannot restore decimals.
+        schema: schema of the columns.
+        complete: names of columns without nulls.
+        small: names of integer columns, and decimals by their unscaled values, within 32 bits.
+        column_arrays: whether to hand over in arrays.
 
     Raises:
-        UnsupportedError: arrays of columns that have no fixed width, or without ANSI mode.
+        UnsupportedError: column_arrays with a column of variable width, or without ANSI mode.
     """
     decimals = {part.name: part.dataType for part in schema.fields if isinstance(part.dataType, st.DecimalType)}
     unscaled = {name for name, decimal in decimals.items() if decimal.precision <= MOST_DIGITS and hasattr(spark, "_jvm")}
@@ -102,22 +102,22 @@ def _check_arrays(spark: SparkSession, parts: Sequence[st.StructField]) -> None:
     for part in parts:
         if not isinstance(part.dataType, FIXED_WIDTH):
             raise UnsupportedError(f"columnArrays for {part.dataType.simpleString()}: it is for fixed width", column=part.name)
-    # else an element that is not there is a null, and every one may be for all that Spark knows: it computes twice again
+    # without ANSI mode an index past an array's end gives null: every element would be nullable, and evaluated twice
     if str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() != "true":
         raise UnsupportedError("columnArrays without spark.sql.ansi.enabled: reading would not take less time")
 
 
 def handed_over(handover: Handover, schema: pa.Schema, names: Sequence[str], arrays: Sequence[pa.Array]) -> pa.RecordBatch:
-    """A batch as what it comes as.
+    """A record batch in the types of a handover.
 
     Args:
-        handover: how.
-        schema: what its columns come as.
-        names: of the columns.
-        arrays: their values, each of the column's own type, or the digits of its decimals.
+        handover: the scan's handover.
+        schema: Arrow schema after handover.
+        names: names of the columns.
+        arrays: values of each column, in the column's own type or as unscaled integers of decimals.
 
     Raises:
-        FormatError: nulls, or values, that the footers by which the scan was planned deny.
+        FormatError: nulls or values denied by the footers read in planning: the file was replaced, or its footer is wrong.
     """
     if not handover.in_arrays:
         return pa.RecordBatch.from_arrays(list(map(_as_field, names, arrays, schema)), schema=schema)
@@ -140,14 +140,14 @@ def _as_field(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
         return array
     if array.type.bit_width > field.type.bit_width:
         bounds = pc.min_max(array)
-        # of which a cast that checks takes twice as long
+        # bounds first, then a cast without checks: half the time of a checked cast
         if any(bound.is_valid and not MIN_INT32 <= bound.as_py() <= MAX_INT32 for bound in bounds.values()):
             raise FormatError(f"values beyond the bounds that the footer had{_ADVICE}", column=name)
     return array.cast(field.type, safe=False)
 
 
 def digits_of(decimals: pa.Decimal128Array) -> pa.Int64Array:
-    """The unscaled values of decimals of up to 18 digits: the lower half of each."""
+    """Unscaled values of decimals of up to 18 digits: the lower 64 bits of each."""
     end = decimals.offset + len(decimals)
     if not end:
         return pa.array([], pa.int64())
@@ -159,17 +159,17 @@ def digits_of(decimals: pa.Decimal128Array) -> pa.Int64Array:
 
 
 def restored(spark: SparkSession, frame: DataFrame, schema: st.StructType, handover: Handover) -> DataFrame:
-    """A DataFrame with what its columns were before they were handed over.
+    """A DataFrame with the types of the schema, from a DataFrame in the types of a handover.
 
     Args:
-        spark: its session.
-        frame: its columns are the fields of the schema as they came.
-        schema: what it becomes.
-        handover: how they came.
+        spark: the session.
+        frame: DataFrame as handed over.
+        schema: schema to restore.
+        handover: the scan's handover.
     """
     if handover == AS_IT_IS:
         return frame
-    # as text, and all at once: every call on a column asks the JVM several times
+    # SQL text for all columns at once: each call on a Column costs several round trips to the JVM
     decimals, texts = {}, []
     if handover.in_arrays:
         others = [f"`{number}`" for number in range(1, len(schema.fields))]
@@ -193,14 +193,14 @@ def restored(spark: SparkSession, frame: DataFrame, schema: st.StructType, hando
 
 
 def _decimal_of(spark: SparkSession, digits: Column, decimal: st.DataType) -> Column:
-    """The decimals of a column of integers that are their digits."""
-    # what a session without a JVM, of Spark Connect, has not
+    """A decimal column from a column of unscaled integers."""
+    # imported here: PySpark for Spark Connect comes without py4j
     from py4j.java_gateway import JavaClass
     from pyspark.sql.classic.column import Column as ClassicColumn
 
     assert isinstance(decimal, st.DecimalType)
     client = spark.sparkContext._gateway._gateway_client    # type: ignore[union-attr]
-    # by their names at once: going down the packages asks the JVM at every step
+    # classes by full name: py4j asks the JVM once for each package on a dotted path
     columns = JavaClass("org.apache.spark.sql.classic.ExpressionUtils", client)
     decimal_of = JavaClass("org.apache.spark.sql.catalyst.expressions.MakeDecimal", client)
     made = decimal_of(columns.expression(digits._jc), decimal.precision, decimal.scale, False)

@@ -1,4 +1,4 @@
-"""Jobs over all files of a dataset that leave the files as they are: verify_dataset, and rotate_keys of material beside them."""
+"""verify_dataset checks all files of a dataset; rotate_keys wraps their data keys anew, or encrypts the files under new keys."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS_AT_A_TIME = 100_000
 def verify_dataset(
     spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Unpack[ServiceKeywords]
 ) -> DataFrame:
-    """Read everything in each file of a dataset: checksums, tags, page indexes, bloom filters, and counts of rows.
+    """Read every page of a dataset's files, checking checksums, tags, page indexes, bloom filters and row counts.
 
     Args:
         spark: the session.
@@ -37,10 +37,10 @@ def verify_dataset(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
-            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
-            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
             - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:
@@ -55,9 +55,9 @@ def rotate_keys(
 ) -> DataFrame:
     """Put a dataset under the newest versions of its master keys.
 
-    Without options of encryption, the data keys of each file are wrapped anew in its key material file, and the files stay as
-    they are; files whose key material is in the file itself report an error. With them (``parquet.encryption.footer.key`` ...),
-    each file is encrypted page by page under new data keys, as encrypt_dataset does it.
+    Without options of encryption, the data keys of each file are wrapped anew in its key material file, and data files stay as
+    they are; files with internal key material report an error. With options of encryption (``parquet.encryption.footer.key``
+    ...), each file is encrypted page by page under new data keys, as by encrypt_dataset.
 
     Args:
         spark: the session.
@@ -82,10 +82,10 @@ def rotate_keys(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
-            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
-            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
             - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:

@@ -1,8 +1,9 @@
-"""Commits of a folder: what is renamed and removed becomes true with one rename of a journal.
+"""Atomic commits of a dataset's folder: one rename of a journal decides all renames and removals of a job.
 
-A job writes below ``_fastpq_temporary/<job>/``. Its commit is the file ``commit.json`` in there, put in place by a rename: from
-then on the job has happened, whoever dies. fastpq's readers see through an unfinished commit; ``recover`` finishes it for all
-others. A job without that file has not happened, and its folder is an orphan.
+A job writes below ``_fastpq_temporary/<job>/``. Its commit is the file ``commit.json`` in its folder, put in place by a rename:
+from the rename on the job has happened, even if its driver dies. fastpq's readers list the files of an unfinished commit as if
+finished; ``recover`` finishes the commit for all other readers. A job without commit.json has not happened, and its folder is an
+orphan.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ def job_folder(root: str, job: str) -> str:
 
 
 def commit(root: str, job: str, moves: Mapping[str, str], removed: Iterable[str], stream: tuple[str, int] | None = None) -> None:
-    """Commit a job, and carry it out.
+    """Write the journal of a job, then carry out its renames and removals.
 
     Args:
         root: the dataset's folder.
-        job: its name.
-        moves: where files are and where they go, relative to root.
-        removed: files that go, relative to root.
-        stream: name of the stream and number of its batch, of streaming jobs.
+        job: the job's name.
+        moves: present and final paths of new files, relative to root.
+        removed: files to remove, relative to root.
+        stream: for streaming jobs, name of the stream and number of its batch.
     """
     folder = job_folder(root, job)
     os.makedirs(folder, exist_ok=True)
@@ -44,7 +45,7 @@ def commit(root: str, job: str, moves: Mapping[str, str], removed: Iterable[str]
 
 
 def recover(root: str) -> list[str]:
-    """Finish the commits that a driver left unfinished; returns the names of their jobs."""
+    """Finish commits interrupted by the death of a driver; returns the names of their jobs."""
     jobs = [job for job in _jobs(root) if os.path.exists(os.path.join(job_folder(root, job), COMMIT))]
     for job in jobs:
         _finish(root, job)
@@ -52,14 +53,14 @@ def recover(root: str) -> list[str]:
 
 
 def finish_commits(root: str, older_than: float) -> list[str]:
-    """Finish commits, and remove what other jobs left.
+    """Finish interrupted commits, and remove leftovers of other jobs.
 
     Args:
         root: the dataset's folder.
-        older_than: seconds for which nothing in a job's folder changed; a job that still runs must not be so slow.
+        older_than: least age in seconds of the newest file of a job to remove; a running job must not pause for so long.
 
     Returns:
-        The names of the jobs whose leftovers are gone.
+        The names of the finished and removed jobs.
     """
     done = recover(root)
     now = time.time()
@@ -73,10 +74,10 @@ def finish_commits(root: str, older_than: float) -> list[str]:
 
 
 def make_folders(root: str, job: str, folder: str) -> None:
-    """Make a folder of a task, relative to root and below its job's: that one is made by the driver alone.
+    """Make a task's folder, given relative to root, below the job's folder; only the driver makes the job's folder.
 
     Raises:
-        FileNotFoundError: the job was abandoned; a task that still runs leaves nothing behind.
+        FileNotFoundError: the job was abandoned; a task still running must leave nothing behind.
     """
     made = job_folder(root, job)
     for part in os.path.relpath(os.path.join(root, folder), made).split(os.sep):
@@ -86,16 +87,16 @@ def make_folders(root: str, job: str, folder: str) -> None:
 
 
 def abandon(root: str, job: str) -> None:
-    """Remove what a job without a commit wrote."""
+    """Remove the files of a job without a commit."""
     folder = job_folder(root, job)
     with contextlib.suppress(FileNotFoundError):
-        os.rename(folder, folder + ABANDONED)       # at once, so that a task that still runs adds nothing meanwhile
+        os.rename(folder, folder + ABANDONED)       # rename first: a running task can add nothing during the removal
     shutil.rmtree(folder + ABANDONED, ignore_errors=True)
     _remove_empty(os.path.join(root, TEMPORARY))
 
 
 def pending(root: str) -> tuple[dict[str, str], set[str]]:
-    """What unfinished commits still have to move (data files alone), and what they remove; absolute paths."""
+    """Absolute paths of unfinished commits: data files still to move, as present and final path, and files still to remove."""
     moves: dict[str, str] = {}
     removed: set[str] = set()
     for job in _jobs(root):
@@ -111,7 +112,7 @@ def pending(root: str) -> tuple[dict[str, str], set[str]]:
 
 
 def last_batch(root: str, stream: str) -> int:
-    """The last batch of a stream that was committed; -1 before the first."""
+    """Number of a stream's last committed batch; -1 before the first."""
     journals = (_read(os.path.join(job_folder(root, job), COMMIT)) for job in _jobs(root))
     begun = [journal["stream"][1] for journal in journals if journal and journal["stream"] and journal["stream"][0] == stream]
     known = _read(_stream_file(root, stream))
@@ -119,7 +120,7 @@ def last_batch(root: str, stream: str) -> int:
 
 
 def replace_json(path: str, content: object) -> None:
-    """Put a JSON file in its place as a whole, and onto the disk."""
+    """Write a JSON file atomically and durably: to a temporary name, synced to disk, then renamed."""
     temporary = f"{path}.{os.getpid()}.tmp"
     with open(temporary, "w", encoding="utf-8") as file:
         json.dump(content, file)
@@ -129,12 +130,12 @@ def replace_json(path: str, content: object) -> None:
 
 
 def _finish(root: str, job: str) -> None:
-    """Carry out a commit; every step may have been done already, by whoever died at it."""
+    """Carry out a commit; any step may have been done before by an interrupted attempt."""
     folder = job_folder(root, job)
     journal = _read(os.path.join(folder, COMMIT))
     if journal is None:
         return
-    # material files of keys come first: a data file is readable from its first moment
+    # key material first: a data file must be readable from the moment it appears
     for source, target in sorted(journal["moves"].items(), key=lambda move: not os.path.basename(move[1]).startswith("_")):
         os.makedirs(os.path.dirname(os.path.join(root, target)), exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
@@ -142,7 +143,7 @@ def _finish(root: str, job: str) -> None:
     for path in journal["removed"]:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(root, path))
-        with contextlib.suppress(OSError):      # a partition that is empty now
+        with contextlib.suppress(OSError):      # removes a partition's folder if empty
             if os.path.dirname(path):
                 os.rmdir(os.path.dirname(os.path.join(root, path)))
     if journal["stream"] is not None:

@@ -1,7 +1,7 @@
-"""Key services for Spark: what a driver may tell its executors about keys, and what each worker makes of it.
+"""Access to a key service from Spark workers: options without secrets, and one client for each worker process.
 
-Plans, options, event logs and pickles carry the names of master keys and of the client's class, never a key or a token. Each
-Python worker builds its own client, with credentials from its own environment or files.
+Plans, options, event logs and pickles carry names of master keys and of the client's class, never a key or a token. Each Python
+worker builds its own client, with credentials from its own environment or files.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _guard = threading.Lock()
 
 @dataclass(frozen=True)
 class ServiceOptions:
-    """How a worker reaches the key service; holds no secret, and can be pickled.
+    """Options of a worker's access to the key service; holds no secret, and can be pickled.
 
     Attributes:
-        client: ``package.module:Name`` of what makes a KmsClient of a KmsConnectionConfig, or ``keyring``.
+        client: ``package.module:Name`` of a callable to make a KmsClient from a KmsConnectionConfig, or ``keyring``.
         instance_id, instance_url: as in KmsConnectionConfig.
-        configuration: options of the client, text by name.
-        token_file: a file that holds the access token, on each machine; None for the environment variable.
-        cache_lifetime_seconds: how long clients and key encryption keys are kept in a worker.
-        allow_plaintext_files: read files that are not encrypted too; else they may have been put in an encrypted one's place.
-        allow_ctr: read AES_GCM_CTR_V1 too, whose pages are not authenticated.
+        configuration: names and texts of the client's own options.
+        token_file: path, on each machine, of a file with the access token; None takes the environment variable.
+        cache_lifetime_seconds: seconds for which a worker keeps clients and key encryption keys.
+        allow_plaintext_files: read plaintext files too; a plaintext file may have been put in the place of an encrypted one.
+        allow_ctr: read AES_GCM_CTR_V1 too, although its pages are not authenticated.
     """
 
     client: str
@@ -70,14 +70,14 @@ class ServiceOptions:
         return timedelta(seconds=self.cache_lifetime_seconds)
 
     def factory(self) -> CryptoFactory:
-        """The CryptoFactory of this process; clients and keys live in it as long as the lifetime says."""
+        """The CryptoFactory of this process; it caches clients and keys for cache_lifetime_seconds."""
         with _guard:
             if self not in _factories:
                 _factories[self] = CryptoFactory(load_client(self.client))
             return _factories[self]
 
     def connection(self) -> KmsConnectionConfig:
-        """The connection, with the access token of this machine."""
+        """The connection to the key service, with the access token of this machine."""
         return KmsConnectionConfig(
             self.instance_id,
             kms_instance_url=self.instance_url,
@@ -86,7 +86,7 @@ class ServiceOptions:
         )
 
     def decryption(self, path: str) -> FileDecryptionProperties:
-        """Properties to read one file with."""
+        """Decryption properties of one file."""
         return self.factory().file_decryption_properties(
             self.connection(),
             DecryptionConfiguration(cache_lifetime=self.cache_lifetime),
@@ -96,7 +96,7 @@ class ServiceOptions:
         )
 
     def encryption(self, configuration: Encryption, path: str) -> FileEncryptionProperties:
-        """Properties to write one new file with, whose data keys are its own."""
+        """Encryption properties of one new file, with data keys of its own."""
         return self.factory().file_encryption_properties(
             self.connection(), configuration.resolved(self.cache_lifetime), path
         )
@@ -104,11 +104,11 @@ class ServiceOptions:
 
 @dataclass(frozen=True)
 class Encryption:
-    """What is encrypted, by the names of master keys; the words are those of EncryptionConfiguration.
+    """Columns to encrypt and their master keys, by name; terms are those of EncryptionConfiguration.
 
     Attributes:
         footer_key: identifier of the footer's master key.
-        column_keys: for each master key, the paths of its columns.
+        column_keys: identifiers of master keys with the paths of their columns.
         options: the other fields of EncryptionConfiguration.
     """
 
@@ -127,10 +127,10 @@ class Encryption:
 
 
 def load_client(name: str) -> Callable[[KmsConnectionConfig], KmsClient]:
-    """What ``package.module:Name`` (or ``package.module.Name``) stands for.
+    """Import the client class or function named ``package.module:Name`` (or ``package.module.Name``).
 
     Raises:
-        KeyAccessError: it cannot be imported here.
+        KeyAccessError: the import fails on this machine, or the object is not callable.
     """
     if name == "keyring":
         return keyring
@@ -146,9 +146,9 @@ def load_client(name: str) -> Callable[[KmsConnectionConfig], KmsClient]:
 
 
 def keyring(config: KmsConnectionConfig) -> Keyring:
-    """The client named ``keyring``: a Keyring at the option ``kms.conf.path`` or $FASTPQ_KEYRING.
+    """The Keyring client ``keyring``, of the file at the option ``kms.conf.path`` or $FASTPQ_KEYRING.
 
-    The passphrase is in $FASTPQ_KEYRING_PASSPHRASE, or in the file that ``kms.conf.passphraseFile`` names.
+    The passphrase is $FASTPQ_KEYRING_PASSPHRASE, or the first line of the file at ``kms.conf.passphraseFile``.
     """
     custom = client_options(config, "path", "passphraseFile")
     path = custom.get("path") or os.environ.get(KEYRING_VARIABLE)
@@ -162,18 +162,18 @@ def keyring(config: KmsConnectionConfig) -> Keyring:
 
 
 def is_secret_option(name: str) -> bool:
-    """Whether an option of this name would carry a secret."""
+    """Whether an option of this name would carry a secret, judged by words in the name."""
     folded = name.lower()
-    if folded.endswith("file"):     # where a secret is, not the secret
+    if folded.endswith("file"):     # the path of a secret, not the secret
         return False
     return folded in _SECRET_NAMES or any(word in folded for word in _SECRET_WORDS)
 
 
 def refuse_secrets(options: Mapping[str, str]) -> None:
-    """Options go into plans, logs and pickles: refuse those that carry keys.
+    """Refuse options named like secrets: Spark writes options into plans, logs and pickles.
 
     Raises:
-        SchemaError: an option that is for a secret, or a value that is a key; it does not show the value.
+        SchemaError: an option named like a secret. The message hides the value.
     """
     for name in options:
         if is_secret_option(name):
@@ -185,10 +185,10 @@ def refuse_secrets(options: Mapping[str, str]) -> None:
 
 
 def refuse_key(identifier: str) -> None:
-    """Refuse an identifier of a master key that is a key itself, in hex or base64.
+    """Refuse a key given in place of a master key's identifier: text of a key's length in hex or base64.
 
     Raises:
-        SchemaError: it is one; it does not show it.
+        SchemaError: the identifier is a key. The message hides the key.
     """
     if _is_hex_key(identifier) or _is_base64_key(identifier):
         raise SchemaError(

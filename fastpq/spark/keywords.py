@@ -1,7 +1,7 @@
-"""Options of the data source as keyword arguments, for ``**options: Unpack[...]``: names as Spark spells them, values or text.
+"""Types of keyword arguments for the options of the data source, for ``**options: Unpack[...]``: Spark's names, values or text.
 
-Names with a dot are given as ``**{"kms.client": "keyring"}``. ``kms.conf.NAME`` hands the option NAME to the client of the key
-service. Case does not matter, and option names without a dot may have underscores.
+Names with a dot are given as ``**{"kms.client": "keyring"}``. ``kms.conf.NAME`` is passed to the client of the key service as its
+option NAME. Case does not matter, and underscores in names without a dot do not matter.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class _Writing(TypedDict, total=False):
 
 
 class EncryptionKeywords(_Encryption, ServiceKeywords, total=False):
-    """Options of encryption and of the key service."""
+    """Options of encryption and of the key service, for writing and rewriting encrypted files."""
 
 
 class ReadKeywords(_Reading, ServiceKeywords, total=False):

@@ -1,4 +1,4 @@
-"""Which files a dataset has: folders, globs, hive partitions in paths, and commits that a driver did not finish."""
+"""Data files of a dataset: from folders and globs, with values of hive partitions, seeing through unfinished commits."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class ListedFile:
     """A file of a dataset.
 
     Attributes:
-        path: where it is now.
-        size: its bytes.
-        partition: texts of its hive partition columns, None for null.
+        path: present path or URL; differs from the final path during an unfinished commit.
+        size: bytes of the file.
+        partition: names and texts of hive partition columns; None is null.
     """
 
     path: str
@@ -39,11 +39,11 @@ class ListedFile:
 
 
 def list_files(paths: Iterable[str], base_path: str | None = None) -> list[ListedFile]:
-    """The files of a dataset, by path; names that begin with ``_`` or ``.`` are left out.
+    """Files of a dataset in order of path, without hidden files (names that begin with ``_`` or ``.``).
 
     Args:
-        paths: files, folders and globs, local or URLs that fsspec knows.
-        base_path: the folder from which on partitions are taken from paths; None for each path's own folder.
+        paths: files, folders and globs, local or URLs supported by fsspec.
+        base_path: folder below which path segments ``name=value`` are partitions; None for the folder of each path.
 
     Raises:
         FileNotFoundError: a path without a file or folder.
@@ -62,11 +62,11 @@ def list_files(paths: Iterable[str], base_path: str | None = None) -> list[Liste
 
 
 def located(where: str) -> str | Remote:
-    """The absolute path of a local file or folder, or where a URL leads.
+    """The absolute path of a local file or folder, or the Remote of a URL.
 
     Raises:
-        SchemaError: the URL holds a password, which Spark would write into plans and logs; it does not show it.
-        UnsupportedError: fsspec, or what it needs for the URL, is not installed.
+        SchemaError: the URL holds a password, to be written into plans and logs by Spark. The message hides the URL.
+        UnsupportedError: fsspec, or its filesystem for the URL, is not installed.
     """
     if where.startswith("file:") and not where.startswith("file://"):
         where = where.removeprefix("file:")
@@ -80,10 +80,10 @@ def located(where: str) -> str | Remote:
 
 
 def local_path(where: str) -> str:
-    """The path of a local file or folder.
+    """The absolute path of a local file or folder.
 
     Raises:
-        UnsupportedError: it is elsewhere.
+        UnsupportedError: a URL of a remote filesystem.
     """
     found = located(where)
     if isinstance(found, Remote):
@@ -93,7 +93,7 @@ def local_path(where: str) -> str:
 
 
 def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
-    """The files below a folder, of a glob, or one alone, on an fsspec filesystem."""
+    """Files on an fsspec filesystem: below a folder, matching a glob, or a single file."""
     filesystem, path = place.filesystem, place.path
     if filesystem.isdir(path):
         found, root = filesystem.find(path, detail=True), path
@@ -111,7 +111,7 @@ def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
 
 
 def _base_of(path: str) -> str:
-    """The part of a path before its first glob."""
+    """The folder before the first glob in a path; without a glob, the path's own folder."""
     if _GLOB.search(path) and not os.path.exists(path):
         parts = path.split(os.sep)
         first = next(number for number, part in enumerate(parts) if _GLOB.search(part))
@@ -154,7 +154,7 @@ def _hidden(name: str) -> bool:
 
 
 def partition_folder(values: Mapping[str, Any]) -> str:
-    """The folder of a partition, relative to the dataset: ``name=value/...``; an empty text is null, as it is to Spark."""
+    """The folder of a partition relative to the dataset, ``name=value/...``; empty text means null, as in Spark."""
     return format_partitions({name: _partition_value(value) for name, value in values.items()}).replace("/", os.sep)
 
 
@@ -165,7 +165,7 @@ def _partition_value(value: Any) -> Any:
 
 
 def partition_fields(files: Iterable[ListedFile]) -> list[st.StructField]:
-    """Names and types of the partition columns, by the texts of all files: int, bigint, double, date or string.
+    """Names and Spark types of the partition columns, inferred from the values in all paths: int, bigint, double, date, string.
 
     Raises:
         SchemaError: files with different partition columns.
@@ -185,7 +185,7 @@ def partition_fields(files: Iterable[ListedFile]) -> list[st.StructField]:
 
 
 def _type_of(texts: list[str]) -> st.DataType:
-    """As fastpq.datasets has them, and double, which Spark takes numbers with a point for."""
+    """The type inferred by fastpq.datasets, or double for numbers with a point, as Spark infers."""
     inferred = infer_partition_type(texts)
     if inferred == STRING_TYPE and texts and all(map(_FLOAT.fullmatch, texts)):
         return st.DoubleType()
@@ -193,10 +193,10 @@ def _type_of(texts: list[str]) -> st.DataType:
 
 
 def spark_partition_value(text: str | None, type_: st.DataType, name: str) -> Any:
-    """The text of a partition as a value of a type.
+    """The value of a partition column from its text in a path.
 
     Raises:
-        SchemaError: it is no such value.
+        SchemaError: the text is no value of the type.
     """
     if text is None:
         return None

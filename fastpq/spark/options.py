@@ -1,7 +1,8 @@
-"""Options of the data source: text by name, as Spark hands them over, made into frozen values.
+"""Options of the data source, parsed and checked: text by name from Spark becomes ReadOptions or WriteOptions.
 
-Names are Spark's where Spark has one, in any case. Those of encryption are parquet-java's (``parquet.encryption.footer.key``),
-so that one set of options serves Spark's native source and this one; the client alone differs: ``kms.client`` is Python.
+Options bear the names of Spark's own sources where one exists; case does not matter. Options of encryption bear the names of
+parquet-java (``parquet.encryption.footer.key``): one set of options serves Spark's native source and fastpq. Only the client of
+the key service differs: ``kms.client`` names a Python class.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from fastpq.options import WriterProperties
 from fastpq.spark.filters import decode_filters
 from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, ServiceOptions, refuse_secrets
 
-DEFAULT_MAX_PARTITION_BYTES = 128 << 20
+DEFAULT_MAX_PARTITION_BYTES = 128 << 20     # as spark.sql.files.maxPartitionBytes
 DEFAULT_BATCH_ROWS = 100_000
-DEFAULT_PLANNING_FOOTERS = 64
-DEFAULT_ROW_GROUP_BYTES = 128 << 20
-DEFAULT_MAX_OPEN_FILES = 32
+DEFAULT_PLANNING_FOOTERS = 64               # files
+DEFAULT_ROW_GROUP_BYTES = 128 << 20         # uncompressed; as parquet.block.size of parquet-java
+DEFAULT_MAX_OPEN_FILES = 32                 # of one task
 DEFAULT_ORPHAN_SECONDS = 24 * 3600.0
 
 _PREFIX = "parquet.encryption."
@@ -49,24 +50,24 @@ _CONNECTION = {"kms.instance.id", "kms.instance.url", "cache.lifetime.seconds"}
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How a dataset is read.
+    """Options of a read.
 
     Attributes:
         paths: files, folders or globs.
-        base_path: from which folder on hive partitions are taken from paths.
+        base_path: folder below which path segments ``name=value`` are partitions.
         max_partition_bytes: most bytes of files in one Spark partition, unless a single row group has more.
-        min_partitions: smaller partitions are planned where this many could not be reached otherwise.
+        min_partitions: partitions wanted; partitions get smaller than max_partition_bytes to reach the number.
         batch_rows: rows of an Arrow batch.
-        merge_schema: the schema is that of all files, instead of the first.
-        filters: which rows, as fastpq.filters.predicate has them; None for all.
-        push_filters: take filters from Spark's plans; where spark.sql.python.filterPushdown.enabled is on.
-        ignore_missing_files: pass over files that vanished between planning and reading.
-        max_files_per_trigger: of a stream; None for all that there are.
-        planning_footers: a scan of at most so many files without filters reads all their footers while it is planned: columns
-            without nulls and small integers take Spark less time (fastpq.spark.handover).
-        column_arrays: a scan of columns of fixed width alone hands them over in arrays, which aggregates and filters in compiled
-            code take less time of; a Python UDF on its columns takes many times as much, for it carries the arrays along.
-        service: the key service; None reads plaintext files only.
+        merge_schema: merge the schemas of all files, instead of taking the first file's.
+        filters: conditions on rows as in fastpq.filters.predicate; None for all rows.
+        push_filters: take filters from Spark's plans; needs spark.sql.python.filterPushdown.enabled.
+        ignore_missing_files: skip files deleted between planning and reading.
+        max_files_per_trigger: most files in a batch of a stream; None for all present files.
+        planning_footers: most files of a scan without filters for which planning reads all footers: Spark then takes less time
+            for columns without nulls and for small integers (fastpq.spark.handover).
+        column_arrays: hand over a scan of fixed-width columns in arrays. Aggregates and filters in compiled code take less time;
+            a Python UDF on the columns takes many times as much, since its rows carry the arrays.
+        service: options of the key service; None reads plaintext files only.
     """
 
     paths: tuple[str, ...]
@@ -86,18 +87,18 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How a dataset is written.
+    """Options of a write.
 
     Attributes:
-        path: its folder.
-        partition_by: names of the columns that become folders.
-        dynamic_overwrite: overwriting replaces the partitions that are written, not the whole dataset.
+        path: folder of the dataset.
+        partition_by: names of the columns to store as folders.
+        dynamic_overwrite: overwriting replaces only the partitions written to, not the whole dataset.
         properties: fields of WriterProperties.
-        max_open_files: of one task; beyond it the largest is finished.
-        orphan_seconds: leftovers of other jobs are removed when they have not changed for so long.
-        stream_id: names a stream among those that write to the folder.
-        encryption: what is encrypted; None writes plaintext.
-        service: the key service.
+        max_open_files: most open files of one task; at the limit the largest file is finished first.
+        orphan_seconds: age without changes after which leftovers of other jobs are removed.
+        stream_id: identifies a stream among all streams writing to the folder.
+        encryption: columns to encrypt and their master keys; None writes plaintext.
+        service: options of the key service.
     """
 
     path: str
@@ -112,10 +113,10 @@ class WriteOptions:
 
 
 def read_options(options: Mapping[str, str], *, push_filters: bool = False) -> ReadOptions:
-    """Options of a read.
+    """Parse and check the options of a read.
 
     Raises:
-        SchemaError: no path, an unknown name, a value that does not fit, or a secret.
+        SchemaError: no path, an unknown name, a wrong value, or a secret.
     """
     given = _checked(options, _READ)
     paths = tuple(json.loads(given["paths"])) if "paths" in given else ()
@@ -142,7 +143,7 @@ def read_options(options: Mapping[str, str], *, push_filters: bool = False) -> R
 
 
 def write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Options of a write; raises as read_options does."""
+    """Parse and check the options of a write; raises the errors of read_options."""
     given = _checked(options, _WRITE | set(_PROPERTIES))
     if "path" not in given:
         raise SchemaError("where to? Give a path: df.write.format('fastpq').save(path)")
@@ -171,22 +172,22 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
 
 
 def options_as_text(options: Mapping[str, object]) -> dict[str, str]:
-    """Options of Python as Spark has them."""
+    """Options with values as text in Spark's spelling: ``True`` becomes ``"true"``."""
     return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in options.items()}
 
 
 def service_of(options: Mapping[str, str]) -> ServiceOptions | None:
-    """The key service that options name, of jobs; raises as read_options does."""
+    """The key service named in the options of a job; raises the errors of read_options."""
     return _service(_checked(options, set()))
 
 
 def encryption_of(options: Mapping[str, str]) -> Encryption | None:
-    """What options say of encryption, of jobs; raises as read_options does."""
+    """Encryption asked for in the options of a job, or None; raises the errors of read_options."""
     return _encryption(_checked(options, set()))
 
 
 def _checked(options: Mapping[str, str], known: set[str]) -> dict[str, str]:
-    """Options by folded name; those of encryption without their prefix."""
+    """Options by name in lower case, options of encryption without the prefix; refuses secrets and unknown names."""
     refuse_secrets(options)
     given: dict[str, str] = {}
     for name, value in options.items():
@@ -203,7 +204,7 @@ def _checked(options: Mapping[str, str], known: set[str]) -> dict[str, str]:
 
 
 def plain_name(name: str) -> str:
-    """An option's name, of which case and underscores do not matter."""
+    """An option's name in the form for comparison: lower case, without prefix and underscores."""
     return name.lower().removeprefix(_PREFIX).replace("_", "")
 
 
@@ -242,7 +243,7 @@ def _encryption(given: Mapping[str, str]) -> Encryption | None:
 
 
 def _column_keys(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """``key:column,column;key:column`` taken apart, as parquet-java writes it."""
+    """Column paths of each master key, from ``key:column,column;key:column``, the text of parquet-java's option."""
     found: list[tuple[str, tuple[str, ...]]] = []
     for part in filter(None, (part.strip() for part in text.split(";"))):
         identifier, colon, columns = part.rpartition(":")       # AWS's identifiers have colons
@@ -278,7 +279,7 @@ def _number(given: Mapping[str, str], name: str, default: float) -> float:
 
 
 def _json_or_text(text: str) -> Any:
-    """Numbers, lists and mappings are JSON; anything else is text as it stands."""
+    """The value of a writer option: JSON (numbers, lists, mappings) parsed, anything else as text."""
     try:
         return json.loads(text)
     except ValueError:

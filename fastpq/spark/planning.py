@@ -1,4 +1,4 @@
-"""Which task reads what: files and row groups packed into partitions by their bytes; pure."""
+"""Partitions of a scan: files and row groups packed into tasks by bytes; pure functions."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from fastpq.spark.listing import ListedFile
 
-FILE_OPEN_BYTES = 4 << 20       # what opening a file costs, counted as Spark does (spark.sql.files.openCostInBytes)
+FILE_OPEN_BYTES = 4 << 20       # cost of opening a file, in bytes read instead (spark.sql.files.openCostInBytes)
 
 
 @dataclass(frozen=True)
 class Split:
-    """Part of a file for one task.
+    """Part of a file read by one task.
 
     Attributes:
         file: the file.
-        row_groups: which; None for all.
-        size: about how many bytes they have.
+        row_groups: numbers of row groups; None for all.
+        size: approximate bytes of the row groups.
     """
 
     file: ListedFile
@@ -28,13 +28,13 @@ class Split:
 def plan_partitions(
     files: Sequence[ListedFile], row_group_sizes: Callable[[ListedFile], list[int]], max_bytes: int, min_partitions: int = 1
 ) -> list[tuple[Split, ...]]:
-    """The splits of each partition, of at most max_bytes unless one row group has more.
+    """Splits of each partition of a scan, at most max_bytes each unless a single row group has more.
 
     Args:
-        files: of the dataset.
-        row_group_sizes: bytes of each row group of a file; asked for files that do not fit into one partition.
-        max_bytes: of a partition.
-        min_partitions: smaller ones are made where this many could not be reached otherwise.
+        files: files of the dataset.
+        row_group_sizes: returns the bytes of each row group of a file; called only for files larger than a partition.
+        max_bytes: most bytes of a partition.
+        min_partitions: partitions wanted; partitions get smaller than max_bytes to reach the number.
     """
     cost = sum(file.size + FILE_OPEN_BYTES for file in files)
     target = max(1, min(max_bytes, max(FILE_OPEN_BYTES, cost // max(min_partitions, 1))))

@@ -1,4 +1,4 @@
-"""The reader of the data source: planned on the driver, run in executors."""
+"""Reader of the data source: the driver plans a scan's partitions, executors read them as Arrow batches."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from fastpq.spark.types import merged_schema
 
 
 def schema_of_files(files: Sequence[ListedFile], options: ReadOptions, footers: Footers) -> st.StructType:
-    """The schema of a dataset: of its first file or of all, and its partition columns behind.
+    """Spark schema of a dataset: fields of the first file or of all files, followed by the partition columns.
 
     Raises:
-        SchemaError: there is no file, or files of different types.
+        SchemaError: no files, or files of different types.
     """
     if not files:
         raise SchemaError(f"there is no file below {', '.join(options.paths)} to take the schema from: give one, .schema(...)")
@@ -43,18 +43,18 @@ def plan_scan(
     pruning: Any = None,
     handover: Handover = AS_IT_IS,
 ) -> list[ScanPartition]:
-    """What each task of a scan reads.
+    """Plan the partitions of a scan, one for each task.
 
     Args:
-        files: of the dataset.
-        schema: to read as.
-        options: of the read.
-        footers: of the files.
-        pruning: conditions that Spark applies again.
-        handover: how columns come to the JVM.
+        files: files of the dataset.
+        schema: Spark schema to read.
+        options: options of the read.
+        footers: footers of the files.
+        pruning: conditions pushed down by Spark, and applied again by Spark.
+        handover: encoding of columns on the way to the JVM.
 
     Raises:
-        SchemaError: filters on columns that the dataset has not.
+        SchemaError: filters on columns missing in the dataset.
     """
     partition = partition_fields(files)
     asked = {part.name: part.dataType for part in schema.fields}
@@ -82,8 +82,8 @@ class Reader(ds.DataSourceReader):
     """Reads a dataset as Arrow batches.
 
     Args:
-        schema: of the batches.
-        options: of the read.
+        schema: Spark schema of the batches.
+        options: options of the read.
     """
 
     def __init__(self, schema: st.StructType, options: ReadOptions) -> None:
@@ -95,12 +95,12 @@ class Reader(ds.DataSourceReader):
         return list(plan_scan(files, self.schema, self.options, Footers(self.options.service), self.pruning))
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
-        # of no partition at all Spark makes an empty one of its own
+        # Spark replaces an empty list of partitions with one empty partition of its own
         return partition.batches() if isinstance(partition, ScanPartition) else iter(())
 
 
 class PushdownReader(Reader):
-    """A reader that takes filters from Spark's plan, to leave out what they exclude; Spark applies them again."""
+    """A Reader with filters from Spark's plan, to skip row groups, pages and rows; Spark applies the filters again."""
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 - Spark's name
         self.pruning = from_spark(filters)

@@ -1,4 +1,4 @@
-"""Jobs that write the files of a dataset anew page by page: encrypt_dataset, decrypt_dataset, and other keys."""
+"""Jobs rewriting the files of a dataset page by page: encrypt_dataset, decrypt_dataset, and encryption under new keys."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from fastpq.spark.staging import each_file, replace, stage_of
 def encrypt_dataset(
     spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Unpack[EncryptionKeywords]
 ) -> DataFrame:
-    """Encrypt the plaintext files of a dataset, a task each, and put them in the place of the plaintext all at once.
+    """Encrypt the plaintext files of a dataset, a task for each file, and replace the plaintext files all at once.
 
-    Pages are neither decompressed nor decoded. A job that died is run again and goes on from the files that are done; run again
-    after its end it changes nothing. What reads the folder while the files are exchanged sees old or new with fastpq.spark;
-    other readers may see both for a moment.
+    Pages are neither decompressed nor decoded. Run a failed job again to continue with the missing files. A second run of a
+    finished job changes nothing. A fastpq.spark reader of the folder sees either all old or all new files, even during the
+    replacement; other readers may see both for a moment.
 
     Args:
         spark: the session.
@@ -50,20 +50,20 @@ def encrypt_dataset(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
-            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
-            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
             - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:
-        A row for each file: path, status (``ok``, or ``skipped`` for a file that is encrypted already), rows, bytes, seconds,
+        A row for each file: path, status (``ok``, or ``skipped`` for an already encrypted file), rows, bytes, seconds,
         error.
 
     Raises:
-        SchemaError: options that do not fit, or files that changed meanwhile.
-        JobError: a file could not be encrypted, or some are encrypted already and others not, without ``allowPlaintextFiles``:
-            a forged one would be made genuine. The dataset stays as it was.
+        SchemaError: wrong options, or files changed during the job.
+        JobError: a file could not be encrypted; or, without ``allowPlaintextFiles``, encrypted files stand beside plaintext
+            files: encrypting a forged plaintext file would make the forgery genuine. The dataset stays as it was.
     """
     encryption, service = encryption_options(options)
 
@@ -80,7 +80,7 @@ def encrypt_dataset(
 def decrypt_dataset(
     spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Unpack[ServiceKeywords]
 ) -> DataFrame:
-    """Decrypt the encrypted files of a dataset, as encrypt_dataset encrypts plaintext ones.
+    """Decrypt the encrypted files of a dataset, in the manner of encrypt_dataset.
 
     Args:
         spark: the session.
@@ -93,17 +93,17 @@ def decrypt_dataset(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
-            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
-            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
             - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:
         A row for each file: path, status (``ok``, or ``skipped`` for a plaintext file), rows, bytes, seconds, error.
 
     Raises:
-        SchemaError: no key service, options that do not fit, or files that changed meanwhile.
+        SchemaError: no key service, wrong options, or files changed during the job.
         JobError: as encrypt_dataset.
     """
     service = service_of(options_as_text(options))
@@ -124,7 +124,7 @@ def decrypt_dataset(
 def reencrypt_dataset(
     spark: SparkSession, path: str, encryption: Encryption, service: ServiceOptions, progress: Progress | None
 ) -> DataFrame:
-    """Encrypt the encrypted files of a dataset under new data keys; returns, raises as encrypt_dataset; others are skipped."""
+    """Encrypt a dataset's encrypted files under new data keys, skipping plaintext; returns and raises as encrypt_dataset."""
 
     def write(sources: list[str], target: str) -> int | None:
         (source,) = sources
@@ -138,10 +138,10 @@ def reencrypt_dataset(
 
 
 def encryption_options(options: Mapping[str, object]) -> tuple[Encryption, ServiceOptions]:
-    """What options say of encryption.
+    """Encryption and key service named in options.
 
     Raises:
-        SchemaError: they say nothing of a footer key or of a key service.
+        SchemaError: no footer key or no key service.
     """
     given = options_as_text(options)
     encryption, service = encryption_of(given), service_of(given)
@@ -151,10 +151,10 @@ def encryption_options(options: Mapping[str, object]) -> tuple[Encryption, Servi
 
 
 def is_encrypted_file(path: str) -> bool:
-    """Whether a file says that it is encrypted."""
+    """Whether a file has an encrypted footer, or a plaintext footer with an encryption algorithm."""
     try:
         return read_metadata(path, memory_map=False).encryption_algorithm is not None
-    except KeyAccessError:      # of its footer
+    except KeyAccessError:      # an encrypted footer, read without a key
         return True
 
 

@@ -1,4 +1,4 @@
-"""Jobs of one task a file: started on the driver, with its progress, and ended with a report."""
+"""Spark jobs with one task for each file: run on executors, with progress on the driver and a report of all files."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ REPORT = st.StructType(
 )
 OK, SKIPPED, ERROR = "ok", "skipped", "error"
 _RESULT = st.StructType([*REPORT.fields, st.StructField("made", st.StringType())])
-_POLL_SECONDS = 0.5
-_CANCEL_SECONDS = 0.1
+_POLL_SECONDS = 0.5         # between two reports of progress
+_CANCEL_SECONDS = 0.1       # between two attempts to cancel a job
 _log = logging.getLogger("fastpq.spark")
 
 
 class JobError(ParquetError):
-    """A job over the files of a dataset changed nothing, because some of them failed.
+    """A job over the files of a dataset failed for some files, and left the dataset unchanged.
 
     Attributes:
-        report: the report of all files, a DataFrame.
+        report: DataFrame with a row for each file.
     """
 
     report: DataFrame | None = None
@@ -51,12 +51,12 @@ class JobError(ParquetError):
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """What became of a task's files.
+    """Result of a task: status, rows and a message of the files the task worked on.
 
     Attributes:
         status: ``ok`` or ``skipped``.
-        rows: how many there are.
-        made: what the task tells the driver beside, as text.
+        rows: number of rows; None if unknown.
+        made: text from the task to the driver, not shown in the report: the path of a new file, or a description of a file.
     """
 
     status: str = OK
@@ -66,12 +66,12 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class Work(Generic[Task]):
-    """What a job does with each of its items, in executors.
+    """The work of a job on each of its items, on executors.
 
     Attributes:
-        description: for the progress and Spark's pages.
-        name_of: what the report calls an item, and its bytes.
-        action: done in a task of its own; a ParquetError or OSError that it raises is in the report.
+        description: shown with progress and in Spark's UI.
+        name_of: path and bytes of an item, for the report.
+        action: the work of one task. A ParquetError or OSError becomes the error of the report's row.
     """
 
     description: str
@@ -80,9 +80,9 @@ class Work(Generic[Task]):
 
 
 def run_tasks(spark: SparkSession, items: Sequence[Task], work: Work[Task], progress: Progress | None) -> list[Row]:
-    """Do a task for each item; returns their rows: those of REPORT, and what each task made.
+    """Run one task for each item; returns rows of REPORT with the further column ``made`` of TaskOutcome.
 
-    ``progress`` is called in a watcher thread while tasks run, and in this thread when all are done.
+    ``progress`` is called in a watcher thread during the tasks, and in the calling thread after the last task.
     """
     items = list(items)
     if not items:
@@ -101,7 +101,7 @@ def run_tasks(spark: SparkSession, items: Sequence[Task], work: Work[Task], prog
 
 
 def report_of(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
-    """The report of a job that is done."""
+    """A DataFrame with the report of a finished job, from the rows of run_tasks."""
     names = REPORT.names
     return spark.createDataFrame([tuple(row[name] for name in names) for row in rows], REPORT)
 
@@ -123,7 +123,7 @@ def _reported(item: Task, work: Work[Task]) -> dict[str, Any]:
 
 @contextmanager
 def _watched(spark: SparkSession, description: str, total: int, progress: Progress | None) -> Iterator[None]:
-    """Tell how many tasks are done while they run; Spark Connect does not say."""
+    """Report the number of finished tasks while the body runs; with Spark Connect, only at the end."""
 
     def tell(count: int) -> None:
         if progress is not None:
@@ -152,13 +152,13 @@ def _watched(spark: SparkSession, description: str, total: int, progress: Progre
 
 
 class _Watcher:
-    """A thread that tells how many tasks of a job group are done, and cancels the group after an exception from ``tell``.
+    """A thread reporting the number of finished tasks of a job group; an exception from ``tell`` cancels the group.
 
     Args:
         context: the SparkContext.
         group: id of the job group.
         total: number of tasks.
-        tell: called with the number of completed tasks whenever it grows.
+        tell: called with the number of finished tasks whenever the number grows.
 
     Attributes:
         failure: the exception from ``tell``, or None.
@@ -178,7 +178,7 @@ class _Watcher:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread; ``tell`` is not called any more."""
+        """End the thread; ``tell`` is not called afterwards."""
         self._is_done.set()
         self._thread.join()
 
@@ -186,7 +186,7 @@ class _Watcher:
         last = -1
         while not self._is_done.wait(_POLL_SECONDS):
             count = self._completed()
-            if count is None or count <= last:      # a stage that runs again has fewer
+            if count is None or count <= last:      # a stage run again counts from zero
                 continue
             last = count
             try:
@@ -197,7 +197,7 @@ class _Watcher:
                 return
 
     def _completed(self) -> int | None:
-        """The number of completed tasks; None where Spark does not say, which the job outlives."""
+        """The number of finished tasks; None if Spark's status tracker fails, and the job goes on."""
         try:
             tracker = self._context.statusTracker()
             infos = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self.group)]
@@ -208,7 +208,7 @@ class _Watcher:
         return min(self._total, sum(stage.numCompletedTasks for stage in stages if stage is not None))
 
     def _cancel(self) -> None:
-        """Cancel the group until its job has ended: a job that is not submitted yet cannot be cancelled."""
+        """Cancel the group until its job has ended: cancelling has no effect before Spark has submitted the job."""
         while True:
             try:
                 self._context.cancelJobGroup(self.group)

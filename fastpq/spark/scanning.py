@@ -1,7 +1,8 @@
-"""Reading with columns and filters: Spark prunes neither for Python sources, so they are said here.
+"""read and scan: a dataset as a DataFrame, with columns and filters as arguments, since Spark prunes neither for Python sources.
 
-A scan is planned when it is called, as Spark plans its own, and its files and row groups are the closure of a mapInArrow: Spark
-takes batches faster from there than from a data source, which has to be planned in a process of its own.
+A scan is planned at the call, like a scan of Spark's own sources. Files and row groups of the plan are the closure of a function
+for mapInArrow. Spark takes batches faster from mapInArrow than from a data source, since planning a data source needs a further
+process.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fastpq.spark.session import pushdown_enabled, register
 from fastpq.spark.worker import acknowledge
 
 PUSH_FILTERS, MIN_PARTITIONS = "pushFilters", "minPartitions"
-BROADCAST_BYTES = 10 << 20      # of a side of a join that Spark copies to all executors (spark.sql.autoBroadcastJoinThreshold)
+BROADCAST_BYTES = 10 << 20      # largest side of a join copied by Spark to all executors (spark.sql.autoBroadcastJoinThreshold)
 
 
 def read(
@@ -39,17 +40,17 @@ def read(
     schema: st.StructType | None = None,
     **options: Unpack[ReadKeywords],
 ) -> DataFrame:
-    """A dataset as a DataFrame that reads only some columns and rows.
+    """A dataset as a DataFrame with only the chosen columns and rows.
 
-    Where the session lets Python sources take filters from its plans, or ``pushFilters`` is said, it reads through the data
-    source, else as ``scan`` does.
+    The DataFrame comes from the data source if the session lets Python sources take filters from its plans, or if
+    ``pushFilters`` is given; otherwise from ``scan``.
 
     Args:
         spark: the session.
         path: a file, a folder or a glob, or several.
         columns: names; None for all.
-        filters: which rows, as fastpq.filters.predicate has them; they also leave out row groups and pages.
-        schema: to read as, instead of the one in the files.
+        filters: conditions on rows, as in fastpq.filters.predicate; row groups and pages are skipped by the same conditions.
+        schema: Spark schema of the DataFrame; None takes the schema of the files.
         **options: any of the options of the data source (fastpq.spark.keywords):
 
             - ``basePath``: folder below which directories named ``column=value`` are partitions. Default: ``path``.
@@ -65,14 +66,14 @@ def read(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
-            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
-            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
             - ``kms.conf.NAME``: option NAME of the client.
 
     Raises:
-        SchemaError: columns or options that there are not, or a secret among the options.
+        SchemaError: unknown columns or options, or a secret among the options.
     """
     given = _options_of(spark, path, filters, options)
     pushdown = pushdown_enabled(spark)
@@ -96,14 +97,14 @@ def scan(
     schema: st.StructType | None = None,
     **options: Unpack[ReadKeywords],
 ) -> DataFrame:
-    """A dataset as a DataFrame made by mapInArrow: the files and row groups are planned now, a task for each partition.
+    """A dataset as a DataFrame made by mapInArrow: files and row groups are planned at the call, one task for each partition.
 
     Args:
         spark: the session.
         path: a file, a folder or a glob, or several.
         columns: names.
-        filters: conditions on rows (fastpq.filters.predicate); they also leave out row groups and pages.
-        schema: to read as, instead of the one in the files.
+        filters: conditions on rows (fastpq.filters.predicate); row groups and pages are skipped by the same conditions.
+        schema: Spark schema of the DataFrame; None takes the schema of the files.
         **options: any of the options of the data source (fastpq.spark.keywords):
 
             - ``basePath``: folder below which directories named ``column=value`` are partitions. Default: ``path``.
@@ -119,26 +120,26 @@ def scan(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: that in the files' key material.
-            - ``kms.instance.url``: URL of the key service. Default: that of the client.
+            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
-            - ``allowPlaintextFiles``: read files that are not encrypted too, beside a key service. Default ``False``.
+            - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
             - ``kms.conf.NAME``: option NAME of the client.
 
     Raises:
-        SchemaError: columns or options that there are not, or a secret among the options.
+        SchemaError: unknown columns or options, or a secret among the options.
     """
     return _scan(spark, _options_of(spark, path, filters, options), columns, schema)
 
 
 @dataclass(frozen=True)
 class PlannedScan:
-    """A scan, before Spark knows of it.
+    """A planned scan, before any call to Spark.
 
     Attributes:
-        schema: of the DataFrame.
-        handover: how its columns come to the JVM.
-        partitions: what each task reads.
+        schema: schema of the DataFrame.
+        handover: encoding of its columns on the way to the JVM.
+        partitions: splits of each task.
     """
 
     schema: st.StructType
@@ -149,11 +150,11 @@ class PlannedScan:
 def plan(
     spark: SparkSession, options: Mapping[str, str], columns: Sequence[str] | None, schema: st.StructType | None = None
 ) -> PlannedScan:
-    """Find the files of a scan, and divide them among tasks."""
+    """Plan a scan: find the files, read footers, choose the handover, divide row groups among tasks."""
     parsed = read_options(options)
     files, footers = list_files(parsed.paths, parsed.base_path), Footers(parsed.service)
     chosen = project(schema if schema is not None else schema_of_files(files, parsed, footers), columns)
-    # facts pay for each row that is handed over, and take time for each column; of filters few rows are left, as a rule
+    # facts save time for each row handed over and cost time for each column; filters usually leave too few rows
     is_worth = parsed.filters is None and len(files) <= parsed.planning_footers
     facts = footers.facts(files, chosen) if is_worth else Facts()
     handover = plan_handover(spark, chosen, facts.complete, facts.small, parsed.column_arrays)
@@ -173,8 +174,8 @@ def _scan(
 
 
 def _of_unknown_size(spark: SparkSession, numbers: DataFrame) -> DataFrame:
-    """The same numbers, of which Spark does not see that they are few: else it takes the scan for small, and broadcasts it."""
-    if not hasattr(spark, "_jsparkSession"):        # of Spark Connect
+    """The same DataFrame with a size unknown to Spark: Spark would take the scan for as small as its input, and broadcast it."""
+    if not hasattr(spark, "_jsparkSession"):        # Spark Connect
         return numbers
     known = numbers._jdf
     unknown = spark._jsparkSession.internalCreateDataFrame(known.queryExecution().toRdd(), known.schema(), False)
@@ -193,7 +194,7 @@ def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordB
 
 
 def _options_of(spark: SparkSession, path: str | Sequence[str], filters: Any, options: Mapping[str, object]) -> dict[str, str]:
-    """Options as text; partitions enough for all cores."""
+    """Options as text, with paths, filters, and by default one partition for each core."""
     given = options_as_text(options)
     given["paths"] = json.dumps([path] if isinstance(path, str) else list(path))
     if filters is not None:
@@ -208,10 +209,10 @@ def _is_given(options: dict[str, str], name: str) -> bool:
 
 
 def project(schema: st.StructType, columns: Sequence[str] | None) -> st.StructType:
-    """The fields of some names.
+    """The fields of a schema with the given names, in the order of the names; None takes the whole schema.
 
     Raises:
-        SchemaError: a name that the schema has not.
+        SchemaError: a name missing in the schema, or a name given twice.
     """
     if columns is None:
         return schema
@@ -224,6 +225,6 @@ def project(schema: st.StructType, columns: Sequence[str] | None) -> st.StructTy
 
 
 def default_parallelism(spark: SparkSession) -> int:
-    """Cores of the cluster, where the session tells; Spark Connect does not."""
+    """Cores of the cluster; 1 with Spark Connect, where the number is unknown."""
     context = getattr(spark, "_sc", None)
     return int(context.defaultParallelism) if context is not None else 1

@@ -1,4 +1,4 @@
-"""What a driver calls beside reading: registering the source, and cleaning up."""
+"""Driver functions beside reading: register the data source, and clean up after failed jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def pushdown_enabled(spark: SparkSession) -> bool:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``fastpq`` a format of a session; it takes filters from plans if the session lets Python sources do so now.
+    """Make ``fastpq`` a format of a session, taking filters from plans if the session now lets Python sources do so.
 
     Args:
         spark: the session.
@@ -25,13 +25,13 @@ def register(spark: SparkSession) -> None:
 
 
 def clean(path: str, older_than: float = 0.0) -> list[str]:
-    """Finish commits of a dataset that a driver left unfinished, and remove what failed jobs left.
+    """Finish interrupted commits of a dataset, and remove leftovers of failed jobs.
 
     Args:
         path: the dataset's folder.
-        older_than: seconds for which a job's files have not changed; 0 if no other job writes now.
+        older_than: least age in seconds of the newest file of a job to remove; 0 only if no other job is writing.
 
     Returns:
-        The names of the jobs.
+        The names of the finished and removed jobs.
     """
     return journal.finish_commits(local_path(path), older_than)

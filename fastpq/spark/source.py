@@ -1,4 +1,4 @@
-"""The data source, format name ``fastpq``."""
+"""FastpqDataSource, the PySpark data source with the format name ``fastpq``: makes readers and writers for Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FastpqDataSource(ds.DataSource):
     fastpq.spark.options has the options. Spark calls the methods.
 
     Args:
-        options: text by name, as Spark hands them over.
+        options: text by name, as Spark passes options; fastpq.spark.options describes them.
     """
 
     pushes_filters = False
@@ -84,6 +84,6 @@ class FastpqDataSource(ds.DataSource):
 
 
 class PushdownDataSource(FastpqDataSource):
-    """The same where spark.sql.python.filterPushdown.enabled is on: Spark refuses pushFilters where it is off."""
+    """FastpqDataSource with pushed filters, for sessions with spark.sql.python.filterPushdown.enabled; else Spark refuses."""
 
     pushes_filters = True

@@ -1,8 +1,8 @@
-"""Files of a dataset replaced all at once by others that tasks made of them, whoever dies meanwhile.
+"""Atomic replacement of a dataset's files by files made from them in tasks, safe against the death of driver or executors.
 
-Tasks put whole files below the folder of a job whose name follows from what it does, under names that follow from the files
-that they are made of. A job that is run again finds those and makes the others; then a journal puts them in the place of the
-old ones (fastpq.spark.journal).
+The temporary folder of a job is named after its operation and settings. Each new file is named after the paths, sizes and times
+of its source files. A job run again therefore finds the files made by earlier runs and makes only the missing ones. At the end, a
+journal moves all new files in and removes the old files (fastpq.spark.journal).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _OWN_SUFFIX = re.compile(r"-r[0-9a-f]{12}$")
 
 @dataclass(frozen=True)
 class Replacement:
-    """Files of one folder and what becomes of them: one file.
+    """One new file and its source files, all of one folder.
 
     Attributes:
         sources: paths relative to the dataset's folder.
-        sizes: bytes of each.
-        times: when each changed last, in nanoseconds.
+        sizes: bytes of each source.
+        times: last change of each source, in nanoseconds.
     """
 
     sources: tuple[str, ...]
@@ -43,12 +43,12 @@ class Replacement:
 
     @property
     def fingerprint(self) -> str:
-        """Tells these files from others, and from themselves before they changed."""
+        """Hash of the sources' paths, sizes and times; differs after any change of a source."""
         return hashlib.sha256(repr((self.sources, self.sizes, self.times)).encode()).hexdigest()[:12]
 
     @property
     def target(self) -> str:
-        """Where the new file goes, relative to the dataset's folder: beside the old ones, under a name of its own."""
+        """Path of the new file relative to the dataset's folder: in the sources' folder, named after the fingerprint."""
         folder, name = os.path.split(self.sources[0])
         stem, extension = os.path.splitext(name)
         return os.path.join(folder, f"{_OWN_SUFFIX.sub('', stem)}-r{self.fingerprint}{extension}")
@@ -56,7 +56,7 @@ class Replacement:
 
 @dataclass(frozen=True)
 class Stage:
-    """Where the tasks of a job put their files.
+    """Temporary folder for the new files of a job.
 
     Attributes:
         root: the dataset's folder.
@@ -67,18 +67,19 @@ class Stage:
     job: str
 
     def make(self, replacement: Replacement, write: Callable[[list[str], str], int | None]) -> TaskOutcome:
-        """Make the file of a replacement, if no earlier attempt did.
+        """Make the new file of a replacement, or find the file of an earlier attempt.
 
         Args:
-            replacement: which files it is made of.
-            write: makes of the files' paths a file at a path, whole or not at all; returns its rows, None to leave all as it is.
+            replacement: the source files.
+            write: writes one new file from the paths of sources to the path of a target, whole or not at all. Returns the number
+                of rows, or None to leave the sources in place.
         """
         folder = os.path.join(journal.job_folder(self.root, self.job), os.path.dirname(replacement.target))
         journal.make_folders(self.root, self.job, os.path.relpath(folder, self.root))
         stem, extension = os.path.splitext(os.path.basename(replacement.target))
         for earlier in sorted(glob.glob(f"{glob.escape(os.path.join(folder, stem))}-*-rows*{extension}")):
             return TaskOutcome(rows=int(earlier.removesuffix(extension).rpartition("-rows")[2]), made=self._relative(earlier))
-        # attempts must not share a name: the key material of one would not open the file of another
+        # unique name for each attempt: the key material of one attempt cannot open the file of another
         place = os.path.join(folder, f"{stem}-{uuid.uuid4().hex}{extension}")
         rows = write([os.path.join(self.root, source) for source in replacement.sources], place)
         if rows is None:
@@ -94,12 +95,12 @@ class Stage:
 
 
 def stage_of(path: str, operation: str, *settings: object) -> Stage:
-    """The stage of a job on the driver, begun or found; commits that a driver left unfinished are finished first.
+    """Begin or find the stage of a job, on the driver, after finishing interrupted commits.
 
     Args:
         path: the dataset's folder.
-        operation: what is done, for the job's name.
-        *settings: what else the job's files depend on.
+        operation: operation of the job, the first part of its name.
+        *settings: all other inputs of the new files, hashed into the job's name.
 
     Raises:
         SchemaError: the path is no folder.
@@ -114,7 +115,7 @@ def stage_of(path: str, operation: str, *settings: object) -> Stage:
 
 
 def replacements_of(root: str, groups: Iterable[Sequence[str]]) -> list[Replacement]:
-    """Groups of files, by their paths, as they are now."""
+    """Replacements for groups of files given by path, with the present sizes and times."""
     found = []
     for paths in groups:
         states = [os.stat(path) for path in paths]
@@ -139,18 +140,18 @@ def replace(
     *,
     mixed: bool = True,
 ) -> DataFrame:
-    """Make all replacements in executors, and put them in the place of the files that they are made of.
+    """Make all new files on executors, then swap them for their sources.
 
     Args:
         spark, stage, replacements, write, progress: of the job.
-        mixed: whether some files may be skipped where others are not: plaintext ones beside encrypted ones.
+        mixed: whether the job may skip some files and not others, as with plaintext files among encrypted files.
 
     Returns:
         The report: a row for each replacement.
 
     Raises:
-        JobError: one could not be made, or files are mixed; the dataset is as it was, and the job can be run again.
-        SchemaError: files changed meanwhile; likewise.
+        JobError: a file could not be made, or files are mixed. The dataset stays as it was; the job can be run again.
+        SchemaError: a source changed during the job. The dataset stays as it was; the job can be run again.
     """
     work: Work[Replacement] = Work(
         stage.job,

@@ -1,7 +1,7 @@
-"""Streams: new files as a source, and a sink that takes each batch once.
+"""Streams: a source of the files arriving in a folder, and a sink writing each batch exactly once.
 
-The offset of a source is the list of the files that were read, so a query that restarts from its checkpoint reads each file once,
-whenever and in whatever order files came. The sink's commit is a journal with the number of its batch.
+The offset of the source is the list of the files read so far. A query restarted from its checkpoint therefore reads each file
+once, in any order of arrival. The sink's commit is a journal with the number of the batch.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from fastpq.spark.writer import Written, check_schema, files_of, moves_of, write
 
 
 class StreamReader(ds.DataSourceStreamReader):
-    """Reads the files that come into a dataset, each once.
+    """Reads the files arriving in a dataset, each file once.
 
     Args:
-        schema: of the batches.
-        options: of the read.
+        schema: Spark schema of the batches.
+        options: options of the read.
 
     Raises:
-        UnsupportedError: a folder that is not on a (mounted) filesystem.
+        UnsupportedError: a folder outside local and mounted filesystems.
     """
 
     def __init__(self, schema: st.StructType, options: ReadOptions) -> None:
@@ -72,21 +72,21 @@ class StreamReader(ds.DataSourceStreamReader):
         return partition.batches() if isinstance(partition, ScanPartition) else iter(())
 
     def _listed(self) -> list[ListedFile]:
-        """The files that are in their places: one that is being committed has its last name only then."""
+        """Files in their final places: a file of an unfinished commit gets its final name later, and is listed then."""
         try:
             files = list_files(self.options.paths, self.options.base_path)
-        except FileNotFoundError:       # of a folder to which nothing has come yet
+        except FileNotFoundError:       # the folder does not exist before the first file
             return []
         return [file for file in files if f"{os.sep}{journal.TEMPORARY}{os.sep}" not in file.path]
 
 
 class StreamWriter(ds.DataSourceStreamArrowWriter):
-    """Writes the batches of a stream, each once however often it is tried.
+    """Writes the batches of a stream, each batch once despite retries.
 
     Args:
-        schema: of the rows.
-        options: of the write; stream_id tells this stream from others into the same folder.
-        overwrite: each batch replaces what there is (output mode complete).
+        schema: Spark schema of the rows.
+        options: options of the write; stream_id distinguishes the streams writing to one folder.
+        overwrite: each batch replaces all files of the folder (output mode complete).
 
     Raises:
         SchemaError: no stream_id.
@@ -102,7 +102,7 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
         self.stream = hashlib.sha256(options.stream_id.encode()).hexdigest()[:16]
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)     # no driver's code runs before a batch
+        os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)     # Spark runs no driver code before a batch
         return write_task(iterator, self.schema, self.options, self.root, self.job)
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -111,7 +111,7 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
         if batchId > journal.last_batch(self.root, self.stream):
             removed = files_of(self.root) if self.overwrite else []
             journal.commit(self.root, f"stream-{self.stream}-{batchId}", moves_of(messages), removed, (self.stream, batchId))
-        self.abort(messages, batchId)       # what is left of the tasks: of a batch that was committed before, all
+        self.abort(messages, batchId)       # leftovers of the tasks; all their files, if the batch was committed before
         journal.finish_commits(self.root, self.options.orphan_seconds)
 
     def abort(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
@@ -120,7 +120,7 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
 
 
 def _offset(paths: list[str]) -> dict[str, str]:
-    """Paths as one text: Spark's offsets hold no lists."""
+    """A stream's offset: paths as one compressed text, since offsets of Spark hold no lists."""
     return {"files": base64.b64encode(zlib.compress("\n".join(sorted(paths)).encode())).decode()}
 
 

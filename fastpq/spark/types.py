@@ -1,7 +1,7 @@
-"""Types of Parquet as Spark's, and Arrow arrays as exactly those that Spark expects.
+"""Parquet types as Spark types, and Arrow arrays in the exact Arrow types demanded by Spark.
 
-Columns are nullable, as Spark's own reader has them, for another file may have nulls where the first has none. Unsigned integers
-take the next wider type, FLOAT16 is float, FIXED_LEN_BYTE_ARRAY and UUID are binary, text of every kind is string.
+All columns are nullable, as in Spark's own reader: another file may have nulls where the first has none. Unsigned integers become
+the next wider type, FLOAT16 becomes float, FIXED_LEN_BYTE_ARRAY and UUID become binary, all kinds of text become string.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _INTEGERS: dict[tuple[int, bool], st.DataType] = {
 
 
 def spark_schema(schema: ParquetSchema) -> st.StructType:
-    """The schema of a file as Spark has it.
+    """The Spark schema of a Parquet file's schema.
 
     Raises:
-        UnsupportedError: a type that Spark has not: decimals of more than 38 digits, INTERVAL.
+        UnsupportedError: a type unknown to Spark: decimals of more than 38 digits, INTERVAL.
     """
     fields = []
     for node in schema.root.children:
@@ -56,7 +56,7 @@ def spark_schema(schema: ParquetSchema) -> st.StructType:
 
 
 def spark_type(type_: DataType) -> st.DataType:
-    """A column's type as Spark has it; raises as spark_schema does."""
+    """The Spark type of a column's type; raises the errors of spark_schema."""
     if isinstance(type_, ListType):
         return st.ArrayType(spark_type(type_.element.type), True)
     if isinstance(type_, MapType):
@@ -90,10 +90,10 @@ def spark_type(type_: DataType) -> st.DataType:
 
 
 def merged_schema(schemas: list[st.StructType]) -> st.StructType:
-    """One schema with the fields of all, in the order in which they appear first.
+    """One schema with the fields of all schemas, in order of first appearance; differing types become the wider type.
 
     Raises:
-        SchemaError: a field with types that are not one.
+        SchemaError: a field with types of no common wider type.
     """
     found: dict[str, st.StructField] = {}
     for schema in schemas:
@@ -121,17 +121,17 @@ def _merged_type(one: st.DataType, other: st.DataType, name: str) -> st.DataType
 
 
 def reader_schema(schema: st.StructType) -> pa.Schema:
-    """The Arrow schema that Spark demands of a reader's batches."""
+    """The Arrow schema demanded by Spark for the batches of a reader."""
     return to_arrow_schema(schema, timezone="UTC")
 
 
 def is_spark_variant(type_: pa.DataType) -> bool:
-    """Whether a type of Spark's Arrow is that of variants."""
+    """Whether an Arrow type is Spark's struct for variants."""
     return bool(pa.types.is_struct(type_) and is_variant_struct(type_))
 
 
 def geospatial_of(type_: pa.DataType) -> st.GeometryType | st.GeographyType | None:
-    """The type of Spark's that its Arrow holds as WKB beside an SRID; None for any other."""
+    """The Spark type of an Arrow struct of WKB and SRID; None for any other Arrow type."""
     if not pa.types.is_struct(type_):
         return None
     kind = st.GeometryType if is_geometry(type_) else st.GeographyType if is_geography(type_) else None
@@ -139,7 +139,7 @@ def geospatial_of(type_: pa.DataType) -> st.GeometryType | st.GeographyType | No
 
 
 def stored_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    """A column of Spark's as stored_schema has it.
+    """A column from Spark in the type of stored_schema.
 
     Raises:
         pyarrow.ArrowInvalid: values do not fit.
@@ -150,8 +150,11 @@ def stored_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArra
 
 
 def stored_schema(schema: pa.Schema) -> pa.Schema:
-    """An Arrow schema of Spark's with the types in files where Spark's own writer has others than Arrow: TIME in microseconds,
-    intervals as INT64, and what Arrow calls variants."""
+    """Arrow schema of a file for an Arrow schema from Spark.
+
+    The types are those of Spark's own writer: TIME in microseconds, intervals as INT64, variants and geospatial values as Arrow
+    extension types.
+    """
     return pa.schema([_stored_field(part) for part in schema])
 
 
@@ -182,10 +185,10 @@ def _stored_type(type_: pa.DataType) -> pa.DataType:
 
 
 def nulls_of(field: pa.Field, length: int) -> pa.Array:
-    """A column that a file has not.
+    """A column of nulls for a field missing in the file.
 
     Raises:
-        SchemaError: the schema that was asked for says that it is never null.
+        SchemaError: the requested schema declares the field NOT NULL.
     """
     if not field.nullable and length:
         raise SchemaError("the file has no such column, and the schema that was asked for says NOT NULL", column=field.name)
@@ -193,21 +196,21 @@ def nulls_of(field: pa.Field, length: int) -> pa.Array:
 
 
 def conform_array(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = False) -> pa.Array:
-    """An array as the type that Spark expects; memory is shared wherever the layouts agree.
+    """An array converted to the Arrow type demanded by Spark; memory is shared wherever the layouts agree.
 
     Args:
-        array: of a column.
-        field: what Spark expects.
-        naive_is_utc: timestamps without a time zone are instants, as those of INT96 are to Spark.
+        array: values of a column.
+        field: Arrow field demanded by Spark.
+        naive_is_utc: timestamps without a time zone are instants, as Spark reads INT96.
 
     Raises:
-        SchemaError: its values do not all fit, or there are nulls where the field has none.
+        SchemaError: values do not fit, or a NOT NULL field has nulls.
         UnsupportedError: shredded variants within other columns.
     """
     if not field.nullable and array.null_count:
         raise SchemaError("nulls in a column that the schema which was asked for says is NOT NULL", column=field.name)
     if isinstance(array.type, pa.BaseExtensionType):
-        array = array.storage       # UUID and JSON
+        array = array.storage       # of UUID and JSON
     if array.type == field.type:
         return array
     if _is_bytes(array.type) and (geospatial := geospatial_of(field.type)) is not None:
@@ -268,7 +271,7 @@ def _conform_list(array: pa.Array, field: pa.Field, naive_is_utc: bool) -> pa.Ar
 
 
 def _castable(have: pa.DataType, wanted: pa.DataType, naive_is_utc: bool) -> bool:
-    """Whether values keep their meaning; Arrow itself would also parse text and count days as numbers."""
+    """Whether a cast keeps the meaning of values; Arrow's cast would also parse text and turn dates into numbers."""
     kinds = pa.types
     if kinds.is_null(have):
         return True

@@ -1,4 +1,4 @@
-"""What runs in a Python worker of Spark, which takes one task after another over one connection to the JVM."""
+"""Set-up of Python workers; a worker of Spark runs one task after another over one connection to the JVM."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _kept = False
 
 
 def keep_modules() -> None:
-    """Keep what is loaded out of garbage collection, once in the life of a worker, when its first task has loaded everything.
+    """Exempt all present objects from garbage collection, once in a worker's life, after the first task has loaded all modules.
 
-    PySpark looks through every object after each task, which with the modules of pyarrow, pandas and fastpq takes 40 ms of a
-    core that the query could use.
+    PySpark collects garbage after each task. With the modules of pyarrow, pandas and fastpq loaded, each collection takes 40 ms
+    of a core.
     """
     global _kept
     if not _kept and TaskContext.get() is not None:
@@ -27,18 +27,18 @@ def keep_modules() -> None:
 
 
 def acknowledge() -> None:
-    """Acknowledge what the JVM has sent already, where Linux would put that off for up to 40 ms.
+    """Send TCP acknowledgements at once for data already received from the JVM; Linux may delay them by up to 40 ms.
 
-    The JVM writes a task and then, apart, its input, and while the first is not acknowledged its kernel keeps a small second
-    one back (Nagle's algorithm; ``TCP_QUICKACK`` in tcp(7)). So a task that is about to read its input calls this.
+    The JVM writes a task first and its input separately. Until the task is acknowledged, the JVM's kernel holds back a small
+    input (Nagle's algorithm; ``TCP_QUICKACK`` in tcp(7)). Call this in a task before its input is read.
     """
     if TaskContext.get() is None or not hasattr(socket, "TCP_QUICKACK"):
         return
     numbers: list[str] = []
-    with suppress(OSError):     # without /proc the task waits
+    with suppress(OSError):     # without /proc the task waits for the delayed acknowledgement
         numbers = os.listdir("/proc/self/fd")
-    # PySpark tells nobody which connection is its own; what is none refuses the option. A socket object of Python's would
-    # apply the default timeout of this process to the connection.
+    # PySpark does not reveal its connection: try all descriptors, non-sockets refuse the option. A Python socket object would
+    # apply this process's default timeout to the connection.
     yes, set_option = ctypes.c_int(1), ctypes.CDLL(None).setsockopt
     for number in numbers:
         set_option(int(number), socket.IPPROTO_TCP, socket.TCP_QUICKACK, ctypes.byref(yes), ctypes.sizeof(yes))

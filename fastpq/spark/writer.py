@@ -1,4 +1,4 @@
-"""The writer of the data source: tasks write files below a temporary folder, the driver commits them with a journal."""
+"""Writer of the data source: tasks write files below a temporary folder, the driver commits them with a journal."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from fastpq.spark.options import WriteOptions
 from fastpq.spark.types import reader_schema, stored_column, stored_schema
 from fastpq.spark.worker import keep_modules
 
-SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"
-DEFAULT_ROW_GROUP_ROWS = 1 << 20
+SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"    # key of the Spark schema in a file's metadata
+DEFAULT_ROW_GROUP_ROWS = 1 << 20    # most rows of a row group
 
 
 @dataclass
 class Written(ds.WriterCommitMessage):
-    """What a task wrote: where files are and where they go, relative to the dataset's folder."""
+    """Commit message of a task: temporary and final paths of its files, relative to the dataset's folder."""
 
     job: str
     moves: dict[str, str]
@@ -39,9 +39,9 @@ class Writer(ds.DataSourceArrowWriter):
     """Writes Arrow batches as files of a dataset.
 
     Args:
-        schema: of the rows.
-        options: of the write.
-        overwrite: whether the files that there are go.
+        schema: Spark schema of the rows.
+        options: options of the write.
+        overwrite: whether to replace the present files.
     """
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
@@ -70,7 +70,7 @@ class Writer(ds.DataSourceArrowWriter):
 
 
 def files_of(root: str, folders: set[str] | None = None) -> list[str]:
-    """The files of a dataset and their companions, relative to its folder; of some of its folders alone, if given."""
+    """Data files and their companions, relative to the dataset's folder; of the given partition folders only, unless None."""
     files = [os.path.relpath(file.path, root) for file in list_files([root])]
     if folders is not None:
         files = [file for file in files if os.path.dirname(file) in folders]
@@ -78,7 +78,7 @@ def files_of(root: str, folders: set[str] | None = None) -> list[str]:
 
 
 def moves_of(messages: Sequence[ds.WriterCommitMessage | None]) -> dict[str, str]:
-    """The moves of all tasks."""
+    """Temporary and final paths of the files of all tasks."""
     moves: dict[str, str] = {}
     for message in messages:
         if isinstance(message, Written):
@@ -93,18 +93,18 @@ def material_of(path: str) -> str:
 
 
 def companions_of(root: str, path: str) -> list[str]:
-    """What there is beside a file, for it alone: its key material, and Hadoop's checksum of it; relative to root, as path is."""
+    """Files belonging to one data file: its key material and Hadoop's checksum of it; relative to root, as path is."""
     folder, name = os.path.split(path)
     names = (material_of(path), os.path.join(folder, f".{name}.crc"))
     return [name for name in names if os.path.exists(os.path.join(root, name))]
 
 
 def check_schema(schema: st.StructType, options: WriteOptions) -> None:
-    """Refuse what cannot be written, before a task starts.
+    """Refuse schemas unfit for writing, before a task starts.
 
     Raises:
-        SchemaError: partition columns that the rows have not, or that are all there is.
-        UnsupportedError: types that Parquet files of fastpq have not.
+        SchemaError: partition columns missing in the rows, or no column besides partition columns.
+        UnsupportedError: types not written by fastpq from Spark.
     """
     names = [part.name for part in schema.fields]
     if unknown := [name for name in options.partition_by if name not in names]:
@@ -117,7 +117,7 @@ def check_schema(schema: st.StructType, options: WriteOptions) -> None:
 
 
 def _unwritable(type_: st.DataType, is_column: bool = True) -> st.DataType | None:
-    """The part of a type that cannot be written."""
+    """The first part of a type not written by fastpq; None if the whole type can be written."""
     if isinstance(type_, st.GeometryType | st.GeographyType):
         is_mixed = type_.srid in (st.GeometryType.MIXED_SRID, st.GeographyType.MIXED_SRID)      # a file has one CRS for all
         return type_ if is_mixed or not is_column else None
@@ -136,7 +136,7 @@ def _unwritable(type_: st.DataType, is_column: bool = True) -> st.DataType | Non
 def write_task(
     batches: Iterator[pa.RecordBatch], schema: st.StructType, options: WriteOptions, root: str, job: str
 ) -> Written:
-    """Write the rows of one attempt of a task; what it leaves when it fails is in its own folder."""
+    """Write the rows of one attempt of a task; a failed attempt leaves files only in its own temporary folder."""
     context = TaskContext.get()
     number, attempt = (context.partitionId(), context.taskAttemptId()) if context is not None else (0, 0)
     task = _Task(schema, options, root, job, number, attempt)
@@ -152,7 +152,7 @@ def write_task(
 
 
 class _Task:
-    """The files that one attempt of a task has open, by partition folder."""
+    """Open files of one attempt of a task, by partition folder, and the paths of all its files."""
 
     def __init__(self, schema: st.StructType, options: WriteOptions, root: str, job: str, number: int, attempt: int) -> None:
         self.options, self.root, self.job = options, root, job
@@ -217,7 +217,7 @@ class _Task:
 
 
 class _OpenFile:
-    """A file that grows by row groups, which wait in memory until they are full."""
+    """A file written row group by row group; rows wait in memory until a row group is full."""
 
     def __init__(self, writer: ParquetWriter, properties: Mapping[str, Any]) -> None:
         self.writer = writer
