@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from fastpq.api.writer import ParquetWriter
     from fastpq.api.writing import write_table
     from fastpq.arrays.table import Column, ListColumn, StructColumn, Table
-    from fastpq.datasets.dataset import ParquetDataset, read_dataset, write_dataset
+    from fastpq.datasets.dataset import ParquetDataset, read_dataset
+    from fastpq.datasets.partitioning import write_dataset
     from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
     from fastpq.errors import (
         CryptoError,
@@ -140,7 +141,7 @@ _MODULE_OF = {
     "read_table": "fastpq.api.functions",
     "recover_table": "fastpq.recovery.recover",
     "unfinished_files": "fastpq.recovery.recover",
-    "write_dataset": "fastpq.datasets.dataset",
+    "write_dataset": "fastpq.datasets.partitioning",
     "write_table": "fastpq.api.writing",
 }
 

@@ -88,6 +88,7 @@ def lint() -> None:
     tools = Path(sys.executable).parent         # cython-lint looks for pycodestyle on the PATH
     run(str(tools / "cython-lint"), "fastpq", environment={"PATH": f"{tools}:{os.environ['PATH']}"})
     python("-m", "tools.rooms")
+    python("-m", "tools.prose", "--check")
 
 
 def types() -> None:
@@ -168,7 +169,7 @@ class Stage:
 
 
 STAGES = {
-    "lint": Stage(lint, "ruff, cython-lint, order of the rooms", cores=1, plain=True),
+    "lint": Stage(lint, "ruff, cython-lint, order of the rooms, prose", cores=1, plain=True),
     "types": Stage(types, "strict mypy over the package, stubs against compiled modules", cores=1, plain=True),
     "docs": Stage(docs, f"documentation, warnings are errors, to {SITE.relative_to(ROOT)}", cores=1),
     "release": Stage(release, "sdist and one wheel as they would be released"),

@@ -18,9 +18,11 @@ from fastpq.common.lazy import LazyModule
 from fastpq.common.parallel import resolve_threads
 from fastpq.common.progress import Progress
 from fastpq.errors import ParquetError, SchemaError
+from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.io.siblings import open_with_siblings
 from fastpq.io.source import IOCounts
-from fastpq.metadata.file_metadata import ARROW_KEY, facts_of, read_finished
+from fastpq.metadata.file_metadata import facts_of
+from fastpq.metadata.footer import read_finished
 from fastpq.options import OnError, ReaderProperties
 from fastpq.read import rows
 from fastpq.read.file_reader import FileReader, OpenFile, Wanted

@@ -25,11 +25,12 @@ from fastpq.encryption.encryptor import FileEncryptor
 from fastpq.encryption.file_ciphers import open_file_encryptor
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError, ParquetError, SchemaError, UnsupportedError
+from fastpq.format.stored_footer import ARROW_KEY, CHECKPOINT_KEY
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.index.written_pages import WrittenPages
 from fastpq.io.sink import open_sink
-from fastpq.metadata.file_metadata import ARROW_KEY, CHECKPOINT_KEY, write_footer
+from fastpq.metadata.footer import write_footer
 from fastpq.options import WriterProperties, spelled_out, with_options
 from fastpq.schema.nested_types import DataType
 from fastpq.schema.parquet_schema import ParquetSchema

@@ -14,7 +14,7 @@ import struct
 from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, FieldNode
 from fastpq.arrow.flatbuffer import FlatTable, Scalar, TableReader, flatbuffer
 from fastpq.errors import FormatError, UnsupportedError
-from fastpq.metadata.file_metadata import ARROW_KEY
+from fastpq.format.stored_footer import ARROW_KEY
 
 _CONTINUATION = b"\xff\xff\xff\xff"
 _VERSION_5 = 4

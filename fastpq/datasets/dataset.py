@@ -1,45 +1,34 @@
-"""ParquetDataset, read_dataset and write_dataset: many files as one table, with partition columns from or into paths."""
+"""ParquetDataset and read_dataset: many files as one table, with partition columns from the paths."""
 
 from __future__ import annotations
 
-import os
-import posixpath
-import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias, Unpack
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
-from fastpq.api.writer_options import WriterOptions
-from fastpq.api.writing import write_table
-from fastpq.arrays.layouts import DictionaryValues
 from fastpq.arrays.nested_columns import take
-from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.common.progress import Meter, Progress
-from fastpq.convert.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe, without_columns
 from fastpq.convert.nulls import null_column
-from fastpq.convert.numpy_input import column_from_numpy, table_from
-from fastpq.datasets.discovery import DataFile, RemotePath, find_files
-from fastpq.datasets.hive import format_partitions, infer_partition_type, partition_value
+from fastpq.convert.numpy_input import column_from_numpy
+from fastpq.datasets.discovery import DataFile, find_files
+from fastpq.datasets.hive import infer_partition_type, partition_value
 from fastpq.datasets.unify import conform, schema_of, unify
-from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
+from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import SchemaError
 from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
-from fastpq.io.location import Remote, locate
-from fastpq.options import OnError, ReaderProperties, WriterProperties, spelled_out
+from fastpq.options import OnError, ReaderProperties
 from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import Field
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, TimeUnitName
-from fastpq.variant.shredding_choice import Shredding
 
 DatasetDecryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
-DatasetEncryption: TypeAlias = FileEncryptionProperties | Callable[[str], FileEncryptionProperties | None] | None
 
 
 class ParquetDataset:
@@ -326,90 +315,6 @@ def read_dataset(
     return dataset.read(columns, filters=filters, progress=progress)
 
 
-@spelled_out
-def write_dataset(
-    data: Any,
-    root: Any,
-    *,
-    partition_by: Sequence[str] = (),
-    encryption_properties: DatasetEncryption = None,
-    progress: Progress | None = None,
-    schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
-    properties: WriterProperties | None = None,
-    threads: int | None = None,
-    shred: Mapping[str, Shredding] | None = None,
-    **options: Unpack[WriterOptions],
-) -> list[str]:
-    """Write a table as files below a directory, one for each combination of partition values; present files stay (append).
-
-    Every file appears as a whole, under a unique name. After a failure the files written before remain.
-
-    Args:
-        data: a table in any form accepted by ``write_table``.
-        root: a directory, made if missing; or an fsspec URL.
-        partition_by: names of the partition columns, outermost first: integers, dates, text, or booleans; booleans are
-            read back as text.
-        encryption_properties: keys of every file, or a function from a file's path to its keys, as for ParquetDataset;
-            external key material needs the function. Values of partition columns are in the paths, in plaintext.
-        progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. An exception from the
-            call removes the unfinished file.
-        schema: column types by name, as for ``write_table``.
-        properties: writer properties; options override them.
-        threads: number of columns encoded at the same time; None for one a core.
-        shred: shredding of variant columns by name, as for ParquetWriter.
-        **options: any of the fields of WriterProperties:
-
-    Returns:
-        Paths of the files written.
-
-    Raises:
-        SchemaError: missing partition columns, values unfit for directory names, or no column beside the partition columns.
-    """
-    if isinstance(partition_by, str):
-        raise SchemaError(f"partition_by is a list of names, not the one name {partition_by!r}")
-    if is_dataframe(data):
-        data, described = table_from_dataframe(data, with_categories=encryption_properties is None)
-        metadata = {PANDAS_KEY: without_columns(described, partition_by)} | dict(options.get("key_value_metadata", {}))
-        options["key_value_metadata"] = metadata
-    table = table_from(data)
-    kept = [name for name in table.names if name not in partition_by]
-    if partition_by and not kept:
-        raise SchemaError("a file needs a column beside those of its partition")
-    groups = _groups(table, partition_by)
-    folders = [format_partitions(values) for values, _ in groups]       # refuses bad values before any file is written
-    if isinstance(encryption_properties, FileEncryptionProperties):
-        _check_partitions_are_open(encryption_properties, partition_by)
-    rest, written, meter = table.select(kept), [], Meter(progress, table.num_rows)
-    for number, ((_, rows), folder) in enumerate(zip(groups, folders, strict=True)):
-        where, path = _target(root, folder, f"part-{number}-{secrets.token_hex(16)}.parquet")
-        part = rest if rows is None else Table({name: take(column, rows) for name, column in rest.items()})
-        keys = encryption_properties
-        if keys is not None and not isinstance(keys, FileEncryptionProperties):
-            keys = keys(path)
-            _check_partitions_are_open(keys, partition_by)
-        span = meter.span(part.num_rows)
-        write_table(
-            part,
-            where,
-            schema=schema,
-            properties=properties,
-            threads=threads,
-            encryption_properties=keys,
-            shred=shred,
-            progress=None if span is None else span.reach,
-            **options,
-        )
-        written.append(path)
-    meter.finish()
-    return written
-
-
-def _check_partitions_are_open(keys: FileEncryptionProperties | None, names: Sequence[str]) -> None:
-    for name in names:
-        if keys is not None and keys.column_keys.find((name,)) is not None:
-            raise SchemaError("a partition column stands in the paths, in plaintext, though it has a key", column=name)
-
-
 def _partition_types(files: Sequence[DataFile]) -> dict[str, ColumnType]:
     first = files[0]
     for file in files:
@@ -435,45 +340,3 @@ def _simplified(kind: type[And | Or], children: list[Any]) -> Any:
         return decisive
     rest = [child for child in children if not isinstance(child, bool)]
     return kind(*rest) if rest else not decisive
-
-
-def _groups(table: Table, names: Sequence[str]) -> list[tuple[Mapping[str, Any], Any]]:
-    """Combinations of values of the named columns, each with its row numbers in order; None for all rows."""
-    if not names:
-        return [({}, None)]
-    codes = np.zeros(table.num_rows, np.int64)
-    for name in names:
-        own = _codes(table.flat(name))
-        # renumbered at every step to keep the products small
-        codes = np.unique(codes * (int(own.max(initial=0)) + 1) + own, return_inverse=True)[1]
-    firsts = np.unique(codes, return_index=True)[1]
-    order = np.argsort(codes, kind="stable")
-    rows = np.split(order, np.cumsum(np.bincount(codes))[:-1]) if len(codes) else []
-    singles = {name: take(table.flat(name), firsts).to_pylist() for name in names}
-    return [({name: singles[name][group] for name in names}, chosen) for group, chosen in enumerate(rows)]
-
-
-def _codes(column: Column) -> Any:
-    """A number for each value, equal for equal values; 0 for null."""
-    if column.type.is_variable:
-        values = column.as_dictionary().values
-        assert isinstance(values, DictionaryValues)
-        codes = values.codes.astype(np.int64) + 1
-    else:
-        codes = np.unique(fixed_values(column), return_inverse=True)[1] + 1
-    return np.where(column.validity_mask(), codes, 0)
-
-
-def _target(root: Any, folder: str, name: str) -> tuple[str | RemotePath, str]:
-    located = locate(root)
-    if isinstance(located, Remote):
-        directory = posixpath.join(located.path, folder) if folder else located.path
-        located.filesystem.makedirs(directory, exist_ok=True)
-        path = posixpath.join(directory, name)
-        return RemotePath(located.filesystem, path), path
-    if located is None:
-        raise SchemaError(f"a dataset is written to a directory or a URL, not to a {type(root).__name__}")
-    directory = os.path.join(located, *folder.split("/")) if folder else located
-    os.makedirs(directory, exist_ok=True)
-    path = os.path.join(directory, name)
-    return path, path

@@ -16,9 +16,8 @@ from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.properties import ColumnEncryptionProperties, FileEncryptionProperties
 from fastpq.encryption.variants import CtrModuleCipher
 from fastpq.errors import LimitError, SchemaError
+from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC
 
-MAGIC = b"PAR1"
-MAGIC_ENCRYPTED_FOOTER = b"PARE"
 FILE_IDENTIFIER_SIZE = 8        # bytes of aad_file_unique
 LARGEST_FOOTER = 0x7FFFFFFF     # bytes; other readers hold the length in a signed 32-bit integer
 NO_PAGE = -1                    # page ordinal of modules outside of pages
@@ -162,7 +161,7 @@ class EncryptedFooterEncryptor(KeyedFileEncryptor):
 
     @property
     def magic(self) -> bytes:
-        return MAGIC_ENCRYPTED_FOOTER
+        return ENCRYPTED_MAGIC
 
     def frame_footer(self, footer: bytes) -> bytes:
         crypto = fmt.FileCryptoMetaData(

@@ -1,31 +1,20 @@
-"""The footer of a file: its framing, and FileMetaData, RowGroupMetaData and ColumnChunkMetaData, decoded on first use."""
+"""FileMetaData, RowGroupMetaData and ColumnChunkMetaData: the footer of a file, decoded on first use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastpq import format as fmt
 from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
-from fastpq.encryption.file_ciphers import FileDecryptor, column_name, open_file_decryptor, open_signed_footer
-from fastpq.errors import FormatError, LimitError, ParquetError
-from fastpq.options import DEFAULT_TAIL_READ, ReaderProperties
+from fastpq.encryption.file_ciphers import FileDecryptor, column_name
+from fastpq.errors import FormatError, ParquetError
+from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.schema.parquet_schema import ParquetSchema
 
 if TYPE_CHECKING:
-    from fastpq.encryption.encryptor import FileEncryptor
-    from fastpq.encryption.properties import FileDecryptionProperties
-    from fastpq.io.source import Source
-
-MAGIC = b"PAR1"
-ENCRYPTED_MAGIC = b"PARE"
-TAIL_LENGTH = 8             # bytes of footer length and magic
-SHORTEST_FILE = 12          # bytes of magic, footer length and magic
-# Key-value metadata of a checkpoint, the footer of an unfinished file: number of row groups in the footer.
-CHECKPOINT_KEY = "fastpq.checkpoint"
-# Key-value metadata: the Arrow schema of the columns (fastpq.arrow.ipc_schema).
-ARROW_KEY = "ARROW:schema"
+    pass
 
 # Field ids of the lists decoded on first use.
 _SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
@@ -459,88 +448,3 @@ def _columns_fact(metadata: FileMetaData) -> str:
         return counted(metadata.num_columns, "column")
     except ParquetError:
         return BROKEN_SCHEMA
-
-
-def read_footer(
-    source_size: int,
-    read: Callable[[int, int], Any],
-    *,
-    properties: ReaderProperties,
-    decryption_properties: FileDecryptionProperties | None = None,
-) -> FileMetaData:
-    """Read and decode the footer of a file.
-
-    Args:
-        source_size: bytes of the file.
-        read: function (offset, length) -> a buffer of length bytes.
-        properties: for max_footer_size.
-        decryption_properties: keys, or None.
-
-    Raises:
-        FormatError: no Parquet file, or a broken footer.
-        LimitError: the footer is larger than max_footer_size.
-        KeyAccessError, TagVerificationError: an encrypted footer cannot be opened, or a signed footer cannot be verified.
-        CryptoError: a policy of the decryption properties refuses the file.
-    """
-    if source_size < SHORTEST_FILE:
-        raise FormatError(f"no Parquet file: {source_size} bytes, and the shortest has {SHORTEST_FILE}")
-    fetched = min(source_size, DEFAULT_TAIL_READ)
-    tail = memoryview(read(source_size - fetched, fetched))
-    magic = bytes(tail[-4:])
-    if magic not in (MAGIC, ENCRYPTED_MAGIC):
-        raise FormatError(f"no Parquet file: it ends with {magic!r}", offset=source_size - 4)
-    length = int.from_bytes(tail[-TAIL_LENGTH:-4], "little")
-    if length > properties.max_footer_size:
-        raise LimitError(f"a footer of {length} bytes is over max_footer_size", offset=source_size - TAIL_LENGTH)
-    if length > source_size - SHORTEST_FILE:
-        raise FormatError(f"a footer of {length} bytes in a file of {source_size}", offset=source_size - TAIL_LENGTH)
-    start = source_size - TAIL_LENGTH - length
-    footer = tail[-TAIL_LENGTH - length : -TAIL_LENGTH] if length + TAIL_LENGTH <= fetched else memoryview(read(start, length))
-    try:
-        if magic == ENCRYPTED_MAGIC or decryption_properties is not None:
-            head = bytes(tail[:4] if fetched == source_size else read(0, 4))
-            if head != magic:
-                raise FormatError(f"the file begins with {head!r} and ends with {magic!r}", offset=-start)
-        if magic == ENCRYPTED_MAGIC:
-            return _open_encrypted(footer, decryption_properties)
-        if decryption_properties is not None:
-            footer = memoryview(bytes(footer))      # a copy: the mapped file may change after verification
-        decryptor, size = open_signed_footer(decryption_properties, footer)
-        return FileMetaData(footer[:size], decryptor)
-    except FormatError as error:
-        if "offset" in error.context:
-            error.context["offset"] += start
-        raise
-
-
-def read_finished(
-    source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
-) -> FileMetaData:
-    """Read the footer of a finished file; refuses checkpoints.
-
-    Raises:
-        FormatError: no footer, a broken footer, or an unfinished file.
-        KeyAccessError, TagVerificationError, CryptoError: as ``read_footer``.
-    """
-    metadata = read_footer(source.size, source.read, properties=properties, decryption_properties=decryption_properties)
-    if metadata.is_checkpoint:
-        raise FormatError(
-            f"the file was not finished: it ends with a checkpoint of {metadata.num_row_groups} row groups (recover_table and "
-            'on_error="null" read it)'
-        )
-    return metadata
-
-
-def _open_encrypted(footer: memoryview, properties: FileDecryptionProperties | None) -> FileMetaData:
-    crypto, size = fmt.decode(fmt.FileCryptoMetaData, footer)
-    decryptor = open_file_decryptor(
-        properties, algorithm=crypto.encryption_algorithm, key_metadata=crypto.key_metadata, encrypted_footer=True
-    )
-    metadata = FileMetaData(memoryview(decryptor.open_footer(footer[size:])), decryptor)
-    decryptor.confirm_algorithm(metadata.encryption_algorithm)
-    return metadata
-
-
-def write_footer(metadata: fmt.FileMetaData, encryptor: FileEncryptor) -> bytes:
-    """All bytes of a file behind the last row group: the footer, encrypted or signed if necessary, its length and the magic."""
-    return encryptor.frame_footer(fmt.encode(metadata))

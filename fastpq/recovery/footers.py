@@ -9,16 +9,10 @@ from typing import NamedTuple
 
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError, TagVerificationError
+from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC, SHORTEST_FILE, TAIL_LENGTH
 from fastpq.io.source import Source
-from fastpq.metadata.file_metadata import (
-    ENCRYPTED_MAGIC,
-    MAGIC,
-    SHORTEST_FILE,
-    TAIL_LENGTH,
-    FileMetaData,
-    read_finished,
-    read_footer,
-)
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.metadata.footer import read_finished, read_footer
 from fastpq.options import MIB, ReaderProperties
 from fastpq.recovery.losses import RecoveryReport
 

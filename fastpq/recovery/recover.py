@@ -13,11 +13,13 @@ from fastpq.common.progress import Progress
 from fastpq.encryption.file_ciphers import FileDecryptor
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
+from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC
 from fastpq.io.location import Remote, locate
 from fastpq.io.siblings import open_with_siblings
 from fastpq.io.sink import temporary_files
 from fastpq.io.source import Source, open_source
-from fastpq.metadata.file_metadata import ENCRYPTED_MAGIC, MAGIC, FileMetaData, read_finished
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.metadata.footer import read_finished
 from fastpq.options import OnError, ReaderProperties
 from fastpq.read.file_reader import OpenFile, Wanted
 from fastpq.read.opener import ChunkOpener, StringLayout

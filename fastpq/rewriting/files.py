@@ -15,10 +15,12 @@ from fastpq.encryption.encryptor import FileEncryptor
 from fastpq.encryption.file_ciphers import open_file_encryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
+from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.io.sink import Sink, open_sink
 from fastpq.io.source import Source, open_source
-from fastpq.metadata.file_metadata import ARROW_KEY, FileMetaData, RowGroupMetaData, read_finished, write_footer
+from fastpq.metadata.file_metadata import FileMetaData, RowGroupMetaData
+from fastpq.metadata.footer import read_finished, write_footer
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import plan_chunk
 from fastpq.rewriting.chunk_copy import CopiedChunk, copy_chunk

@@ -14,8 +14,8 @@ from fastpq.column.input import ColumnInput
 from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.encodings.registry import check_writable
 from fastpq.errors import LimitError, ParquetError, SchemaError
+from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.index.written_pages import FLOAT_ORDERS, WrittenPages
-from fastpq.metadata.file_metadata import CHECKPOINT_KEY
 from fastpq.options import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, ColumnSwitch, WriterProperties
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.shape import MAX_LEVEL

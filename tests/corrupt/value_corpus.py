@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 import fastpq
-from fastpq.metadata.file_metadata import ARROW_KEY
+from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.variant import Kind, Primitive, Variant
 from tests.corrupt.mutate import Sample
 from tests.variant.reference import Shape, variant

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.datasets.dataset import ParquetDataset, read_dataset, write_dataset
+from fastpq.datasets.dataset import ParquetDataset, read_dataset
+from fastpq.datasets.partitioning import write_dataset
 from tests.requirements import peer
 
 duckdb = peer("duckdb")

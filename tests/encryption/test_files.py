@@ -323,7 +323,7 @@ def test_a_footer_is_parsed_after_its_signature_is_verified(signed: bytes, monke
     def parse(footer: memoryview, _: object) -> None:
         raise ParsedError
 
-    monkeypatch.setattr("fastpq.metadata.file_metadata.FileMetaData", parse)
+    monkeypatch.setattr("fastpq.metadata.footer.FileMetaData", parse)
     properties = FileDecryptionProperties(FOOTER_KEY)
     with pytest.raises(ParsedError):
         fastpq.read_metadata(signed, decryption_properties=properties)

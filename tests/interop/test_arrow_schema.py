@@ -25,7 +25,7 @@ from fastpq.arrow.flatbuffer import Scalar, flatbuffer
 from fastpq.arrow.hints import ArrowFields
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.metadata.file_metadata import ARROW_KEY
+from fastpq.format.stored_footer import ARROW_KEY
 from tests.interop.arrow_cases import CASES, array_of, pattern
 from tests.requirements import peer
 

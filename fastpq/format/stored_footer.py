@@ -1,0 +1,63 @@
+"""The framing of a footer: magic bytes, length, and the place of the footer in a file (README.md, "File format")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from fastpq.errors import FormatError, LimitError
+from fastpq.options import DEFAULT_TAIL_READ
+
+MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
+TAIL_LENGTH = 8             # bytes of footer length and magic
+SHORTEST_FILE = 12          # bytes of magic, footer length and magic
+# Key-value metadata of a checkpoint, the footer of an unfinished file: number of row groups in the footer.
+CHECKPOINT_KEY = "fastpq.checkpoint"
+# Key-value metadata: the Arrow schema of the columns (fastpq.arrow.ipc_schema).
+ARROW_KEY = "ARROW:schema"
+
+
+class StoredFooter(NamedTuple):
+    """A footer as stored.
+
+    Attributes:
+        data: its bytes, without length and magic.
+        start: its offset in the file.
+        is_encrypted: whether the file ends with the magic of encrypted footers.
+        tail: last bytes of the file, read with the footer.
+    """
+
+    data: memoryview
+    start: int
+    is_encrypted: bool
+    tail: memoryview
+
+
+def stored_footer(file_size: int, read: Callable[[int, int], Any], largest: int) -> StoredFooter:
+    """Read the bytes of a footer: the end of the file first, the rest of a longer footer then.
+
+    Args:
+        file_size: bytes of the file.
+        read: function (offset, length) -> a buffer of length bytes.
+        largest: most bytes of the footer.
+
+    Raises:
+        FormatError: no Parquet file, or a length beyond the file.
+        LimitError: the footer is larger than the bound.
+    """
+    if file_size < SHORTEST_FILE:
+        raise FormatError(f"no Parquet file: {file_size} bytes, and the shortest has {SHORTEST_FILE}")
+    fetched = min(file_size, DEFAULT_TAIL_READ)
+    tail = memoryview(read(file_size - fetched, fetched))
+    magic = bytes(tail[-4:])
+    if magic not in (MAGIC, ENCRYPTED_MAGIC):
+        raise FormatError(f"no Parquet file: it ends with {magic!r}", offset=file_size - 4)
+    length = int.from_bytes(tail[-TAIL_LENGTH:-4], "little")
+    if length > largest:
+        raise LimitError(f"a footer of {length} bytes is over max_footer_size", offset=file_size - TAIL_LENGTH)
+    if length > file_size - SHORTEST_FILE:
+        raise FormatError(f"a footer of {length} bytes in a file of {file_size}", offset=file_size - TAIL_LENGTH)
+    start = file_size - TAIL_LENGTH - length
+    data = tail[-TAIL_LENGTH - length : -TAIL_LENGTH] if length + TAIL_LENGTH <= fetched else memoryview(read(start, length))
+    return StoredFooter(data, start, magic == ENCRYPTED_MAGIC, tail)
