@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import mmap
 import os
@@ -372,17 +371,13 @@ def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
     if not filesystem.async_impl or filesystem.asynchronous or not protocols & GIVES_ENDS:
         return filesystem.size(path), b""
 
-    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
-    async def ask() -> tuple[Any, Any]:
-        tail = filesystem._cat_file(path, start=-DEFAULT_TAIL_READ)
-        return await asyncio.gather(filesystem._info(path), tail, return_exceptions=True)
-
-    info, tail = importlib.import_module("fsspec.asyn").sync(filesystem.loop, ask)
-    if isinstance(info, BaseException):
-        raise info
-    # Some servers refuse the end: a later read then asks for its range.
-    return info["size"], b"" if isinstance(tail, BaseException) else tail
+    with ThreadPoolExecutor(1, thread_name_prefix="fastpq-tail") as pool:
+        asked = pool.submit(filesystem.cat_file, path, start=-DEFAULT_TAIL_READ)
+        size = filesystem.info(path)["size"]
+        # Some servers refuse the end: a later read then asks for its range.
+        return size, b"" if asked.exception() is not None else asked.result()
 
 
 def _read_only(data: Bytes) -> Bytes:
