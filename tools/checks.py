@@ -87,6 +87,8 @@ def lint() -> None:
     python("-m", "ruff", "check", "--quiet", ".")
     tools = Path(sys.executable).parent         # cython-lint looks for pycodestyle on the PATH
     run(str(tools / "cython-lint"), "fastpq", environment={"PATH": f"{tools}:{os.environ['PATH']}"})
+    headers = (str(header) for header in sorted((ROOT / "fastpq").rglob("*.h")))
+    run(str(tools / "clang-format"), "--dry-run", "--Werror", *headers)
     python("-m", "tools.rooms")
     python("-m", "tools.prose", "--check")
 
@@ -169,7 +171,7 @@ class Stage:
 
 
 STAGES = {
-    "lint": Stage(lint, "ruff, cython-lint, order of the rooms, prose", cores=1, plain=True),
+    "lint": Stage(lint, "ruff, cython-lint, clang-format, order of the rooms, prose", cores=1, plain=True),
     "types": Stage(types, "strict mypy over the package, stubs against compiled modules", cores=1, plain=True),
     "docs": Stage(docs, f"documentation, warnings are errors, to {SITE.relative_to(ROOT)}", cores=1),
     "release": Stage(release, "sdist and one wheel as they would be released"),

@@ -17,7 +17,7 @@ import os
 import numpy as np
 
 cdef extern from "c/blocks.h" nogil:
-    bint BLOCKS_ARE_KEPT
+    bint FASTPQ_BLOCKS_ARE_KEPT
     void* block_allocate(size_t size)
     void block_offer(void* block, size_t size)
 
@@ -59,7 +59,7 @@ cdef void* block_take(size_t size, size_t* capacity) noexcept nogil:
     global idle
     cdef void* block = NULL
     cdef int index = class_of(size)
-    if not BLOCKS_ARE_KEPT or size < <size_t>1 << SMALLEST_SHIFT or index == CLASSES:
+    if not FASTPQ_BLOCKS_ARE_KEPT or size < <size_t>1 << SMALLEST_SHIFT or index == CLASSES:
         capacity[0] = size
         return malloc(size)
     capacity[0] = class_size(index)
@@ -78,7 +78,7 @@ cdef void block_give(void* block, size_t capacity) noexcept nogil:
     cdef bint kept = False
     if block == NULL:
         return
-    if not BLOCKS_ARE_KEPT or capacity < <size_t>1 << SMALLEST_SHIFT or index == CLASSES:
+    if not FASTPQ_BLOCKS_ARE_KEPT or capacity < <size_t>1 << SMALLEST_SHIFT or index == CLASSES:
         free(block)
         return
     if capacity >= SMALLEST_OFFERED:

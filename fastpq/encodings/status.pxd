@@ -1,16 +1,17 @@
 """Status: the negative numbers returned by a kernel for broken bytes, in the place of a count."""
 
-cdef enum Status:
-    TRUNCATED = -1          # the input ends before the values do
-    BAD_RUN = -2            # a run or a bit width forbidden by the encoding
-    BAD_INDEX = -3          # a dictionary index outside the dictionary
-    BAD_LENGTH = -4         # a length beyond the end of the page
-    BAD_LEVEL = -5          # a level above the column's maximum
-    BAD_UTF8 = -6           # text of invalid UTF-8
-    OUT_OF_RANGE = -7       # a value beyond the range of the output type
-    NO_MEMORY = -8
-
 from libc.stdint cimport int64_t
+
+cdef extern from "c/status.h" nogil:
+    cdef enum Status "fastpq_status":
+        TRUNCATED "FASTPQ_TRUNCATED"
+        BAD_RUN "FASTPQ_BAD_RUN"
+        BAD_INDEX "FASTPQ_BAD_INDEX"
+        BAD_LENGTH "FASTPQ_BAD_LENGTH"
+        BAD_LEVEL "FASTPQ_BAD_LEVEL"
+        BAD_UTF8 "FASTPQ_BAD_UTF8"
+        OUT_OF_RANGE "FASTPQ_OUT_OF_RANGE"
+        NO_MEMORY "FASTPQ_NO_MEMORY"
 
 # Returns status, or raises FormatError for a negative status (MemoryError for NO_MEMORY).
 cdef int64_t raise_status(int64_t status, str what) except -1

@@ -15,19 +15,19 @@ from fastpq.encryption.openssl cimport *
 from fastpq.errors import CryptoError
 
 cdef extern from "c/nonces.h" nogil:
-    int fastpq_watch_forks()
-    int fastpq_next_nonce(uint8_t* out)
+    int watch_forks()
+    int next_nonce(uint8_t* out)
 
 cdef extern from "c/registers.h" nogil:
-    void fastpq_wipe_registers()
+    void wipe_registers()
 
 cdef extern from * nogil:
     """
-    #define fastpq_add(counter, n) __atomic_fetch_add((counter), (n), __ATOMIC_RELAXED)
-    #define fastpq_read(counter) __atomic_load_n((counter), __ATOMIC_RELAXED)
+    #define add_relaxed(counter, n) __atomic_fetch_add((counter), (n), __ATOMIC_RELAXED)
+    #define read_relaxed(counter) __atomic_load_n((counter), __ATOMIC_RELAXED)
     """
-    uint64_t fastpq_add(uint64_t* counter, uint64_t n)
-    uint64_t fastpq_read(uint64_t* counter)
+    uint64_t add_relaxed(uint64_t* counter, uint64_t n)
+    uint64_t read_relaxed(uint64_t* counter)
 
 cdef uint64_t INVOCATION_LIMIT = <uint64_t>1 << 32      # most encryptions under one key (NIST SP 800-38D, 8.3)
 cdef int64_t SMALLEST_LARGE = 16384                     # bytes; smaller modules always go through EVP
@@ -42,7 +42,7 @@ cdef EVP_CIPHER* ctr_ciphers[3]
 cdef int check(int result, const char* what) except -1 nogil:
     """Raise unless OpenSSL returned 1, and wipe the processor's registers: the last step of every call of EVP or RAND."""
     cdef char text[256]
-    fastpq_wipe_registers()
+    wipe_registers()
     if result == 1:
         return 0
     with gil:
@@ -85,7 +85,7 @@ cdef int gcm_open(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* 
         and (size == 0 or EVP_DecryptUpdate(context, out, &moved, sealed, size) == 1)
     )
     if done and EVP_DecryptFinal_ex(context, out + size, &last) == 1:
-        fastpq_wipe_registers()
+        wipe_registers()
         return 1
     OPENSSL_cleanse(out, size)
     check(done, "decrypt")
@@ -194,13 +194,13 @@ cdef class AesKey:
                 self.large = LargeAead(copy)
             finally:
                 OPENSSL_cleanse(PyByteArray_AS_STRING(copy), self.size)
-                fastpq_wipe_registers()
+                wipe_registers()
         return self.large
 
     cdef int count(self) except -1 nogil:
         """Count one encryption."""
-        if fastpq_add(&self.sealed, 1) >= INVOCATION_LIMIT:
-            fastpq_add(&self.sealed, <uint64_t>-1)
+        if add_relaxed(&self.sealed, 1) >= INVOCATION_LIMIT:
+            add_relaxed(&self.sealed, <uint64_t>-1)
             with gil:
                 raise CryptoError("this key has encrypted 2^32 modules and must not encrypt more (NIST SP 800-38D, 8.3)")
         return 0
@@ -213,7 +213,7 @@ cdef class AesKey:
     @property
     def operations(self):
         """Encryptions so far."""
-        return fastpq_read(&self.sealed)
+        return read_relaxed(&self.sealed)
 
     def __repr__(self):
         return f"<AesKey of {self.bits} bits>"
@@ -239,12 +239,12 @@ cdef class GcmContext:
 
     cdef int seal(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil:
         self.key.count()
-        check(fastpq_next_nonce(out), "make a nonce")
+        check(next_nonce(out), "make a nonce")
         if size >= SMALLEST_LARGE and size >= decide_large():
             with gil:
                 self.key._large().seal_into(view_of(out, NONCE_SIZE), view_of(plain, size), view_of(aad, aad_size),
                                             room_at(out + NONCE_SIZE, size + TAG_SIZE))
-            fastpq_wipe_registers()
+            wipe_registers()
             return 0
         if self.encryption == NULL:
             self.encryption = copy_context(self.key.encryption)
@@ -261,7 +261,7 @@ cdef class GcmContext:
                 finally:
                     if not authentic:
                         OPENSSL_cleanse(out, <size_t>size)
-                    fastpq_wipe_registers()
+                    wipe_registers()
             return authentic
         if self.decryption == NULL:
             self.decryption = copy_context(self.key.decryption)
@@ -304,7 +304,7 @@ cdef class CtrContext:
 
     cdef int seal(self, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil:
         self.key.count()
-        check(fastpq_next_nonce(out), "make a nonce")
+        check(next_nonce(out), "make a nonce")
         return ctr_apply(self.context, out, plain, <int>size, out + NONCE_SIZE)
 
     cdef int open(self, const uint8_t* sealed, int64_t size, uint8_t* out) except -1 nogil:
@@ -371,7 +371,7 @@ cdef void set_up() except *:
         gcm_ciphers[i] = EVP_CIPHER_fetch(NULL, f"AES-{bits}-GCM".encode(), NULL)
         ctr_ciphers[i] = EVP_CIPHER_fetch(NULL, f"AES-{bits}-CTR".encode(), NULL)
         check(gcm_ciphers[i] != NULL and ctr_ciphers[i] != NULL, "find AES-GCM and AES-CTR")
-    if fastpq_watch_forks():
+    if watch_forks():
         raise MemoryError()
 
 

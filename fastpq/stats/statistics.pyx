@@ -9,26 +9,26 @@ from libc.string cimport memcmp, memcpy
 from fastpq.encodings.views cimport Slice
 
 cdef extern from "c/min_max.h" nogil:
-    void fastpq_min_max_int32(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
-    void fastpq_min_max_int64(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
-    void fastpq_min_max_uint32(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
-    void fastpq_min_max_uint64(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
-    void fastpq_min_max_bytes(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
-    void fastpq_min_max_float16(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
-    void fastpq_min_max_float(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
-    void fastpq_min_max_double(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
-    int fastpq_compare_int32(const uint8_t* left, const uint8_t* right)
-    int fastpq_compare_int64(const uint8_t* left, const uint8_t* right)
-    int fastpq_compare_uint32(const uint8_t* left, const uint8_t* right)
-    int fastpq_compare_uint64(const uint8_t* left, const uint8_t* right)
-    int fastpq_compare_float(const uint8_t* left, const uint8_t* right)
-    int fastpq_compare_double(const uint8_t* left, const uint8_t* right)
-    int fastpq_compare_float16(const uint8_t* left, const uint8_t* right)
-    int fastpq_compare_bytes(const uint8_t* left, const uint8_t* right)
-    uint64_t fastpq_prefix(const uint8_t* data, size_t size)
-    int64_t fastpq_count_nans_float16(const uint8_t* values, int64_t count)
-    int64_t fastpq_count_nans_float(const uint8_t* values, int64_t count)
-    int64_t fastpq_count_nans_double(const uint8_t* values, int64_t count)
+    void min_max_int32(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void min_max_int64(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void min_max_uint32(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void min_max_uint64(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void min_max_bytes(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void min_max_float16(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void min_max_float(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    void min_max_double(const uint8_t* values, int64_t count, uint8_t* minimum, uint8_t* maximum)
+    int compare_int32(const uint8_t* left, const uint8_t* right)
+    int compare_int64(const uint8_t* left, const uint8_t* right)
+    int compare_uint32(const uint8_t* left, const uint8_t* right)
+    int compare_uint64(const uint8_t* left, const uint8_t* right)
+    int compare_float(const uint8_t* left, const uint8_t* right)
+    int compare_double(const uint8_t* left, const uint8_t* right)
+    int compare_float16(const uint8_t* left, const uint8_t* right)
+    int compare_bytes(const uint8_t* left, const uint8_t* right)
+    uint64_t prefix_key(const uint8_t* data, size_t size)
+    int64_t count_nans_float16(const uint8_t* values, int64_t count)
+    int64_t count_nans_float(const uint8_t* values, int64_t count)
+    int64_t count_nans_double(const uint8_t* values, int64_t count)
 
 cdef size_t order_width(int order) noexcept nogil:
     if order == ORDER_BOOLEAN:
@@ -46,11 +46,11 @@ cdef int64_t count_nans(int order, const uint8_t* values, int64_t count) noexcep
     if count <= 0:
         return 0
     if order == ORDER_FLOAT:
-        return fastpq_count_nans_float(values, count)
+        return count_nans_float(values, count)
     if order == ORDER_DOUBLE:
-        return fastpq_count_nans_double(values, count)
+        return count_nans_double(values, count)
     if order == ORDER_FLOAT16:
-        return fastpq_count_nans_float16(values, count)
+        return count_nans_float16(values, count)
     return 0
 
 
@@ -60,21 +60,21 @@ cdef int64_t min_max_fixed(int order, const uint8_t* values, int64_t count, size
     if count <= 0 or numbers == 0 or order == ORDER_NONE:
         return 0
     if order == ORDER_INT32:
-        fastpq_min_max_int32(values, count, minimum, maximum)
+        min_max_int32(values, count, minimum, maximum)
     elif order == ORDER_INT64:
-        fastpq_min_max_int64(values, count, minimum, maximum)
+        min_max_int64(values, count, minimum, maximum)
     elif order == ORDER_UINT32:
-        fastpq_min_max_uint32(values, count, minimum, maximum)
+        min_max_uint32(values, count, minimum, maximum)
     elif order == ORDER_UINT64:
-        fastpq_min_max_uint64(values, count, minimum, maximum)
+        min_max_uint64(values, count, minimum, maximum)
     elif order == ORDER_FLOAT:
-        fastpq_min_max_float(values, count, minimum, maximum)
+        min_max_float(values, count, minimum, maximum)
     elif order == ORDER_DOUBLE:
-        fastpq_min_max_double(values, count, minimum, maximum)
+        min_max_double(values, count, minimum, maximum)
     elif order == ORDER_FLOAT16:
-        fastpq_min_max_float16(values, count, minimum, maximum)
+        min_max_float16(values, count, minimum, maximum)
     elif order == ORDER_BOOLEAN:
-        fastpq_min_max_bytes(values, count, minimum, maximum)
+        min_max_bytes(values, count, minimum, maximum)
         minimum[0] = minimum[0] != 0
         maximum[0] = maximum[0] != 0
     else:
@@ -105,7 +105,7 @@ cdef void _min_max_rows(int order, const uint8_t* values, int64_t count, size_t 
 
 cdef inline uint64_t _key(int order, const uint8_t* data, size_t size) noexcept nogil:
     # Two different keys are in the order of their values; values of ORDER_SIGNED_BYTES must have equal sizes.
-    cdef uint64_t prefix = fastpq_prefix(data, size)
+    cdef uint64_t prefix = prefix_key(data, size)
     return prefix ^ (<uint64_t>1 << 63) if order == ORDER_SIGNED_BYTES else prefix
 
 
@@ -127,11 +127,11 @@ cdef int64_t min_max_slices(int order, const Slice* values, int64_t count, Slice
 
 
 cdef void _min_max_bytes(const Slice* values, int64_t count, Slice* minimum, Slice* maximum) noexcept nogil:
-    cdef uint64_t low_key = fastpq_prefix(values[0].data, values[0].size)
+    cdef uint64_t low_key = prefix_key(values[0].data, values[0].size)
     cdef uint64_t high_key = low_key, key
     cdef int64_t i
     for i in range(1, count):
-        key = fastpq_prefix(values[i].data, values[i].size)
+        key = prefix_key(values[i].data, values[i].size)
         if key < low_key or (key == low_key and _compare_bytes(values[i], minimum[0]) < 0):
             minimum[0] = values[i]
             low_key = key
@@ -158,21 +158,21 @@ cdef void merge_slices(int order, Slice* minimum, Slice* maximum, Slice other_mi
 
 cdef int compare_fixed(int order, const uint8_t* left, const uint8_t* right, size_t width) noexcept nogil:
     if order == ORDER_INT32:
-        return fastpq_compare_int32(left, right)
+        return compare_int32(left, right)
     if order == ORDER_INT64:
-        return fastpq_compare_int64(left, right)
+        return compare_int64(left, right)
     if order == ORDER_UINT32:
-        return fastpq_compare_uint32(left, right)
+        return compare_uint32(left, right)
     if order == ORDER_UINT64:
-        return fastpq_compare_uint64(left, right)
+        return compare_uint64(left, right)
     if order == ORDER_FLOAT:
-        return fastpq_compare_float(left, right)
+        return compare_float(left, right)
     if order == ORDER_DOUBLE:
-        return fastpq_compare_double(left, right)
+        return compare_double(left, right)
     if order == ORDER_FLOAT16:
-        return fastpq_compare_float16(left, right)
+        return compare_float16(left, right)
     if order == ORDER_BOOLEAN:
-        return fastpq_compare_bytes(left, right)
+        return compare_bytes(left, right)
     return compare_slices(order, Slice(left, width), Slice(right, width))
 
 

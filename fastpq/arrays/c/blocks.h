@@ -6,33 +6,29 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define BLOCK_HUGE_PAGE ((size_t)2 << 20)
-#define BLOCK_PAGE ((size_t)4 << 10)
+#define FASTPQ_HUGE_PAGE ((size_t)2 << 20)
+#define FASTPQ_PAGE ((size_t)4 << 10)
 
 /* The debug build takes every block from malloc at its exact size, where the address sanitizer watches its ends. */
 #ifdef FASTPQ_DEBUG
-#define BLOCKS_ARE_KEPT 0
+#define FASTPQ_BLOCKS_ARE_KEPT 0
 #else
-#define BLOCKS_ARE_KEPT 1
+#define FASTPQ_BLOCKS_ARE_KEPT 1
 #endif
 
-static inline void *block_allocate(size_t size)
-{
+static inline void *block_allocate(size_t size) {
     void *block = NULL;
-    if (posix_memalign(&block, size >= BLOCK_HUGE_PAGE ? BLOCK_HUGE_PAGE : BLOCK_PAGE, size) != 0)
-        return NULL;
+    if (posix_memalign(&block, size >= FASTPQ_HUGE_PAGE ? FASTPQ_HUGE_PAGE : FASTPQ_PAGE, size) != 0) return NULL;
 #ifdef MADV_HUGEPAGE
-    if (size >= BLOCK_HUGE_PAGE)
-        madvise(block, size & ~(BLOCK_HUGE_PAGE - 1), MADV_HUGEPAGE);
+    if (size >= FASTPQ_HUGE_PAGE) madvise(block, size & ~(FASTPQ_HUGE_PAGE - 1), MADV_HUGEPAGE);
 #endif
     return block;
 }
 
 /* The kernel may take the pages of an idle block when it runs short; until then they need not be cleared again. */
-static inline void block_offer(void *block, size_t size)
-{
+static inline void block_offer(void *block, size_t size) {
 #ifdef MADV_FREE
-    madvise(block, size & ~(BLOCK_PAGE - 1), MADV_FREE);
+    madvise(block, size & ~(FASTPQ_PAGE - 1), MADV_FREE);
 #else
     (void)block;
     (void)size;

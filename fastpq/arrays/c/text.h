@@ -33,9 +33,7 @@ static inline uint64_t slice_hash(const uint8_t *data, size_t size, uint64_t see
         data += 8;
         size -= 8;
     }
-    if (size) {
-        h = mix(h ^ load_tail(data, size), odd);
-    }
+    if (size) h = mix(h ^ load_tail(data, size), odd);
     return mix(h ^ seed, odd);
 }
 
@@ -44,9 +42,7 @@ static inline int64_t ucs4_utf8_size(const uint32_t *text, size_t size) {
     int64_t total = 0;
     for (size_t i = 0; i < size; i++) {
         const uint32_t c = text[i];
-        if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) {
-            return -1;
-        }
+        if (c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) return -1;
         total += 1 + (c > 0x7F) + (c > 0x7FF) + (c > 0xFFFF);
     }
     return total;

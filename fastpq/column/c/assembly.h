@@ -46,11 +46,9 @@ static inline int64_t slot_flags(const uint8_t *definition, const uint8_t *repet
     while (i < count) {
         int64_t end = i + LEVEL_BLOCK < count ? i + LEVEL_BLOCK : count;
         uint8_t every = end - i == LEVEL_BLOCK;
-        if (every) {
-            for (int j = 0; j < LEVEL_BLOCK; j++) {
+        if (every)
+            for (int j = 0; j < LEVEL_BLOCK; j++)
                 every &= (repetition[i + j] <= slot_repetition) & (definition[i + j] >= slot_definition);
-            }
-        }
         if (every) {
             for (int j = 0; j < LEVEL_BLOCK; j++) flags[slots + j] = definition[i + j] >= valid_definition;
             slots += LEVEL_BLOCK;
@@ -67,8 +65,8 @@ static inline int64_t slot_flags(const uint8_t *definition, const uint8_t *repet
 /* For each slot of a list, where its elements begin and whether it is valid. offsets and flags hold count + 1 entries;
    *elements is the number of elements before, and is moved on. Returns the slots. */
 static inline int64_t list_slots(const uint8_t *definition, const uint8_t *repetition, int64_t count, uint8_t slot_repetition,
-                                 uint8_t slot_definition, uint8_t valid_definition, uint8_t element_definition,
-                                 int32_t *offsets, uint8_t *flags, int64_t *elements) {
+                                 uint8_t slot_definition, uint8_t valid_definition, uint8_t element_definition, int32_t *offsets,
+                                 uint8_t *flags, int64_t *elements) {
     int64_t slots = 0, next = *elements;
     for (int64_t i = 0; i < count; i++) {
         offsets[slots] = (int32_t)next;

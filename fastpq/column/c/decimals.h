@@ -75,10 +75,10 @@ static inline int decimals_fit_32(const uint8_t *values, int64_t count, const ui
 
 static inline int decimals_fit(const uint8_t *values, size_t width, int64_t count, const uint64_t limit[4]) {
     switch (width) {
-    case 4: return limit[0] > INT32_MAX || decimals_fit_4(values, count, (int32_t)limit[0]);
-    case 8: return limit[0] > INT64_MAX || limit[1] || decimals_fit_8(values, count, (int64_t)limit[0]);
-    case 16: return decimals_fit_16(values, count, ((unsigned __int128)limit[1] << 64) | limit[0]);
-    case 32: return decimals_fit_32(values, count, limit);
+        case 4: return limit[0] > INT32_MAX || decimals_fit_4(values, count, (int32_t)limit[0]);
+        case 8: return limit[0] > INT64_MAX || limit[1] || decimals_fit_8(values, count, (int64_t)limit[0]);
+        case 16: return decimals_fit_16(values, count, ((unsigned __int128)limit[1] << 64) | limit[0]);
+        case 32: return decimals_fit_32(values, count, limit);
     }
     return 0;
 }

@@ -18,19 +18,18 @@
 
 static const float alp_tens32[] = {1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f, 1e6f, 1e7f, 1e8f, 1e9f, 1e10f};
 static const float alp_tenths32[] = {1e0f, 1e-1f, 1e-2f, 1e-3f, 1e-4f, 1e-5f, 1e-6f, 1e-7f, 1e-8f, 1e-9f, 1e-10f};
-static const double alp_tens64[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8, 1e9,
+static const double alp_tens64[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8, 1e9,
                                     1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
 static const double alp_tenths64[] = {1e0,   1e-1,  1e-2,  1e-3,  1e-4,  1e-5,  1e-6,  1e-7,  1e-8, 1e-9,
                                       1e-10, 1e-11, 1e-12, 1e-13, 1e-14, 1e-15, 1e-16, 1e-17, 1e-18};
 
 /* Writes count values to out: (deltas[i] + base) * ten * tenth. */
-#define FASTPQ_ALP_VALUES(NAME, DELTA, UNSIGNED, SIGNED, VALUE)                                                         \
-    FASTPQ_CLONES static void NAME(const DELTA *deltas, int64_t count, UNSIGNED base, VALUE ten, VALUE tenth,           \
-                                   uint8_t *out) {                                                                      \
-        for (int64_t i = 0; i < count; i++) {                                                                           \
-            const VALUE value = (VALUE)(SIGNED)((UNSIGNED)deltas[i] + base) * ten * tenth;                              \
-            memcpy(out + sizeof(VALUE) * (size_t)i, &value, sizeof(VALUE));                                             \
-        }                                                                                                               \
+#define FASTPQ_ALP_VALUES(NAME, DELTA, UNSIGNED, SIGNED, VALUE)                                                               \
+    FASTPQ_CLONES static void NAME(const DELTA *deltas, int64_t count, UNSIGNED base, VALUE ten, VALUE tenth, uint8_t *out) { \
+        for (int64_t i = 0; i < count; i++) {                                                                                 \
+            const VALUE value = (VALUE)(SIGNED)((UNSIGNED)deltas[i] + base) * ten * tenth;                                    \
+            memcpy(out + sizeof(VALUE) * (size_t)i, &value, sizeof(VALUE));                                                   \
+        }                                                                                                                     \
     }
 FASTPQ_ALP_VALUES(alp_values32, uint32_t, uint32_t, int32_t, float)
 FASTPQ_ALP_VALUES(alp_values64, uint64_t, uint64_t, int64_t, double)
@@ -52,8 +51,7 @@ static inline void alp_values64_narrow(const uint32_t *deltas, int64_t count, ui
     const int64_t least = (int64_t)base;
     if (least > -(INT64_C(1) << 52) && least < (INT64_C(1) << 52))
         alp_values64_exact(deltas, count, (double)least, ten, tenth, out);
-    else
-        alp_values64_any(deltas, count, base, ten, tenth, out);
+    else alp_values64_any(deltas, count, base, ten, tenth, out);
 }
 
 #define FASTPQ_ALP_GROUPS 8 /* groups of 32 values unpacked at a time */
@@ -80,12 +78,9 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
         if (width == 0) memset(narrow, 0, sizeof(narrow));
         else if (width <= 32) unpack_groups(from, left, narrow, groups, width);
         else unpack_groups64(from, wide, groups, width);
-        if (size == 4)
-            alp_values32(narrow + skip, some, (uint32_t)base, alp_tens32[factor], alp_tenths32[exponent], out);
-        else if (width <= 32)
-            alp_values64_narrow(narrow + skip, some, base, alp_tens64[factor], alp_tenths64[exponent], out);
-        else
-            alp_values64(wide + skip, some, base, alp_tens64[factor], alp_tenths64[exponent], out);
+        if (size == 4) alp_values32(narrow + skip, some, (uint32_t)base, alp_tens32[factor], alp_tenths32[exponent], out);
+        else if (width <= 32) alp_values64_narrow(narrow + skip, some, base, alp_tens64[factor], alp_tenths64[exponent], out);
+        else alp_values64(wide + skip, some, base, alp_tens64[factor], alp_tenths64[exponent], out);
         first += some;
         count -= some;
         out += (size_t)some * size;
@@ -94,26 +89,26 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
 
 /* Converts count values to integers and sets exceptional[i] to 1 for each value not restored by its integer, bit for bit; returns
  * the number of exceptional values. Adding and subtracting 1.5 * 2^(digits of the mantissa - 1) rounds to the nearest integer. */
-#define FASTPQ_ALP_INTEGERS(NAME, SIGNED, UNSIGNED, VALUE, MAGIC, LIMIT, TENS, TENTHS)                                  \
-    FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int exponent, int factor,                   \
-                                      UNSIGNED *integers, uint8_t *exceptional) {                                       \
-        const VALUE up = TENS[exponent], down = TENTHS[factor], ten = TENS[factor], tenth = TENTHS[exponent];           \
-        int64_t exceptions = 0;                                                                                         \
-        for (int64_t i = 0; i < count; i++) {                                                                           \
-            VALUE value, again;                                                                                         \
-            UNSIGNED bits, bits_again;                                                                                  \
-            memcpy(&value, values + sizeof(VALUE) * (size_t)i, sizeof(VALUE));                                          \
-            memcpy(&bits, values + sizeof(VALUE) * (size_t)i, sizeof(VALUE));                                           \
-            VALUE rounded = value * up * down + MAGIC - MAGIC;                                                          \
-            rounded = rounded > -LIMIT && rounded < LIMIT ? rounded : 0; /* NaN too */                                  \
-            const SIGNED integer = (SIGNED)rounded;                                                                     \
-            again = (VALUE)integer * ten * tenth;                                                                       \
-            memcpy(&bits_again, &again, sizeof(VALUE));                                                                 \
-            exceptional[i] = bits != bits_again;                                                                        \
-            exceptions += bits != bits_again;                                                                           \
-            integers[i] = (UNSIGNED)integer;                                                                            \
-        }                                                                                                               \
-        return exceptions;                                                                                              \
+#define FASTPQ_ALP_INTEGERS(NAME, SIGNED, UNSIGNED, VALUE, MAGIC, LIMIT, TENS, TENTHS)                                    \
+    FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int exponent, int factor, UNSIGNED *integers, \
+                                      uint8_t *exceptional) {                                                             \
+        const VALUE up = TENS[exponent], down = TENTHS[factor], ten = TENS[factor], tenth = TENTHS[exponent];             \
+        int64_t exceptions = 0;                                                                                           \
+        for (int64_t i = 0; i < count; i++) {                                                                             \
+            VALUE value, again;                                                                                           \
+            UNSIGNED bits, bits_again;                                                                                    \
+            memcpy(&value, values + sizeof(VALUE) * (size_t)i, sizeof(VALUE));                                            \
+            memcpy(&bits, values + sizeof(VALUE) * (size_t)i, sizeof(VALUE));                                             \
+            VALUE rounded = value * up * down + MAGIC - MAGIC;                                                            \
+            rounded = rounded > -LIMIT && rounded < LIMIT ? rounded : 0; /* NaN too */                                    \
+            const SIGNED integer = (SIGNED)rounded;                                                                       \
+            again = (VALUE)integer * ten * tenth;                                                                         \
+            memcpy(&bits_again, &again, sizeof(VALUE));                                                                   \
+            exceptional[i] = bits != bits_again;                                                                          \
+            exceptions += bits != bits_again;                                                                             \
+            integers[i] = (UNSIGNED)integer;                                                                              \
+        }                                                                                                                 \
+        return exceptions;                                                                                                \
     }
 FASTPQ_ALP_INTEGERS(alp_integers32, int32_t, uint32_t, float, 12582912.0f, 2147483520.0f, alp_tens32, alp_tenths32)
 FASTPQ_ALP_INTEGERS(alp_integers64, int64_t, uint64_t, double, 6755399441055744.0, 4503599627370496.0, alp_tens64, alp_tenths64)
@@ -121,21 +116,21 @@ FASTPQ_ALP_INTEGERS(alp_integers64, int64_t, uint64_t, double, 6755399441055744.
 
 /* Replaces the integers of exceptions by the first unexceptional integer, then subtracts the smallest integer from all integers;
  * returns the smallest. *bits is the bitwise OR of the differences. */
-#define FASTPQ_ALP_FRAME(NAME, SIGNED, UNSIGNED)                                                                        \
-    static SIGNED NAME(UNSIGNED *integers, const uint8_t *exceptional, int64_t count, uint64_t *bits) {                 \
-        UNSIGNED placeholder = 0, all = 0;                                                                              \
-        SIGNED least;                                                                                                   \
-        int64_t first = 0;                                                                                              \
-        while (first < count && exceptional[first]) first++;                                                            \
-        if (first < count) placeholder = integers[first];                                                               \
-        least = (SIGNED)placeholder;                                                                                    \
-        for (int64_t i = 0; i < count; i++) {                                                                           \
-            integers[i] = exceptional[i] ? placeholder : integers[i];                                                   \
-            least = (SIGNED)integers[i] < least ? (SIGNED)integers[i] : least;                                          \
-        }                                                                                                               \
-        for (int64_t i = 0; i < count; i++) all |= integers[i] -= (UNSIGNED)least;                                      \
-        *bits = all;                                                                                                    \
-        return least;                                                                                                   \
+#define FASTPQ_ALP_FRAME(NAME, SIGNED, UNSIGNED)                                                        \
+    static SIGNED NAME(UNSIGNED *integers, const uint8_t *exceptional, int64_t count, uint64_t *bits) { \
+        UNSIGNED placeholder = 0, all = 0;                                                              \
+        SIGNED least;                                                                                   \
+        int64_t first = 0;                                                                              \
+        while (first < count && exceptional[first]) first++;                                            \
+        if (first < count) placeholder = integers[first];                                               \
+        least = (SIGNED)placeholder;                                                                    \
+        for (int64_t i = 0; i < count; i++) {                                                           \
+            integers[i] = exceptional[i] ? placeholder : integers[i];                                   \
+            least = (SIGNED)integers[i] < least ? (SIGNED)integers[i] : least;                          \
+        }                                                                                               \
+        for (int64_t i = 0; i < count; i++) all |= integers[i] -= (UNSIGNED)least;                      \
+        *bits = all;                                                                                    \
+        return least;                                                                                   \
     }
 FASTPQ_ALP_FRAME(alp_frame32, int32_t, uint32_t)
 FASTPQ_ALP_FRAME(alp_frame64, int64_t, uint64_t)

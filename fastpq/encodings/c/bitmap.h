@@ -113,8 +113,8 @@ static inline uint8_t reverse_bits(uint8_t byte) {
     return (uint8_t)((byte & 0xAA) >> 1 | (byte & 0x55) << 1);
 }
 
-static inline __attribute__((always_inline)) void expand_of_width(const uint8_t *bitmap, int64_t count,
-                                                                  const uint8_t *dense, uint8_t *out, const size_t width) {
+static inline __attribute__((always_inline)) void expand_of_width(const uint8_t *bitmap, int64_t count, const uint8_t *dense,
+                                                                  uint8_t *out, const size_t width) {
     for (int64_t i = 0; i < count; i += 64) {
         const int64_t step = count - i < 64 ? count - i : 64;
         uint64_t word = bits64(bitmap, i, count);
@@ -130,8 +130,7 @@ static inline __attribute__((always_inline)) void expand_of_width(const uint8_t 
 }
 
 static inline __attribute__((always_inline)) int64_t compact_of_width(const uint8_t *bitmap, int64_t offset, int64_t count,
-                                                                      const uint8_t *values, uint8_t *out,
-                                                                      const size_t width) {
+                                                                      const uint8_t *values, uint8_t *out, const size_t width) {
     uint8_t *start = out;
     for (int64_t i = 0; i < count; i += 64) {
         const int64_t step = count - i < 64 ? count - i : 64;
@@ -147,8 +146,7 @@ static inline __attribute__((always_inline)) int64_t compact_of_width(const uint
     return width ? (out - start) / (int64_t)width : count_bits(bitmap, offset, count);
 }
 
-FASTPQ_CLONES static void expand_values(const uint8_t *bitmap, int64_t count, const uint8_t *dense, uint8_t *out,
-                                        size_t width) {
+FASTPQ_CLONES static void expand_values(const uint8_t *bitmap, int64_t count, const uint8_t *dense, uint8_t *out, size_t width) {
     switch (width) {
         case 1: expand_of_width(bitmap, count, dense, out, 1); break;
         case 2: expand_of_width(bitmap, count, dense, out, 2); break;

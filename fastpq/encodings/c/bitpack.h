@@ -15,9 +15,10 @@
 #endif
 
 #define FASTPQ_SHUFFLED_WIDTH 25 /* bits: the widest value within four bytes at every starting bit */
-#define FASTPQ_EACH_SHUFFLED_WIDTH(DO) \
-    DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) \
-    DO(17) DO(18) DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25)
+#define FASTPQ_EACH_SHUFFLED_WIDTH(DO)                                                                                           \
+    DO(1)                                                                                                                        \
+    DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) DO(17) DO(18) DO(19) DO(20) \
+        DO(21) DO(22) DO(23) DO(24) DO(25)
 #define FASTPQ_EACH_OTHER_WIDTH(DO) DO(26) DO(27) DO(28) DO(29) DO(30) DO(31) DO(32)
 #define FASTPQ_EACH_WIDTH(DO) FASTPQ_EACH_SHUFFLED_WIDTH(DO) FASTPQ_EACH_OTHER_WIDTH(DO)
 
@@ -37,7 +38,8 @@ static inline __attribute__((always_inline)) void unpack_of_width(const uint8_t 
     }
 }
 
-#define UNPACK(w) case w: unpack_of_width(in, out, groups, w); break;
+#define UNPACK(w) \
+    case w: unpack_of_width(in, out, groups, w); break;
 
 /* Compiled without clones: processors with AVX2 shuffle values of these widths instead (unpack_shuffled). */
 static void unpack_narrow(const uint8_t *in, uint32_t *out, int64_t groups, int width) {
@@ -53,7 +55,7 @@ FASTPQ_CLONES static void unpack_wide(const uint8_t *in, uint32_t *out, int64_t 
 #ifdef FASTPQ_X86_CLONES
 #include <immintrin.h>
 
-#define FASTPQ_SHUFFLE_SLACK 32  /* readable bytes behind a group, for the load of the last shuffle */
+#define FASTPQ_SHUFFLE_SLACK 32 /* readable bytes behind a group, for the load of the last shuffle */
 
 /* Shuffle tables of each width. Eight values are loaded as two halves of four values. shuffled_bytes: the four bytes around each
  * value, counted from the first byte of the half. shuffled_shifts: the bit of these four bytes at the start of the value. */
@@ -161,7 +163,8 @@ static inline __attribute__((always_inline)) void pack_of_width(const uint32_t *
 /* Packs groups * 32 values, each below 2^width. */
 FASTPQ_CLONES static void pack_groups(const uint32_t *in, uint8_t *out, int64_t groups, int width) {
     switch (width) {
-#define PACK(w) case w: pack_of_width(in, out, groups, w); break;
+#define PACK(w) \
+    case w: pack_of_width(in, out, groups, w); break;
         FASTPQ_EACH_WIDTH(PACK)
 #undef PACK
     }

@@ -12,8 +12,8 @@
 
 #include "clones.h"
 
-#define FASTPQ_SPLIT_BLOCK 16   /* values interleaved together, the bytes of a vector */
-#define FASTPQ_SPLIT_STEP 512   /* values a pass: widths other than 2, 4 and 8 take several passes, over values in the cache */
+#define FASTPQ_SPLIT_BLOCK 16 /* values interleaved together, the bytes of a vector */
+#define FASTPQ_SPLIT_STEP 512 /* values a pass: widths other than 2, 4 and 8 take several passes, over values in the cache */
 
 typedef uint8_t split_vector __attribute__((vector_size(FASTPQ_SPLIT_BLOCK)));
 
@@ -52,40 +52,40 @@ __attribute__((target("avx2"), always_inline)) static inline void interleave_two
 }
 
 #define FASTPQ_TWO_BLOCKS (2 * FASTPQ_SPLIT_BLOCK)
-#define FASTPQ_JOIN_TWO(K, ROUNDS)                                                                                      \
-    __attribute__((target("avx2"))) static int64_t join_two_##K(const uint8_t *streams, int64_t stride, int64_t count,  \
-                                                                uint8_t *out) {                                        \
-        int64_t i = 0;                                                                                                 \
-        for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {                                               \
-            __m256i vectors[8];                                                                                        \
-            for (int k = 0; k < K; k++) vectors[k] = _mm256_loadu_si256((const __m256i *)(streams + k * stride + i));  \
-            interleave_two(vectors, K, ROUNDS);                                                                        \
-            for (int j = 0; j < K; j += 2) {                                                                           \
-                uint8_t *const first = out + i * K + FASTPQ_SPLIT_BLOCK * j;                                           \
-                const __m256i a = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x20);                         \
-                const __m256i b = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x31);                         \
-                _mm256_storeu_si256((__m256i *)first, a);                                                              \
-                _mm256_storeu_si256((__m256i *)(first + FASTPQ_SPLIT_BLOCK * K), b);                                   \
-            }                                                                                                          \
-        }                                                                                                              \
-        return i;                                                                                                      \
-    }                                                                                                                  \
-    __attribute__((target("avx2"))) static int64_t split_two_##K(const uint8_t *values, int64_t count,                  \
-                                                                 uint8_t *streams, int64_t stride) {                   \
-        int64_t i = 0;                                                                                                 \
-        for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {                                               \
-            __m256i vectors[8];                                                                                        \
-            for (int j = 0; j < K; j += 2) {                                                                           \
-                const uint8_t *const first = values + i * K + FASTPQ_SPLIT_BLOCK * j;                                  \
-                const __m256i a = _mm256_loadu_si256((const __m256i *)first);                                          \
-                const __m256i b = _mm256_loadu_si256((const __m256i *)(first + FASTPQ_SPLIT_BLOCK * K));               \
-                vectors[j] = _mm256_permute2x128_si256(a, b, 0x20);                                                    \
-                vectors[j + 1] = _mm256_permute2x128_si256(a, b, 0x31);                                                \
-            }                                                                                                          \
-            interleave_two(vectors, K, 4);                                                                             \
-            for (int k = 0; k < K; k++) _mm256_storeu_si256((__m256i *)(streams + k * stride + i), vectors[k]);        \
-        }                                                                                                              \
-        return i;                                                                                                      \
+#define FASTPQ_JOIN_TWO(K, ROUNDS)                                                                                       \
+    __attribute__((target("avx2"))) static int64_t join_two_##K(const uint8_t *streams, int64_t stride, int64_t count,   \
+                                                                uint8_t *out) {                                          \
+        int64_t i = 0;                                                                                                   \
+        for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {                                                 \
+            __m256i vectors[8];                                                                                          \
+            for (int k = 0; k < K; k++) vectors[k] = _mm256_loadu_si256((const __m256i *)(streams + k * stride + i));    \
+            interleave_two(vectors, K, ROUNDS);                                                                          \
+            for (int j = 0; j < K; j += 2) {                                                                             \
+                uint8_t *const first = out + i * K + FASTPQ_SPLIT_BLOCK * j;                                             \
+                const __m256i a = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x20);                           \
+                const __m256i b = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x31);                           \
+                _mm256_storeu_si256((__m256i *)first, a);                                                                \
+                _mm256_storeu_si256((__m256i *)(first + FASTPQ_SPLIT_BLOCK * K), b);                                     \
+            }                                                                                                            \
+        }                                                                                                                \
+        return i;                                                                                                        \
+    }                                                                                                                    \
+    __attribute__((target("avx2"))) static int64_t split_two_##K(const uint8_t *values, int64_t count, uint8_t *streams, \
+                                                                 int64_t stride) {                                       \
+        int64_t i = 0;                                                                                                   \
+        for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {                                                 \
+            __m256i vectors[8];                                                                                          \
+            for (int j = 0; j < K; j += 2) {                                                                             \
+                const uint8_t *const first = values + i * K + FASTPQ_SPLIT_BLOCK * j;                                    \
+                const __m256i a = _mm256_loadu_si256((const __m256i *)first);                                            \
+                const __m256i b = _mm256_loadu_si256((const __m256i *)(first + FASTPQ_SPLIT_BLOCK * K));                 \
+                vectors[j] = _mm256_permute2x128_si256(a, b, 0x20);                                                      \
+                vectors[j + 1] = _mm256_permute2x128_si256(a, b, 0x31);                                                  \
+            }                                                                                                            \
+            interleave_two(vectors, K, 4);                                                                               \
+            for (int k = 0; k < K; k++) _mm256_storeu_si256((__m256i *)(streams + k * stride + i), vectors[k]);          \
+        }                                                                                                                \
+        return i;                                                                                                        \
     }
 FASTPQ_JOIN_TWO(2, 1)
 FASTPQ_JOIN_TWO(4, 2)
@@ -142,8 +142,7 @@ static inline __attribute__((always_inline)) void split_some(const uint8_t *valu
         split_vector vectors[8];
         if (width == K) memcpy(vectors, values + i * width, (size_t)(FASTPQ_SPLIT_BLOCK * K));
         else
-            for (int v = 0; v < FASTPQ_SPLIT_BLOCK; v++)
-                memcpy((uint8_t *)vectors + v * K, values + (i + v) * width, (size_t)K);
+            for (int v = 0; v < FASTPQ_SPLIT_BLOCK; v++) memcpy((uint8_t *)vectors + v * K, values + (i + v) * width, (size_t)K);
         interleave(vectors, K, 4);
         for (int k = 0; k < K; k++) memcpy(streams + k * stride + i, vectors + k, FASTPQ_SPLIT_BLOCK);
     }

@@ -4,8 +4,8 @@
 
 #include <stdint.h> /* defines __GLIBC__ */
 
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) \
-    && !defined(FASTPQ_NO_CLONES)
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(FASTPQ_NO_CLONES)
 #define FASTPQ_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #define FASTPQ_X86_CLONES 1 /* loops of intrinsics are compiled too; the processor is asked at run time */
 #else

@@ -9,13 +9,13 @@
 #include "clones.h"
 
 /* Writes count running sums of deltas[i] + least, from `last` on; returns the last sum. */
-#define FASTPQ_SUM(NAME, DELTA, VALUE)                                                              \
-    static VALUE NAME(const DELTA *deltas, int64_t count, VALUE least, VALUE last, uint8_t *out) {  \
-        for (int64_t i = 0; i < count; i++) {                                                       \
-            last += (VALUE)deltas[i] + least;                                                       \
-            memcpy(out + sizeof(VALUE) * (size_t)i, &last, sizeof(VALUE));                          \
-        }                                                                                           \
-        return last;                                                                                \
+#define FASTPQ_SUM(NAME, DELTA, VALUE)                                                             \
+    static VALUE NAME(const DELTA *deltas, int64_t count, VALUE least, VALUE last, uint8_t *out) { \
+        for (int64_t i = 0; i < count; i++) {                                                      \
+            last += (VALUE)deltas[i] + least;                                                      \
+            memcpy(out + sizeof(VALUE) * (size_t)i, &last, sizeof(VALUE));                         \
+        }                                                                                          \
+        return last;                                                                               \
     }
 FASTPQ_SUM(sum_deltas32, uint32_t, uint32_t)
 FASTPQ_SUM(sum_deltas64, uint32_t, uint64_t)
@@ -23,33 +23,32 @@ FASTPQ_SUM(sum_wide_deltas64, uint64_t, uint64_t)
 #undef FASTPQ_SUM
 
 /* Writes count running sums of least, from `last` on: all deltas are zero. Returns the last sum. */
-#define FASTPQ_PROGRESSION(NAME, VALUE)                                                                   \
-    FASTPQ_CLONES static VALUE NAME(int64_t count, VALUE least, VALUE last, uint8_t *out) {               \
-        for (int64_t i = 0; i < count; i++) {                                                             \
-            const VALUE value = last + ((VALUE)i + 1) * least;                                            \
-            memcpy(out + sizeof(VALUE) * (size_t)i, &value, sizeof(VALUE));                               \
-        }                                                                                                 \
-        return last + (VALUE)count * least;                                                               \
+#define FASTPQ_PROGRESSION(NAME, VALUE)                                                     \
+    FASTPQ_CLONES static VALUE NAME(int64_t count, VALUE least, VALUE last, uint8_t *out) { \
+        for (int64_t i = 0; i < count; i++) {                                               \
+            const VALUE value = last + ((VALUE)i + 1) * least;                              \
+            memcpy(out + sizeof(VALUE) * (size_t)i, &value, sizeof(VALUE));                 \
+        }                                                                                   \
+        return last + (VALUE)count * least;                                                 \
     }
 FASTPQ_PROGRESSION(progression32, uint32_t)
 FASTPQ_PROGRESSION(progression64, uint64_t)
 #undef FASTPQ_PROGRESSION
 
 /* Decodes groups * 32 values from deltas of 1 to 32 bits; in holds `available` bytes. Returns the last value. */
-#define FASTPQ_DECODE(NAME, VALUE, SUM)                                                                            \
-    static VALUE NAME(const uint8_t *in, int64_t available, int64_t groups, int width, VALUE least, VALUE last,    \
-                      uint8_t *out) {                                                                              \
-        uint32_t deltas[8 * 32];                                                                                   \
-        while (groups) {                                                                                           \
-            const int64_t some = groups < 8 ? groups : 8;                                                          \
-            unpack_groups(in, available, deltas, some, width);                                                     \
-            last = SUM(deltas, some * 32, least, last, out);                                                       \
-            in += some * 4 * width;                                                                                \
-            available -= some * 4 * width;                                                                         \
-            out += some * 32 * (int64_t)sizeof(VALUE);                                                             \
-            groups -= some;                                                                                        \
-        }                                                                                                          \
-        return last;                                                                                               \
+#define FASTPQ_DECODE(NAME, VALUE, SUM)                                                                                         \
+    static VALUE NAME(const uint8_t *in, int64_t available, int64_t groups, int width, VALUE least, VALUE last, uint8_t *out) { \
+        uint32_t deltas[8 * 32];                                                                                                \
+        while (groups) {                                                                                                        \
+            const int64_t some = groups < 8 ? groups : 8;                                                                       \
+            unpack_groups(in, available, deltas, some, width);                                                                  \
+            last = SUM(deltas, some * 32, least, last, out);                                                                    \
+            in += some * 4 * width;                                                                                             \
+            available -= some * 4 * width;                                                                                      \
+            out += some * 32 * (int64_t)sizeof(VALUE);                                                                          \
+            groups -= some;                                                                                                     \
+        }                                                                                                                       \
+        return last;                                                                                                            \
     }
 FASTPQ_DECODE(decode_deltas32, uint32_t, sum_deltas32)
 FASTPQ_DECODE(decode_deltas64, uint64_t, sum_deltas64)
@@ -77,14 +76,16 @@ static inline __attribute__((always_inline)) uint64_t sum_wide_of_width(const ui
 }
 
 #define FASTPQ_WIDE_FROM 26 /* bits: least width of decode_wide_deltas64, above the widths unpacked by shuffles */
-#define FASTPQ_EACH_WIDE(DO) \
-    DO(26) DO(27) DO(28) DO(29) DO(30) DO(31) DO(32) DO(33) DO(34) DO(35) DO(36) DO(37) DO(38) DO(39) DO(40) DO(41) DO(42) \
-    DO(43) DO(44) DO(45) DO(46) DO(47) DO(48) DO(49) DO(50) DO(51) DO(52) DO(53) DO(54) DO(55) DO(56) DO(57) DO(58) DO(59) \
-    DO(60) DO(61) DO(62) DO(63) DO(64)
+#define FASTPQ_EACH_WIDE(DO)                                                                                                   \
+    DO(26)                                                                                                                     \
+    DO(27) DO(28) DO(29) DO(30) DO(31) DO(32) DO(33) DO(34) DO(35) DO(36) DO(37) DO(38) DO(39) DO(40) DO(41) DO(42) DO(43)     \
+        DO(44) DO(45) DO(46) DO(47) DO(48) DO(49) DO(50) DO(51) DO(52) DO(53) DO(54) DO(55) DO(56) DO(57) DO(58) DO(59) DO(60) \
+            DO(61) DO(62) DO(63) DO(64)
 
 static uint64_t decode_wide_deltas64(const uint8_t *in, int64_t groups, int width, uint64_t least, uint64_t last, uint8_t *out) {
     switch (width) {
-#define SUM_WIDE(w) case w: return sum_wide_of_width(in, groups, least, last, out, w);
+#define SUM_WIDE(w) \
+    case w: return sum_wide_of_width(in, groups, least, last, out, w);
         FASTPQ_EACH_WIDE(SUM_WIDE)
 #undef SUM_WIDE
     }
@@ -147,11 +148,12 @@ __attribute__((target("avx2"))) static inline __m256i sum_group64(const shuffled
 
 /* Decodes whole miniblocks by shuffles, at most count values; returns the number of miniblocks. Stops at a miniblock wider than
  * FASTPQ_SHUFFLED_WIDTH, or closer to the end of the page than FASTPQ_SHUFFLE_SLACK. Moves block->in and block->last on. */
-__attribute__((target("avx2"), always_inline)) static inline int64_t sum_shuffled(delta_block *block, int64_t count, const size_t value,
-                                                            uint8_t *out) {
+__attribute__((target("avx2"), always_inline)) static inline int64_t sum_shuffled(delta_block *block, int64_t count,
+                                                                                  const size_t value, uint8_t *out) {
     const __m256i each = value == 4 ? _mm256_set1_epi32((int)block->least) : _mm256_set1_epi64x((int64_t)block->least);
     const __m256i two = _mm256_add_epi64(each, each), four = _mm256_add_epi64(two, two);
-    const __m256i least = _mm256_add_epi64(_mm256_blend_epi32(each, two, 0xCC), _mm256_blend_epi32(_mm256_setzero_si256(), two, 0xF0));
+    const __m256i least =
+        _mm256_add_epi64(_mm256_blend_epi32(each, two, 0xCC), _mm256_blend_epi32(_mm256_setzero_si256(), two, 0xF0));
     const uint8_t *in = block->in, *const end = block->end - FASTPQ_SHUFFLE_SLACK, *const widths = block->widths;
     const int64_t size = block->size, groups = size / 32;
     const int64_t most = block->miniblocks;
@@ -160,10 +162,9 @@ __attribute__((target("avx2"), always_inline)) static inline int64_t sum_shuffle
     for (; done < most && count >= size && widths[done] <= FASTPQ_SHUFFLED_WIDTH; done++, count -= size) {
         const shuffled how = shuffled_of(widths[done]);
         if (end - in < groups * 4 * how.width) break;
-        for (int64_t g = 0; g < groups; g++, in += 4 * how.width, out += 32 * value) {
+        for (int64_t g = 0; g < groups; g++, in += 4 * how.width, out += 32 * value)
             if (value == 4) last = sum_group32(&how, in, each, last, out);
             else last = sum_group64(&how, in, least, four, last, out);
-        }
     }
     block->in = in;
     block->last = value == 4 ? (uint32_t)_mm256_extract_epi32(last, 0) : (uint64_t)_mm256_extract_epi64(last, 0);
@@ -184,27 +185,26 @@ __attribute__((target("avx2"))) static int64_t sum_shuffled64(delta_block *block
 /* Decodes whole miniblocks as sum_shuffled on processors with AVX2; returns the number of miniblocks, else 0. */
 static inline int64_t sum_miniblocks(delta_block *block, int64_t count, size_t width, uint8_t *out) {
 #ifdef FASTPQ_X86_CLONES
-    if (__builtin_cpu_supports("avx2"))
-        return width == 8 ? sum_shuffled64(block, count, out) : sum_shuffled32(block, count, out);
+    if (__builtin_cpu_supports("avx2")) return width == 8 ? sum_shuffled64(block, count, out) : sum_shuffled32(block, count, out);
 #endif
     return 0;
 }
 
 /* Sets deltas[i] to values[i] - values[i - 1] - least, for count values. Returns least, the smallest difference as a signed
  * number. values[-1] is readable. deltas[count] to deltas[room - 1] become zero. */
-#define FASTPQ_DIFFERENCES(NAME, SIGNED, UNSIGNED, SMALLEST)                                                        \
-    FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int64_t room, UNSIGNED *deltas) {       \
-        SIGNED least = SMALLEST;                                                                                    \
-        for (int64_t i = 0; i < count; i++) {                                                                       \
-            UNSIGNED value, before;                                                                                 \
-            memcpy(&value, values + (int64_t)sizeof(value) * i, sizeof(value));                                     \
-            memcpy(&before, values + (int64_t)sizeof(value) * (i - 1), sizeof(value));                              \
-            deltas[i] = value - before;                                                                             \
-            least = (SIGNED)deltas[i] < least ? (SIGNED)deltas[i] : least;                                          \
-        }                                                                                                           \
-        for (int64_t i = 0; i < count; i++) deltas[i] -= (UNSIGNED)least;                                           \
-        memset(deltas + count, 0, sizeof(UNSIGNED) * (size_t)(room - count));                                       \
-        return least;                                                                                               \
+#define FASTPQ_DIFFERENCES(NAME, SIGNED, UNSIGNED, SMALLEST)                                                  \
+    FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int64_t room, UNSIGNED *deltas) { \
+        SIGNED least = SMALLEST;                                                                              \
+        for (int64_t i = 0; i < count; i++) {                                                                 \
+            UNSIGNED value, before;                                                                           \
+            memcpy(&value, values + (int64_t)sizeof(value) * i, sizeof(value));                               \
+            memcpy(&before, values + (int64_t)sizeof(value) * (i - 1), sizeof(value));                        \
+            deltas[i] = value - before;                                                                       \
+            least = (SIGNED)deltas[i] < least ? (SIGNED)deltas[i] : least;                                    \
+        }                                                                                                     \
+        for (int64_t i = 0; i < count; i++) deltas[i] -= (UNSIGNED)least;                                     \
+        memset(deltas + count, 0, sizeof(UNSIGNED) * (size_t)(room - count));                                 \
+        return least;                                                                                         \
     }
 FASTPQ_DIFFERENCES(differences32, int32_t, uint32_t, INT32_MAX)
 FASTPQ_DIFFERENCES(differences64, int64_t, uint64_t, INT64_MAX)

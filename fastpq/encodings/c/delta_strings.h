@@ -8,13 +8,13 @@
 #include "strings.h"
 
 /* Makes views of count values, one behind the other from data + *position on; data[0] is byte `base` of the views' buffer. Moves
- * *position behind the values. Returns count, or -4 (BAD_LENGTH in status.pxd) where a length points outside the data. */
+ * *position behind the values. Returns count, or FASTPQ_BAD_LENGTH where a length points outside the data. */
 static int64_t views_of_lengths(const int32_t *lengths, int64_t count, const uint8_t *data, uint64_t size, uint64_t *position,
                                 void *out, int32_t buffer, int64_t base) {
     string_view *views = (string_view *)out;
     for (int64_t i = 0; i < count; i++) {
         const uint64_t at = *position, left = size - at;
-        if (lengths[i] < 0 || (uint64_t)lengths[i] > left) return -4;
+        if (lengths[i] < 0 || (uint64_t)lengths[i] > left) return FASTPQ_BAD_LENGTH;
         make_view(views + i, data + at, (uint32_t)lengths[i], left >= 16, buffer, base + (int64_t)at);
         *position = at + (uint64_t)lengths[i];
     }
@@ -27,14 +27,14 @@ static inline int is_shared(int64_t i, int32_t prefix, int32_t suffix) {
 }
 
 /* Checks each prefix against the length of the value before (`previous` bytes before the first), and the suffixes against the
- * left bytes. Returns the memory required by views_of_prefixes in bytes, or -4 (BAD_LENGTH). */
+ * left bytes. Returns the memory required by views_of_prefixes in bytes, or FASTPQ_BAD_LENGTH. */
 static int64_t measure_prefixes(const int32_t *prefixes, const int32_t *suffixes, int64_t count, int64_t previous, int64_t left) {
     int64_t total = 0;
     for (int64_t i = 0; i < count; i++) {
-        if (prefixes[i] < 0 || prefixes[i] > previous || suffixes[i] < 0 || suffixes[i] > left) return -4;
+        if (prefixes[i] < 0 || prefixes[i] > previous || suffixes[i] < 0 || suffixes[i] > left) return FASTPQ_BAD_LENGTH;
         left -= suffixes[i];
         previous = (int64_t)prefixes[i] + suffixes[i];
-        if (previous > INT32_MAX) return -4;
+        if (previous > INT32_MAX) return FASTPQ_BAD_LENGTH;
         if (previous > FASTPQ_INLINE_VIEW && !is_shared(i, prefixes[i], suffixes[i])) total += previous;
     }
     return total;

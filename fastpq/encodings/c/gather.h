@@ -6,8 +6,7 @@
 #include <string.h>
 
 static inline __attribute__((always_inline)) void gather_of_width(const uint32_t *indices, int64_t count,
-                                                                  const uint8_t *dictionary, uint8_t *out,
-                                                                  const size_t width) {
+                                                                  const uint8_t *dictionary, uint8_t *out, const size_t width) {
     for (int64_t i = 0; i < count; i++) memcpy(out + (size_t)i * width, dictionary + (size_t)indices[i] * width, width);
 }
 

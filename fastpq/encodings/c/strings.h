@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clones.h"
+#include "status.h"
 
 typedef struct { /* the memory of View in views.pxd: Arrow's string view */
     int32_t length;
@@ -40,17 +41,17 @@ static inline void make_view(string_view *view, const uint8_t *value, uint32_t l
     }
 }
 
-/* Makes views of count values, each behind its length of four bytes. Returns the bytes consumed; -1 (TRUNCATED in status.pxd)
- * where the data end inside a length; -4 (BAD_LENGTH) where a length points outside the data. */
+/* Makes views of count values, each behind its length of four bytes. Returns the bytes consumed; FASTPQ_TRUNCATED where
+ * the data end inside a length; FASTPQ_BAD_LENGTH where a length points outside the data. */
 static int64_t read_views(const uint8_t *data, uint64_t size, int64_t count, void *out, int32_t buffer, int64_t base) {
     string_view *views = (string_view *)out;
     uint64_t position = 0;
     for (int64_t i = 0; i < count; i++) {
         uint32_t length;
-        if (size - position < 4) return -1;
+        if (size - position < 4) return FASTPQ_TRUNCATED;
         memcpy(&length, data + position, 4);
         position += 4;
-        if (length > size - position || length > INT32_MAX) return -4;
+        if (length > size - position || length > INT32_MAX) return FASTPQ_BAD_LENGTH;
         make_view(views + i, data + position, length, size - position >= 16, buffer, base + (int64_t)position);
         position += length;
     }

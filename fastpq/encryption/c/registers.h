@@ -8,7 +8,7 @@
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
-__attribute__((target("avx512f"), noinline)) static void fastpq_wipe_upper_registers(void) {
+__attribute__((target("avx512f"), noinline)) static void wipe_upper_registers(void) {
     __asm__ volatile(
         "vpxorq %%zmm16, %%zmm16, %%zmm16\n\t"
         "vpxorq %%zmm17, %%zmm17, %%zmm17\n\t"
@@ -26,20 +26,20 @@ __attribute__((target("avx512f"), noinline)) static void fastpq_wipe_upper_regis
         "vpxorq %%zmm29, %%zmm29, %%zmm29\n\t"
         "vpxorq %%zmm30, %%zmm30, %%zmm30\n\t"
         "vpxorq %%zmm31, %%zmm31, %%zmm31" ::
-            : "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27",
-              "xmm28", "xmm29", "xmm30", "xmm31");
+            : "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25", "xmm26", "xmm27", "xmm28",
+              "xmm29", "xmm30", "xmm31");
 }
 
-__attribute__((target("avx"), noinline)) static void fastpq_wipe_lower_registers(void) {
+__attribute__((target("avx"), noinline)) static void wipe_lower_registers(void) {
     __asm__ volatile("vzeroall" ::
                          : "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
                            "xmm12", "xmm13", "xmm14", "xmm15");
 }
 
-static void fastpq_wipe_registers(void) {
-    if (__builtin_cpu_supports("avx512f")) fastpq_wipe_upper_registers();
+static void wipe_registers(void) {
+    if (__builtin_cpu_supports("avx512f")) wipe_upper_registers();
     if (__builtin_cpu_supports("avx")) {
-        fastpq_wipe_lower_registers();
+        wipe_lower_registers();
         return;
     }
     __asm__ volatile(
@@ -54,7 +54,7 @@ static void fastpq_wipe_registers(void) {
 #elif defined(__aarch64__) && defined(__GNUC__)
 
 /* v8 to v15 belong to the caller: a function saves and restores them around its own use. */
-static void fastpq_wipe_registers(void) {
+static void wipe_registers(void) {
     __asm__ volatile(
         "movi v0.2d, #0\n\tmovi v1.2d, #0\n\tmovi v2.2d, #0\n\tmovi v3.2d, #0\n\t"
         "movi v4.2d, #0\n\tmovi v5.2d, #0\n\tmovi v6.2d, #0\n\tmovi v7.2d, #0\n\t"
@@ -68,7 +68,7 @@ static void fastpq_wipe_registers(void) {
 
 #else
 
-static void fastpq_wipe_registers(void) {} /* registers of other processors are unknown here */
+static void wipe_registers(void) {} /* registers of other processors are unknown here */
 
 #endif
 

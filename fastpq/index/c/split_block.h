@@ -7,26 +7,26 @@
 
 #include "../../encodings/c/clones.h"
 
-#define SPLIT_BLOCK_BYTES 32
-#define SPLIT_BLOCK_CACHED (1 << 18) /* most bytes of a filter used without prefetching: the caches hold it */
+#define FASTPQ_BLOCK_BYTES 32
+#define FASTPQ_BLOCK_CACHED (1 << 18) /* most bytes of a filter used without prefetching: the caches hold it */
 
 /* Vectors of the compiler: GCC compiles plain loops over eight words to half vectors and shuffles. */
-typedef uint32_t split_block __attribute__((vector_size(SPLIT_BLOCK_BYTES)));
-typedef uint64_t split_block_quarters __attribute__((vector_size(SPLIT_BLOCK_BYTES)));
+typedef uint32_t split_block __attribute__((vector_size(FASTPQ_BLOCK_BYTES)));
+typedef uint64_t split_block_quarters __attribute__((vector_size(FASTPQ_BLOCK_BYTES)));
 
 static const split_block split_block_salt = {0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d,
                                              0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31};
 static const split_block split_block_ones = {1, 1, 1, 1, 1, 1, 1, 1};
 
-#define SPLIT_BLOCK_MASK(HASH) (split_block_ones << ((uint32_t)(HASH) * split_block_salt >> 27))
+#define FASTPQ_BLOCK_MASK(HASH) (split_block_ones << ((uint32_t)(HASH) * split_block_salt >> 27))
 
 static inline uint64_t split_block_offset(uint64_t hash, uint64_t blocks) {
-    return ((hash >> 32) * blocks >> 32) * SPLIT_BLOCK_BYTES;
+    return ((hash >> 32) * blocks >> 32) * FASTPQ_BLOCK_BYTES;
 }
 
 /* Prefetches the blocks of a batch of hashes. In a large filter, each block is a cache miss. */
 static inline void split_block_prefetch(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count) {
-    if (blocks * SPLIT_BLOCK_BYTES <= SPLIT_BLOCK_CACHED) return;
+    if (blocks * FASTPQ_BLOCK_BYTES <= FASTPQ_BLOCK_CACHED) return;
     for (int64_t i = 0; i < count; i++) __builtin_prefetch(bits + split_block_offset(hashes[i], blocks));
 }
 
@@ -36,18 +36,18 @@ FASTPQ_CLONES static void split_block_insert(uint8_t *bits, uint64_t blocks, con
         uint8_t *place = bits + split_block_offset(hashes[i], blocks);
         split_block block;
         memcpy(&block, place, sizeof block);
-        block |= SPLIT_BLOCK_MASK(hashes[i]);
+        block |= FASTPQ_BLOCK_MASK(hashes[i]);
         memcpy(place, &block, sizeof block);
     }
 }
 
 FASTPQ_CLONES static void split_block_probe_anywhere(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count,
-                                            uint8_t *found) {
+                                                     uint8_t *found) {
     split_block_prefetch(bits, blocks, hashes, count);
     for (int64_t i = 0; i < count; i++) {
         split_block block;
         memcpy(&block, bits + split_block_offset(hashes[i], blocks), sizeof block);
-        split_block_quarters missing = (split_block_quarters)(SPLIT_BLOCK_MASK(hashes[i]) & ~block);
+        split_block_quarters missing = (split_block_quarters)(FASTPQ_BLOCK_MASK(hashes[i]) & ~block);
         found[i] = (missing[0] | missing[1] | missing[2] | missing[3]) == 0;
     }
 }
@@ -56,8 +56,8 @@ FASTPQ_CLONES static void split_block_probe_anywhere(const uint8_t *bits, uint64
 #include <immintrin.h>
 
 /* AVX2 has one instruction to test a block for all bits of a mask; the compiler's vectors take a dozen. */
-__attribute__((target("avx2"))) static void split_block_probe_avx2(const uint8_t *bits, uint64_t blocks,
-                                                                   const uint64_t *hashes, int64_t count, uint8_t *found) {
+__attribute__((target("avx2"))) static void split_block_probe_avx2(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes,
+                                                                   int64_t count, uint8_t *found) {
     const __m256i salt = (__m256i)split_block_salt, ones = _mm256_set1_epi32(1);
     split_block_prefetch(bits, blocks, hashes, count);
     for (int64_t i = 0; i < count; i++) {
@@ -68,10 +68,8 @@ __attribute__((target("avx2"))) static void split_block_probe_avx2(const uint8_t
 }
 
 static void split_block_probe(const uint8_t *bits, uint64_t blocks, const uint64_t *hashes, int64_t count, uint8_t *found) {
-    if (__builtin_cpu_supports("avx2"))
-        split_block_probe_avx2(bits, blocks, hashes, count, found);
-    else
-        split_block_probe_anywhere(bits, blocks, hashes, count, found);
+    if (__builtin_cpu_supports("avx2")) split_block_probe_avx2(bits, blocks, hashes, count, found);
+    else split_block_probe_anywhere(bits, blocks, hashes, count, found);
 }
 #else
 #define split_block_probe split_block_probe_anywhere

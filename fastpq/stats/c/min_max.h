@@ -8,113 +8,113 @@
 #include "../../encodings/c/clones.h"
 
 /* Bounds of at least one integer. Each value is loaded through memcpy, because pages are not aligned. */
-#define FASTPQ_MIN_MAX_INTEGERS(NAME, TYPE)                                                                  \
-    FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t count, uint8_t *minimum, uint8_t *maximum) {\
-        TYPE low, high, value;                                                                               \
-        memcpy(&low, values, sizeof low);                                                                    \
-        high = low;                                                                                          \
-        for (int64_t i = 0; i < count; i++) {                                                                \
-            memcpy(&value, values + (size_t)i * sizeof value, sizeof value);                                 \
-            low = value < low ? value : low;                                                                 \
-            high = value > high ? value : high;                                                              \
-        }                                                                                                    \
-        memcpy(minimum, &low, sizeof low);                                                                   \
-        memcpy(maximum, &high, sizeof high);                                                                 \
+#define FASTPQ_MIN_MAX_INTEGERS(NAME, TYPE)                                                                    \
+    FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t count, uint8_t *minimum, uint8_t *maximum) { \
+        TYPE low, high, value;                                                                                 \
+        memcpy(&low, values, sizeof low);                                                                      \
+        high = low;                                                                                            \
+        for (int64_t i = 0; i < count; i++) {                                                                  \
+            memcpy(&value, values + (size_t)i * sizeof value, sizeof value);                                   \
+            low = value < low ? value : low;                                                                   \
+            high = value > high ? value : high;                                                                \
+        }                                                                                                      \
+        memcpy(minimum, &low, sizeof low);                                                                     \
+        memcpy(maximum, &high, sizeof high);                                                                   \
     }
 
-FASTPQ_MIN_MAX_INTEGERS(fastpq_min_max_int32, int32_t)
-FASTPQ_MIN_MAX_INTEGERS(fastpq_min_max_int64, int64_t)
-FASTPQ_MIN_MAX_INTEGERS(fastpq_min_max_uint32, uint32_t)
-FASTPQ_MIN_MAX_INTEGERS(fastpq_min_max_uint64, uint64_t)
-FASTPQ_MIN_MAX_INTEGERS(fastpq_min_max_bytes, uint8_t)
+FASTPQ_MIN_MAX_INTEGERS(min_max_int32, int32_t)
+FASTPQ_MIN_MAX_INTEGERS(min_max_int64, int64_t)
+FASTPQ_MIN_MAX_INTEGERS(min_max_uint32, uint32_t)
+FASTPQ_MIN_MAX_INTEGERS(min_max_uint64, uint64_t)
+FASTPQ_MIN_MAX_INTEGERS(min_max_bytes, uint8_t)
 
 /* Number of NaNs: values above infinity once the sign bit is cleared. Blocks of 32768 values let the counters be as narrow as the
  * values, for vectors of more lanes. */
-#define FASTPQ_COUNT_NANS(NAME, UNSIGNED, MAGNITUDE, INFINITE)                                               \
-    FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count) {                                \
-        int64_t nans = 0, i = 0;                                                                             \
-        while (i < count) {                                                                                  \
-            int64_t end = count - i < 32768 ? count : i + 32768;                                             \
-            UNSIGNED in_block = 0, bits;                                                                     \
-            for (; i < end; i++) {                                                                           \
-                memcpy(&bits, values + (size_t)i * sizeof bits, sizeof bits);                                \
-                in_block = (UNSIGNED)(in_block + ((bits & (MAGNITUDE)) > (INFINITE)));                       \
-            }                                                                                                \
-            nans += (int64_t)in_block;                                                                       \
-        }                                                                                                    \
-        return nans;                                                                                         \
+#define FASTPQ_COUNT_NANS(NAME, UNSIGNED, MAGNITUDE, INFINITE)                         \
+    FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count) {          \
+        int64_t nans = 0, i = 0;                                                       \
+        while (i < count) {                                                            \
+            int64_t end = count - i < 32768 ? count : i + 32768;                       \
+            UNSIGNED in_block = 0, bits;                                               \
+            for (; i < end; i++) {                                                     \
+                memcpy(&bits, values + (size_t)i * sizeof bits, sizeof bits);          \
+                in_block = (UNSIGNED)(in_block + ((bits & (MAGNITUDE)) > (INFINITE))); \
+            }                                                                          \
+            nans += (int64_t)in_block;                                                 \
+        }                                                                              \
+        return nans;                                                                   \
     }
 
-FASTPQ_COUNT_NANS(fastpq_count_nans_float16, uint16_t, 0x7fff, 0x7c00)
-FASTPQ_COUNT_NANS(fastpq_count_nans_float, uint32_t, 0x7fffffff, 0x7f800000)
-FASTPQ_COUNT_NANS(fastpq_count_nans_double, uint64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
+FASTPQ_COUNT_NANS(count_nans_float16, uint16_t, 0x7fff, 0x7c00)
+FASTPQ_COUNT_NANS(count_nans_float, uint32_t, 0x7fffffff, 0x7f800000)
+FASTPQ_COUNT_NANS(count_nans_double, uint64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
 
 /* Bounds of floats; at least one float is not NaN. Floats are compared as integers: with the magnitude inverted below zero, the
  * bits are in the order of the values, -0.0 (-1) right before +0.0 (0). For the minimum, NaNs are replaced by the greatest
  * integer; for the maximum, by the least. GCC vectorises the masks, but not conditions in their place. A zero is written as -0.0
  * in a minimum and as +0.0 in a maximum (parquet.thrift, ColumnOrder). */
-#define FASTPQ_MIN_MAX_FLOATS(NAME, SIGNED, MAGNITUDE, INFINITE)                                             \
-    FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t count, uint8_t *minimum, uint8_t *maximum) {\
-        SIGNED low = (MAGNITUDE), high = (SIGNED)~(SIGNED)(MAGNITUDE);                                       \
-        for (int64_t i = 0; i < count; i++) {                                                                \
-            SIGNED bits;                                                                                     \
-            memcpy(&bits, values + (size_t)i * sizeof bits, sizeof bits);                                    \
-            SIGNED magnitude = (SIGNED)(bits & (MAGNITUDE));                                                 \
-            SIGNED nan = (SIGNED)-(SIGNED)(magnitude > (INFINITE));                                          \
-            SIGNED key = (SIGNED)(bits ^ ((SIGNED)-(SIGNED)(bits < 0) & (MAGNITUDE)));                       \
-            SIGNED for_low = (SIGNED)((key & ~nan) | ((MAGNITUDE) & nan));                                   \
-            SIGNED for_high = (SIGNED)((key & ~nan) | (~(SIGNED)(MAGNITUDE) & nan));                         \
-            low = for_low < low ? for_low : low;                                                             \
-            high = for_high > high ? for_high : high;                                                        \
-        }                                                                                                    \
-        if (low == 0) low = -1;                                                                              \
-        if (high == -1) high = 0;                                                                            \
-        low = (SIGNED)(low < 0 ? low ^ (MAGNITUDE) : low);                                                   \
-        high = (SIGNED)(high < 0 ? high ^ (MAGNITUDE) : high);                                               \
-        memcpy(minimum, &low, sizeof low);                                                                   \
-        memcpy(maximum, &high, sizeof high);                                                                 \
+#define FASTPQ_MIN_MAX_FLOATS(NAME, SIGNED, MAGNITUDE, INFINITE)                                               \
+    FASTPQ_CLONES static void NAME(const uint8_t *values, int64_t count, uint8_t *minimum, uint8_t *maximum) { \
+        SIGNED low = (MAGNITUDE), high = (SIGNED) ~(SIGNED)(MAGNITUDE);                                        \
+        for (int64_t i = 0; i < count; i++) {                                                                  \
+            SIGNED bits;                                                                                       \
+            memcpy(&bits, values + (size_t)i * sizeof bits, sizeof bits);                                      \
+            SIGNED magnitude = (SIGNED)(bits & (MAGNITUDE));                                                   \
+            SIGNED nan = (SIGNED) - (SIGNED)(magnitude > (INFINITE));                                          \
+            SIGNED key = (SIGNED)(bits ^ ((SIGNED) - (SIGNED)(bits < 0) & (MAGNITUDE)));                       \
+            SIGNED for_low = (SIGNED)((key & ~nan) | ((MAGNITUDE) & nan));                                     \
+            SIGNED for_high = (SIGNED)((key & ~nan) | (~(SIGNED)(MAGNITUDE) & nan));                           \
+            low = for_low < low ? for_low : low;                                                               \
+            high = for_high > high ? for_high : high;                                                          \
+        }                                                                                                      \
+        if (low == 0) low = -1;                                                                                \
+        if (high == -1) high = 0;                                                                              \
+        low = (SIGNED)(low < 0 ? low ^ (MAGNITUDE) : low);                                                     \
+        high = (SIGNED)(high < 0 ? high ^ (MAGNITUDE) : high);                                                 \
+        memcpy(minimum, &low, sizeof low);                                                                     \
+        memcpy(maximum, &high, sizeof high);                                                                   \
     }
 
-FASTPQ_MIN_MAX_FLOATS(fastpq_min_max_float16, int16_t, 0x7fff, 0x7c00)
-FASTPQ_MIN_MAX_FLOATS(fastpq_min_max_float, int32_t, 0x7fffffff, 0x7f800000)
-FASTPQ_MIN_MAX_FLOATS(fastpq_min_max_double, int64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
+FASTPQ_MIN_MAX_FLOATS(min_max_float16, int16_t, 0x7fff, 0x7c00)
+FASTPQ_MIN_MAX_FLOATS(min_max_float, int32_t, 0x7fffffff, 0x7f800000)
+FASTPQ_MIN_MAX_FLOATS(min_max_double, int64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
 
 /* Returns -1, 0 or 1: left less than, equal to or greater than right. */
-#define FASTPQ_COMPARE(NAME, TYPE)                                                                                   \
-    static inline int NAME(const uint8_t *left, const uint8_t *right) {                                              \
-        TYPE a, b;                                                                                                   \
-        memcpy(&a, left, sizeof a);                                                                                  \
-        memcpy(&b, right, sizeof b);                                                                                 \
-        return (a > b) - (a < b);                                                                                    \
+#define FASTPQ_COMPARE(NAME, TYPE)                                      \
+    static inline int NAME(const uint8_t *left, const uint8_t *right) { \
+        TYPE a, b;                                                      \
+        memcpy(&a, left, sizeof a);                                     \
+        memcpy(&b, right, sizeof b);                                    \
+        return (a > b) - (a < b);                                       \
     }
 
-FASTPQ_COMPARE(fastpq_compare_int32, int32_t)
-FASTPQ_COMPARE(fastpq_compare_int64, int64_t)
-FASTPQ_COMPARE(fastpq_compare_uint32, uint32_t)
-FASTPQ_COMPARE(fastpq_compare_uint64, uint64_t)
-FASTPQ_COMPARE(fastpq_compare_float, float)
-FASTPQ_COMPARE(fastpq_compare_double, double)
-FASTPQ_COMPARE(fastpq_compare_bytes, uint8_t)
+FASTPQ_COMPARE(compare_int32, int32_t)
+FASTPQ_COMPARE(compare_int64, int64_t)
+FASTPQ_COMPARE(compare_uint32, uint32_t)
+FASTPQ_COMPARE(compare_uint64, uint64_t)
+FASTPQ_COMPARE(compare_float, float)
+FASTPQ_COMPARE(compare_double, double)
+FASTPQ_COMPARE(compare_bytes, uint8_t)
 
 /* A FLOAT16 as an integer in the order of the values: the magnitude with its sign. Both zeros are 0. */
-static inline int fastpq_float16_value(const uint8_t *data) {
+static inline int float16_value(const uint8_t *data) {
     uint16_t bits;
     memcpy(&bits, data, sizeof bits);
     return bits & 0x8000 ? -(int)(bits & 0x7fff) : (int)bits;
 }
 
-static inline int fastpq_compare_float16(const uint8_t *left, const uint8_t *right) {
-    int a = fastpq_float16_value(left), b = fastpq_float16_value(right);
+static inline int compare_float16(const uint8_t *left, const uint8_t *right) {
+    int a = float16_value(left), b = float16_value(right);
     return (a > b) - (a < b);
 }
 
 /* The first eight bytes of a value, padded with zeros, as an integer. Two different prefixes are in the lexicographic order of
  * their values. */
-static inline uint64_t fastpq_prefix(const uint8_t *data, size_t size) {
+static inline uint64_t prefix_key(const uint8_t *data, size_t size) {
     uint64_t prefix = 0;
     if (size >= 8) {
-        return (uint64_t)data[0] << 56 | (uint64_t)data[1] << 48 | (uint64_t)data[2] << 40 | (uint64_t)data[3] << 32
-             | (uint64_t)data[4] << 24 | (uint64_t)data[5] << 16 | (uint64_t)data[6] << 8 | (uint64_t)data[7];
+        return (uint64_t)data[0] << 56 | (uint64_t)data[1] << 48 | (uint64_t)data[2] << 40 | (uint64_t)data[3] << 32 |
+               (uint64_t)data[4] << 24 | (uint64_t)data[5] << 16 | (uint64_t)data[6] << 8 | (uint64_t)data[7];
     }
     for (size_t i = 0; i < size; i++) prefix |= (uint64_t)data[i] << (56 - 8 * i);
     return prefix;

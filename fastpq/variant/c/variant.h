@@ -17,15 +17,11 @@ static inline uint32_t variant_load(const uint8_t *p, int width) {
 }
 
 static inline void variant_store(uint8_t *p, uint32_t v, int width) {
-    for (int i = 0; i < width; i++) {
-        p[i] = (uint8_t)(v >> (8 * i));
-    }
+    for (int i = 0; i < width; i++) p[i] = (uint8_t)(v >> (8 * i));
 }
 
 /* The fewest bytes, one to four, for an unsigned number. */
-static inline int variant_width(uint32_t v) {
-    return v <= 0xFF ? 1 : v <= 0xFFFF ? 2 : v <= 0xFFFFFF ? 3 : 4;
-}
+static inline int variant_width(uint32_t v) { return v <= 0xFF ? 1 : v <= 0xFFFF ? 2 : v <= 0xFFFFFF ? 3 : 4; }
 
 /* A signed little-endian number of 1, 2, 4, 8 or 16 bytes. */
 static inline fastpq_int128 variant_signed(const uint8_t *p, int width) {
@@ -35,18 +31,14 @@ static inline fastpq_int128 variant_signed(const uint8_t *p, int width) {
         const int shift = 64 - 8 * width;
         return (fastpq_int128)((int64_t)(low << shift) >> shift);
     }
-    if (width == 8) {
-        return (fastpq_int128)(int64_t)low;
-    }
+    if (width == 8) return (fastpq_int128)(int64_t)low;
     memcpy(&high, p + 8, 8);
     return (fastpq_int128)(((unsigned __int128)high << 64) | low);
 }
 
 static inline fastpq_int128 power_of_ten(int exponent) {
     fastpq_int128 power = 1;
-    while (exponent-- > 0) {
-        power *= 10;
-    }
+    while (exponent-- > 0) power *= 10;
     return power;
 }
 
@@ -62,20 +54,14 @@ static inline int variant_rescale(const uint8_t *p, int width, int from, int to,
     fastpq_int128 v = variant_signed(p, width);
     const fastpq_int128 bound = power_of_ten(precision);
     for (; from < to && v; from++) {
-        if (v >= bound / 10 || v <= -bound / 10) {
-            return 0;               /* too many digits; checked before v overflows */
-        }
+        if (v >= bound / 10 || v <= -bound / 10) return 0; /* too many digits; checked before v overflows */
         v *= 10;
     }
     for (; from > to && v; from--) {
-        if (v % 10) {
-            return 0;
-        }
+        if (v % 10) return 0;
         v /= 10;
     }
-    if (v >= bound || v <= -bound) {
-        return 0;
-    }
+    if (v >= bound || v <= -bound) return 0;
     memcpy(out, &v, (size_t)out_width);
     return 1;
 }
