@@ -2,6 +2,9 @@
 
 Statistics and indexes rule out rows first. The columns of the predicate are then read and evaluated, and the other columns of
 the result are read last, in the matching rows alone. A small read may take all columns at once.
+
+Candidates are rows not ruled out by statistics and indexes (the evidence). A row group is decided if the evidence proves a match
+for all of its rows or for none; the predicate is evaluated in undecided row groups alone.
 """
 
 from __future__ import annotations
@@ -58,6 +61,10 @@ class SelectiveScan:
         predicate: condition on the rows; None keeps all.
         columns: the columns of the result.
         finish: gives a column of the result its final layout.
+
+    Attributes:
+        select: chooses the candidates of row groups by evidence (``Selector.select``).
+        every_column: the columns of the predicate, then the other columns of the result.
     """
 
     def __init__(
@@ -95,7 +102,7 @@ class SelectiveScan:
         """The matching rows of all selections as one Table.
 
         Args:
-            selections: row groups in the order of the result, each with its candidates: the rows not ruled out by evidence.
+            selections: results of ``select``: row groups in the order of the result, each with its candidates.
             threads: chunks decoded at the same time.
             out: arrays to read columns into, by name. Their length is the number of rows, unknown with a predicate.
             order: shape (rows of the result,), int64: for each row of the result, its number among the rows read; None keeps
