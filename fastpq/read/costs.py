@@ -32,9 +32,9 @@ MOST_SLACK = 2
 ALWAYS_HELD = 1 << 16
 # Values of all columns read together with the columns of the predicate. More are read after the predicate is evaluated.
 MOST_TOGETHER = 1 << 20
-# Pages of a chunk without a certain match, read together with the columns of the predicate.
+# Pages of a chunk with candidates in doubt, read together with the columns of the predicate.
 MOST_DOUBTFUL_PAGES = 4
-# Bytes of all pages without a certain match in a local file; round_trip_bytes is the bound of a remote file.
+# Bytes of all pages with candidates in doubt in a local file; round_trip_bytes is the bound of a remote file.
 MOST_WASTED = 1 << 20
 # Rows of the columns of the predicate in memory while batches are read.
 WINDOW = 1 << 16

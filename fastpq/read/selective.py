@@ -4,7 +4,7 @@ Statistics and indexes rule out rows first. The columns of the predicate are the
 the result are read last, in the matching rows alone. A small read may take all columns at once.
 
 Candidates are rows not ruled out by statistics and indexes (the evidence). A row group is decided if the evidence proves a match
-for all of its rows or for none; the predicate is evaluated in undecided row groups alone.
+for all of its rows or for none; only undecided row groups need the columns of the predicate.
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ class SelectiveScan:
         """Whether to read all columns at once, before the predicate is evaluated.
 
         Reading at once saves a second round of reads, and costs the values of candidates without a match. All columns are read
-        at once if the candidates have few values, and few bytes of the other columns are in pages with rows in doubt.
+        at once if the candidates have few values, and the other columns few bytes in pages with candidates in doubt (in a local
+        file, also few of these pages).
         """
         kept = [selection for selection in selections if selection.pruning.outcome is not Outcome.NONE]
         undecided = [selection for selection in kept if selection.pruning.outcome is Outcome.SOME]
@@ -208,8 +209,8 @@ class SelectiveScan:
     ) -> Iterator[Table]:
         """The matching rows of all selections as Tables of batch_size rows; the last may have fewer.
 
-        Each row group is read twice: the columns of the predicate WINDOW rows at a time, to find the matching rows, and then the
-        columns of the result a batch at a time. Progress counts half of the candidates for each of the two reads.
+        An undecided row group is read twice: the columns of the predicate WINDOW rows at a time, to find the matching rows, and
+        then the columns of the result a batch at a time. Progress counts half of the candidates for each of the two reads.
         """
         waiting = self._nothing
         meter = Meter(progress, sum(selection.pruning.rows.count for selection in selections))
@@ -254,8 +255,8 @@ class SelectiveScan:
     def _match(self, selections: Sequence[GroupSelection], threads: int, meter: Meter | None = None) -> list[_Match]:
         """The matching rows of each row group with candidates.
 
-        The columns of the predicate are read in undecided row groups alone, and fetched together for as many row groups as have
-        FETCHED stored bytes. Progress counts half of the candidates; the other columns are the other half.
+        The columns of the predicate are read in undecided row groups alone, and fetched for several row groups at a time, up to
+        FETCHED stored bytes. Progress counts half of the candidates; the read of the other columns counts the other half.
         """
         matches: list[_Match] = []
         undecided: list[tuple[int, GroupSelection]] = []
@@ -376,7 +377,7 @@ class SelectiveScan:
         return self.every_column
 
     def _finished(self, table: Table) -> Table:
-        """A Table with its columns in their final layout, and without the bytes of pages behind omitted rows."""
+        """A Table with columns in their final layout, released from pages held mostly for omitted rows."""
         columns = {name: self._finish(_compact(column)) for name, column in table.items()}
         return Table(columns, num_rows=table.num_rows)
 
