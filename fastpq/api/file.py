@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from fastpq.recovery import losses
     from fastpq.recovery.losses import Loss
     from fastpq.recovery.reading import RecoveringReader
-else:       # types of annotations, which typing.get_type_hints finds
+else:       # types of annotations, found by typing.get_type_hints
     explaining = LazyModule("fastpq.read.explain")
     losses = LazyModule("fastpq.recovery.losses")
 
 DEFAULT_BATCH_SIZE = 65_536
-# Columns that are shown, in text and in a notebook.
+# Columns shown by a ParquetFile as text and as HTML.
 TEXT_COLUMNS, HTML_COLUMNS = 8, 20
 
 RowRangesLike: TypeAlias = Iterable[tuple[int, int]]
@@ -55,19 +55,20 @@ class ParquetFile(IndexedFile):
     """A Parquet file to read from; a context manager.
 
     Args:
-        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object, which is read from its first byte,
-            wherever it stands. Column chunks may be in files beside it, if it is a path or a URL.
-        memory_map: map a local file instead of reading it. A mapped file must not be truncated by others while it is
-            in use, and columns may keep it mapped.
-        threads: how many chunks are decoded at the same time; None for one a core.
+        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object. A file object is read from its first
+            byte, regardless of its position. Column chunks may be in files beside a path or a URL.
+        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use; columns
+            may keep the file mapped.
+        threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory; values that it cannot hold are refused.
-        arrow_schema: let columns be in Arrow again what the metadata's ARROW:schema says that they were (fastpq.arrow.hints).
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory, ``"ms"``, ``"us"`` or ``"ns"``; values out of range are
+            refused.
+        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow (fastpq.arrow.hints).
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
-        on_error: what becomes of what cannot be read: ``"raise"``; ``"null"``, such values are null, in nested columns those of
-            the whole row; ``"skip"``, rows with such values among the columns that are read are left out. With either, the
-            last checkpoint stands in for a footer that is not there, and ``recovery`` tells what was lost.
+        on_error: treatment of unreadable values. ``"raise"``: the read fails. ``"null"``: unreadable values become null, in a
+            nested column the whole row. ``"skip"``: rows with unreadable values in the columns of the read are left out. With
+            ``"null"`` and ``"skip"`` the last checkpoint replaces a missing footer, and ``recovery`` lists the losses.
 
     Raises:
         FormatError: not a Parquet file, a broken footer, or an unfinished file.
@@ -106,7 +107,7 @@ class ParquetFile(IndexedFile):
                 from fastpq.recovery.footers import find_footer
 
                 self._metadata, self._found = find_footer(self._source, properties, decryption_properties)
-            self._size = self._source.size      # which a closed source forgets
+            self._size = self._source.size      # a closed source has no size
         except ParquetError as error:
             self._source.close()
             error.at(path=self._source.name)
@@ -125,14 +126,14 @@ class ParquetFile(IndexedFile):
 
     @property
     def recovery(self) -> losses.RecoveryReport:
-        """What reads so far could not read, where ``on_error`` lets them go on."""
+        """Losses of all reads so far, with ``on_error`` ``"null"`` or ``"skip"``, and the footer used."""
         from fastpq.recovery.losses import RecoveryReport, merged_losses
 
         return replace(self._found or RecoveryReport("footer"), losses=merged_losses(self._losses))
 
     @property
     def io(self) -> IOCounts:
-        """How many reads went to the file so far, the footer's included, and how many bytes they brought."""
+        """Number of reads from the file so far, the footer's included, and number of bytes read."""
         return self._source.counts
 
     def read(
@@ -150,42 +151,42 @@ class ParquetFile(IndexedFile):
         Args:
             columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
             row_groups: indices, in the order of the result; None for all.
-            row_ranges: which rows of the file: ``(start, stop)`` each, ascending, counted from 0 through all row groups; of
-                each column no pages are read but those that hold them, where an OffsetIndex tells which. With row_groups,
-                those of the rows that stand in these row groups.
-            filters: which of them: ``(column, op, value)``, lists of these, or And and Or of them, with the semantics of SQL
-                (fastpq.filters.predicate). Row groups and pages without such rows are not read where statistics, bloom filters
-                and page indexes tell; the columns of the filters are read before the others.
-            out: arrays by the names of columns to read these into (fastpq.read.outputs tells which fit); the Table's
-                columns are views of them. A numpy.ma.MaskedArray takes nulls; without a mask a null is a SchemaError.
-                Not with filters, as the number of rows must be known. After an error the arrays hold anything.
+            row_ranges: rows of the file as ``(start, stop)`` each, ascending, counted from 0 through all row groups; None for
+                all. With row_groups, rows in other row groups are left out. In columns with an OffsetIndex, only pages with
+                chosen rows are read.
+            filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, with the semantics of SQL
+                (fastpq.filters.predicate). Row groups and pages ruled out by statistics, bloom filters, page indexes and
+                dictionary pages are not read. The columns of the filters are read before the other columns.
+            out: arrays to read columns into, by name (fastpq.read.outputs lists the requirements); the Table's columns are
+                views of the arrays. A numpy.ma.MaskedArray takes nulls; a null without a mask is a SchemaError. Not allowed with
+                filters, since the number of rows must be known. After an error the contents of the arrays are undefined.
             progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
-                ``(total, total)``. With filters the total are the rows of which statistics and indexes decide nothing, or all.
+                ``(total, total)``. With filters, total is the number of rows not ruled out by statistics and indexes.
 
         Returns:
-            A Table of the chosen columns: exactly the rows that are asked for, in the order of the file.
+            A Table of the chosen columns with exactly the chosen rows, in the order of the file.
 
         Raises:
-            SchemaError: a name, an index or a row that the file does not have (near names are listed), ranges that do not
-                ascend, or filters or arrays that do not fit.
+            SchemaError: a name, an index or a row outside the file (near names are listed), ranges out of order, or unfit
+                filters or arrays.
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         with self._errors():
             return self._restored(self._reader.read(self._wanted(columns, row_groups, row_ranges, filters), out, progress))
 
     def take(self, indices: Any, columns: Iterable[ColumnKey] | None = None) -> Table:
-        """The rows of some numbers, as numpy.take has it: in the order given, a row as often as it is named.
+        """Read rows by their numbers, in any order and with repetitions, as numpy.take.
 
         Args:
             indices: whole numbers, shape (n,); negative ones count from the end.
             columns: as for ``read``.
 
         Returns:
-            A Table of n rows.
+            A Table of n rows, in the order of the indices.
 
         Raises:
-            SchemaError: a row that the file does not have.
-            TypeError: indices that are no whole numbers.
+            SchemaError: a row outside the file.
+            TypeError: indices other than whole numbers.
         """
         with self._errors():
             first = rows.first_rows(self._metadata)
@@ -221,12 +222,12 @@ class ParquetFile(IndexedFile):
         return self.read(columns, row_ranges=[(max(0, num_rows - _count(n)), num_rows)])
 
     def sample(self, n: int, columns: Iterable[ColumnKey] | None = None, *, seed: Any = None) -> Table:
-        """n different rows at random, each as likely as any other, in the order of the file.
+        """n different rows chosen at random with equal chances, in the order of the file.
 
         Args:
             n: number of rows.
             columns: as for ``read``.
-            seed: for numpy.random.default_rng; the same one gives the same rows.
+            seed: seed of numpy.random.default_rng; equal seeds give equal rows.
 
         Raises:
             SchemaError: the file has fewer rows.
@@ -249,9 +250,9 @@ class ParquetFile(IndexedFile):
     ) -> Iterator[Table]:
         """Read as Tables of batch_size rows; memory is bounded by a batch and a page of each column.
 
-        With filters, the filtered columns of a row group are read first, some ten thousand rows at a time. Of files that are
-        not mapped, the stored bytes of what is read of a row group are in memory as well, and of remote ones the next
-        ones'.
+        With filters, the filtered columns of a row group are read first, some ten thousand rows at a time. The stored bytes to
+        read of a row group are in memory as well, unless the file is mapped; of a remote file, also the stored bytes of the next
+        row groups.
 
         Args:
             batch_size: rows of a Table; the last may have fewer.
@@ -259,7 +260,7 @@ class ParquetFile(IndexedFile):
             row_groups: as for ``read``.
             row_ranges: as for ``read``.
             filters: as for ``read``.
-            progress: called as ``progress(done, total)`` before each Table is handed over, in rows, as for ``read``.
+            progress: called as ``progress(done, total)`` before each Table is returned, in rows, as for ``read``.
 
         Raises:
             ParquetError: as ``read``.
@@ -272,7 +273,7 @@ class ParquetFile(IndexedFile):
             return self._while_open(map(self._restored, self._reader.batches(wanted, batch_size, progress)))
 
     def count(self, filters: Any = None) -> int:
-        """How many rows there are that filters hold for; row groups that statistics or indexes decide are not read.
+        """Number of rows matching filters; row groups decided by statistics or indexes are not read.
 
         Args:
             filters: as for ``read``; None counts all rows.
@@ -293,7 +294,7 @@ class ParquetFile(IndexedFile):
         row_groups: Iterable[int] | None = None,
         row_ranges: RowRangesLike | None = None,
     ) -> explaining.Explanation:
-        """Row groups, pages and bytes that ``read`` would touch, with the evidence; no data page is read for it.
+        """Row groups, pages and bytes of a ``read`` with filters, with the evidence for each; no data page is read.
 
         Args:
             filters: as for ``read``.
@@ -354,7 +355,7 @@ class ParquetFile(IndexedFile):
         return ArrowFields(stored, self.schema.root.children)
 
     def _while_open(self, tables: Iterator[Table]) -> Iterator[Table]:
-        """The same Tables; an error says of which file they are, and is raised when the file is closed meanwhile."""
+        """The given Tables, with the path of the file in errors; a file closed meanwhile is an error."""
         while True:
             with self._errors():
                 table = next(tables, None)
@@ -363,7 +364,7 @@ class ParquetFile(IndexedFile):
             yield table
 
     def close(self) -> None:
-        """Let go of the source; columns that were read stay valid."""
+        """Close the source; columns already read stay valid."""
         self._closed = True
         self._source.close()
 
@@ -384,13 +385,13 @@ class ParquetFile(IndexedFile):
 
     def _view(self, most_columns: int) -> View:
         """Name, size, contents of the footer, and the first columns."""
-        if not hasattr(self, "_size"):      # in the traceback of an __init__ that failed
+        if not hasattr(self, "_size"):      # in the traceback of a failed __init__
             return View("ParquetFile", ["not open"])
         facts = [self._source.name, of_bytes(self._size), *facts_of(self._metadata), *(["closed"] if self._closed else [])]
         try:
             grid = column_grid(self.schema, most_columns) if len(self.schema) else None
         except ParquetError:
-            grid = None     # the facts say so
+            grid = None     # the facts report the broken schema
         return View("ParquetFile", facts, grid)
 
 

@@ -1,4 +1,4 @@
-"""Functions that open a file, read from it and close it."""
+"""Functions to read the table, the pandas DataFrame, the footer or the schema of a file."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ def read_table(
     """Read a file into memory: a ParquetFile opened, read and closed.
 
     Args:
-        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object.
+        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
         columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
         row_groups: indices, in the order of the result; None for all.
         row_ranges: rows of the file as ``(start, stop)`` each, ascending, counted from 0 through all row groups; None for all.
-        filters: conditions on rows: ``(column, op, value)``, lists of these, or And and Or of them, as for ``ParquetFile.read``.
-        out: arrays by the names of columns to read these into, as for ``ParquetFile.read``.
+        filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, as for ``ParquetFile.read``.
+        out: arrays to read columns into, by name, as for ``ParquetFile.read``.
         progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
             ``(total, total)``.
-        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
-        threads: number of chunks that are decoded at the same time; None for one a core.
+        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
+        threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
-        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
-            values.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
+            unreadable values.
 
     Returns:
         A Table of the chosen columns and rows, in the order of the file.
 
     Raises:
-        FormatError: not a Parquet file, or bytes that break the specification.
-        SchemaError: columns, row groups, rows, filters or arrays that do not fit the file.
-        KeyAccessError, TagVerificationError: encrypted parts that cannot be opened.
+        FormatError: not a Parquet file, or bytes in breach of the specification.
+        SchemaError: columns, row groups, rows, filters or arrays unfit for the file.
+        KeyAccessError, TagVerificationError: encrypted parts cannot be opened.
         UnsupportedError, LimitError: see fastpq.errors.
     """
     with ParquetFile(
@@ -102,25 +102,25 @@ def read_pandas(
     decryption_properties: encryption.FileDecryptionProperties | None = None,
     on_error: OnError = "raise",
 ) -> pandas.DataFrame:
-    """Read a file as a pandas DataFrame, with the index, categories and dtypes that its metadata tells of.
+    """Read a file as a pandas DataFrame, with the index, categories and dtypes named by the file's metadata.
 
-    Of categories that pyarrow wrote, the order is that in which they appear, for it stands in pyarrow's own metadata.
+    Categories written by pyarrow are in order of appearance: the order of the categories stands in pyarrow's own metadata.
 
     Args:
-        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object.
+        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
         columns: names (dotted paths for leaves of groups) or numbers; None for all. The index comes in any case.
         row_groups: indices, in the order of the result; None for all.
-        filters: conditions on rows: ``(column, op, value)``, lists of these, or And and Or of them, as for ``ParquetFile.read``.
+        filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, as for ``ParquetFile.read``.
         progress: called as ``progress(done, total)``, in rows, as for ``read_table``.
-        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
-        threads: number of chunks that are decoded at the same time; None for one a core.
+        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
+        threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
-        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
-            values.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
+            unreadable values.
 
     Raises:
         UnsupportedError: pandas is not installed.
@@ -161,16 +161,16 @@ def read_metadata(
     """The footer of a file (parquet.thrift, ``FileMetaData``).
 
     Args:
-        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object.
-        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
-        threads: number of chunks that are decoded at the same time; None for one a core.
+        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
+        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
+        threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
-        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
-            values.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
+            unreadable values.
 
     Raises:
         FormatError: not a Parquet file, or a broken footer.
@@ -205,16 +205,16 @@ def read_schema(
     """The schema of a file.
 
     Args:
-        where: a path, a bytes-like object, a URL that fsspec knows, or a binary file object.
-        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
-        threads: number of chunks that are decoded at the same time; None for one a core.
+        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
+        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
+        threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
-        arrow_schema: give columns the Arrow types that the metadata's ARROW:schema tells of.
+        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with such
-            values.
+        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
+            unreadable values.
 
     Raises:
         FormatError: not a Parquet file, or a broken footer.

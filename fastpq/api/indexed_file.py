@@ -27,7 +27,7 @@ else:       # types of annotations, found by typing.get_type_hints
 
 
 class IndexedFile:
-    """The part of ParquetFile that answers from the footer and from indexes."""
+    """The base class of ParquetFile: metadata, statistics, page indexes and bloom filters of the file."""
 
     if TYPE_CHECKING:       # set by ParquetFile
         _source: Source
@@ -52,16 +52,17 @@ class IndexedFile:
         return self._metadata.num_row_groups
 
     def min_max(self, column: ColumnKey) -> tuple[Any, Any]:
-        """The smallest and the largest value of a column, from statistics where they are exact, else from its values.
+        """The smallest and the largest value of a column; row groups without exact statistics are read.
 
         Args:
-            column: name, dotted path or number of a column that is not nested.
+            column: name, dotted path or number of a flat column.
 
         Returns:
-            Python objects, as in ``Column.to_pylist``; (None, None) where there is no value. NaNs take no part.
+            Python objects, as in ``Column.to_pylist``; (None, None) for a column without values. NaNs take no part.
 
         Raises:
-            SchemaError: there is no such column, or it has no order.
+            SchemaError: an unknown column, or a column without an order.
+            UnsupportedError: a nested column.
         """
         from fastpq.filters import answers
 
@@ -71,13 +72,14 @@ class IndexedFile:
             return answers.column_min_max(self._metadata, chosen, type_, self._reader_of(chosen))
 
     def null_count(self, column: ColumnKey) -> int:
-        """How many values of a column are null, from statistics where they tell, else from its values.
+        """The number of nulls of a column; row groups without a null count in their statistics are read.
 
         Args:
-            column: name, dotted path or number of a column that is not nested.
+            column: name, dotted path or number of a flat column.
 
         Raises:
-            SchemaError: there is no such column.
+            SchemaError: an unknown column.
+            UnsupportedError: a nested column.
         """
         from fastpq.filters import answers
 
@@ -86,21 +88,21 @@ class IndexedFile:
             return answers.null_count(self._metadata, chosen, self._reader_of(chosen))
 
     def offset_index(self, row_group: int, column: ColumnKey) -> page_index.OffsetIndex | None:
-        """Where the pages of a column chunk are, checked against the file; None where it has no OffsetIndex (PageIndex.md).
+        """Places of the pages of a column chunk, checked against the file; None without an OffsetIndex (PageIndex.md).
 
         Args:
             row_group: index of the row group.
             column: name, dotted path or number of the column.
 
         Raises:
-            SchemaError: there is no such row group or column.
+            SchemaError: a row group or column outside the file.
             FormatError: the index contradicts itself or the file.
-            KeyAccessError, TagVerificationError: it is encrypted and cannot be opened.
+            KeyAccessError, TagVerificationError: the index is encrypted and cannot be opened.
         """
         return self._indexes(row_group, column, column_index=False).offset_index
 
     def column_index(self, row_group: int, column: ColumnKey) -> page_index.ColumnIndex | None:
-        """Bounds and counts of the pages of a column chunk, checked; None where it has no ColumnIndex (PageIndex.md).
+        """Bounds and counts of the pages of a column chunk, checked; None without a ColumnIndex (PageIndex.md).
 
         Args:
             row_group: index of the row group.
@@ -112,7 +114,7 @@ class IndexedFile:
         return self._indexes(row_group, column, column_index=True).column_index
 
     def bloom_filter(self, row_group: int, column: ColumnKey) -> bloom_filter.SplitBlockBloomFilter | None:
-        """The bloom filter of a column chunk; None where it has none (BloomFilter.md).
+        """The bloom filter of a column chunk; None for a chunk without one (BloomFilter.md).
 
         Args:
             row_group: index of the row group.
@@ -120,7 +122,7 @@ class IndexedFile:
 
         Raises:
             SchemaError, FormatError, KeyAccessError, TagVerificationError: as ``offset_index``.
-            UnsupportedError: another algorithm, hash or compression than the one that exists.
+            UnsupportedError: an algorithm, hash or compression outside BloomFilter.md.
         """
         from fastpq.index.bloom_format import read_bloom_filters
 
@@ -166,7 +168,7 @@ class IndexedFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Errors say of which file they are; a closed file is refused."""
+        """Add the path of the file to errors inside; refuse a closed file."""
         if self._closed:
             raise ValueError(f"{self._source.name} is closed")
         try:

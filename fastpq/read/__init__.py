@@ -1,1 +1,1 @@
-"""Reading: the plan of row groups, pages and byte ranges, and the scan that follows the plan."""
+"""Reading: a plan of row groups, pages and byte ranges, then a scan to fetch and decode the planned chunks."""

@@ -1,4 +1,4 @@
-"""Tuning constants of reading: bounds of plausible claims, and costs that decide between two ways of reading.
+"""Tuning constants of reading: bounds of plausible claims, and costs to decide between two ways of reading.
 
 ``python -m benchmarks.selective`` measures reads of few rows, ``python -m benchmarks.latency`` remote reads, and
 ``tools/bench`` whole files. A changed constant is judged by the benchmark beside the constant.
@@ -26,15 +26,15 @@ LIKELY_EXPANSION = 16
 
 # Rows between two wanted ranges, decoded and dropped. Passing over rows costs a new start of the decoders.
 MOST_IDLE_ROWS = 32
-# Bytes of pages held by views, for each byte of the values. More are copied, so that the pages are released.
+# Bytes of pages held by views, for each byte of the values. Values with more are copied, and the pages released.
 MOST_SLACK = 2
 # Bytes of pages held by views, never copied.
 ALWAYS_HELD = 1 << 16
 # Values of all columns read together with the columns of the predicate. More are read after the predicate is evaluated.
 MOST_TOGETHER = 1 << 20
-# Pages of a chunk without a certain match, read together with the columns of the predicate.
+# Pages of a chunk with candidates in doubt, read together with the columns of the predicate.
 MOST_DOUBTFUL_PAGES = 4
-# Bytes of all such pages in a local file; round_trip_bytes is the bound of a remote file.
+# Bytes of all pages with candidates in doubt in a local file; round_trip_bytes is the bound of a remote file.
 MOST_WASTED = 1 << 20
 # Rows of the columns of the predicate in memory while batches are read.
 WINDOW = 1 << 16

@@ -1,4 +1,4 @@
-"""Dictionary pages as evidence: what is not in the dictionary of a chunk is not in the chunk."""
+"""Dictionary pages as evidence: a dictionary without a matching value rules out the rows of its chunk."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ def useful_dictionaries(
     rows: RowRanges,
     offset_indexes: Mapping[int, OffsetIndex],
 ) -> dict[int, ChunkPlan]:
-    """Those chunks of a row group whose dictionary pages are worth reading, by the numbers of their columns.
+    """Chunks of a row group with dictionary pages worth reading as evidence, by column number.
+
+    A dictionary page is worth reading if small beside the bytes to read of the row group.
 
     Args:
         source: the file.
-        chunks: what the read is of, the whole chunks.
-        conditions: that are not decided.
-        rows: that they may hold for.
-        offset_indexes: where the pages of columns are, by number.
+        chunks: plans of the whole chunks of the row group.
+        conditions: undecided conditions.
+        rows: candidates, rows not ruled out.
+        offset_indexes: places of pages, by column number.
     """
     needed = sum(plan_pages(chunk, offset_indexes.get(chunk.column.index), rows, 0).num_bytes for chunk in chunks)
     if source.is_remote and needed < WORTH_A_ROUND_TRIP:
@@ -50,7 +52,7 @@ def useful_dictionaries(
 
 
 def stored_dictionary_size(chunk: ColumnChunkMetaData) -> int:
-    """Stored bytes of the dictionary page of a chunk whose values are all in it; 0 of any other."""
+    """Stored size of a chunk's dictionary page; 0 if some values of the chunk may be outside the dictionary."""
     start = chunk.dictionary_page_offset
     if chunk.file_path or start is None or not 0 < start < chunk.data_page_offset:
         return 0
@@ -63,7 +65,7 @@ def stored_dictionary_size(chunk: ColumnChunkMetaData) -> int:
 
 
 def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[Column | str]:
-    """The values of the dictionary pages of chunks, read with one round of requests, or why they are of no use."""
+    """The values of each chunk's dictionary page, or the reason for none; all pages are read with one round of requests."""
     places = [(chunk.metadata.dictionary_page_offset or 0, stored_dictionary_size(chunk.metadata)) for chunk in chunks]
     read: list[Column | str] = []
     for chunk, stored in zip(chunks, opener.source.read_ranges(places), strict=True):
@@ -71,7 +73,7 @@ def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[
             found = opener.flat(chunk, stored).dictionary()
         except KeyAccessError:
             read.append("not known without its key")
-        except (FormatError, UnsupportedError) as error:        # reading the chunk will tell
+        except (FormatError, UnsupportedError) as error:        # the later read of the chunk raises the error
             read.append(f"not usable ({error.message})")
         else:
             read.append(opener.column(opener.type_of(chunk.column), found.values, found.buffers, (None, 0), False))
@@ -79,5 +81,5 @@ def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[
 
 
 def outcome_in(leaf: Condition, dictionary: Column) -> Outcome:
-    """For how many values of a chunk a condition holds: for none, or not known, as it need not use every value."""
+    """NONE if no value of the dictionary meets a condition, otherwise SOME: a chunk need not use every value."""
     return Outcome.SOME if leaf_mask(leaf, dictionary).any() else Outcome.NONE

@@ -1,4 +1,4 @@
-"""What a filtered read touches, and why: the answer of ``ParquetFile.explain``."""
+"""Explanation: row groups, pages and bytes of a filtered read, with the evidence; the result of ``ParquetFile.explain``."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fastpq.read.pruning import Evidence
 from fastpq.read.selection import GroupSelection
 from fastpq.read.selective import SelectiveScan
 
-# Row groups that are shown, in text and in a notebook.
+# Row groups shown by an Explanation as text and as HTML.
 TEXT_ROW_GROUPS, HTML_ROW_GROUPS = 8, 50
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnExplanation:
-    """What is read of a column chunk.
+    """Pages and bytes to read of a column chunk.
 
     Attributes:
-        column: its dotted name.
-        pages: data pages that are read; None where it is not known how many there are.
-        num_pages: how many there are, or None.
-        bytes_read: bytes of the pages that are read.
-        num_bytes: bytes of all of them.
+        column: dotted name of the column.
+        pages: data pages to read; None for all of an unknown number.
+        num_pages: data pages of the chunk; None if unknown.
+        bytes_read: stored bytes of the pages to read.
+        num_bytes: stored bytes of all pages.
     """
 
     column: str
@@ -41,15 +41,16 @@ class ColumnExplanation:
 
 @dataclass(frozen=True, slots=True)
 class RowGroupExplanation:
-    """What is read of a row group.
+    """Rows, pages and bytes to read of a row group.
 
     Attributes:
-        row_group: its index.
-        num_rows: its rows.
-        rows: rows that the filters may hold for.
-        outcome: whether they hold for none, some or all of its rows, as far as evidence tells.
-        evidence: what statistics, bloom filters and column indexes tell of each condition.
-        columns: what is read of each column: at most, as columns that no condition is on are read for matching rows alone.
+        row_group: index of the row group.
+        num_rows: number of rows of the row group.
+        rows: number of candidates, rows not ruled out by evidence.
+        outcome: whether none, some or all of the requested rows match, as far as evidence tells; SOME also if unknown.
+        evidence: findings of statistics, bloom filters, column indexes and dictionary pages about each condition.
+        columns: pages and bytes to read of each column. Columns without a condition may take less: they are read in matching
+            rows alone.
     """
 
     row_group: int
@@ -68,22 +69,22 @@ class RowGroupExplanation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a filtered read touches; ``str`` spells it.
+    """Row groups, pages and bytes of a filtered read, with the evidence; ``str`` gives all as text.
 
     Attributes:
-        row_groups: for each row group what is read of it.
+        row_groups: explanation of each row group.
     """
 
     row_groups: Sequence[RowGroupExplanation]
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of pages that are read, at most."""
+        """Most stored bytes to read."""
         return sum(column.bytes_read for group in self.row_groups for column in group.columns)
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all pages of the columns."""
+        """Stored bytes of all pages of the columns."""
         return sum(column.num_bytes for group in self.row_groups for column in group.columns)
 
     def __str__(self) -> str:
@@ -98,7 +99,7 @@ class Explanation:
         return to_html(self._view(HTML_ROW_GROUPS))
 
     def _view(self, most: int) -> View:
-        """What is read in all, and of each of the first row groups, with the evidence."""
+        """Display of the sums, and of the first row groups with their evidence."""
         kept = sum(group.outcome is not Outcome.NONE for group in self.row_groups)
         facts = [
             f"{kept:,} of {counted(len(self.row_groups), 'row group')}",
@@ -125,7 +126,12 @@ def _cells(group: RowGroupExplanation) -> tuple[Cell, ...]:
 
 
 def explain(scan: SelectiveScan, selections: Sequence[GroupSelection]) -> Explanation:
-    """Explain what a scan reads for some selections of its own."""
+    """Explain a read of selections.
+
+    Args:
+        scan: the scan of the read.
+        selections: results of the scan's ``select``.
+    """
     return Explanation([_explain_group(scan, selection) for selection in selections])
 
 

@@ -1,4 +1,4 @@
-"""The stored bytes of planned chunks: read together, and from remote files ahead of decoding."""
+"""Fetching: the stored bytes of planned chunks, read together, and from remote files ahead of decoding."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Fetching:
     Args:
         source: the file.
         chunks: plans of the chunks.
-        properties: for prefetch and the size of parts.
+        properties: ``prefetch`` allows reading ahead; ``coalesce_size`` is the size of a part.
         streaming: whether the chunks are taken one after another; otherwise all are wanted at once.
     """
 
@@ -68,7 +68,7 @@ class Fetching:
             self._ready = self._fetch(range(len(chunks)))
 
     def take(self, slot: int) -> Bytes:
-        """The stored bytes of a chunk; the bytes are not kept here any longer."""
+        """The stored bytes of a chunk; no reference to the bytes is kept here."""
         ready = self._ready.pop(slot, None)
         if ready is not None:
             return ready
@@ -81,7 +81,7 @@ class Fetching:
         return self._futures[part].result().pop(slot)
 
     def look(self, slot: int) -> Bytes:
-        """The stored bytes of a chunk, still to be taken."""
+        """The stored bytes of a chunk; ``take`` may still be called for the slot."""
         stored = self._ready[slot] = self.take(slot)
         return stored
 
@@ -97,7 +97,10 @@ class Fetching:
 
 
 def _parts(chunks: Sequence[ChunkPlan], size: int) -> Iterator[list[int]]:
-    """Slots in the order of the chunks' rows, those of one row group together, and of the next row groups up to size bytes."""
+    """Slots of the chunks, in parts to be fetched together.
+
+    A part has the chunks of one row group, and of the next row groups up to size bytes; parts are in the order of the rows.
+    """
     total = 0
     part: list[int] = []
 

@@ -60,13 +60,18 @@ class OpenFile(NamedTuple):
     threads: int
 
     def opener(self, leaves: Iterable[ColumnDescriptor], strings: StringLayout | None = None) -> ChunkOpener:
-        """Opens the chunks of some leaves; strings in another layout than the file's, if given."""
+        """A ChunkOpener for the chunks of leaves.
+
+        Args:
+            leaves: leaves to be opened.
+            strings: layout of variable-length values; None for the file's.
+        """
         return ChunkOpener(
             self.source, self.metadata.decryptor, self.properties, strings or self.strings, self.types(leaves)
         )
 
     def types(self, leaves: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
-        """Types in memory that differ from the schema's, by the number of the leaf."""
+        """Types in memory other than the schema's, by the number of the leaf."""
         return int96_types(leaves, self.int96_unit)
 
 
@@ -130,7 +135,7 @@ class FileReader:
         return scan.count(scan.select(wanted.groups), self._file.threads)
 
     def selective(self, wanted: Wanted) -> SelectiveScan:
-        """The scan of chosen rows."""
+        """The scan of the rows chosen by ranges or by a predicate."""
         from fastpq.read.selective import SelectiveScan
 
         leaves = self._file.metadata.schema.columns
@@ -144,7 +149,7 @@ class FileReader:
 
 
 def _metered(tables: Iterator[Table], meter: Meter) -> Iterator[Table]:
-    """The same Tables; the rows of each count before it is handed over."""
+    """The given Tables; the rows of a Table are counted before the Table is returned."""
     for table in tables:
         meter.add(table.num_rows)
         yield table

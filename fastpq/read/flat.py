@@ -45,8 +45,8 @@ class FlatReading:
     """All rows of a flat column, decoded into one output.
 
     Args:
-        opener: of the file.
-        column: its plan.
+        opener: opener of the file's chunks.
+        column: plan of the column.
         num_rows: rows of the output.
         slots: places of the chunks in the buffers, drawn in the order of the chunks.
         buffers: stored bytes of the chunks.
@@ -75,7 +75,7 @@ class FlatReading:
         self._nulls = [0] * len(self._work)
 
     def tasks(self) -> Iterator[Task]:
-        """The chunks, a task each."""
+        """One task for each chunk."""
         for number, (chunk, slot, reader) in enumerate(self._work):
             yield Task(chunk.row_offset, chunk.num_rows, partial(self._decode, number, chunk, slot, reader))
 
@@ -90,7 +90,10 @@ class FlatReading:
             self._nulls[number] = reader.read_ranges(self._output, chunk.row_offset, chunk.kept_rows)
 
     def _view(self) -> Stored | None:
-        """The only chunk as a view of the file, if its values stand there as in memory; otherwise the opened reader is kept."""
+        """The values of the only chunk as a view of the stored bytes; None where a copy is needed.
+
+        Without a view, the opened reader is kept for ``_decode``.
+        """
         [(chunk, slot, _)] = self._work
         with self._opener.placed(chunk):
             reader = self._opener.flat(chunk, self._buffers.take(slot))
@@ -107,8 +110,8 @@ class FlatStream:
     """The rows of a flat column in order, some at a time.
 
     Args:
-        opener: of the file.
-        column: its plan.
+        opener: opener of the file's chunks.
+        column: plan of the column.
         slots: places of the chunks in the buffers, drawn in the order of the chunks.
         buffers: stored bytes of the chunks.
     """
@@ -137,7 +140,7 @@ class FlatStream:
 
 
 class Parts:
-    """The rows of chunks in order, at most one chunk's at a time.
+    """The rows of consecutive chunks, cut into pieces for batches; no piece spans two chunks.
 
     Args:
         chunks: plans of the chunks, each with its slot.
@@ -150,7 +153,15 @@ class Parts:
         self._left = 0
 
     def next(self, rows: int) -> tuple[ChunkPlan, Stored | None, Int64s]:
-        """A chunk, its stored bytes at its first rows, and at most so many of its rows, counted from its reader's next."""
+        """The next rows, all of one chunk.
+
+        Args:
+            rows: most rows to return.
+
+        Returns:
+            The chunk's plan; the stored bytes of the chunk, or None if an earlier call returned the bytes; and ranges of rows to
+            keep, counted from the position of the chunk's reader.
+        """
         stored = None
         if self._left == 0:
             self._chunk, slot = self._waiting.popleft()

@@ -1,7 +1,7 @@
 """Reading one nested column: all chunks (NestedReading), or some rows at a time (NestedStream).
 
-The number of values of a chunk is known when the chunk is decoded: chunks are decoded one after another into a growing output,
-and several outputs are joined.
+The number of elements is known only after decoding. Chunks are therefore decoded one after another into a growing output, and
+several outputs are joined.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ if TYPE_CHECKING:
 
 
 class NestedReading:
-    """All rows of a nested column: runs of row groups, each decoded into one output for each leaf.
+    """All rows of a nested column.
 
-    Joining outputs takes about as long as decoding into outputs: there are as few runs as keep the threads busy.
+    Row groups are split into runs. Each run is decoded into one output for each leaf, independently of the other runs. Joining
+    outputs takes about as long as decoding, so few runs are best, as long as all threads are busy.
 
     Args:
-        opener: of the file.
-        column: its plan.
+        opener: opener of the file's chunks.
+        column: plan of the column.
         slots: places of the chunks in the buffers, drawn leaf by leaf.
         buffers: stored bytes of the chunks.
-        parts: wanted number of runs; runs are read independently of each other.
+        parts: wanted number of runs.
     """
 
     def __init__(self, opener: ChunkOpener, column: ColumnPlan, slots: Iterator[int], buffers: Fetching, parts: int) -> None:
@@ -59,7 +60,7 @@ class NestedReading:
             self._parts.append(part)
 
     def tasks(self) -> Iterator[Task]:
-        """The runs of chunks of each leaf, a task each."""
+        """One task for each run and leaf."""
         for run, output in self._work:
             yield Task(run[0][0].row_offset, sum(chunk.num_rows for chunk, _ in run), partial(self._decode, run, output))
 
@@ -78,7 +79,7 @@ class NestedReading:
 
 
 def _expected(chunks: list[ChunkPlan], width: int) -> int:
-    """Elements to reserve memory for; the output grows beyond."""
+    """Number of elements to reserve memory for; the output grows if there are more."""
     if any(chunk.pages is not None or chunk.kept is not None for chunk in chunks):
         return 0
     likely = max(ALWAYS_RESERVED, LIKELY_EXPANSION * sum(chunk.length for chunk in chunks)) // width
@@ -86,7 +87,10 @@ def _expected(chunks: list[ChunkPlan], width: int) -> int:
 
 
 def _runs(leaves: list[list[ChunkPlan]], parts: int) -> Iterator[tuple[int, int]]:
-    """Runs of row groups with about equal numbers of values; lists' offsets have 32 bits, and reach over all values of a run."""
+    """Split row groups into runs with about equal numbers of values, as (first, end) each.
+
+    Only a run of one row group may have more than MAX_INT32 values: list offsets have 32 bits.
+    """
     sizes = [max(chunk.num_values for chunk in chunks) for chunks in zip(*leaves, strict=True)]
     total = max(1, sum(sizes))
     start = filled = before = 0
@@ -105,8 +109,8 @@ class NestedStream:
     """The rows of a nested column in order, some at a time.
 
     Args:
-        opener: of the file.
-        column: its plan.
+        opener: opener of the file's chunks.
+        column: plan of the column.
         slots: places of the chunks in the buffers, drawn leaf by leaf.
         buffers: stored bytes of the chunks.
     """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fastpq.encryption.cipher import ModuleCipher
     from fastpq.encryption.decryptor import FileDecryptor
 
-Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk as the file has them
+Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk in the file
 StringLayout = Literal["views", "offsets", "dictionary"]
 
 
@@ -40,7 +40,7 @@ class ChunkOpener:
         decryptor: ciphers of the file's chunks; null ciphers for plaintext chunks.
         properties: bounds and checks.
         strings: layout of variable-length values.
-        types: types in memory that differ from the schema's, by the number of the leaf.
+        types: types in memory other than the schema's, by the number of the leaf.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class ChunkOpener:
         return self._laid_out(Column(type_, views, validity, null_count, nullable))
 
     def laid_out(self, column: AnyColumn) -> AnyColumn:
-        """A column with all strings, also those of its children, in the wanted layout."""
+        """A column with all strings in the wanted layout, at every level of nesting."""
         match column:
             case ListColumn():
                 return replace(column, elements=self.laid_out(column.elements))
@@ -158,7 +158,7 @@ class ChunkOpener:
 
     def _laid_out(self, column: Column) -> Column:
         if self.strings == "offsets":
-            # a dictionary's values may be long and used often
+            # a long dictionary value is copied for each of its views
             self.check_bytes(total_size(SliceReader(column.values, column.validity if column.null_count else None)))
             return column.as_offsets()
         return column.as_dictionary() if self.strings == "dictionary" else column

@@ -1,4 +1,4 @@
-"""The caller's arrays that columns are read into (``out=``)."""
+"""Outputs: arrays of the caller as the memory of read columns (``out=``)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from fastpq.schema.types import ColumnType
 
 
 class Outputs:
-    """Arrays by the names of columns.
+    """Arrays to read columns into, by name.
 
     Args:
-        arrays: for flat columns of a fixed width: shape (rows of the read,), of the dtype in which the column is held (or that
-            of its NumPy array, where that has the same memory), C-contiguous and writable; none shares memory with another.
-            A numpy.ma.MaskedArray takes nulls in its mask.
-        plan: of the read.
-        types: of the leaves in memory, by number.
+        arrays: shape (rows of the read,), each for a flat column of a fixed width; C-contiguous and writable, without memory in
+            common. The dtype is the dtype of the column in memory, or of the column's NumPy array (datetime64, timedelta64) if of
+            equal width. A numpy.ma.MaskedArray takes nulls in its mask.
+        plan: plan of the read.
+        types: types in memory other than the schema's, by the number of the leaf.
 
     Raises:
-        SchemaError: an array that does not fit.
+        SchemaError: an array does not fit its column.
     """
 
     def __init__(self, arrays: Mapping[str, Any], plan: ReadPlan, types: Mapping[int, ColumnType]) -> None:
@@ -42,15 +42,15 @@ class Outputs:
         _check_apart(self._arrays)
 
     def memory(self, name: str) -> Array | None:
-        """The bytes of the array of a column; None where there is none."""
+        """The array of a column as bytes; None for a column without an array."""
         array = self._arrays.get(name)
         return None if array is None else np.ma.getdata(array).view(np.uint8)
 
     def settle(self, name: str, column: AnyColumn) -> None:
-        """Put the nulls of a column that was read into the mask of its array.
+        """Copy the nulls of a read column into the mask of the column's array.
 
         Raises:
-            SchemaError: there are nulls, and the array has no mask for them.
+            SchemaError: a column with nulls, and an array without a mask.
         """
         array = self._arrays.get(name)
         if array is None:
@@ -60,7 +60,7 @@ class Outputs:
             if array.mask is np.ma.nomask:
                 array.mask = mask
             else:
-                np.copyto(np.ma.getmaskarray(array), mask)     # the mask itself, where there is one
+                np.copyto(np.ma.getmaskarray(array), mask)     # getmaskarray returns the array's own mask
         elif column.null_count:
             raise SchemaError(f"{column.null_count} nulls in an array without a mask: pass a numpy.ma.MaskedArray", column=name)
 
@@ -80,7 +80,7 @@ def _check(name: str, array: Any, type_: ColumnType, num_rows: int) -> None:
 
 
 def _check_apart(arrays: Mapping[str, Any]) -> None:
-    """Each array is contiguous: in the order of their addresses, only neighbours can overlap."""
+    """Refuse arrays with memory in common. Arrays are contiguous: in the order of addresses, only neighbours can overlap."""
     spans = sorted((array.__array_interface__["data"][0], array.nbytes, name) for name, array in arrays.items())
     for (start, size, name), (following, length, other) in pairwise(spans):
         if length and start + size > following:

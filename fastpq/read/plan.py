@@ -1,4 +1,4 @@
-"""What a read touches: metadata and projection to row ranges and byte ranges; pure, no I/O."""
+"""ReadPlan: the columns, column chunks, pages and byte ranges of a read, from metadata and page indexes; pure, no I/O."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ class PageSelection(NamedTuple):
     """Some pages of a column chunk.
 
     Attributes:
-        rows: the rows of the row group that they hold.
+        rows: rows of the row group in the selected pages.
         ranges: (offset, length) in the file of the dictionary page, if any, and of runs of data pages, ascending.
-        directory: shape (pages, 4), int64: ordinal, stored size, values and rows of each data page (-1 where not
-            known).
-        num_pages: data pages of the chunk in all.
+        directory: shape (pages, 4), int64: ordinal, stored size, values and rows of each selected data page; -1 where unknown.
+        num_pages: number of all data pages of the chunk.
     """
 
     rows: RowRanges
@@ -37,30 +36,30 @@ class PageSelection(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of the pages in the file."""
+        """Stored bytes of the selected pages."""
         return sum(length for _, length in self.ranges)
 
     @property
     def has_dictionary(self) -> bool:
-        """Whether something stands before the data pages."""
+        """Whether the ranges hold more bytes than the data pages: a dictionary page."""
         return self.num_bytes > int(self.directory[:, 1].sum())
 
 
 class ChunkPlan(NamedTuple):
-    """One column chunk of a read.
+    """A column chunk of a read, or some of its rows.
 
     Attributes:
-        column: the descriptor of its column.
-        row_group: index of its row group.
-        row_offset: where its rows begin in the output.
-        num_rows: how many there are.
-        num_values: how many values its pages hold, of a nested column with all nulls and empty lists; at most so many where
-            pages of a nested column are left out.
-        start, length: its bytes in the file.
-        metadata: its metadata.
-        v2_is_compressed: whether its data pages V2 are compressed, whatever their headers say.
-        pages: which of its pages are read; None for all.
-        kept: shape (n, 2), int64: which rows of those pages are kept, as ascending ranges; None for all.
+        column: descriptor of the chunk's column.
+        row_group: index of the chunk's row group.
+        row_offset: number of the chunk's first row in the output.
+        num_rows: number of the chunk's rows in the output.
+        num_values: number of values in the pages to read; nulls and empty lists of a nested column count. An upper bound
+            if some pages of a nested column are left out.
+        start, length: place of the whole chunk in the file.
+        metadata: metadata of the chunk.
+        v2_is_compressed: whether data pages V2 are compressed even where is_compressed of their headers is False.
+        pages: the pages to read; None for all.
+        kept: shape (n, 2), int64: ascending ranges of the rows in the output, counted within the pages to read; None for all.
     """
 
     column: ColumnDescriptor
@@ -83,8 +82,8 @@ class ChunkPlan(NamedTuple):
         pages: PageSelection | None = None,
         kept: Int64s | None = None,
     ) -> ChunkPlan:
-        """The plan of some rows of a whole chunk."""
-        # positional, and no _replace: a read of few rows has as many plans as columns
+        """A plan of some rows of the chunk; parameters as the attributes."""
+        # positional, and no _replace: a read of few rows spends much of its time here, once a column
         return ChunkPlan(
             self.column, self.row_group, row_offset, num_rows, num_values, self.start, self.length, self.metadata,
             self.v2_is_compressed, pages, kept,
@@ -92,26 +91,26 @@ class ChunkPlan(NamedTuple):
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
-        """What is read of the file: (offset, length) each."""
+        """Byte ranges to read, as (offset, length)."""
         return [(self.start, self.length)] if self.pages is None else self.pages.ranges
 
     @property
     def num_bytes(self) -> int:
-        """How many bytes of the file that is."""
+        """Number of bytes to read."""
         return self.length if self.pages is None else self.pages.num_bytes
 
     @property
     def kept_rows(self) -> Int64s:
-        """Which of the rows of its pages are kept, as ranges."""
+        """Ranges of the rows in the output, counted within the pages to read; shape (n, 2), int64."""
         return np.array([[0, self.num_rows]], np.int64) if self.kept is None else self.kept
 
 
 class ColumnPlan(NamedTuple):
-    """One column of the output.
+    """A column of the output.
 
     Attributes:
-        node: the schema's node directly under the root.
-        leaves: the leaves of it that are read, in the order of the schema, each with its chunks in row order.
+        node: the schema node of the column, directly under the root.
+        leaves: leaves to read below the node, in the order of the schema, each with its chunks in row order.
     """
 
     node: SchemaNode
@@ -127,12 +126,12 @@ class ColumnPlan(NamedTuple):
 
     @property
     def flat(self) -> tuple[ColumnDescriptor, list[ChunkPlan]] | None:
-        """The leaf where the column is one itself and not repeated."""
+        """The only leaf of a flat column, with its chunks; None for a nested column."""
         return self.leaves[0] if self.leaves[0][0].is_flat else None
 
 
 class ReadPlan(NamedTuple):
-    """A read of some columns of some row groups: num_rows rows."""
+    """A read of some columns: the number of rows in the output, and the columns of the output in order."""
 
     num_rows: int
     columns: list[ColumnPlan]
@@ -148,18 +147,18 @@ def plan_read(
     row_groups: Iterable[int] | None,
     file_size: int,
 ) -> ReadPlan:
-    """Plan a read.
+    """Plan a read of all rows of row groups.
 
     Args:
-        metadata: the file's.
-        columns: which leaves to read; those of one nested column become one column, at the place of the first.
-        row_groups: indices in the order of the output; None for all. Negative ones count from the end.
-        file_size: in bytes.
+        metadata: footer of the file.
+        columns: leaves to read; the leaves of one nested column become one column, at the place of the first leaf.
+        row_groups: indices in the order of the output, negative ones counted from the end; None for all.
+        file_size: size of the file in bytes.
 
     Raises:
-        SchemaError: a row group that the file does not have.
+        SchemaError: a row group outside the file.
         UnsupportedError: two columns of one name, or an encrypted chunk in another file.
-        FormatError: metadata that contradict each other or the file's size.
+        FormatError: metadata contradict each other or the file's size.
     """
     chosen = choose_row_groups(metadata.num_row_groups, row_groups)
     groups = [metadata.row_group(index) for index in chosen]
@@ -186,12 +185,12 @@ def plan_read(
 
 
 class GroupRows(NamedTuple):
-    """Some rows of a row group.
+    """Some rows of a row group, at least one.
 
     Attributes:
-        row_group: its index.
-        rows: at least one.
-        offset_indexes: where the pages of columns are, by number; columns whose pages are not known are left out.
+        row_group: index of the row group.
+        rows: the rows, counted within the row group.
+        offset_indexes: places of pages, by column number; absent for columns without a usable OffsetIndex.
     """
 
     row_group: int
@@ -223,16 +222,16 @@ def plan_rows(
 
 
 def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRanges, row_offset: int) -> ChunkPlan:
-    """The plan of some rows of a chunk, of which no pages are read but those that hold them.
+    """Plan a read of some rows of a chunk: only pages with wanted rows are read.
 
     Args:
-        chunk: the plan of the whole chunk.
-        offset_index: where its pages are, checked; None where that is not known.
-        rows: the rows of its row group that are wanted, at least one.
-        row_offset: where they begin in the output.
+        chunk: plan of the whole chunk.
+        offset_index: places of the chunk's pages, checked; None if unknown, and all pages are read.
+        rows: wanted rows of the row group, at least one.
+        row_offset: number of the first wanted row in the output.
 
     Returns:
-        A plan of those rows.
+        The plan of the wanted rows.
     """
     if rows.is_every:
         return chunk.of_rows(row_offset, chunk.num_rows, chunk.num_values)
@@ -246,12 +245,12 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
 
 
 class LoosePlan(NamedTuple):
-    """A column of which some rows are read that are not wanted.
+    """A column read with unwanted rows between the wanted ones.
 
     Attributes:
-        plan: its plan.
-        num_rows: how many rows that gives.
-        kept: which of these are wanted; None for all.
+        plan: plan of the column.
+        num_rows: number of decoded rows.
+        kept: numbers of the wanted rows among the decoded rows; None for all.
     """
 
     plan: ColumnPlan
@@ -260,8 +259,10 @@ class LoosePlan(NamedTuple):
 
 
 def loosen(column: ColumnPlan) -> LoosePlan:
-    """Let a flat column read rows between wanted ones where these are close to each other: it costs less to decode and drop
-    them than to start anew. No page is read for their sake."""
+    """Add the unwanted rows in short gaps between wanted rows to the plan of a flat column.
+
+    Decoding and dropping up to MOST_IDLE_ROWS rows costs less than a new start of the decoders. No further page is read.
+    """
     chunks = column.leaves[0][1]
     num_rows = sum(chunk.num_rows for chunk in chunks)
     if all(chunk.kept is None or len(chunk.kept) < 2 for chunk in chunks):
@@ -281,10 +282,14 @@ def loosen(column: ColumnPlan) -> LoosePlan:
 
 
 def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
-    """Indices of row groups, in the order wanted; None for all, negative ones count from the end.
+    """Indices of the wanted row groups, from 0 and in the wanted order.
+
+    Args:
+        count: number of row groups of the file.
+        wanted: indices, negative ones counted from the end; None for all row groups.
 
     Raises:
-        SchemaError: there is no such row group.
+        SchemaError: a row group outside the file.
     """
     if wanted is None:
         return list(range(count))
@@ -308,17 +313,17 @@ def plan_chunk(
     """The plan of all rows of a chunk.
 
     Args:
-        chunk: its metadata.
-        column: the descriptor of its column.
-        row_group: index of its row group.
-        offset: where its rows begin in the output.
-        num_rows: of its row group.
-        file_size: in bytes.
-        created_by: of the file.
+        chunk: metadata of the chunk.
+        column: descriptor of the chunk's column.
+        row_group: index of the row group.
+        offset: number of the chunk's first row in the output.
+        num_rows: number of rows of the row group.
+        file_size: size of the file in bytes.
+        created_by: writer of the file, named by the footer.
 
     Raises:
-        UnsupportedError: a chunk in another file.
-        FormatError: metadata that contradict the schema or the file's size.
+        UnsupportedError: an encrypted chunk in another file.
+        FormatError: metadata contradict the schema or the file's size.
     """
     try:
         start, length = _checked_range(chunk, column, num_rows, file_size)
@@ -332,7 +337,7 @@ def plan_chunk(
 
 
 def _checked_range(chunk: ColumnChunkMetaData, column: ColumnDescriptor, num_rows: int, file_size: int) -> tuple[int, int]:
-    """Where the chunk's bytes are; its metadata agree with the schema and the file's size."""
+    """Offset and length of a chunk in its file, after a check of the metadata against the schema and the file's size."""
     if chunk.file_path and chunk.is_encrypted:
         raise UnsupportedError(f"an encrypted column chunk in another file ({chunk.file_path!r})")
     if chunk.physical_type != column.physical_type:
@@ -340,6 +345,6 @@ def _checked_range(chunk: ColumnChunkMetaData, column: ColumnDescriptor, num_row
     if chunk.num_values < num_rows:
         raise FormatError(f"{chunk.num_values} values in a row group of {num_rows} rows")
     start, length = chunk.byte_range
-    if not chunk.file_path and (length > file_size or start > file_size - length):     # another file's is known when it is read
+    if not chunk.file_path and (length > file_size or start > file_size - length):     # the size of another file is unknown here
         raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}")
     return start, length

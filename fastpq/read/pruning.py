@@ -1,4 +1,4 @@
-"""Which rows of a row group a predicate may hold for, from the cheapest evidence to the dearest; pure, no I/O."""
+"""GroupPruning: the rows of a row group not ruled out by evidence, from the cheapest evidence to the dearest; pure, no I/O."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import RowRanges
 from fastpq.read.dictionaries import outcome_in
 
-PagesOf: TypeAlias = tuple[RowRanges, RowRanges]       # rows that a condition may hold for, and rows that it does hold for
+PagesOf: TypeAlias = tuple[RowRanges, RowRanges]       # possible matches of a condition, and certain ones
 EvidenceKind = Literal["statistics", "bloom filter", "column index", "dictionary"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one source tells of one condition in a row group.
+    """Evidence for or against one condition in a row group.
 
     Attributes:
-        kind: the source.
+        kind: source of the evidence.
         leaf: the condition.
-        finding: what it tells, or why it tells nothing.
+        finding: the conclusion, or the reason for none, as text.
     """
 
     kind: EvidenceKind
@@ -35,7 +35,7 @@ class Evidence:
 
     @property
     def condition(self) -> str:
-        """The condition, spelled."""
+        """The condition as text."""
         return str(self.leaf)
 
     def __str__(self) -> str:
@@ -44,18 +44,18 @@ class Evidence:
 
 @dataclass(slots=True)
 class GroupPruning:
-    """What is known of a predicate in one row group; each step narrows it.
+    """The candidates of a predicate in one row group: requested rows not ruled out; each kind of evidence leaves fewer.
 
     Attributes:
-        slot: its place among the row groups of the read.
-        predicate: what must hold; None where nothing must.
+        slot: place of the row group in the read.
+        predicate: condition on the rows; None keeps all.
         row_group: index of the row group.
-        num_rows: its rows.
-        asked: the rows that are asked for.
-        outcomes: for how many rows each condition holds.
-        rows: those of them that the predicate may hold for.
-        certain: those of them that it holds for, as far as bounds of pages tell.
-        evidence: how that is known.
+        num_rows: number of rows of the row group.
+        asked: requested rows.
+        outcomes: whether each condition holds for none, some or all rows of the row group; SOME also if unknown.
+        rows: candidates.
+        certain: candidates proved to match by bounds of pages; all candidates without a predicate.
+        evidence: findings so far, in order.
     """
 
     slot: int
@@ -72,7 +72,12 @@ class GroupPruning:
     def start(
         cls, slot: int, predicate: Predicate | None, row_group: int, num_rows: int, asked: RowRanges | None = None
     ) -> GroupPruning:
-        """Nothing is known yet; all rows are asked for where it is not said which."""
+        """A row group without evidence: every requested row is a candidate.
+
+        Args:
+            slot, predicate, row_group, num_rows: as the attributes.
+            asked: requested rows; None for all.
+        """
         outcomes = {} if predicate is None else dict.fromkeys(leaves(predicate), Outcome.SOME)
         asked = RowRanges.every(num_rows) if asked is None else asked
         certain = asked if predicate is None else RowRanges.none(num_rows)
@@ -80,7 +85,7 @@ class GroupPruning:
 
     @property
     def outcome(self) -> Outcome:
-        """For how many of ``rows`` the predicate holds."""
+        """Whether none, some or all of the requested rows match, as far as evidence tells; SOME also if unknown."""
         if self.rows.count == 0:
             return Outcome.NONE
         if self.predicate is None:
@@ -89,11 +94,15 @@ class GroupPruning:
 
     @property
     def open_leaves(self) -> list[Condition]:
-        """The conditions that are not decided."""
+        """The undecided conditions."""
         return [leaf for leaf, outcome in self.outcomes.items() if outcome is Outcome.SOME]
 
     def by_statistics(self, bounds: Callable[[Condition], Bounds | str]) -> None:
-        """Decide conditions by the bounds of their chunks, or note why there are none."""
+        """Decide conditions by statistics.
+
+        Args:
+            bounds: returns the bounds of a condition's chunk, or the reason for none.
+        """
         for leaf in self.open_leaves:
             known = bounds(leaf)
             if isinstance(known, str):
@@ -103,7 +112,11 @@ class GroupPruning:
         self._leave_out()
 
     def by_bloom_filters(self, filters: Mapping[int, StoredFilter | str]) -> None:
-        """Decide equalities by the bloom filters of their columns (by number), or note why they are of no use."""
+        """Decide conditions ``==`` and ``in`` by bloom filters.
+
+        Args:
+            filters: by column number, the chunk's bloom filter, or the reason for none.
+        """
         for leaf in self.open_leaves:
             known = filters.get(leaf.column.index)
             stored = leaf.stored() if isinstance(leaf, Membership) else None
@@ -116,7 +129,11 @@ class GroupPruning:
         self._leave_out()
 
     def by_column_indexes(self, pages: Mapping[int, tuple[OffsetIndex, Sequence[Bounds]] | str]) -> None:
-        """Narrow the rows by the bounds of pages of columns (by number), or note why there are none."""
+        """Rule out the rows of pages by column indexes.
+
+        Args:
+            pages: by column number, the places and the bounds of the chunk's pages, or the reason for none.
+        """
         pages_of: dict[Condition, PagesOf] = {}
         for leaf in self.open_leaves:
             known = pages.get(leaf.column.index)
@@ -130,7 +147,11 @@ class GroupPruning:
         self.certain = self.asked & self._rows_by({leaf: sure for leaf, (_, sure) in pages_of.items()}, RowRanges.none)
 
     def by_dictionaries(self, dictionaries: Mapping[int, Column | str]) -> None:
-        """Decide conditions by the values of dictionary pages of columns (by number), or note why they are of no use."""
+        """Decide conditions by dictionary pages.
+
+        Args:
+            dictionaries: by column number, the values of the chunk's dictionary page, or the reason for none.
+        """
         for leaf in self.open_leaves:
             known = dictionaries.get(leaf.column.index)
             if isinstance(known, str):
@@ -148,12 +169,17 @@ class GroupPruning:
         return RowRanges.of_parts(first_rows, possible, self.num_rows), RowRanges.of_parts(first_rows, sure, self.num_rows)
 
     def _leave_out(self) -> None:
-        """Leave out all rows where the conditions that are decided leave none."""
+        """Drop all candidates if the decided conditions exclude every match."""
         if self.outcome is Outcome.NONE:
             self.rows = RowRanges.none(self.num_rows)
 
     def _rows_by(self, known: Mapping[Condition, RowRanges], otherwise: Callable[[int], RowRanges]) -> RowRanges:
-        """The rows of the predicate, given those of conditions that are not decided."""
+        """The rows of the predicate, from the rows of its conditions.
+
+        Args:
+            known: rows of undecided conditions.
+            otherwise: rows of undecided conditions absent from known, given the number of rows.
+        """
 
         def rows_of(leaf: Condition) -> RowRanges:
             match self.outcomes[leaf]:

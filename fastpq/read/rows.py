@@ -1,4 +1,4 @@
-"""Rows by their numbers within the file, as ranges within its row groups."""
+"""Row numbers and row ranges of a file: checked, and split into ranges within row groups."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fastpq.metadata.file_metadata import FileMetaData
 
 
 def first_rows(metadata: FileMetaData) -> Int64s:
-    """The first row of each row group, and behind them the number of rows; shape (row groups + 1,).
+    """Number of the first row of each row group, then the number of rows of the file; shape (row groups + 1,), int64.
 
     Raises:
-        FormatError: a row group of fewer than no rows.
+        FormatError: a row group with a negative number of rows.
     """
     counts = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
     for index, count in enumerate(counts):
@@ -27,10 +27,14 @@ def first_rows(metadata: FileMetaData) -> Int64s:
 
 
 def check_ranges(row_ranges: Iterable[tuple[int, int]], num_rows: int) -> Int64s:
-    """Ranges as an array of shape (n, 2), empty ones left out.
+    """Row ranges as an array of shape (n, 2), int64, without empty ranges.
+
+    Args:
+        row_ranges: ascending pairs (start, stop).
+        num_rows: number of rows of the file.
 
     Raises:
-        SchemaError: a range that is no pair, lies outside the file, or begins before the one before it ends.
+        SchemaError: a range is no pair, lies outside the file, or begins before the end of the previous range.
     """
     bounds: list[tuple[int, int]] = []
     end = 0
@@ -50,11 +54,15 @@ def check_ranges(row_ranges: Iterable[tuple[int, int]], num_rows: int) -> Int64s
 
 
 def check_indices(indices: Any, num_rows: int) -> Int64s:
-    """Row numbers as non-negative ones, as numpy.take has them.
+    """Row numbers counted from the start of the file; shape (n,), int64.
+
+    Args:
+        indices: whole numbers; negative ones count from the end, as in numpy.take.
+        num_rows: number of rows of the file.
 
     Raises:
         TypeError: no whole numbers.
-        SchemaError: not of one dimension, or rows that the file does not have.
+        SchemaError: not of one dimension, or rows outside the file.
     """
     rows = np.asarray(indices)
     if rows.ndim != 1:
@@ -69,25 +77,28 @@ def check_indices(indices: Any, num_rows: int) -> Int64s:
 
 
 def ranges_of(rows: Int64s) -> Int64s:
-    """Ascending, distinct row numbers as ranges."""
+    """Ascending, distinct row numbers as ranges; shape (n, 2), int64."""
     apart = np.diff(rows) != 1
     first, last = np.append(len(rows) > 0, apart)[: len(rows)], np.append(apart, True)[-len(rows) :] if len(rows) else apart
     return np.stack([rows[first], rows[last] + 1], axis=1)
 
 
 def rows_of_groups(bounds: Int64s, first: Int64s, row_groups: Sequence[int]) -> list[tuple[int, RowRanges]]:
-    """Ranges of rows of a file as ranges within row groups.
+    """Row ranges of a file, split into ranges within row groups.
 
     Args:
-        bounds: as check_ranges returns them.
-        first: as first_rows returns them.
-        row_groups: indices, in the order of the result; those without any of the rows are left out.
+        bounds: a result of check_ranges.
+        first: the result of first_rows.
+        row_groups: indices in the order of the result.
+
+    Returns:
+        Row groups with rows in bounds, each with its rows.
     """
     ends = np.cumsum(bounds[:, 1] - bounds[:, 0])
     starts = ends - (bounds[:, 1] - bounds[:, 0])
 
     def wanted_before(row: int) -> int:
-        """How many of the rows stand before a row."""
+        """Number of rows in bounds before a row."""
         place = int(np.searchsorted(bounds[:, 0], row, side="right")) - 1
         return 0 if place < 0 else int(starts[place]) + min(row, int(bounds[place, 1])) - int(bounds[place, 0])
 

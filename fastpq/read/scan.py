@@ -34,7 +34,7 @@ class Scan:
         self.source = opener.source
 
     def read(self, plan: ReadPlan, threads: int, out: Outputs | None = None, span: Span | None = None) -> Table:
-        """All rows of a plan as one Table; chunks are decoded in parallel, those of a flat column into one output.
+        """All rows of a plan as one Table; chunks are decoded in parallel, and all chunks of a flat column into one output.
 
         Args:
             plan: the columns and their chunks.
@@ -52,7 +52,12 @@ class Scan:
         out: Outputs | None = None,
         span: Span | None = None,
     ) -> Sequence[AnyColumn]:
-        """Planned columns, each of a number of rows of its own, fetched together."""
+        """The values of planned columns; all chunks are fetched together, and decoded in parallel.
+
+        Args:
+            wanted: plans of columns, each with the number of rows in its output.
+            threads, out, span: as for ``read``.
+        """
         chunks = [chunk for column, _ in wanted for chunk in column.chunks]
         decoded = sum(self._output_values(chunk) * self.opener.layout(chunk.column).width for chunk in chunks)
         stored = sum(chunk.num_bytes for chunk in chunks)
@@ -112,7 +117,7 @@ class Scan:
             slots: places of the chunks in the buffers, drawn in the order of the plan.
             buffers: stored bytes of all columns.
             out: arrays to read columns into.
-            shared: the threads, and the stored bytes among which the threads are shared out.
+            shared: number of threads, and stored bytes of all columns; a nested column gets threads by its share of the bytes.
         """
         if column.flat is not None:
             return FlatReading(self.opener, column, num_rows, slots, buffers, None if out is None else out.memory(column.name))
@@ -140,12 +145,12 @@ class Scan:
 
 
 def check_plausible(opener: ChunkOpener, chunk: ChunkPlan, stored: Callable[[], Stored]) -> None:
-    """Refuse a number of values that the page headers do not confirm, before memory is taken for the values.
+    """Confirm an implausibly large number of values by the page headers, before memory is taken for the values.
 
     Args:
-        opener: of the chunk's file.
-        chunk: its plan.
-        stored: gives its stored bytes.
+        opener: opener of the chunk's file.
+        chunk: plan of the chunk.
+        stored: returns the stored bytes of the chunk.
 
     Raises:
         ParquetError: the pages have fewer values than the metadata claim, or are broken.
@@ -167,7 +172,12 @@ def _do(task: Task) -> None:
 
 
 def _do_and_tell(span: Span, tasks: Sequence[Task]) -> Callable[[Task], None]:
-    """Do tasks, and count the rows of each in a span of all of them."""
+    """A function to do a task and count its rows in a span.
+
+    Args:
+        span: the part of the progress for all tasks.
+        tasks: all tasks.
+    """
     span.begin(sum(task.num_rows for task in tasks))
 
     def work(task: Task) -> None:

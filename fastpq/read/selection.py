@@ -1,4 +1,7 @@
-"""Which rows of a file a filtered read touches, by the evidence that the file holds: statistics, bloom filters, page indexes."""
+"""Selector: the rows of a file left to a filtered read by statistics, bloom filters, page indexes and dictionary pages.
+
+The evidence is read here; ``fastpq.read.pruning`` draws the conclusions.
+"""
 
 from __future__ import annotations
 
@@ -24,33 +27,33 @@ from fastpq.stats.quirks import bloom_filters_are_trusted
 
 @dataclass(frozen=True, slots=True)
 class GroupSelection:
-    """What of a row group is read.
+    """The part of a row group left to a read.
 
     Attributes:
-        pruning: the rows that the predicate may hold for, and by which evidence.
-        offset_indexes: where the pages of columns are, by number; columns whose pages are not known are left out.
+        pruning: the candidates, rows not ruled out, and the evidence.
+        offset_indexes: places of pages, by column number; absent for columns without a usable OffsetIndex.
     """
 
     pruning: GroupPruning
     offset_indexes: dict[int, OffsetIndex]
 
     def group(self, rows: RowRanges) -> GroupRows:
-        """Some of its rows, to be planned."""
+        """Some rows of the row group, as input of a plan."""
         return GroupRows(self.pruning.row_group, rows, self.offset_indexes)
 
 
 class Selector:
-    """Chooses rows of one file.
+    """Rules out rows of one file by evidence, before values are read.
 
     Args:
         opener: opens the file's chunks.
-        metadata: of the file.
-        predicate: what must hold; None where nothing must.
+        metadata: footer of the file.
+        predicate: condition on the rows; None keeps all.
         columns: the columns of the result.
 
     Attributes:
-        filtered: the columns that the predicate is on, by number, in the order of the filters.
-        every_column: these and those of the result.
+        filtered: the columns of the predicate, by number, in the order of the filters.
+        every_column: the columns of the predicate, then the other columns of the result.
     """
 
     def __init__(
@@ -67,13 +70,13 @@ class Selector:
         self.every_column = list((self.filtered | {column.index: column for column in columns}).values())
 
     def select(self, wanted: Iterable[tuple[int, RowRanges | None]]) -> list[GroupSelection]:
-        """Prune row groups, by statistics, then by bloom filters, then by column indexes, then by dictionary pages.
+        """Rule out rows by statistics, then by bloom filters, then by column indexes, then by dictionary pages.
 
         Args:
-            wanted: row groups, each with the rows that are asked for; None for all.
+            wanted: row groups, each with its requested rows; None for all rows.
 
         Returns:
-            A selection for each of them, those of which nothing is left among them.
+            One selection for each row group, also for a row group without candidates.
 
         Raises:
             TagVerificationError: an encrypted index was altered.
@@ -143,7 +146,11 @@ class Selector:
             group.by_bloom_filters(usable.get(group.slot, {}))
 
     def _use_page_indexes(self, groups: list[GroupPruning]) -> dict[int, dict[int, OffsetIndex]]:
-        """Narrow row groups by column indexes; returns the offset indexes of each group by its slot, by column."""
+        """Rule out rows by column indexes.
+
+        Returns:
+            Usable offset indexes, by slot of the row group and by column number.
+        """
         asked: list[tuple[GroupPruning, IndexRequest]] = []
         for group in groups:
             undecided = {leaf.column.index for leaf in group.open_leaves}
@@ -171,7 +178,7 @@ class Selector:
         }
 
     def _use_dictionaries(self, selections: list[GroupSelection]) -> None:
-        """Leave out row groups whose dictionary pages hold no value that matches."""
+        """Rule out row groups without a matching value in their dictionary pages."""
         if self._are_soon_read([selection.pruning for selection in selections]):
             return
         wanted: list[tuple[GroupPruning, int, ChunkPlan]] = []
@@ -190,13 +197,13 @@ class Selector:
             selection.pruning.by_dictionaries(found.get(selection.pruning.slot, {}))
 
     def _are_soon_read(self, groups: list[GroupPruning]) -> bool:
-        """Whether all columns of row groups take no longer than the answer to whether they are needed."""
+        """Whether a remote file brings all columns of row groups as soon as further evidence (``round_trip_bytes``)."""
         if not self._opener.source.is_remote:
             return False
         chunks = (self._chunk(group, column) for group in groups for column in self.every_column)
         try:
             return sum(chunk.total_compressed_size for chunk in chunks) <= self._opener.properties.round_trip_bytes
-        except KeyAccessError:      # reading them tells
+        except KeyAccessError:      # the later read of the chunk raises the error
             return False
 
     def _has_dictionary(self, group: GroupPruning, leaf: Condition) -> bool:

@@ -1,4 +1,11 @@
-"""Reading the rows for which a predicate holds: indexes first, then the columns of the predicate, then the others."""
+"""SelectiveScan: the rows of a file chosen by ranges and by a predicate.
+
+Statistics and indexes rule out rows first. The columns of the predicate are then read and evaluated, and the other columns of
+the result are read last, in the matching rows alone. A small read may take all columns at once.
+
+Candidates are rows not ruled out by statistics and indexes (the evidence). A row group is decided if the evidence proves a match
+for all of its rows or for none; only undecided row groups need the columns of the predicate.
+"""
 
 from __future__ import annotations
 
@@ -34,21 +41,30 @@ from fastpq.schema.parquet_schema import ColumnDescriptor
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """The rows of a row group for which the predicate holds, and the flat columns of the result that are read already."""
+    """The matching rows of a row group.
+
+    Attributes:
+        group: the matching rows.
+        columns: flat columns of the result already read for the predicate, by number, cut to the matching rows.
+    """
 
     group: GroupRows
     columns: dict[int, Column]
 
 
 class SelectiveScan:
-    """Reads some rows of one file: those asked for, for which a predicate holds.
+    """Reads rows of one file, chosen by ranges and by a predicate.
 
     Args:
-        scan: of the file; variable-length values must come as views.
-        metadata: of the file.
-        predicate: what must hold; None where nothing must.
+        scan: scan of the file, with variable-length values as views.
+        metadata: footer of the file.
+        predicate: condition on the rows; None keeps all.
         columns: the columns of the result.
-        finish: what is done with each column at last.
+        finish: gives a column of the result its final layout.
+
+    Attributes:
+        select: chooses the candidates of row groups by evidence (``Selector.select``).
+        every_column: the columns of the predicate, then the other columns of the result.
     """
 
     def __init__(
@@ -69,10 +85,10 @@ class SelectiveScan:
         self.every_column = selector.every_column
         self._filtered = selector.filtered
         self._filter_columns = list(self._filtered.values())
-        self.plan(self.every_column, ())       # refuses what cannot be read, before anything is
+        self.plan(self.every_column, ())       # refuses unreadable columns before the first read
 
     def plan(self, columns: Sequence[ColumnDescriptor], row_groups: Iterable[int] | None) -> ReadPlan:
-        """The plan of a full read."""
+        """The plan of all rows of row groups."""
         return plan_read(self._metadata, columns, row_groups, self._scan.source.size)
 
     def read(
@@ -83,14 +99,18 @@ class SelectiveScan:
         order: NDArray[np.int64] | None = None,
         progress: Progress | None = None,
     ) -> Table:
-        """The rows of all selections for which the predicate holds.
+        """The matching rows of all selections as one Table.
 
         Args:
-            selections: of row groups, in the order of the result.
-            threads: how many chunks are decoded at the same time.
-            out: arrays to read columns into; without a predicate alone, as the number of rows must be known.
-            order: the places of the rows of the result among those read; None for all as they are.
-            progress: told of the candidates that are done.
+            selections: results of ``select``: row groups in the order of the result, each with its candidates.
+            threads: chunks decoded at the same time.
+            out: arrays to read columns into, by name. Their length is the number of rows, unknown with a predicate.
+            order: shape (rows of the result,), int64: for each row of the result, its number among the rows read; None keeps
+                the rows as read.
+            progress: called with the candidates done and all candidates.
+
+        Raises:
+            SchemaError: out together with a predicate, or arrays unfit for the columns.
         """
         if out is not None and self._predicate is not None:
             raise SchemaError("out with filters: the number of rows is not known before they are read")
@@ -108,7 +128,7 @@ class SelectiveScan:
         return table
 
     def _read_matches(self, matches: Sequence[_Match], threads: int, span: Span | None) -> Table:
-        """The rows of matches, with those columns that the predicate did not need."""
+        """The matching rows as a Table; columns already read for the predicate are not read again."""
         groups = [match.group for match in matches]
         num_rows = sum(group.rows.count for group in groups)
         known = {number for match in matches for number in match.columns}
@@ -120,15 +140,19 @@ class SelectiveScan:
         return self._finished(Table({name: read[name] for name in self._names}, num_rows=num_rows))
 
     def _may_read_together(self, selections: Sequence[GroupSelection]) -> bool:
-        """Whether all columns of all candidates had better be read at once than the others after those of the predicate: they
-        are few, and most of them match, or stand on pages that are read in any case if a row of them does."""
+        """Whether to read all columns at once, before the predicate is evaluated.
+
+        Reading at once saves a second round of reads, and costs the values of candidates without a match. All columns are read
+        at once if the candidates have few values, and the other columns few bytes in pages with candidates in doubt (in a local
+        file, also few of these pages).
+        """
         kept = [selection for selection in selections if selection.pruning.outcome is not Outcome.NONE]
         undecided = [selection for selection in kept if selection.pruning.outcome is Outcome.SOME]
         chosen = {column.index for column in self._columns}
         if not undecided or not all(column.is_flat for column in self._filter_columns):
             return False
         if len(undecided) < len(kept) and not self._filtered.keys() <= chosen:
-            return False        # of those that are decided, the predicate's columns are not needed
+            return False        # decided row groups are read without the columns of the predicate
         is_remote, in_vain = self._scan.source.is_remote, self._scan.opener.properties.round_trip_bytes
         together = max(MOST_TOGETHER, in_vain if is_remote else 0)
         if sum(selection.pruning.rows.count for selection in kept) * len(self.every_column) > together:
@@ -149,7 +173,7 @@ class SelectiveScan:
         return wasted <= (in_vain if is_remote else MOST_WASTED)
 
     def _read_together(self, selections: Sequence[GroupSelection], threads: int, span: Span | None) -> Table:
-        """The rows for which the predicate holds, of all candidates, whose columns are fetched together."""
+        """The matching rows as a Table; all columns of all candidates are fetched together, and the predicate chooses rows."""
         groups = [selection.group(selection.pruning.rows) for selection in selections if selection.pruning.rows.count]
         read = dict(self._read_rows(self.every_column, groups, threads, span))
         mask, _ = self._mask(read)
@@ -165,7 +189,13 @@ class SelectiveScan:
         order: NDArray[np.int64] | None,
         span: Span | None,
     ) -> Table:
-        """All rows of some row groups, put in an order."""
+        """All given rows of row groups as a Table, without a predicate.
+
+        Args:
+            groups: row groups in the order of the result, each with its rows.
+            threads, out, order: as for ``read``.
+            span: counts the rows.
+        """
         plan = self._plan_rows(self._columns, groups)
         if out is not None:
             return self._finished(self._scan.read(plan, threads, Outputs(out, plan, self._scan.opener.types), span))
@@ -177,10 +207,10 @@ class SelectiveScan:
     def batches(
         self, selections: Sequence[GroupSelection], batch_size: int, threads: int, progress: Progress | None = None
     ) -> Iterator[Table]:
-        """The same as Tables of batch_size rows (the last may be shorter).
+        """The matching rows of all selections as Tables of batch_size rows; the last may have fewer.
 
-        Of each row group the columns of the predicate are read first, WINDOW rows at a time, to know its rows, and then the
-        columns of the result, a batch at a time. Either is half of the work that is told of.
+        An undecided row group is read twice: the columns of the predicate WINDOW rows at a time, to find the matching rows, and
+        then the columns of the result a batch at a time. Progress counts half of the candidates for each of the two reads.
         """
         waiting = self._nothing
         meter = Meter(progress, sum(selection.pruning.rows.count for selection in selections))
@@ -209,23 +239,24 @@ class SelectiveScan:
             yield self._finished(waiting)
 
     def count(self, selections: Sequence[GroupSelection], threads: int) -> int:
-        """How many rows there are; row groups that evidence decides are not read."""
+        """Number of matching rows; row groups decided by evidence are counted without a read."""
         return sum(match.group.rows.count for match in self._match(selections, threads))
 
     @cached_property
     def _names(self) -> list[str]:
-        """The names of the columns of the result, in their order."""
+        """Names of the columns of the result, in order."""
         return list(dict.fromkeys(column.top.element.name for column in self._columns))
 
     @cached_property
     def _nothing(self) -> Table:
-        """The columns of the result without a row."""
+        """A Table of the columns of the result, without rows."""
         return self._scan.read(self.plan(self._columns, ()), 1)
 
     def _match(self, selections: Sequence[GroupSelection], threads: int, meter: Meter | None = None) -> list[_Match]:
-        """The rows for which the predicate holds, of each selection with any candidates: half of the work that is told of.
+        """The matching rows of each row group with candidates.
 
-        The columns that the predicate is on are fetched together for as many row groups as FETCHED bytes allow.
+        The columns of the predicate are read in undecided row groups alone, and fetched for several row groups at a time, up to
+        FETCHED stored bytes. Progress counts half of the candidates; the read of the other columns counts the other half.
         """
         matches: list[_Match] = []
         undecided: list[tuple[int, GroupSelection]] = []
@@ -275,13 +306,20 @@ class SelectiveScan:
         )
 
     def _mask(self, read: Mapping[str, AnyColumn]) -> tuple[NDArray[np.bool_], dict[int, Column]]:
-        """Where the predicate holds, and the columns that it is on, by number."""
+        """Evaluate the predicate.
+
+        Args:
+            read: the columns of the predicate, by name.
+
+        Returns:
+            A mask of the matching rows, and the leaves of the predicate by number.
+        """
         assert self._predicate is not None
         columns = {number: leaf_of(read[column.top.element.name], column) for number, column in self._filtered.items()}
         return mask_of(self._predicate, lambda leaf: columns[leaf.column.index]), columns
 
     def _stream_matching(self, selection: GroupSelection, threads: int, span: Span | None) -> RowRanges:
-        """The rows of one selection for which the predicate holds, found a window at a time."""
+        """The matching rows of one row group; the columns of the predicate are read WINDOW rows at a time."""
         rows = selection.pruning.rows
         if selection.pruning.outcome is not Outcome.SOME:
             return rows
@@ -301,14 +339,17 @@ class SelectiveScan:
     def _read_rows(
         self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows], threads: int, span: Span | None = None
     ) -> Iterator[tuple[str, AnyColumn]]:
-        """Columns in some rows of row groups, by name, fetched together."""
+        """The values of columns in rows of row groups, by name; all chunks are fetched together."""
         loose = [loosen(column) for column in self._plan_rows(columns, groups).columns]
         found = self._scan.columns([(column.plan, column.num_rows) for column in loose], threads, span=span)
         for column, values in zip(loose, found, strict=True):
             yield column.plan.name, values if column.kept is None else take(values, column.kept)
 
     def _joined(self, column: ColumnDescriptor, matches: Sequence[_Match], threads: int) -> AnyColumn:
-        """A column that was read of those row groups that evidence did not decide."""
+        """A column of the predicate in all matching rows.
+
+        The values of undecided row groups were read for the predicate; the values of decided row groups are read here.
+        """
         decided = [match.group for match in matches if column.index not in match.columns]
         rest = dict(self._read_rows([column], decided, threads))[column.name] if decided else None
         parts: list[AnyColumn] = []
@@ -326,7 +367,8 @@ class SelectiveScan:
         return plan_pages(chunk, selection.offset_indexes.get(chunk.column.index), rows, chunk.row_offset)
 
     def columns_read(self, selection: GroupSelection) -> list[ColumnDescriptor]:
-        """The columns that are read of a row group: those of the predicate too, where evidence does not decide it."""
+        """The columns to read of a row group: none without candidates, the columns of the result where every candidate matches,
+        and otherwise the columns of the predicate as well."""
         match selection.pruning.outcome:
             case Outcome.NONE:
                 return []
@@ -335,13 +377,13 @@ class SelectiveScan:
         return self.every_column
 
     def _finished(self, table: Table) -> Table:
-        """Text in the layout that was asked for, without the pages that only rows left behind pointed into."""
+        """A Table with columns in their final layout, released from pages held mostly for omitted rows."""
         columns = {name: self._finish(_compact(column)) for name, column in table.items()}
         return Table(columns, num_rows=table.num_rows)
 
 
 def _compact(column: AnyColumn) -> AnyColumn:
-    """A column whose views point into buffers that hold little else than its values."""
+    """A column without much unused memory: values are copied if the buffers behind the views are far larger."""
     values = column.values if isinstance(column, Column) else None
     if not isinstance(column, Column) or not isinstance(values, BinaryViews):
         return column
@@ -351,7 +393,12 @@ def _compact(column: AnyColumn) -> AnyColumn:
 
 
 def leaf_of(column: AnyColumn, leaf: ColumnDescriptor) -> Column:
-    """A leaf that is not repeated, null also where a struct above it is."""
+    """The values of a leaf outside of lists and maps; a value is null also where a struct around the leaf is null.
+
+    Args:
+        column: the column directly under the root.
+        leaf: a leaf of the column.
+    """
     missing: list[NDArray[np.bool_]] = []
     for name in leaf.path[1:]:
         assert isinstance(column, StructColumn)
