@@ -11,22 +11,17 @@ from fastpq import format as fmt
 from fastpq.arrow.hints import ArrowFields, with_metadata
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.convert.dataframes import PANDAS_KEY, without_categories
-from fastpq.encryption.encryptor import FileEncryptor
-from fastpq.encryption.file_ciphers import open_file_encryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
-from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
+from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY
-from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.io.sink import Sink, open_sink
 from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import FileMetaData, RowGroupMetaData
-from fastpq.metadata.footer import read_finished, write_footer
+from fastpq.metadata.footer import read_finished
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import plan_chunk
-from fastpq.rewriting.chunk_copy import CopiedChunk, copy_chunk
-from fastpq.schema.parquet_schema import ParquetSchema
-
-LARGEST_ROW_GROUP_ORDINAL = 32767
+from fastpq.rewriting.chunk_copy import copy_chunk
+from fastpq.write.row_groups import PlacedChunk, RowGroups
 
 KeysOf: TypeAlias = Callable[[Any], FileDecryptionProperties | None]
 FileKeys: TypeAlias = FileDecryptionProperties | KeysOf | None
@@ -127,11 +122,17 @@ def merge_files(
     if progress is not None:
         sources = list(sources)
     total = 0 if progress is None else sum(_num_rows(where, properties, keys_of) for where in sources)
+    meter = Meter(progress, total, holds_last=True)
     with open_sink(target) as sink:
-        merged = _MergedFile(sink, encryption_properties, properties, Meter(progress, total, holds_last=True))
+        merged: _MergedFile | None = None
         for where in sources:
             with _opened(where) as source:
-                merged.add(source, keys_of(where))
+                metadata = read_finished(source, properties, keys_of(where))
+                if merged is None:
+                    merged = _MergedFile(sink, metadata, encryption_properties, properties, meter)
+                merged.add(source, metadata)
+        if merged is None:
+            raise SchemaError("no files to merge")
         merged.finish()
 
 
@@ -152,91 +153,66 @@ def _num_rows(where: Any, properties: ReaderProperties, keys_of: KeysOf) -> int:
 
 
 class _MergedFile:
-    """A file that takes the row groups of others.
+    """A new file with the row groups of others.
 
     Args:
-        sink: where to.
-        encryption_properties: its keys.
+        sink: the new file.
+        first: metadata of the first source; the new footer has its schema and key-value metadata.
+        encryption_properties: keys of the new file; None for plaintext.
         properties: bounds and checks of reading.
-        meter: told of the rows that are copied.
+        meter: told of the rows copied.
     """
 
     def __init__(
         self,
         sink: Sink,
+        first: FileMetaData,
         encryption_properties: FileEncryptionProperties | None,
         properties: ReaderProperties,
         meter: Meter,
     ) -> None:
         self._meter = meter
         self._sink = sink
-        self._encryption_properties = encryption_properties
+        self._is_encrypted = encryption_properties is not None
         self._properties = properties
-        self._encryptor = FileEncryptor()
-        self._page_indexes = PageIndexes()
-        self._row_groups: list[fmt.RowGroup] = []
-        self._first: FileMetaData | None = None
+        self._first = first
+        self._row_groups = RowGroups(sink, first.schema, encryption_properties)
 
-    def add(self, source: Source, keys: FileDecryptionProperties | None) -> None:
-        """Copy the row groups of a file."""
-        metadata = read_finished(source, self._properties, keys)
-        if self._first is None:
-            self._begin(metadata)
-        else:
+    def add(self, source: Source, metadata: FileMetaData) -> None:
+        """Copy the row groups of a file.
+
+        Raises:
+            SchemaError: the file does not fit the first one.
+        """
+        if metadata is not self._first:
             _check_alike(self._first, metadata)
         for index in range(metadata.num_row_groups):
             self._add_row_group(source, metadata, metadata.row_group(index))
 
     def finish(self) -> None:
-        """Write indexes and footer.
-
-        Raises:
-            SchemaError: there was no file.
-        """
-        if self._first is None:
-            raise SchemaError("no files to merge")
-        self._page_indexes.write(self._sink)
+        """Write indexes and footer."""
         footer = copy.copy(self._first.metadata)
         footer.schema = self._first.schema_elements
-        footer.num_rows = sum(group.num_rows for group in self._row_groups)
-        footer.row_groups = self._row_groups
-        if self._encryption_properties is not None:
+        if self._is_encrypted:
             footer.key_value_metadata = without_values(self._first)
         footer.column_orders = self._first.column_orders or None
-        footer.encryption_algorithm = self._encryptor.encryption_algorithm
-        footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
-        self._sink.write(write_footer(footer, self._encryptor))
+        self._row_groups.write_footer(footer)
         self._meter.finish()
 
-    def _begin(self, metadata: FileMetaData) -> None:
-        self._first = metadata
-        paths = [column.path for column in metadata.schema.columns]
-        self._encryptor = open_file_encryptor(self._encryption_properties, paths)
-        self._sink.write(self._encryptor.magic)
-
     def _add_row_group(self, source: Source, metadata: FileMetaData, group: RowGroupMetaData) -> None:
-        ordinal, offset = len(self._row_groups), self._sink.tell()
-        if ordinal > LARGEST_ROW_GROUP_ORDINAL:
-            raise LimitError(f"more than {LARGEST_ROW_GROUP_ORDINAL + 1} row groups")
+        self._row_groups.check_room(1)
         if group.num_rows < 0:
             raise FormatError(f"a row group of {group.num_rows} rows", row_group=group.index)
         if group.num_columns != metadata.num_columns:
             what = f"{group.num_columns} chunks in a row group of {metadata.num_columns} columns"
             raise FormatError(what, row_group=group.index)
         span = self._meter.span(group.num_rows)
-        chunks = [self._copy(source, metadata, group, index, span) for index in range(group.num_columns)]
-        row_group = copy.copy(group.metadata)
-        entries = [chunk.entry.meta_data for chunk in chunks if chunk.entry.meta_data is not None]
-        row_group.total_byte_size = sum(entry.total_uncompressed_size for entry in entries)
-        row_group.total_compressed_size = sum(entry.total_compressed_size for entry in entries)
-        row_group.file_offset, row_group.ordinal = offset, ordinal
-        row_group.sorting_columns = self._encryptor.sorting_columns(group.metadata.sorting_columns)
-        row_group.columns = [self._enter(chunk, metadata.schema, ordinal, index) for index, chunk in enumerate(chunks)]
-        self._row_groups.append(row_group)
+        chunks = (self._copy(source, metadata, group, index, span) for index in range(group.num_columns))
+        self._row_groups.add(copy.copy(group.metadata), chunks)
 
     def _copy(
         self, source: Source, metadata: FileMetaData, group: RowGroupMetaData, index: int, span: Span | None
-    ) -> CopiedChunk:
+    ) -> PlacedChunk:
         column = metadata.schema.columns[index]
         chunk = group.column(index)
         try:
@@ -244,7 +220,7 @@ class _MergedFile:
                 raise UnsupportedError(f"a column chunk in another file ({chunk.file_path!r}) is not copied")
             plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size, metadata.created_by)
             opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
-            sealer = self._encryptor.chunk_cipher(column.path, len(self._row_groups), index)
+            sealer = self._row_groups.cipher(len(self._row_groups), index)
             copied = copy_chunk(source, plan, opener, sealer, self._sink, self._properties)
         except ParquetError as error:
             error.at(column=column.name, row_group=group.index)
@@ -252,15 +228,6 @@ class _MergedFile:
         if span is not None:
             span.reach(index + 1, group.num_columns)
         return copied
-
-    def _enter(self, chunk: CopiedChunk, schema: ParquetSchema, ordinal: int, index: int) -> fmt.ColumnChunk:
-        """Write a chunk's bloom filter and keep its page index; returns its entry in the footer as it is stored."""
-        cipher = self._encryptor.chunk_cipher(schema.columns[index].path, ordinal, index)
-        if chunk.bloom_filter is not None and chunk.entry.meta_data is not None:
-            write_bloom_filter(self._sink, chunk.bloom_filter, chunk.entry.meta_data, cipher)
-        stored = self._encryptor.column_chunk(chunk.entry, ordinal, index)
-        self._page_indexes.add(stored, chunk.indexes.column_index, chunk.indexes.offset_index, cipher)
-        return stored
 
 
 def durations_of(metadata: FileMetaData) -> list[tuple[str, ...]]:
