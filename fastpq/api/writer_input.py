@@ -23,7 +23,7 @@ class WriterInput:
 
     Args:
         schema: types of flat columns, by name or as a ParquetSchema; other columns keep the type of their values.
-        properties: of the writer; ``arrow_schema`` and ``key_value_metadata`` are used.
+        properties: options of the file; ``arrow_schema`` and ``key_value_metadata`` are used.
         shred: how variant columns are shredded, by name.
         with_categories: keep the categories of a DataFrame in the metadata.
 
@@ -54,7 +54,7 @@ class WriterInput:
             data: a Table, a dict of arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data interface.
 
         Raises:
-            SchemaError: no columns of equal length, or columns that do not fit the types or the shredding.
+            SchemaError: columns of unequal length, or other columns than in the types or the shredding.
             UnsupportedError: a duration without ``arrow_schema``.
         """
         with_arrow = self._with_arrow
@@ -83,7 +83,7 @@ class WriterInput:
             return
         for name, column in table.items():
             if needs_arrow_schema(column):
-                raise UnsupportedError("durations, which Parquet does not have; arrow_schema=True keeps them", column=name)
+                raise UnsupportedError("Parquet has no durations; arrow_schema=True keeps the durations of Arrow", column=name)
 
 
 def _types_of(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> Mapping[str, ColumnType] | None:

@@ -36,28 +36,30 @@ def encrypt_file(
     properties: ReaderProperties | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Encrypt a file, or encrypt it with other keys; its pages are neither decompressed nor decoded.
+    """Encrypt a file, or encrypt a file again with other keys; pages are neither decompressed nor decoded.
 
-    Everything else stays as it is: schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns
-    and key-value metadata, but for the categories that fastpq keeps there of a DataFrame, which are values. Of plaintext that
-    lies, about bounds for example, the encrypted file says the same. Memory is bounded by a page, of a source that is not a
-    local file by a column chunk, beside indexes and footer.
+    Schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns and key-value metadata are kept. The
+    categories of a DataFrame are values, and are left out of the key-value metadata. False statements of the source, about bounds
+    for example, are copied. Memory is bounded by indexes, footer and a page; with a remote source, by a column chunk.
 
     Args:
-        source: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
-        target: where to; it appears whole or not at all. It may be the source's own path.
-        encryption_properties: keys of the new file, which are used with fresh nonces.
-        decryption_properties: keys of the source; None if it is plaintext.
+        source: a path, a bytes-like object, a binary file object or an fsspec URL.
+        target: a path, a writable binary file object or an fsspec URL; the new file appears whole or not at all. The source's own
+            path is allowed.
+        encryption_properties: keys of the new file, used with fresh nonces.
+        decryption_properties: keys of the source; None for plaintext.
         properties: bounds and checks of reading.
         progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
-            ``(total, total)``. An exception from it leaves the target as it was.
+            ``(total, total)``. An exception from progress leaves the target unchanged.
 
     Raises:
-        FormatError, UnsupportedError, LimitError: the source breaks the specification, or has what fastpq does not read.
-        KeyAccessError: a column of the source is encrypted, and there is no key for it.
+        FormatError: the source breaks the specification.
+        UnsupportedError: the source has a feature without a reader.
+        LimitError: a bound of the properties, or more than 32768 row groups.
+        KeyAccessError: an encrypted column of the source without a key.
         TagVerificationError: the source was altered.
-        SchemaError: keys for columns that there are not.
-        CryptoError: more than 32768 row groups, columns or pages of a chunk.
+        SchemaError: keys for unknown columns.
+        CryptoError: more than 32768 columns, or pages of a chunk.
     """
     merge_files(
         [source],
@@ -80,8 +82,9 @@ def decrypt_file(
     """Write the plaintext file of an encrypted one; its pages are neither decompressed nor decoded.
 
     Args:
-        source: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
-        target: where to; it appears whole or not at all. It may be the source's own path.
+        source: a path, a bytes-like object, a binary file object or an fsspec URL.
+        target: a path, a writable binary file object or an fsspec URL; the new file appears whole or not at all. The source's own
+            path is allowed.
         decryption_properties: keys of the source, for all of its columns.
         properties: bounds and checks of reading.
         progress: as for ``encrypt_file``.
@@ -104,17 +107,16 @@ def merge_files(
     """Write the row groups of files, one file after another, as one file; pages are neither decompressed nor decoded.
 
     Args:
-        sources: files of one schema and one writer, each as for encrypt_file. What the footers say beside is that of the
-            first: key-value metadata above all.
+        sources: files of one schema and one writer, each as for encrypt_file. The first source gives the key-value metadata.
         target: as for encrypt_file.
-        encryption_properties: keys of the new file; None for a plaintext file, whatever the sources are.
+        encryption_properties: keys of the new file; None for a plaintext file, also of encrypted sources.
         decryption_properties: keys of the sources, or a function from a source to its keys.
         properties: bounds and checks of reading.
-        progress: as for ``encrypt_file``, in rows of all sources, whose footers are then read twice.
+        progress: as for ``encrypt_file``, in rows of all sources; the footers are read a second time for the total.
 
     Raises:
-        SchemaError: no source, or sources of different schemas, column orders, units of durations or writers: what is known of
-            a writer's mistakes is told by its name, of which a file has one.
+        SchemaError: no source, or sources of different schemas, column orders, units of durations or writers. Readers find the
+            known faults of a writer by its name, and a file has one name.
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
     """
     properties = properties or ReaderProperties()
@@ -138,7 +140,7 @@ def merge_files(
 
 @contextmanager
 def _opened(where: Any) -> Iterator[Source]:
-    """A source; errors say of which one they are."""
+    """An open source; errors get its name."""
     with open_source(where) as source:
         try:
             yield source
@@ -231,7 +233,7 @@ class _MergedFile:
 
 
 def durations_of(metadata: FileMetaData) -> list[tuple[str, ...]]:
-    """The columns whose numbers are durations, and their units, which the key-value metadata alone tell."""
+    """The columns of durations with their units, from the Arrow schema in the key-value metadata."""
     return ArrowFields(metadata.key_value_metadata.get(ARROW_KEY), metadata.schema.root.children).durations()
 
 

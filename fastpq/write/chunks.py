@@ -47,9 +47,9 @@ class EncodedChunk:
     """A column chunk whose pages are still in memory.
 
     Attributes:
-        spec: how its column is written.
-        cipher: of the chunk.
-        writer: with the stored pages and their counts.
+        spec: how the column is written.
+        cipher: cipher of the chunk.
+        writer: stored pages and their counts.
         geospatial_statistics: None for a column other than GEOMETRY and GEOGRAPHY.
     """
 

@@ -36,8 +36,8 @@ class FileWriter:
 
     Args:
         sink: the new file, still empty.
-        schema: of the file.
-        properties: how the columns and row groups are written.
+        schema: schema of the file.
+        properties: options for columns and row groups.
         encryption_properties: keys of the file; None for plaintext.
         threads: number of column chunks encoded at the same time.
         meter: told of the rows written.

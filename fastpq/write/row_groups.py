@@ -29,8 +29,8 @@ class PlacedChunk:
     """A column chunk whose pages are in the new file.
 
     Attributes:
-        entry: plain entry of the footer, with the offsets of the pages.
-        cipher: of the chunk in the new file.
+        entry: plain footer entry, with the offsets of the pages.
+        cipher: cipher of the chunk in the new file.
         column_index, offset_index: page index with offsets in the new file; None for a chunk without one.
         bloom_filter: None for a chunk without one.
     """
@@ -47,7 +47,7 @@ class RowGroups:
 
     Args:
         sink: the new file, still empty.
-        schema: of the file.
+        schema: schema of the file.
         encryption_properties: keys of the file; None for plaintext.
 
     Raises:

@@ -24,8 +24,8 @@ class RowOrder:
     """The order of the rows of each row group, if the properties ask for one.
 
     Args:
-        schema: of the file.
-        properties: of the file; ``sorting_columns`` and ``sort_by`` are used.
+        schema: schema of the file.
+        properties: options of the file; ``sorting_columns`` and ``sort_by`` are used.
 
     Raises:
         SchemaError: an unknown column, a column named twice, or a column with many values in a row.
@@ -97,12 +97,12 @@ def _resolved(
         by = SortingColumn(each) if isinstance(each, str) else each
         column = by_name.get(by.path)
         if column is None:
-            raise SchemaError(f"a sorting column that the schema does not have: {by.path}")
+            raise SchemaError(f"an unknown sorting column: {by.path}")
         if by.path in found:
-            raise SchemaError("a sorting column that is named twice", column=by.path)
+            raise SchemaError("a sorting column named twice", column=by.path)
         if column.max_repetition_level:
-            raise SchemaError("a sorting column of which a row can hold many values", column=by.path)
+            raise SchemaError("a sorting column with many values in a row", column=by.path)
         if order_of(column.type) == Order.ORDER_NONE:
-            raise UnsupportedError(f"sorting by a {column.type} column, whose values have no order", column=by.path)
+            raise UnsupportedError(f"sorting by a {column.type} column: its values have no order", column=by.path)
         found[by.path] = column, by
     return list(found.values())

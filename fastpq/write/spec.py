@@ -36,12 +36,12 @@ class ColumnSpec:
 
     Attributes:
         descriptor: the column.
-        layout: of its values in memory.
-        codec: its compression.
-        settings: its levels, encodings, statistics and page sizes.
+        layout: form of the values in memory.
+        codec: compression of the pages.
+        settings: levels, encodings, statistics and page sizes.
         truncation: most bytes of a bound of a BYTE_ARRAY column.
-        has_page_index: whether its chunks get an OffsetIndex, and a ColumnIndex if they have statistics and an order.
-        choice: its encoding; None until a sample has been taken.
+        has_page_index: whether chunks get an OffsetIndex, and with statistics and an order a ColumnIndex.
+        choice: encoding and reason; None until a sample is taken.
     """
 
     descriptor: ColumnDescriptor
@@ -80,7 +80,7 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     if properties.float_order not in ("type", "total"):
         raise ValueError(f'float_order must be "type" or "total", not {properties.float_order!r}')
     if CHECKPOINT_KEY in properties.key_value_metadata:
-        raise ValueError(f"key_value_metadata cannot have {CHECKPOINT_KEY!r}, which marks unfinished files")
+        raise ValueError(f"key_value_metadata cannot have {CHECKPOINT_KEY!r}, the mark of unfinished files")
     for column in schema.columns:
         if column.max_definition_level > MAX_LEVEL:
             raise LimitError(f"more than {MAX_LEVEL} levels", column=column.name)
@@ -182,4 +182,4 @@ def _check_names(option: str, value: object, names: set[str]) -> None:
     given: Iterable[str] = value if isinstance(value, Mapping | list | tuple | set | frozenset) else ()
     unknown = sorted(set(given) - names)
     if unknown:
-        raise SchemaError(f"{option} names columns that the schema does not have: {', '.join(unknown)}")
+        raise SchemaError(f"{option} names unknown columns: {', '.join(unknown)}")
