@@ -152,9 +152,10 @@ class ParquetWriter:
     def _take(self, data: Any) -> tuple[FileWriter, Table]:
         """The open file, and the data as a Table of its schema; the first data open the file."""
         table = self._input.table(data)
+        schema = table.schema
         if self._file is None:
-            self._file = self._file_writer(table.schema)
-        self._file.check(table)
+            self._file = self._file_writer(schema)
+        self._file.check(table, schema)
         self._meter.expect(table.num_rows)
         return self._file, table
 

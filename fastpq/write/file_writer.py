@@ -77,13 +77,17 @@ class FileWriter:
         """The encodings chosen so far, by dotted path."""
         return {spec.descriptor.name: spec.choice for spec in self._specs if spec.choice is not None}
 
-    def check(self, table: Table) -> None:
+    def check(self, table: Table, schema: ParquetSchema) -> None:
         """Compare the columns of a table with the file's.
+
+        Args:
+            table: the table.
+            schema: schema of the table.
 
         Raises:
             SchemaError: other names or types, or nulls in a required column.
         """
-        given = _fields(table.schema)
+        given = _fields(schema)
         if given != self._fields:
             differing = [f"{a} is not {b}" for a, b in zip(given, self._fields, strict=False) if a != b]
             detail = differing[0] if differing else f"{len(given)} columns, not {len(self._fields)}"
@@ -135,7 +139,12 @@ class FileWriter:
 
         def encode(place: tuple[int, int, int]) -> EncodedChunk:
             ordinal, start, index = place
-            return self._encode(index, leaves[index], ordinal, start, min(start + size, table.num_rows))
+            spec, cipher = self._specs[index], self._row_groups.cipher(ordinal, index)
+            try:
+                return encode_chunk(leaves[index], spec, cipher, start, min(start + size, table.num_rows))
+            except ParquetError as error:
+                error.at(column=spec.descriptor.name, row_group=ordinal)
+                raise
 
         places = [(ordinal, start, index) for ordinal, start in enumerate(starts, first) for index in range(len(leaves))]
         # chunks are encoded ahead of the file, across row groups
@@ -152,14 +161,6 @@ class FileWriter:
             if every and len(self._row_groups) % every == 0:
                 self._write_footer({CHECKPOINT_KEY: str(len(self._row_groups))})
                 self._sink.persist()
-
-    def _encode(self, index: int, leaf: LeafToWrite, ordinal: int, start: int, stop: int) -> EncodedChunk:
-        spec, cipher = self._specs[index], self._row_groups.cipher(ordinal, index)
-        try:
-            return encode_chunk(leaf, spec, cipher, start, stop)
-        except ParquetError as error:
-            error.at(column=spec.descriptor.name, row_group=ordinal)
-            raise
 
     def _placed(self, chunks: Iterable[EncodedChunk], num_rows: int) -> Iterator[PlacedChunk]:
         """The chunks of a row group, placed; progress is told of each chunk when the next one is drawn."""

@@ -106,7 +106,13 @@ class RowGroups:
         Raises:
             LimitError: a footer over 2^31 - 1 bytes.
         """
-        self._write_page_indexes()
+        for chunk, sealed in self._column_indexes:
+            chunk.column_index_offset, chunk.column_index_length = self._sink.tell(), len(sealed)
+            self._sink.write(sealed)
+        for chunk, sealed in self._offset_indexes:
+            chunk.offset_index_offset, chunk.offset_index_length = self._sink.tell(), len(sealed)
+            self._sink.write(sealed)
+        self._column_indexes, self._offset_indexes = [], []
         footer.num_rows = sum(row_group.num_rows for row_group in self._row_groups)
         footer.row_groups = self._row_groups
         footer.encryption_algorithm = self._encryptor.encryption_algorithm
@@ -129,15 +135,6 @@ class RowGroups:
             sealed = chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(chunk.offset_index))
             self._offset_indexes.append((stored, memoryview(sealed)))
         return stored
-
-    def _write_page_indexes(self) -> None:
-        for chunk, sealed in self._column_indexes:
-            chunk.column_index_offset, chunk.column_index_length = self._sink.tell(), len(sealed)
-            self._sink.write(sealed)
-        for chunk, sealed in self._offset_indexes:
-            chunk.offset_index_offset, chunk.offset_index_length = self._sink.tell(), len(sealed)
-            self._sink.write(sealed)
-        self._column_indexes, self._offset_indexes = [], []
 
 
 def _metadata(chunk: PlacedChunk) -> fmt.ColumnMetaData:
