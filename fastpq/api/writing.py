@@ -33,20 +33,20 @@ def write_table(
     Args:
         data: a Table, a dict of NumPy arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data
             interface.
-        where: a path, a writable binary file object or a URL that fsspec knows.
-        schema: column types by name, where they should differ from those that the values suggest; or a ParquetSchema.
-        properties: how to write; options go before it.
-        threads: number of columns that are encoded at the same time; None for one a core.
+        where: a path, a writable binary file object or an fsspec URL.
+        schema: column types by name, or a ParquetSchema; columns without a type here keep the type of their values.
+        properties: how to write; options go before properties.
+        threads: number of columns encoded at the same time; None for one a core.
         encryption_properties: keys; None writes a plaintext file.
         shred: how variant columns are shredded, by name, as for ParquetWriter.
         progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. An
-            exception from it leaves the target as it was.
+            exception from progress leaves the target unchanged.
         **options: any of the fields of WriterProperties:
 
     Raises:
-        SchemaError: data that are no columns of equal length, or that the schema does not fit.
-        UnsupportedError: a codec, an encoding or a type that fastpq does not write.
-        TypeError: an option that there is not.
+        SchemaError: no columns of equal length, or columns of another schema.
+        UnsupportedError: a codec, an encoding or a type without a writer.
+        TypeError: an unknown option.
     """
     with ParquetWriter(
         where,

@@ -39,7 +39,6 @@ cdef class ChunkWriter:
     cdef readonly dict page_counts      # (page type, encoding) -> number of pages
     cdef readonly int64_t num_values    # nulls and empty lists included
     cdef readonly int64_t null_count
-    cdef public object geospatial_statistics        # of GEOMETRY and GEOGRAPHY, once all rows are known
     cdef readonly PageLog pages         # of the data pages
     cdef readonly int64_t distinct_count            # of the values, or -1 where it is not known
     cdef readonly SplitBlockBloomFilter bloom_filter    # None without

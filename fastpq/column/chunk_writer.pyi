@@ -5,7 +5,6 @@ from fastpq.codecs.codec import Codec
 from fastpq.column.input import ColumnInput
 from fastpq.column.page_log import PageLog
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.format import GeospatialStatistics
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,6 @@ class ChunkSettings:
     bloom_filter_ndv: int | None
 
 class ChunkWriter:
-    geospatial_statistics: GeospatialStatistics | None
     @property
     def pieces(self) -> list[Any]: ...
     @property

@@ -62,11 +62,12 @@ class FileEncryptor:
         """
         return ModuleCipher()
 
-    def column_chunk(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> fmt.ColumnChunk:
+    def column_chunk(self, chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
         """The entry of a column chunk in the footer, with crypto metadata, and with its own metadata encrypted if necessary.
 
         Args:
             chunk: the entry with plain ``meta_data``; not modified.
+            cipher: cipher of the chunk.
         """
         return chunk
 
@@ -115,12 +116,19 @@ class KeyedFileEncryptor(FileEncryptor):
         column = self._columns[column_path]
         if column is None:
             return ModuleCipher()
-        return self._cipher(column, column_path, row_group_ordinal, column_ordinal)
+        return self._cipher_class(
+            column.key or self._properties.footer_key,
+            self._file_aad,
+            row_group_ordinal,
+            column_ordinal,
+            ".".join(column_path),
+            levels_in_clear=self._properties.v2_layout == "parquet-java",
+        )
 
-    def column_chunk(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> fmt.ColumnChunk:
+    def column_chunk(self, chunk: fmt.ColumnChunk, cipher: ModuleCipher) -> fmt.ColumnChunk:
         metadata = chunk.meta_data
         if metadata is None:
-            raise SchemaError("a column chunk without metadata cannot be written", column=column_ordinal)
+            raise SchemaError("a column chunk without metadata cannot be written")
         path = tuple(metadata.path_in_schema)
         column = self._columns[path]
         if column is None:
@@ -129,8 +137,7 @@ class KeyedFileEncryptor(FileEncryptor):
         stored.crypto_metadata = _crypto_metadata(column, path)
         stored.meta_data = self._visible_metadata(column, metadata)
         if stored.meta_data is not metadata:
-            cipher = self._cipher(column, path, row_group_ordinal, column_ordinal)
-            stored.encrypted_column_metadata = cipher.seal(ModuleType.COLUMN_METADATA, NO_PAGE, fmt.encode(metadata))
+            stored.encrypted_column_metadata = bytes(cipher.seal(ModuleType.COLUMN_METADATA, NO_PAGE, fmt.encode(metadata)))
             stored.unknown = ()     # unknown fields of a copied chunk might disclose values
         return stored
 
@@ -139,18 +146,6 @@ class KeyedFileEncryptor(FileEncryptor):
     ) -> fmt.ColumnMetaData | None:
         """Metadata of an encrypted column left in the clear; the caller encrypts all metadata unless nothing is left out."""
         raise NotImplementedError
-
-    def _cipher(
-        self, column: ColumnEncryptionProperties, path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int
-    ) -> GcmModuleCipher:
-        return self._cipher_class(
-            column.key or self._properties.footer_key,
-            self._file_aad,
-            row_group_ordinal,
-            column_ordinal,
-            ".".join(path),
-            levels_in_clear=self._properties.v2_layout == "parquet-java",
-        )
 
     def _footer_cipher(self) -> GcmModuleCipher:
         return self._cipher_class(self._properties.footer_key, self._file_aad)

@@ -68,6 +68,11 @@ class Sink:
         """Number of bytes written."""
         return self._written
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the sink is neither committed nor aborted."""
+        return self._open
+
     def persist(self) -> None:
         """Make the bytes written so far survive the end of this process, as far as the destination can. No commit yet.
 

@@ -1,4 +1,4 @@
-"""Footers read, decrypted and verified, and written."""
+"""Footers read, decrypted and verified."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import ReaderProperties
 
 if TYPE_CHECKING:
-    from fastpq.encryption.encryptor import FileEncryptor
     from fastpq.encryption.properties import FileDecryptionProperties
     from fastpq.io.source import Source
 
@@ -89,8 +88,3 @@ def read_finished(
             'on_error="null" read it)'
         )
     return metadata
-
-
-def write_footer(metadata: fmt.FileMetaData, encryptor: FileEncryptor) -> bytes:
-    """All bytes of a file behind the last row group: the footer, encrypted or signed if necessary, its length and the magic."""
-    return encryptor.frame_footer(fmt.encode(metadata))

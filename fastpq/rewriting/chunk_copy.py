@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import FormatError
-from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import read_bloom_filters
-from fastpq.index.page_index import IndexRequest, OffsetIndex, StoredIndexes, read_stored_page_index
+from fastpq.index.page_index import IndexRequest, OffsetIndex, read_stored_page_index
 from fastpq.io.sink import Sink
 from fastpq.io.source import Source
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import ChunkPlan
 from fastpq.rewriting.page_copy import CopiedPages, PageCopier
-
-
-@dataclass(frozen=True, slots=True)
-class CopiedChunk:
-    """A chunk whose pages are in their new place.
-
-    Attributes:
-        entry: its plain entry in the footer.
-        indexes: its page index, with the new places of the pages.
-        bloom_filter: None where it has none.
-    """
-
-    entry: fmt.ColumnChunk
-    indexes: StoredIndexes
-    bloom_filter: SplitBlockBloomFilter | None
+from fastpq.write.row_groups import PlacedChunk
 
 
 def copy_chunk(
     source: Source, plan: ChunkPlan, opener: ModuleCipher, sealer: ModuleCipher, sink: Sink, properties: ReaderProperties
-) -> CopiedChunk:
+) -> PlacedChunk:
     """Copy a chunk's pages; its indexes are read and checked, and wait to be written.
 
     Args:
@@ -65,7 +49,7 @@ def copy_chunk(
     moved = None
     if indexes.offset_index is not None and checked.offset_index is not None:
         moved = _moved(indexes.offset_index, checked.offset_index, pages, plan, start)
-    return CopiedChunk(_entry(plan, pages, start), StoredIndexes(indexes.column_index, moved), bloom_filter)
+    return PlacedChunk(_entry(plan, pages, start), sealer, indexes.column_index, moved, bloom_filter)
 
 
 def _moved(stored: fmt.OffsetIndex, checked: OffsetIndex, pages: CopiedPages, plan: ChunkPlan, start: int) -> fmt.OffsetIndex:

@@ -11,22 +11,17 @@ from fastpq import format as fmt
 from fastpq.arrow.hints import ArrowFields, with_metadata
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.convert.dataframes import PANDAS_KEY, without_categories
-from fastpq.encryption.encryptor import FileEncryptor
-from fastpq.encryption.file_ciphers import open_file_encryptor
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
-from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
+from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY
-from fastpq.index.output import PageIndexes, write_bloom_filter
 from fastpq.io.sink import Sink, open_sink
 from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import FileMetaData, RowGroupMetaData
-from fastpq.metadata.footer import read_finished, write_footer
+from fastpq.metadata.footer import read_finished
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import plan_chunk
-from fastpq.rewriting.chunk_copy import CopiedChunk, copy_chunk
-from fastpq.schema.parquet_schema import ParquetSchema
-
-LARGEST_ROW_GROUP_ORDINAL = 32767
+from fastpq.rewriting.chunk_copy import copy_chunk
+from fastpq.write.row_groups import PlacedChunk, RowGroups
 
 KeysOf: TypeAlias = Callable[[Any], FileDecryptionProperties | None]
 FileKeys: TypeAlias = FileDecryptionProperties | KeysOf | None
@@ -41,28 +36,30 @@ def encrypt_file(
     properties: ReaderProperties | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Encrypt a file, or encrypt it with other keys; its pages are neither decompressed nor decoded.
+    """Encrypt a file, or encrypt a file again with other keys; pages are neither decompressed nor decoded.
 
-    Everything else stays as it is: schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns
-    and key-value metadata, but for the categories that fastpq keeps there of a DataFrame, which are values. Of plaintext that
-    lies, about bounds for example, the encrypted file says the same. Memory is bounded by a page, of a source that is not a
-    local file by a column chunk, beside indexes and footer.
+    Schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns and key-value metadata are kept. The
+    categories of a DataFrame are values, and are left out of the key-value metadata. False statements of the source, about bounds
+    for example, are copied. Memory is bounded by indexes, footer and a page; with a remote source, by a column chunk.
 
     Args:
-        source: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
-        target: where to; it appears whole or not at all. It may be the source's own path.
-        encryption_properties: keys of the new file, which are used with fresh nonces.
-        decryption_properties: keys of the source; None if it is plaintext.
+        source: a path, a bytes-like object, a binary file object or an fsspec URL.
+        target: a path, a writable binary file object or an fsspec URL; the new file appears whole or not at all. The source's own
+            path is allowed.
+        encryption_properties: keys of the new file, used with fresh nonces.
+        decryption_properties: keys of the source; None for plaintext.
         properties: bounds and checks of reading.
         progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
-            ``(total, total)``. An exception from it leaves the target as it was.
+            ``(total, total)``. An exception from progress leaves the target unchanged.
 
     Raises:
-        FormatError, UnsupportedError, LimitError: the source breaks the specification, or has what fastpq does not read.
-        KeyAccessError: a column of the source is encrypted, and there is no key for it.
+        FormatError: the source breaks the specification.
+        UnsupportedError: the source has a feature without a reader.
+        LimitError: a bound of the properties, or more than 32768 row groups.
+        KeyAccessError: an encrypted column of the source without a key.
         TagVerificationError: the source was altered.
-        SchemaError: keys for columns that there are not.
-        CryptoError: more than 32768 row groups, columns or pages of a chunk.
+        SchemaError: keys for unknown columns.
+        CryptoError: more than 32768 columns, or pages of a chunk.
     """
     merge_files(
         [source],
@@ -85,8 +82,9 @@ def decrypt_file(
     """Write the plaintext file of an encrypted one; its pages are neither decompressed nor decoded.
 
     Args:
-        source: a path, a bytes-like object, a binary file object or a URL that fsspec knows.
-        target: where to; it appears whole or not at all. It may be the source's own path.
+        source: a path, a bytes-like object, a binary file object or an fsspec URL.
+        target: a path, a writable binary file object or an fsspec URL; the new file appears whole or not at all. The source's own
+            path is allowed.
         decryption_properties: keys of the source, for all of its columns.
         properties: bounds and checks of reading.
         progress: as for ``encrypt_file``.
@@ -109,17 +107,16 @@ def merge_files(
     """Write the row groups of files, one file after another, as one file; pages are neither decompressed nor decoded.
 
     Args:
-        sources: files of one schema and one writer, each as for encrypt_file. What the footers say beside is that of the
-            first: key-value metadata above all.
+        sources: files of one schema and one writer, each as for encrypt_file. The first source gives the key-value metadata.
         target: as for encrypt_file.
-        encryption_properties: keys of the new file; None for a plaintext file, whatever the sources are.
+        encryption_properties: keys of the new file; None for a plaintext file, also of encrypted sources.
         decryption_properties: keys of the sources, or a function from a source to its keys.
         properties: bounds and checks of reading.
-        progress: as for ``encrypt_file``, in rows of all sources, whose footers are then read twice.
+        progress: as for ``encrypt_file``, in rows of all sources; the footers are read a second time for the total.
 
     Raises:
-        SchemaError: no source, or sources of different schemas, column orders, units of durations or writers: what is known of
-            a writer's mistakes is told by its name, of which a file has one.
+        SchemaError: no source, or sources of different schemas, column orders, units of durations or writers. Readers find the
+            known faults of a writer by its name, and a file has one name.
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
     """
     properties = properties or ReaderProperties()
@@ -127,17 +124,23 @@ def merge_files(
     if progress is not None:
         sources = list(sources)
     total = 0 if progress is None else sum(_num_rows(where, properties, keys_of) for where in sources)
+    meter = Meter(progress, total, holds_last=True)
     with open_sink(target) as sink:
-        merged = _MergedFile(sink, encryption_properties, properties, Meter(progress, total, holds_last=True))
+        merged: _MergedFile | None = None
         for where in sources:
             with _opened(where) as source:
-                merged.add(source, keys_of(where))
+                metadata = read_finished(source, properties, keys_of(where))
+                if merged is None:
+                    merged = _MergedFile(sink, metadata, encryption_properties, properties, meter)
+                merged.add(source, metadata)
+        if merged is None:
+            raise SchemaError("no files to merge")
         merged.finish()
 
 
 @contextmanager
 def _opened(where: Any) -> Iterator[Source]:
-    """A source; errors say of which one they are."""
+    """An open source; errors get its name."""
     with open_source(where) as source:
         try:
             yield source
@@ -152,91 +155,66 @@ def _num_rows(where: Any, properties: ReaderProperties, keys_of: KeysOf) -> int:
 
 
 class _MergedFile:
-    """A file that takes the row groups of others.
+    """A new file with the row groups of others.
 
     Args:
-        sink: where to.
-        encryption_properties: its keys.
+        sink: the new file.
+        first: metadata of the first source; the new footer has its schema and key-value metadata.
+        encryption_properties: keys of the new file; None for plaintext.
         properties: bounds and checks of reading.
-        meter: told of the rows that are copied.
+        meter: told of the rows copied.
     """
 
     def __init__(
         self,
         sink: Sink,
+        first: FileMetaData,
         encryption_properties: FileEncryptionProperties | None,
         properties: ReaderProperties,
         meter: Meter,
     ) -> None:
         self._meter = meter
         self._sink = sink
-        self._encryption_properties = encryption_properties
+        self._is_encrypted = encryption_properties is not None
         self._properties = properties
-        self._encryptor = FileEncryptor()
-        self._page_indexes = PageIndexes()
-        self._row_groups: list[fmt.RowGroup] = []
-        self._first: FileMetaData | None = None
+        self._first = first
+        self._row_groups = RowGroups(sink, first.schema, encryption_properties)
 
-    def add(self, source: Source, keys: FileDecryptionProperties | None) -> None:
-        """Copy the row groups of a file."""
-        metadata = read_finished(source, self._properties, keys)
-        if self._first is None:
-            self._begin(metadata)
-        else:
+    def add(self, source: Source, metadata: FileMetaData) -> None:
+        """Copy the row groups of a file.
+
+        Raises:
+            SchemaError: the file does not fit the first one.
+        """
+        if metadata is not self._first:
             _check_alike(self._first, metadata)
         for index in range(metadata.num_row_groups):
             self._add_row_group(source, metadata, metadata.row_group(index))
 
     def finish(self) -> None:
-        """Write indexes and footer.
-
-        Raises:
-            SchemaError: there was no file.
-        """
-        if self._first is None:
-            raise SchemaError("no files to merge")
-        self._page_indexes.write(self._sink)
+        """Write indexes and footer."""
         footer = copy.copy(self._first.metadata)
         footer.schema = self._first.schema_elements
-        footer.num_rows = sum(group.num_rows for group in self._row_groups)
-        footer.row_groups = self._row_groups
-        if self._encryption_properties is not None:
+        if self._is_encrypted:
             footer.key_value_metadata = without_values(self._first)
         footer.column_orders = self._first.column_orders or None
-        footer.encryption_algorithm = self._encryptor.encryption_algorithm
-        footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
-        self._sink.write(write_footer(footer, self._encryptor))
+        self._row_groups.write_footer(footer)
         self._meter.finish()
 
-    def _begin(self, metadata: FileMetaData) -> None:
-        self._first = metadata
-        paths = [column.path for column in metadata.schema.columns]
-        self._encryptor = open_file_encryptor(self._encryption_properties, paths)
-        self._sink.write(self._encryptor.magic)
-
     def _add_row_group(self, source: Source, metadata: FileMetaData, group: RowGroupMetaData) -> None:
-        ordinal, offset = len(self._row_groups), self._sink.tell()
-        if ordinal > LARGEST_ROW_GROUP_ORDINAL:
-            raise LimitError(f"more than {LARGEST_ROW_GROUP_ORDINAL + 1} row groups")
+        self._row_groups.check_room(1)
         if group.num_rows < 0:
             raise FormatError(f"a row group of {group.num_rows} rows", row_group=group.index)
         if group.num_columns != metadata.num_columns:
             what = f"{group.num_columns} chunks in a row group of {metadata.num_columns} columns"
             raise FormatError(what, row_group=group.index)
         span = self._meter.span(group.num_rows)
-        chunks = [self._copy(source, metadata, group, index, span) for index in range(group.num_columns)]
-        row_group = copy.copy(group.metadata)
-        entries = [chunk.entry.meta_data for chunk in chunks if chunk.entry.meta_data is not None]
-        row_group.total_byte_size = sum(entry.total_uncompressed_size for entry in entries)
-        row_group.total_compressed_size = sum(entry.total_compressed_size for entry in entries)
-        row_group.file_offset, row_group.ordinal = offset, ordinal
-        row_group.sorting_columns = self._encryptor.sorting_columns(group.metadata.sorting_columns)
-        row_group.columns = [self._enter(chunk, metadata.schema, ordinal, index) for index, chunk in enumerate(chunks)]
-        self._row_groups.append(row_group)
+        chunks = (self._copy(source, metadata, group, index, span) for index in range(group.num_columns))
+        self._row_groups.add(copy.copy(group.metadata), chunks)
 
     def _copy(
         self, source: Source, metadata: FileMetaData, group: RowGroupMetaData, index: int, span: Span | None
-    ) -> CopiedChunk:
+    ) -> PlacedChunk:
         column = metadata.schema.columns[index]
         chunk = group.column(index)
         try:
@@ -244,7 +222,7 @@ class _MergedFile:
                 raise UnsupportedError(f"a column chunk in another file ({chunk.file_path!r}) is not copied")
             plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size, metadata.created_by)
             opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
-            sealer = self._encryptor.chunk_cipher(column.path, len(self._row_groups), index)
+            sealer = self._row_groups.cipher(len(self._row_groups), index)
             copied = copy_chunk(source, plan, opener, sealer, self._sink, self._properties)
         except ParquetError as error:
             error.at(column=column.name, row_group=group.index)
@@ -253,18 +231,9 @@ class _MergedFile:
             span.reach(index + 1, group.num_columns)
         return copied
 
-    def _enter(self, chunk: CopiedChunk, schema: ParquetSchema, ordinal: int, index: int) -> fmt.ColumnChunk:
-        """Write a chunk's bloom filter and keep its page index; returns its entry in the footer as it is stored."""
-        cipher = self._encryptor.chunk_cipher(schema.columns[index].path, ordinal, index)
-        if chunk.bloom_filter is not None and chunk.entry.meta_data is not None:
-            write_bloom_filter(self._sink, chunk.bloom_filter, chunk.entry.meta_data, cipher)
-        stored = self._encryptor.column_chunk(chunk.entry, ordinal, index)
-        self._page_indexes.add(stored, chunk.indexes.column_index, chunk.indexes.offset_index, cipher)
-        return stored
-
 
 def durations_of(metadata: FileMetaData) -> list[tuple[str, ...]]:
-    """The columns whose numbers are durations, and their units, which the key-value metadata alone tell."""
+    """The columns of durations with their units, from the Arrow schema in the key-value metadata."""
     return ArrowFields(metadata.key_value_metadata.get(ARROW_KEY), metadata.schema.root.children).durations()
 
 

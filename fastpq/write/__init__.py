@@ -1,1 +1,1 @@
-"""Writing: how a column is encoded, the order of rows, and the chunks of a row group."""
+"""Writing: how a column is encoded, the order of rows, chunks and row groups, and the footer."""

@@ -1,4 +1,4 @@
-"""Which encoding a column should have, from what each of them makes of a sample of it."""
+"""The encoding of a column, chosen by the stored sizes of a sample in each encoding."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fastpq.format import Encoding
 
-# The simplest to read first: it wins unless another one is smaller by more than NEGLIGIBLE.
+# From the simplest to read on: an encoding wins unless a later one is smaller by more than NEGLIGIBLE.
 _BY_SIMPLICITY = (
     Encoding.PLAIN,
     Encoding.RLE,
@@ -17,12 +17,12 @@ _BY_SIMPLICITY = (
     Encoding.DELTA_LENGTH_BYTE_ARRAY,
     Encoding.DELTA_BYTE_ARRAY,
 )
-NEGLIGIBLE = 0.05
+NEGLIGIBLE = 0.05       # share of the stored bytes
 
 
 @dataclass(frozen=True, slots=True)
 class EncodingChoice:
-    """An encoding and why a column has it.
+    """The encoding of a column, and the reason.
 
     Attributes:
         encoding: by the specification's name.
@@ -35,13 +35,14 @@ class EncodingChoice:
 
 @dataclass(frozen=True, slots=True)
 class DictionarySample:
-    """What a dictionary makes of a sample.
+    """Values and sizes of a sample with a dictionary.
 
     Attributes:
-        distinct, once, twice: how many different values there are, and how many of them occur once and twice.
-        plain_size: bytes of the dictionary page before it is compressed.
-        stored_size: bytes of the dictionary page after that.
-        indices_size: bytes of the compressed indices.
+        distinct: number of different values.
+        once, twice: number of different values with one and with two occurrences.
+        plain_size: uncompressed bytes of the dictionary page.
+        stored_size: compressed bytes of the dictionary page.
+        indices_size: compressed bytes of the indices.
     """
 
     distinct: int
@@ -54,14 +55,14 @@ class DictionarySample:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What each encoding makes of a sample of a column.
+    """A sample of a column, with its size in each encoding.
 
     Attributes:
-        values: how many values, nulls not among them, are in the sample.
-        expected: how many a column chunk will hold.
-        sizes: stored bytes of the sample in each encoding but the dictionary's, compressed as the column will be.
-        dictionary: the same for a dictionary, or None where there shall be none.
-        dictionary_page_size: the largest dictionary that is written.
+        values: number of values in the sample, without nulls.
+        expected: number of values in a column chunk, without nulls.
+        sizes: stored bytes of the sample in each encoding but the dictionary's, compressed with the column's codec.
+        dictionary: sizes with a dictionary; None for a column without one.
+        dictionary_page_size: most uncompressed bytes of a dictionary page.
     """
 
     values: int
@@ -72,7 +73,7 @@ class Sample:
 
 
 def choose_encoding(sample: Sample) -> EncodingChoice:
-    """The encoding in which the column takes the fewest bytes, or a simpler one that takes hardly more."""
+    """The encoding with the fewest bytes, or a simpler one with hardly more."""
     if not sample.values:
         return EncodingChoice(Encoding.PLAIN.name, "there are no values to choose by")
     sizes = {encoding: size / sample.values for encoding, size in sample.sizes.items()}
@@ -87,9 +88,10 @@ def choose_encoding(sample: Sample) -> EncodingChoice:
 
 
 def dictionary_size(sample: Sample, found: DictionarySample) -> float | None:
-    """Bytes a value that indices and dictionary take in a whole chunk, or None where the dictionary would be too large.
+    """Bytes a value of indices and dictionary in a whole chunk; None for a dictionary over its bound.
 
-    How many different values a chunk has is estimated from those that occur once or twice in the sample (Chao 1984).
+    The number of different values in the chunk is an estimate from the values with one or two occurrences in the sample
+    (Chao 1984).
     """
     unseen = found.once * (found.once - 1) / (2 * (found.twice + 1)) if sample.expected > sample.values else 0
     distinct = min(found.distinct + unseen, found.distinct + max(0, sample.expected - sample.values))

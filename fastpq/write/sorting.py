@@ -1,4 +1,4 @@
-"""Rows of a row group in an order that its footer tells of: checked, or made."""
+"""Sorting columns: the rows of a row group are sorted, or checked to be sorted, and the footer records the order."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from fastpq.arrays.nested_columns import take
 from fastpq.arrays.table import Table
 from fastpq.column.layout import layout_of
 from fastpq.column.row_order import SortKey, first_unsorted, sorted_rows
-from fastpq.column.shred import LeafToWrite, leaves_to_write
+from fastpq.column.shred import LeafToWrite
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.options import SortingColumn, WriterProperties
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
+from fastpq.write.chunks import table_leaves
 
 
 class RowOrder:
     """The order of the rows of each row group, if the properties ask for one.
 
     Args:
-        schema: of the file.
-        properties: of which sorting_columns and sort_by matter.
+        schema: schema of the file.
+        properties: options of the file; ``sorting_columns`` and ``sort_by`` are used.
 
     Raises:
-        SchemaError: a column that the schema does not have, that is named twice, or of which a row can hold many values.
+        SchemaError: an unknown column, a column named twice, or a column with many values in a row.
         UnsupportedError: a column whose values have no order.
         ValueError: both options are given.
     """
@@ -41,24 +42,28 @@ class RowOrder:
 
     @property
     def sorting_columns(self) -> list[fmt.SortingColumn] | None:
-        """What a RowGroup says of it."""
+        """``sorting_columns`` of a RowGroup."""
         return [
             fmt.SortingColumn(column_idx=column.index, descending=by.descending, nulls_first=by.nulls_first)
             for column, by in self._columns
         ] or None
 
     def apply(self, table: Table, size: int) -> Table:
-        """Sort the rows of each row group of so many rows, or see that they are sorted.
+        """Sort the rows of each row group, or check their order.
+
+        Args:
+            table: rows of the file's schema.
+            size: rows of a row group.
 
         Returns:
             The table, or one with its rows in order.
 
         Raises:
-            SchemaError: rows that sorting_columns say are sorted, and are not.
+            SchemaError: ``sorting_columns`` are given, and the rows are not sorted by these columns.
         """
         if not self._columns:
             return table
-        leaves = self._leaves(table)
+        leaves = table_leaves(table, self._schema)
         orders = [
             self._order(leaves, start, min(start + size, table.num_rows)) for start in range(0, table.num_rows, size)
         ]
@@ -66,10 +71,6 @@ class RowOrder:
             return table
         rows = np.concatenate(orders)
         return Table({name: take(column, rows) for name, column in table.items()}, num_rows=table.num_rows)
-
-    def _leaves(self, table: Table) -> list[LeafToWrite]:
-        nodes = zip(table.columns, self._schema.root.children, strict=True)
-        return [leaf for column, node in nodes for leaf in leaves_to_write(column, node.nullable)]
 
     def _order(self, leaves: Sequence[LeafToWrite], start: int, stop: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         keys = []
@@ -96,12 +97,12 @@ def _resolved(
         by = SortingColumn(each) if isinstance(each, str) else each
         column = by_name.get(by.path)
         if column is None:
-            raise SchemaError(f"a sorting column that the schema does not have: {by.path}")
+            raise SchemaError(f"an unknown sorting column: {by.path}")
         if by.path in found:
-            raise SchemaError("a sorting column that is named twice", column=by.path)
+            raise SchemaError("a sorting column named twice", column=by.path)
         if column.max_repetition_level:
-            raise SchemaError("a sorting column of which a row can hold many values", column=by.path)
+            raise SchemaError("a sorting column with many values in a row", column=by.path)
         if order_of(column.type) == Order.ORDER_NONE:
-            raise UnsupportedError(f"sorting by a {column.type} column, whose values have no order", column=by.path)
+            raise UnsupportedError(f"sorting by a {column.type} column: its values have no order", column=by.path)
         found[by.path] = column, by
     return list(found.values())

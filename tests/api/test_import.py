@@ -36,7 +36,7 @@ MOST_ROUNDS = 60
 # Rooms and packages that a plain read does without.
 OTHER_ROOMS = (
     "fastpq.arrow",
-    "fastpq.write.chunks",
+    "fastpq.write",
     "fastpq.column.assembly",
     "fastpq.column.nested_reader",
     "fastpq.column.chunk_writer",

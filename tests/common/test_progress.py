@@ -243,8 +243,7 @@ def test_an_error_in_the_footer_is_not_told_of_as_done(
     def fail(*_: object) -> bytes:
         raise Stopped
 
-    monkeypatch.setattr("fastpq.api.writer.write_footer", fail)
-    monkeypatch.setattr("fastpq.rewriting.files.write_footer", fail)
+    monkeypatch.setattr("fastpq.write.row_groups.RowGroups.write_footer", fail)
     with pytest.raises(Stopped):
         WRITES[name](files, tmp_path / "target", lambda done, total: calls.append((done, total)))
     assert calls

@@ -122,7 +122,7 @@ def encrypt_file(data: bytes, properties: FileEncryptionProperties | None) -> by
             cipher = encryptor.chunk_cipher(tuple(column.path_in_schema), ordinal, index)
             entry = fmt.ColumnChunk(file_offset=0, meta_data=_encrypt_chunk(data, column, cipher, out))
             before = copy.deepcopy(entry)
-            group.columns[index] = encryptor.column_chunk(entry, ordinal, index)
+            group.columns[index] = encryptor.column_chunk(entry, cipher)
             assert entry == before
         group.total_compressed_size = len(out) - group.file_offset
     metadata.encryption_algorithm = encryptor.encryption_algorithm

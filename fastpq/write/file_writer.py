@@ -1,0 +1,230 @@
+"""FileWriter: a file with a schema, whose tables become row groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+
+from fastpq import format as fmt
+from fastpq.arrays.nested_columns import used_bytes
+from fastpq.arrays.table import Table
+from fastpq.column.shred import LeafToWrite
+from fastpq.common.parallel import run_ordered, run_parallel
+from fastpq.common.progress import Meter
+from fastpq.encryption.properties import FileEncryptionProperties
+from fastpq.errors import ParquetError, SchemaError
+from fastpq.format.stored_footer import CHECKPOINT_KEY
+from fastpq.io.sink import Sink
+from fastpq.options import WriterProperties
+from fastpq.schema.nested_types import DataType
+from fastpq.schema.parquet_schema import ParquetSchema
+from fastpq.schema.shape import shape_of
+from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
+from fastpq.version import VERSION
+from fastpq.write.choice import EncodingChoice
+from fastpq.write.chunks import EncodedChunk, encode_chunk, table_leaves
+from fastpq.write.row_groups import PlacedChunk, RowGroups
+from fastpq.write.sampling import choose_by_sample
+from fastpq.write.sorting import RowOrder
+from fastpq.write.spec import column_specs
+
+FORMAT_VERSION = 2
+
+
+class FileWriter:
+    """Writes tables of one schema as row groups; the magic is written at once.
+
+    Args:
+        sink: the new file, still empty.
+        schema: schema of the file.
+        properties: options for columns and row groups.
+        encryption_properties: keys of the file; None for plaintext.
+        threads: number of column chunks encoded at the same time.
+        meter: told of the rows written.
+        key_values: returns the key-value metadata of the footer; called for each footer.
+
+    Raises:
+        SchemaError: options or keys for unknown columns.
+        LimitError: a column nested deeper than 255 levels.
+        UnsupportedError: a codec or an encoding without a writer.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        schema: ParquetSchema,
+        properties: WriterProperties,
+        encryption_properties: FileEncryptionProperties | None,
+        *,
+        threads: int,
+        meter: Meter,
+        key_values: Callable[[], Mapping[str, str]],
+    ) -> None:
+        self._sink = sink
+        self._schema = schema
+        self._fields = _fields(schema)
+        self._properties = properties
+        self._threads = threads
+        self._meter = meter
+        self._key_values = key_values
+        self._specs = column_specs(schema, properties)
+        self._row_order = RowOrder(schema, properties)
+        self._row_groups = RowGroups(sink, schema, encryption_properties)
+        self._waiting: list[Table] = []
+        self._waiting_rows = self._waiting_bytes = 0
+
+    def encodings(self) -> dict[str, EncodingChoice]:
+        """The encodings chosen so far, by dotted path."""
+        return {spec.descriptor.name: spec.choice for spec in self._specs if spec.choice is not None}
+
+    def check(self, table: Table, schema: ParquetSchema) -> None:
+        """Compare the columns of a table with the file's.
+
+        Args:
+            table: the table.
+            schema: schema of the table.
+
+        Raises:
+            SchemaError: other names or types, or nulls in a required column.
+        """
+        given = _fields(schema)
+        if given != self._fields:
+            differing = [f"{a} is not {b}" for a, b in zip(given, self._fields, strict=False) if a != b]
+            detail = differing[0] if differing else f"{len(given)} columns, not {len(self._fields)}"
+            raise SchemaError(f"the table does not have the file's schema: {detail}")
+        for node in self._schema.root.children:
+            name = node.element.name
+            if not node.nullable and table[name].null_count:
+                raise SchemaError("nulls in a column that the first table or the schema made required", column=name)
+
+    def write(self, table: Table) -> None:
+        """Write the waiting rows, then a checked table, each as row groups of their own."""
+        self._write_waiting()
+        self._write_rows(table)
+
+    def add(self, table: Table) -> None:
+        """Let the rows of a checked table wait for a whole row group; its arrays may be changed afterwards."""
+        self._waiting_rows += table.num_rows
+        self._waiting_bytes += _table_bytes(table)
+        if self._waiting_rows < self._properties.row_group_size and self._waiting_bytes < self._properties.row_group_bytes:
+            self._waiting.append(_copied(table))
+            return
+        table = Table.concat([*self._waiting, table])
+        whole = table.num_rows - table.num_rows % self._row_group_rows(table)
+        if whole:
+            self._write_rows(table.slice(0, whole))
+        rest = table.slice(whole)
+        self._waiting = [_copied(rest)] if rest.num_rows else []
+        self._waiting_rows, self._waiting_bytes = rest.num_rows, _table_bytes(rest)
+
+    def finish(self) -> None:
+        """Write the waiting rows and the footer."""
+        self._write_waiting()
+        self._write_footer({})
+
+    def _write_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        self._waiting_rows = self._waiting_bytes = 0
+        if waiting:
+            self._write_rows(Table.concat(waiting))
+
+    def _write_rows(self, table: Table) -> None:
+        size = self._row_group_rows(table)
+        table = self._row_order.apply(table, size)
+        leaves = table_leaves(table, self._schema)
+        self._choose_encodings(leaves, table.num_rows, size)
+        starts = range(0, table.num_rows, size)
+        first = len(self._row_groups)
+        self._row_groups.check_room(len(starts))
+
+        def encode(place: tuple[int, int, int]) -> EncodedChunk:
+            ordinal, start, index = place
+            spec, cipher = self._specs[index], self._row_groups.cipher(ordinal, index)
+            try:
+                return encode_chunk(leaves[index], spec, cipher, start, min(start + size, table.num_rows))
+            except ParquetError as error:
+                error.at(column=spec.descriptor.name, row_group=ordinal)
+                raise
+
+        places = [(ordinal, start, index) for ordinal, start in enumerate(starts, first) for index in range(len(leaves))]
+        # chunks are encoded ahead of the file, across row groups
+        chunks = run_ordered(encode, places, self._threads)
+        every = self._properties.checkpoint_every
+        for start in starts:
+            row_group = fmt.RowGroup(
+                columns=[],
+                total_byte_size=0,
+                num_rows=min(size, table.num_rows - start),
+                sorting_columns=self._row_order.sorting_columns,
+            )
+            self._row_groups.add(row_group, self._placed(islice(chunks, len(leaves)), row_group.num_rows))
+            if every and len(self._row_groups) % every == 0:
+                self._write_footer({CHECKPOINT_KEY: str(len(self._row_groups))})
+                self._sink.persist()
+
+    def _placed(self, chunks: Iterable[EncodedChunk], num_rows: int) -> Iterator[PlacedChunk]:
+        """The chunks of a row group, placed; progress is told of each chunk when the next one is drawn."""
+        span = self._meter.span(num_rows)
+        for done, chunk in enumerate(chunks, 1):
+            yield chunk.place(self._sink)
+            if span is not None:
+                span.reach(done, len(self._specs))
+
+    def _choose_encodings(self, leaves: list[LeafToWrite], num_rows: int, size: int) -> None:
+        """Choose the encodings still open by samples of the leaves."""
+
+        def choose(index: int) -> EncodingChoice | None:
+            try:
+                return choose_by_sample(leaves[index], self._specs[index], num_rows, size)
+            except ParquetError as error:
+                error.at(column=self._specs[index].descriptor.name)
+                raise
+
+        undecided = [index for index, spec in enumerate(self._specs) if spec.choice is None and num_rows]
+        for index, choice in zip(undecided, run_parallel(choose, undecided, self._threads), strict=True):
+            if choice is not None:
+                self._specs[index] = self._specs[index].with_choice(choice)
+
+    def _row_group_rows(self, table: Table) -> int:
+        """Rows of a row group within both of its bounds, rows and bytes."""
+        most = self._properties.row_group_size
+        bytes_a_row = _table_bytes(table) / max(table.num_rows, 1)
+        by_bytes = int(self._properties.row_group_bytes / bytes_a_row) if bytes_a_row else most
+        return max(1, min(most, by_bytes))
+
+    def _write_footer(self, added: Mapping[str, str]) -> None:
+        """Write a footer of the row groups so far; a reader needs no other one."""
+        described = {**self._key_values(), **added}
+        self._row_groups.write_footer(
+            fmt.FileMetaData(
+                version=FORMAT_VERSION,
+                schema=self._schema.to_thrift(),
+                num_rows=0,
+                row_groups=[],
+                key_value_metadata=[fmt.KeyValue(key=key, value=value) for key, value in described.items()] or None,
+                created_by=f"fastpq version {VERSION}",
+                column_orders=[spec.column_order for spec in self._specs],
+            )
+        )
+
+
+def _table_bytes(table: Table) -> int:
+    return sum(map(used_bytes, table.columns))
+
+
+def _copied(table: Table) -> Table:
+    return Table.concat([table, table.slice(0, 0)])     # a concatenation of one table would be the table itself
+
+
+def _fields(schema: ParquetSchema) -> list[tuple[str, DataType]]:
+    """Names and types of the columns for a reader of the schema."""
+    shapes = [shape_of(node, _leaf_numbers(node)) for node in schema.root.children]
+    return [(shape.name, shape.type) for shape in shapes]
+
+
+def _leaf_numbers(node: SchemaNode) -> range:
+    """Numbers of the leaves at or below a node."""
+    if isinstance(node, ColumnDescriptor):
+        return range(node.index, node.index + 1)
+    assert isinstance(node, GroupNode)
+    return range(node.first, node.last)

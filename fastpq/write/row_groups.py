@@ -1,0 +1,143 @@
+"""The row groups of a new file: chunks are placed, entered into the footer with their indexes, and the footer ends the file.
+
+A row group is its column chunks, then its bloom filters (BloomFilter.md). The column indexes of all row groups, then their offset
+indexes stand before the footer (PageIndex.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from fastpq import format as fmt
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.encryption.file_ciphers import open_file_encryptor
+from fastpq.encryption.modules import ModuleType
+from fastpq.encryption.properties import FileEncryptionProperties
+from fastpq.errors import FormatError, LimitError
+from fastpq.index.bloom_filter import SplitBlockBloomFilter
+from fastpq.index.bloom_format import serialized_filter
+from fastpq.io.sink import BytesLike, Sink
+from fastpq.schema.parquet_schema import ParquetSchema
+
+MOST_ROW_GROUPS = 32768     # RowGroup.ordinal is an i16
+NO_PAGE = -1                # page ordinal in the AAD of modules without one
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedChunk:
+    """A column chunk whose pages are in the new file.
+
+    Attributes:
+        entry: plain footer entry, with the offsets of the pages.
+        cipher: cipher of the chunk in the new file.
+        column_index, offset_index: page index with offsets in the new file; None for a chunk without one.
+        bloom_filter: None for a chunk without one.
+    """
+
+    entry: fmt.ColumnChunk
+    cipher: ModuleCipher
+    column_index: fmt.ColumnIndex | None
+    offset_index: fmt.OffsetIndex | None
+    bloom_filter: SplitBlockBloomFilter | None
+
+
+class RowGroups:
+    """The row groups of a new file, from its magic to its footer; ``len`` is their number.
+
+    Args:
+        sink: the new file, still empty.
+        schema: schema of the file.
+        encryption_properties: keys of the file; None for plaintext.
+
+    Raises:
+        SchemaError: a key for a column path without a column.
+        CryptoError: an encrypted column with an ordinal over 32767.
+    """
+
+    def __init__(self, sink: Sink, schema: ParquetSchema, encryption_properties: FileEncryptionProperties | None) -> None:
+        self._sink = sink
+        self._paths = [column.path for column in schema.columns]
+        self._encryptor = open_file_encryptor(encryption_properties, self._paths)
+        self._row_groups: list[fmt.RowGroup] = []
+        # sealed page indexes of the row groups since the last footer, with the chunks' entries
+        self._column_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
+        self._offset_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
+        sink.write(self._encryptor.magic)
+
+    def __len__(self) -> int:
+        return len(self._row_groups)
+
+    def check_room(self, more: int) -> None:
+        """Raises LimitError if so many more row groups are too many for one file."""
+        if len(self) + more > MOST_ROW_GROUPS:
+            raise LimitError(f"more than {MOST_ROW_GROUPS} row groups in a file: use larger ones")
+
+    def cipher(self, ordinal: int, column: int) -> ModuleCipher:
+        """The cipher of one chunk, by the ordinal of its row group and the number of its column.
+
+        Raises:
+            CryptoError: an ordinal over 32767.
+        """
+        return self._encryptor.chunk_cipher(self._paths[column], ordinal, column)
+
+    def add(self, row_group: fmt.RowGroup, chunks: Iterable[PlacedChunk]) -> None:
+        """Append a row group.
+
+        Args:
+            row_group: its footer entry with ``num_rows`` and ``sorting_columns``; all other fields are set here.
+            chunks: its column chunks, whose pages are written one chunk after another as they are drawn.
+        """
+        row_group.file_offset, row_group.ordinal = self._sink.tell(), len(self)
+        placed = list(chunks)
+        described = [_metadata(chunk) for chunk in placed]
+        row_group.total_byte_size = sum(metadata.total_uncompressed_size for metadata in described)
+        row_group.total_compressed_size = sum(metadata.total_compressed_size for metadata in described)
+        row_group.sorting_columns = self._encryptor.sorting_columns(row_group.sorting_columns)
+        row_group.columns = [self._enter(chunk) for chunk in placed]
+        self._row_groups.append(row_group)
+
+    def write_footer(self, footer: fmt.FileMetaData) -> None:
+        """Write the page indexes since the last footer, and a footer of all row groups.
+
+        Args:
+            footer: version, schema, key-value metadata, writer and column orders; all other fields are set here.
+
+        Raises:
+            LimitError: a footer over 2^31 - 1 bytes.
+        """
+        for chunk, sealed in self._column_indexes:
+            chunk.column_index_offset, chunk.column_index_length = self._sink.tell(), len(sealed)
+            self._sink.write(sealed)
+        for chunk, sealed in self._offset_indexes:
+            chunk.offset_index_offset, chunk.offset_index_length = self._sink.tell(), len(sealed)
+            self._sink.write(sealed)
+        self._column_indexes, self._offset_indexes = [], []
+        footer.num_rows = sum(row_group.num_rows for row_group in self._row_groups)
+        footer.row_groups = self._row_groups
+        footer.encryption_algorithm = self._encryptor.encryption_algorithm
+        footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
+        self._sink.write(self._encryptor.frame_footer(fmt.encode(footer)))
+
+    def _enter(self, chunk: PlacedChunk) -> fmt.ColumnChunk:
+        """Write a chunk's bloom filter and keep its page index; returns the chunk's stored footer entry."""
+        if chunk.bloom_filter is not None:
+            metadata = _metadata(chunk)
+            metadata.bloom_filter_offset = self._sink.tell()
+            for module in serialized_filter(chunk.bloom_filter, chunk.cipher):
+                self._sink.write(module)
+            metadata.bloom_filter_length = self._sink.tell() - metadata.bloom_filter_offset
+        stored = self._encryptor.column_chunk(chunk.entry, chunk.cipher)
+        if chunk.column_index is not None:
+            sealed = chunk.cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, fmt.encode(chunk.column_index))
+            self._column_indexes.append((stored, memoryview(sealed)))
+        if chunk.offset_index is not None:
+            sealed = chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(chunk.offset_index))
+            self._offset_indexes.append((stored, memoryview(sealed)))
+        return stored
+
+
+def _metadata(chunk: PlacedChunk) -> fmt.ColumnMetaData:
+    if chunk.entry.meta_data is None:
+        raise FormatError("a column chunk without metadata")
+    return chunk.entry.meta_data

@@ -1,0 +1,114 @@
+"""Row groups of a new file: their number, the ciphers of their chunks, and the schema of each table."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastpq
+from fastpq.encryption import FileDecryptionProperties, FileEncryptionProperties
+from fastpq.encryption.encryptor import KeyedFileEncryptor
+from fastpq.io.sink import open_sink
+from fastpq.schema.parquet_schema import ParquetSchema
+from fastpq.schema.shape import shape_of
+from fastpq.schema.types import ColumnType, Type
+from fastpq.write.row_groups import MOST_ROW_GROUPS, RowGroups
+
+KEY = b"0123456789abcdef"
+NESTED = pa.table(
+    {
+        "flat": pa.array([1, 2, 3]),
+        "list": pa.array([[1], None, [2, 3]], pa.list_(pa.int32())),
+        "struct": pa.array([{"a": 1, "b": {"c": "x"}}] * 3),
+        "map": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+    }
+)
+
+
+def test_a_row_group_ordinal_is_an_i16() -> None:
+    writer = fastpq.ParquetWriter(io.BytesIO(), row_group_size=1)
+    with pytest.raises(fastpq.LimitError, match="32768 row groups"):
+        writer.write_table({"a": np.zeros(MOST_ROW_GROUPS + 1, np.int8)})
+
+
+def test_the_last_row_group_has_room() -> None:
+    schema = ParquetSchema.of([("a", ColumnType(Type.INT32), False)])
+    row_groups = RowGroups(open_sink(io.BytesIO()), schema, None)
+    row_groups.check_room(MOST_ROW_GROUPS)
+    with pytest.raises(fastpq.LimitError, match="32768 row groups"):
+        row_groups.check_room(MOST_ROW_GROUPS + 1)
+
+
+def write(out: io.BytesIO) -> None:
+    fastpq.write_table(
+        NESTED, out, row_group_size=2, bloom_filter={"flat": True}, encryption_properties=FileEncryptionProperties(KEY)
+    )
+
+
+def encrypt(out: io.BytesIO) -> None:
+    plain = io.BytesIO()
+    fastpq.write_table(NESTED, plain, row_group_size=2, bloom_filter={"flat": True})
+    fastpq.encrypt_file(plain, out, FileEncryptionProperties(KEY))
+
+
+@pytest.mark.parametrize("make", [write, encrypt])
+def test_each_chunk_has_one_cipher(make: Callable[[io.BytesIO], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """One cipher seals the pages, the indexes, the bloom filter and the metadata of a chunk."""
+    asked: Counter[tuple[int, int]] = Counter()
+    original = KeyedFileEncryptor.chunk_cipher
+
+    def counted(self: KeyedFileEncryptor, path: tuple[str, ...], row_group: int, column: int) -> Any:
+        asked[row_group, column] += 1
+        return original(self, path, row_group, column)
+
+    monkeypatch.setattr(KeyedFileEncryptor, "chunk_cipher", counted)
+    out = io.BytesIO()
+    make(out)
+    assert asked == dict.fromkeys(((group, column) for group in range(2) for column in range(6)), 1)
+    read = fastpq.read_table(out, decryption_properties=FileDecryptionProperties(KEY))
+    assert pa.table(read).to_pylist() == NESTED.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (NESTED.drop_columns("map"), "3 columns, not 4"),
+        (NESTED.rename_columns(["flat", "list", "struct", "other"]), "is not"),
+        (NESTED.set_column(1, "list", pa.array([[1], None, []], pa.list_(pa.int64()))), "is not"),
+        (NESTED.select(["list", "flat", "struct", "map"]), "is not"),
+    ],
+    ids=["missing", "renamed", "retyped", "reordered"],
+)
+def test_a_table_of_another_schema_is_refused(other: pa.Table, message: str) -> None:
+    writer = fastpq.ParquetWriter(io.BytesIO())
+    writer.write_table(NESTED)
+    with pytest.raises(fastpq.SchemaError, match=message):
+        writer.write_table(other)
+
+
+def test_a_later_null_of_a_required_column_is_refused() -> None:
+    writer = fastpq.ParquetWriter(io.BytesIO())
+    writer.write_table({"a": np.arange(3)})
+    with pytest.raises(fastpq.SchemaError, match="nulls in a column"):
+        writer.write_table({"a": np.ma.MaskedArray(np.arange(3), [False, True, False])})
+
+
+def test_schemas_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shape of a column is made of its own leaves, not of the numbers of all leaves."""
+    sizes = []
+
+    def counted(node: Any, wanted: Collection[int]) -> Any:
+        sizes.append(len(wanted))
+        return shape_of(node, wanted)
+
+    monkeypatch.setattr("fastpq.write.file_writer.shape_of", counted)
+    with fastpq.ParquetWriter(io.BytesIO()) as writer:
+        writer.write_table(NESTED)
+        writer.write_table(NESTED)
+    assert sizes == [1, 1, 2, 2] * 3
