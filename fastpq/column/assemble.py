@@ -1,4 +1,4 @@
-"""The outputs of a nested column's leaves, put together to one column."""
+"""A nested column, assembled from the decoded outputs of its leaves."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def _equal(left: Array | None, right: Array | None) -> bool:
 
 
 def assemble(shape: Shape, outputs: Mapping[int, NestedOutput], make_leaf: MakeLeaf) -> AnyColumn:
-    """One column from what its leaves were read into.
+    """The column of a shape.
 
     Args:
         shape: of the column.
-        outputs: by the number of the leaf, all of the same rows.
-        make_leaf: the column of a leaf, without regard to what is above it.
+        outputs: the outputs of all leaves, by leaf index and of the same rows.
+        make_leaf: returns the column of a leaf from the output of the leaf; layers above the leaf play no part.
 
     Raises:
-        FormatError: the leaves disagree about a list or a struct that they share.
+        FormatError: the leaves below a list or a struct disagree about the nulls or offsets.
     """
     layers = {index: [_Layer.of(layer) for layer in output.layers] for index, output in outputs.items()}
     return _Assembly(outputs, layers, make_leaf).column(shape)
@@ -86,7 +86,7 @@ class _Assembly:
         return StructColumn(shape.type, children, length, *_nulls(shape, layer), nullable=True)
 
     def _shared(self, shape: ListShape | StructShape, number: int) -> _Layer:
-        """What the leaves say about a layer, which must be the same."""
+        """The layer of a list or a struct, equal in the outputs of all leaves below."""
         first, *others = [self.layers[leaf.column.index][number] for leaf in leaves_of(shape)]
         if not all(first.agrees(other) for other in others):
             kind = "lists" if isinstance(shape, ListShape) else "structs"
@@ -95,7 +95,7 @@ class _Assembly:
 
 
 def _nulls(shape: ListShape | StructShape, layer: _Layer) -> tuple[Array | None, int]:
-    # A required value under a missing struct is not there either; the struct alone says so.
+    # a required value under a null struct counts as no null: the struct's own bitmap marks the row
     return (layer.validity, layer.null_count) if shape.nullable else (None, 0)
 
 

@@ -14,8 +14,8 @@ cdef class LayerOutput:
     cdef uint8_t element_definition
     cdef readonly int64_t slots
     cdef readonly int64_t elements
-    cdef GrowingBuffer starts           # int32 for each slot of a list: where its elements begin
-    cdef GrowingBuffer flags            # a byte for each slot: whether it is valid
+    cdef GrowingBuffer starts           # int32 for each slot of a list: index of the first element
+    cdef GrowingBuffer flags            # a byte for each slot: 1 where valid
     cdef int append(self, const uint8_t* definition, const uint8_t* repetition, int64_t count) except -1 nogil
 
 
@@ -26,7 +26,7 @@ cdef class NestedOutput(Output):
     cdef uint8_t slot_definition
     cdef readonly int64_t slots         # values and nulls
     cdef GrowingBuffer values           # width bytes for each slot, zero where null
-    cdef GrowingBuffer flags            # a byte for each slot: whether it is valid
-    # Walks count entries; returns the number of slots among them, whose flags stand behind those of the slots before. Who
-    # spreads their values moves slots and both buffers on.
+    cdef GrowingBuffer flags            # a byte for each slot: 1 where valid
+    # Writes the flags of the slots among count entries behind the flags of earlier slots; returns the number of new slots. The
+    # caller writes the values, then advances slots and the sizes of both buffers.
     cdef int64_t append(self, const uint8_t* definition, const uint8_t* repetition, int64_t count) except -1 nogil

@@ -1,7 +1,7 @@
 """Levels of nested columns -> validity and offsets, a page at a time (README.md, "Nested Encoding").
 
-The entries of a page are walked once for the leaf and once for each layer above it; what a layer's slots are, its numbers say
-(fastpq.schema.shape.Layer).
+The entries of a page are walked once for the leaf and once for each layer above the leaf. The levels in fastpq.schema.shape.Layer
+tell the slots of a layer from other entries.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -22,11 +22,11 @@ cdef extern from "c/assembly.h" nogil:
                        uint8_t* flags, int64_t* elements) noexcept
 
 cdef int64_t MAX_ELEMENTS = 0x7FFFFFFF
-cdef size_t SLACK = 1 << 20         # bytes beside the values of a column for which these are not copied
+cdef size_t SLACK = 1 << 20         # unused bytes kept in memory rather than copy the values
 
 
 cdef class LayerOutput:
-    """What the levels say about one list or nullable struct.
+    """Offsets and validity of one list or nullable struct, from the levels of one leaf below.
 
     Args:
         layer: a fastpq.schema.shape.Layer.
@@ -61,7 +61,7 @@ cdef class LayerOutput:
         return 0
 
     def offsets(self):
-        """int32, shape (slots + 1,): where the elements of each slot begin, and where the last one's end."""
+        """int32, shape (slots + 1,): index of the first element of each slot, and the number of elements."""
         cdef int32_t* end = <int32_t*>self.starts.room(sizeof(int32_t))
         end[0] = <int32_t>self.elements
         self.starts.size += sizeof(int32_t)
@@ -79,12 +79,12 @@ cdef object packed(GrowingBuffer flags):
 
 
 cdef class NestedOutput(Output):
-    """The memory that one leaf of a nested column is read into, and what its levels say about the layers above it.
+    """The decoded values of one leaf of a nested column, and the layers above the leaf.
 
     Args:
         leaf: a fastpq.schema.shape.Leaf.
         width: bytes of one value in memory.
-        expected: for how many slots there is room at first.
+        expected: number of slots with memory from the start.
     """
 
     def __cinit__(self, object leaf, int64_t width, int64_t expected=0):
@@ -111,7 +111,7 @@ cdef class NestedOutput(Output):
         return slot_flags(definition, repetition, count, self.max_repetition, self.slot_definition, self.max_definition, flags)
 
     def contents(self):
-        """The values of all slots: uint8, slots * width bytes; they hold little more memory than that."""
+        """The values of all slots: uint8, slots * width bytes, in an array with little unused memory."""
         values = self.values.array()
         return values.copy() if self.values.capacity > 4 * self.values.size + SLACK else values
 

@@ -1,4 +1,4 @@
-"""The way of a column chunk from stored pages into the caller's memory."""
+"""Decoding of column chunks into the caller's memory."""
 
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.column.page cimport Page, PageReader
@@ -7,7 +7,7 @@ from fastpq.column.value_reader cimport ValueReader
 
 
 cdef class Output:
-    cdef readonly list buffers          # what views point into
+    cdef readonly list buffers          # targets of views
     cdef readonly int64_t width
 
 
@@ -23,8 +23,8 @@ cdef class ChunkReader:
     cdef PageReader pages
     cdef Output output
     cdef Page page
-    cdef readonly int64_t remaining     # values of the chunk that are not read yet
-    cdef int64_t page_rows              # rows of the page, of which page_row were read
+    cdef readonly int64_t remaining     # values of the chunk not read yet
+    cdef int64_t page_rows              # rows of the page; page_row rows were read
     cdef int64_t page_row
     cdef int64_t page_nulls
     cdef ValueReader values

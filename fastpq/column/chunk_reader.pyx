@@ -1,7 +1,7 @@
-"""The way of a column chunk from stored pages into the caller's memory.
+"""Decoding of column chunks into the caller's memory.
 
-One ChunkReader decodes one chunk; it can stop at any row and go on later. Chunks of one column write into one
-ColumnOutput at their own offsets, from different threads at the same time.
+One ChunkReader decodes one chunk, in any number of calls. Chunks of one column write into one ColumnOutput at different offsets,
+from several threads at the same time.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -22,18 +22,19 @@ from fastpq.encodings.numbers cimport PLAIN
 from fastpq.arrays import memory
 from fastpq.errors import FormatError, LimitError
 
+
 cdef class Output:
-    """What a chunk is read into; views point into its buffers."""
+    """The target of a read; string views point into the buffers."""
 
 
 cdef class ColumnOutput(Output):
-    """The memory that one column is read into.
+    """The target of a read of one flat column.
 
     Args:
         rows: number of rows.
         width: bytes of one value in memory.
         nullable: whether to keep a validity bitmap.
-        values: uint8 array of rows * width bytes, to fill or filled already; None to allocate it.
+        values: uint8 array of rows * width bytes, to fill or filled already; None to allocate the array.
     """
 
     def __cinit__(self, int64_t rows, int64_t width, bint nullable, object values=None):
@@ -57,11 +58,11 @@ cdef class ColumnOutput(Output):
 
 
 cdef class ChunkReader:
-    """Decodes one column chunk; by itself that of a flat column.
+    """Decodes one column chunk of a flat column; NestedReader decodes chunks of nested columns.
 
     Args:
-        pages: its PageReader.
-        layout: the Layout of its column type.
+        pages: the PageReader of the chunk.
+        layout: the Layout of the column type.
         num_values: number of values, nulls included.
     """
 
@@ -81,20 +82,20 @@ cdef class ChunkReader:
 
         Raises:
             FormatError: the chunk's bytes break the specification.
-            UnsupportedError: an encoding that fastpq does not read.
+            UnsupportedError: an encoding unknown to fastpq.
         """
         return self.read_ranges(output, offset, np.array([[0, count]], dtype=np.int64))
 
     def read_ranges(self, ColumnOutput output not None, int64_t offset, const int64_t[:, ::1] ranges not None):
-        """Decode some of the next values into output, one range behind the other from row offset on.
+        """Decode ranges of the next values into output, without gaps from row offset on.
 
         Args:
-            output: where to.
+            output: the target.
             offset: row of the output.
-            ranges: shape (n, 2), ascending: first value of each range and the one behind its last, counted from the next.
+            ranges: shape (n, 2), ascending: start and stop of each range, counted from the next value.
 
         Returns:
-            How many of them are null.
+            The number of nulls among the values.
 
         Raises:
             FormatError, UnsupportedError: as ``read``.
@@ -128,17 +129,17 @@ cdef class ChunkReader:
         return nulls
 
     def left_over(self):
-        """Bytes of the page read last that its values do not need, where it is PLAIN; 0 in other encodings."""
+        """Bytes behind the last value of the page read last, if the page is PLAIN; 0 in other encodings."""
         if self.values.encoding != PLAIN or self.page_row < self.page_rows or self.values.conversion == BOOLEAN:
             return 0
         return self.values.cursor_size
 
     def dictionary(self):
-        """The values of the dictionary page that the chunk begins with, as a ColumnOutput; nothing was read before.
+        """The values of the dictionary page at the begin of the chunk, as a ColumnOutput; to be called before any read.
 
         Raises:
-            FormatError: there is none, or its bytes break the specification.
-            UnsupportedError: an encoding that fastpq does not read.
+            FormatError: no dictionary page, or bytes that break the specification.
+            UnsupportedError: an encoding unknown to fastpq.
         """
         cdef ColumnOutput output, none = ColumnOutput(0, self.width, False)
         self._attach(none)
@@ -154,8 +155,8 @@ cdef class ChunkReader:
         return output
 
     def view(self):
-        """All values of the chunk as a uint8 array over its stored bytes, where one plain, uncompressed page holds them
-        aligned; otherwise None, and ``read`` goes on as if nothing had happened."""
+        """All values of the chunk as a uint8 array over the stored bytes, if the chunk is one plain, uncompressed page of aligned
+        values; otherwise None, and ``read`` still reads every value."""
         cdef int64_t size = self.remaining * <int64_t>self.width
         if self.values.conversion != COPY or self.pages.max_definition_level or self.pages.compressed:
             return None
@@ -205,7 +206,7 @@ cdef class ChunkReader:
         return 0
 
     cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
-        """count rows of the current page; returns how many are null."""
+        """Decode count rows of the current page; returns the number of nulls."""
         cdef uint8_t* out = output.data + offset * <int64_t>self.width
         cdef const uint8_t* bits
         cdef int64_t present
@@ -242,7 +243,7 @@ cdef class ChunkReader:
             with gil:
                 self.values.load_dictionary(&self.page)
             return 0
-        self.page_row = self.page_rows = 0      # nothing to read, should the page turn out broken
+        self.page_row = self.page_rows = 0      # no row is left to read if the page turns out broken
         self._load_levels()
         self.values.load(&self.page, self.page.num_values - self.page_nulls)
         self.page_rows = min(<int64_t>self.page.num_values, self.remaining)

@@ -1,4 +1,4 @@
-"""The way of a column from memory into stored pages."""
+"""Encoding of columns into stored pages."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from fastpq.column.input cimport ColumnInput
@@ -12,10 +12,10 @@ from fastpq.format.page_header cimport PageHeader
 from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
 
 
-# What a page body has before its values.
+# Sizes of the levels in front of the values of a page body.
 cdef struct PageLevels:
-    int64_t size                        # of all of it
-    int64_t repetition                  # of the streams alone
+    int64_t size                        # of both streams, with their length prefixes
+    int64_t repetition                  # of the stream without prefix
     int64_t definition
 
 
@@ -28,19 +28,19 @@ cdef class ChunkWriter:
     cdef int max_repetition_level
     cdef bint version_2
     cdef bint checksums
-    cdef ValueWriter values             # of pages that are not dictionary-encoded
-    cdef int index_encoding             # of pages that are
+    cdef ValueWriter values             # of pages without dictionary
+    cdef int index_encoding             # of dictionary-encoded pages
     cdef DictionaryEncoder dictionary
     cdef int64_t ordinal                # of the next data page
-    cdef readonly list pieces           # what to write, in order
+    cdef readonly list pieces           # buffers to write, in order
     cdef readonly int64_t stored_size
     cdef readonly int64_t uncompressed_size
-    cdef readonly int64_t dictionary_page_size      # stored, with its header; 0 without one
+    cdef readonly int64_t dictionary_page_size      # stored, with header; 0 without dictionary
     cdef readonly dict page_counts      # (page type, encoding) -> number of pages
     cdef readonly int64_t num_values    # nulls and empty lists included
     cdef readonly int64_t null_count
     cdef readonly PageLog pages         # of the data pages
-    cdef readonly int64_t distinct_count            # of the values, or -1 where it is not known
+    cdef readonly int64_t distinct_count            # of the values; -1 where unknown
     cdef readonly SplitBlockBloomFilter bloom_filter    # None without
     cdef Scratch codes
     cdef Scratch body

@@ -1,6 +1,6 @@
-"""The way of a column from memory into stored pages: encode, compress, encrypt.
+"""Encoding of columns into stored pages: encode, compress, encrypt.
 
-One ChunkWriter makes one column chunk; its pieces are written one after the other by whoever owns the file.
+One ChunkWriter makes one column chunk; the caller writes the pieces to the file, in order.
 """
 
 from cpython.buffer cimport PyBUF_READ
@@ -23,42 +23,39 @@ from fastpq.encodings.rle cimport hybrid_bound, hybrid_encode
 from fastpq.encodings.views cimport Slice
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
-from fastpq.format.page_header cimport PAGE_HEADER_BOUND, PageHeader, write_page_header
+from fastpq.format.page_header cimport (
+    PAGE_HEADER_BOUND, TYPE_DATA_PAGE, TYPE_DATA_PAGE_V2, TYPE_DICTIONARY_PAGE, PageHeader, levels_size, write_page_header,
+)
 from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
 
 from fastpq.codecs.checksum import crc32
 from fastpq.errors import LimitError, SchemaError
 from fastpq.index.bloom_size import bytes_for
 
-# parquet.thrift: PageType
-cdef enum:
-    TYPE_DATA_PAGE = 0
-    TYPE_DICTIONARY_PAGE = 2
-    TYPE_DATA_PAGE_V2 = 3
 
 cdef enum:
     LARGEST_PAGE = 0x7FFFFFFF           # page sizes are i32
-    LARGEST_PAGE_ORDINAL = 32767        # in an AAD (Encryption.md, 4.4.2); kept for every file, so that all can be encrypted
+    LARGEST_PAGE_ORDINAL = 32767        # of an AAD (Encryption.md, 4.4.2); the bound of plaintext files too, for encrypt_file
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
-    """What WriterProperties say about one column, resolved.
+    """WriterProperties of one column, resolved.
 
     Attributes:
         max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
         dictionary: whether to try a dictionary.
-        keep_dictionary: keep it even where it does not pay.
-        value_encoding: number of the encoding of pages without one.
+        keep_dictionary: use the dictionary even where plain values are smaller.
+        value_encoding: number of the encoding of pages without dictionary.
         index_encoding: PLAIN_DICTIONARY or RLE_DICTIONARY.
         order: a value of ``Order`` in fastpq.stats.statistics.
-        total_order: whether its floats are in IEEE 754 total order.
-        statistics: whether the footer gets any for the column.
+        total_order: whether floats are in IEEE 754 total order.
+        statistics: whether the footer has statistics of the column.
         data_page_size, data_page_rows, dictionary_page_size: bounds of a page; the sizes in uncompressed bytes.
         version_2: data pages V2.
         checksums: write the CRC-32 of each page.
         bloom_filter_fpp: false positive rate of the chunk's bloom filter; None for a chunk without one.
-        bloom_filter_ndv: the number of distinct values to make it for; None to take it from the values.
+        bloom_filter_ndv: the number of distinct values to size the filter for; None for the number in the chunk.
     """
 
     max_definition_level: int
@@ -86,7 +83,7 @@ cdef class ChunkWriter:
         input: the column.
         codec: a fastpq.codecs.codec.Codec.
         cipher: the ModuleCipher of the chunk.
-        settings: its ChunkSettings.
+        settings: the ChunkSettings of the column.
     """
 
     def __cinit__(self, ColumnInput input not None, object codec, ModuleCipher cipher not None, object settings):
@@ -113,10 +110,10 @@ cdef class ChunkWriter:
         scratch_free(&self.sizes)
 
     def write(self, int64_t start, int64_t stop):
-        """Encode the rows [start, stop); the result is in pieces and the counters.
+        """Encode the rows [start, stop) into pieces, and set the counters.
 
         Raises:
-            LimitError: a page would be larger, or have a higher ordinal, than the format can say.
+            LimitError: a page over 2^31 - 1 bytes, or an ordinal over 32767.
             SchemaError: a value does not fit the column's type.
         """
         cdef int64_t row = start
@@ -138,13 +135,13 @@ cdef class ChunkWriter:
             self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
 
     cdef int _begin_bloom_filter(self, int64_t distinct) except -1:
-        """An empty filter for so many distinct values, unless the settings say for how many."""
+        """Make an empty filter for a number of distinct values; bloom_filter_ndv of the settings takes precedence."""
         ndv = self.settings.bloom_filter_ndv
         self.bloom_filter = SplitBlockBloomFilter(bytes_for(distinct if ndv is None else ndv, self.settings.bloom_filter_fpp))
         return 0
 
     cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1:
-        """Begin the next page of the log; its values are observed next."""
+        """Begin the next page of the log; the caller observes the values next."""
         self.pages.add(rows, self._entries(start, rows), present)
         if self.input.levels is not None:
             self._add_levels(start, rows)
@@ -158,7 +155,7 @@ cdef class ChunkWriter:
 
     cdef int _log_codes(self, int64_t start, int64_t rows, int64_t present, const uint32_t* codes, const Slice* slices,
                         const uint8_t* values) except -1:
-        """Log a dictionary-encoded page of these values."""
+        """Log a dictionary-encoded page."""
         cdef int64_t unencoded = 0, i
         self._add_page(start, rows, present)
         if not self.input.variable:
@@ -170,13 +167,13 @@ cdef class ChunkWriter:
         return self.pages.observe_codes(codes, present, self.dictionary.slice_values(), self.dictionary.table.count)
 
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil:
-        """How many values there are in some rows, nulls and empty lists included."""
+        """The number of values in rows, nulls and empty lists included."""
         if self.input.levels is None:
             return rows
         return self.input.levels.entry_starts[start + rows] - self.input.levels.entry_starts[start]
 
     cdef int64_t _rows_within(self, int64_t start, int64_t most, int64_t entries) noexcept nogil:
-        """How many rows, at least one and at most so many, hold no more than so many entries."""
+        """The largest number of rows, from one to most, with at most so many entries; one if the first row has more."""
         cdef int64_t low = 1, high = most, middle
         if self.input.levels is None:
             return max(<int64_t>1, min(most, entries))
@@ -189,14 +186,14 @@ cdef class ChunkWriter:
         return low
 
     cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1:
-        """Write the leading rows as dictionary-encoded pages; returns the row at which they end.
+        """Write the leading rows as dictionary-encoded pages; returns the row behind the last one.
 
-        The dictionary ends when it is full or when, after the first page, it does not pay.
+        The dictionary ends when full, or after the first page if plain values are smaller.
         """
         cdef int64_t row = start, rows = 0, present = 0, done = 0, taken = 0, page
         cdef int64_t limit = self.settings.dictionary_page_size
         cdef int64_t most_rows = self.settings.data_page_rows
-        cdef int64_t most_entries = <int64_t>self.settings.data_page_size // 4      # an index takes four bytes at the most
+        cdef int64_t most_entries = <int64_t>self.settings.data_page_size // 4      # an index takes at most four bytes
         cdef int64_t plain_size = 0
         cdef const uint8_t* values = NULL
         cdef Slice* slices = NULL
@@ -245,12 +242,12 @@ cdef class ChunkWriter:
         return row
 
     def _dictionary_pays(self, int64_t done, int64_t present, int64_t plain_size):
-        """Whether dictionary and indices of the first page are smaller than its plain values."""
+        """Whether dictionary and indices of the first page are smaller than the plain values of the page."""
         cdef int64_t bits = bit_width(self.dictionary.table.count)
         return present == 0 or (done == present and self.dictionary.plain_size + done * bits // 8 < plain_size)
 
     def _rows_of(self, int64_t start, int64_t most, int64_t values):
-        """How many of the next rows hold no more than so many values; together they hold more."""
+        """The largest number of the next rows, below most, with at most so many values."""
         cdef int64_t low = 0, high = most, middle
         while low < high:
             middle = (low + high + 1) // 2
@@ -261,7 +258,7 @@ cdef class ChunkWriter:
         return low
 
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:
-        """How many rows the next page of plain values takes: at least one."""
+        """The number of rows of the next page of plain values, at least one."""
         cdef int64_t rows = min(<int64_t>self.settings.data_page_rows, stop - start)
         cdef int64_t size = 0, bound = self.settings.data_page_size, present, i
         cdef Slice* slices
@@ -345,7 +342,7 @@ cdef class ChunkWriter:
         return self._write_data_page(self.values.encoding, start, rows, present, page, levels, True)
 
     cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL:
-        """Memory for a page body of bound bytes of values behind its levels, which are written."""
+        """Memory for a page body: the written levels, and room for bound bytes of values."""
         cdef int64_t entries = self._entries(start, rows), room = 0
         cdef int64_t prefix = 0 if self.version_2 else 4
         cdef uint8_t* body
@@ -375,7 +372,7 @@ cdef class ChunkWriter:
 
     cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, object body,
                               PageLevels levels, bint in_scratch) except -1:
-        # body holds the levels and the values; in_scratch: it must be copied if it is kept
+        """Compress and write a page body of levels and values; in_scratch: a body in reused memory, to be copied."""
         cdef PageHeader header
         cdef int64_t entries = self._entries(start, rows)
         if self.ordinal > LARGEST_PAGE_ORDINAL:
@@ -407,12 +404,10 @@ cdef class ChunkWriter:
         return bytes(body) if in_scratch else body
 
     cdef int64_t _write_page(self, PageHeader* header, int header_module, int body_module, object stored) except -1:
-        """Seal header and body and add them to the pieces; returns their stored size."""
+        """Seal header and body and add both to the pieces; returns the stored size of both."""
         cdef uint8_t room[PAGE_HEADER_BOUND]
-        cdef int64_t size, levels_size = 0
-        if header.type == TYPE_DATA_PAGE_V2:
-            levels_size = header.repetition_levels_byte_length + header.definition_levels_byte_length
-        body = self.cipher.seal_body(body_module, <int>self.ordinal, stored, levels_size)
+        cdef int64_t size
+        body = self.cipher.seal_body(body_module, <int>self.ordinal, stored, levels_size(header))
         if len(body) > LARGEST_PAGE:
             raise LimitError(f"a stored page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
         header.compressed_page_size = <int32_t>len(body)
@@ -430,7 +425,7 @@ cdef class ChunkWriter:
 
 
 cdef int64_t put_length(uint8_t* out, int64_t prefix, int64_t size) noexcept nogil:
-    """The length of a level stream before it, where the page's version has one; returns the size of both."""
+    """Write the length of a level stream in prefix bytes (V2 pages have none); returns the size of prefix and stream."""
     cdef uint32_t length = <uint32_t>size
     memcpy(out, &length, <size_t>prefix)
     return prefix + size

@@ -1,4 +1,4 @@
-"""A Column as the writer sees it: dense values in stored form, page by page."""
+"""The values of a Column in stored form, page by page."""
 
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.column.scratch cimport Scratch
@@ -9,15 +9,15 @@ from fastpq.arrays.slices cimport SliceReader
 
 cdef class ColumnInput:
     cdef readonly int64_t rows
-    cdef readonly Levels levels         # of a nested column; otherwise None, and every row is one value
+    cdef readonly Levels levels         # of a nested column; None for a flat one, with one value a row
     cdef readonly bint variable         # values are slices; otherwise of stored_width bytes each
-    cdef readonly bint dense_in_place   # stored form is what the column holds already
+    cdef readonly bint dense_in_place   # the column's memory is the stored form
     cdef readonly size_t stored_width
     cdef int conversion
     cdef size_t width
     cdef int64_t units
     cdef const uint8_t* data            # fixed-width values
-    cdef readonly SliceReader reader    # or variable-length ones; None without
+    cdef readonly SliceReader reader    # variable-length values; None for fixed-width ones
     cdef const uint8_t* bits            # validity bitmap, or NULL
     cdef tuple owners
     cdef Scratch dense
@@ -26,7 +26,7 @@ cdef class ColumnInput:
 
     cdef void _to_values(self, int64_t* start, int64_t* count) noexcept nogil
     cdef int64_t count_present(self, int64_t start, int64_t count) noexcept nogil
-    # Stored values of the rows [start, start + count) that are not null; valid until the next call. Returns their number.
+    # The stored values of rows [start, start + count), nulls left out; valid until the next call. Returns the number of values.
     cdef int64_t fixed(self, int64_t start, int64_t count, const uint8_t** values) except -1 nogil
     cdef int64_t slices(self, int64_t start, int64_t count, Slice** values) except -1 nogil
     cdef const uint8_t* _compacted(self, int64_t start, int64_t count, int64_t* present) except NULL nogil

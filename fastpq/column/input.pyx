@@ -1,4 +1,4 @@
-"""A Column as the writer sees it: dense values in stored form, page by page."""
+"""The values of a Column in stored form, page by page."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 
@@ -17,11 +17,11 @@ from fastpq.arrays.numpy_output import fixed_values
 
 
 cdef class ColumnInput:
-    """Reads the values of a Column in the form in which pages store them.
+    """Converts the values of a Column to stored form, without nulls.
 
     Args:
-        column: a Column; of a nested column's leaf, only the values that are not null.
-        layout: the Layout of its type.
+        column: a Column; for the leaf of a nested column, the present values alone.
+        layout: the Layout of the column's type.
         levels: the Levels of a nested column's leaf.
 
     Raises:
@@ -56,11 +56,11 @@ cdef class ColumnInput:
         scratch_free(&self.slice_memory)
 
     def count_values(self):
-        """How many values there are, nulls not among them."""
+        """The number of values, nulls left out."""
         return self.count_present(0, self.rows)
 
     def codes(self, DictionaryEncoder encoder not None):
-        """The code of each value (uint32) in the encoder's dictionary, which grows by those that it does not know."""
+        """The code of each value (uint32) in the encoder's dictionary; new values are added to the dictionary."""
         cdef int64_t present = self.count_present(0, self.rows), done
         cdef const uint8_t* values
         cdef Slice* slices
@@ -77,7 +77,7 @@ cdef class ColumnInput:
         return np.asarray(codes)[:present]
 
     cdef void _to_values(self, int64_t* start, int64_t* count) noexcept nogil:
-        """Rows to the values that they hold."""
+        """Turn a range of rows into the range of the values in the rows."""
         cdef int64_t first
         if self.levels is not None:
             first = self.levels.value_starts[start[0]]
@@ -89,7 +89,7 @@ cdef class ColumnInput:
         return count if self.bits == NULL else bitmap_count(self.bits, start, count)
 
     cdef const uint8_t* _compacted(self, int64_t start, int64_t count, int64_t* present) except NULL nogil:
-        """The rows' values as the column holds them, without the nulls."""
+        """The values of rows in the column's own form, nulls left out."""
         cdef uint8_t* out
         present[0] = count
         if self.bits == NULL:

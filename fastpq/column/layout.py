@@ -1,4 +1,4 @@
-"""How a column type is stored in pages and held in memory: the numbers that the page loop works with."""
+"""The widths and the conversion of a column type between pages and memory, for the page loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNITS_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Conversion(IntEnum):
-    """The values of ``Conversion`` in convert.pxd."""
+    """The values of ``Conversion`` in stored_values.pxd."""
 
     COPY = 0
     SIGNED = 1
@@ -28,10 +28,16 @@ class Conversion(IntEnum):
 
 
 class Layout(NamedTuple):
-    """Widths in bytes of one value in a PLAIN page (0 where it varies) and in memory, and the way between them.
+    """Widths of one value in bytes, and the conversion between pages and memory.
 
-    ``units`` is the number of ticks in a second of an INT96 column's values in memory, else 0; ``digits`` is how many a decimal
-    may have, 0 of what is no decimal.
+    Attributes:
+        conversion: a Conversion.
+        stored_width: in a PLAIN page; 0 for values of variable length.
+        width: in memory.
+        units: ticks a second of an INT96 column's values in memory; 0 for other columns.
+        text: whether values are UTF-8.
+        physical: the physical type of the column.
+        digits: most digits of a decimal; 0 for other columns.
     """
 
     conversion: Conversion
@@ -43,7 +49,7 @@ class Layout(NamedTuple):
     digits: int = 0
 
 
-@lru_cache(maxsize=4096)        # asked for every chunk of a column
+@lru_cache(maxsize=4096)        # called for every chunk of a column
 def layout_of(column_type: ColumnType) -> Layout:
     """The Layout of a column type."""
     digits = column_type.logical.precision if isinstance(column_type.logical, Decimal) else 0

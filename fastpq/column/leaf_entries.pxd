@@ -10,9 +10,9 @@ cdef class Levels:
     cdef readonly int64_t rows
     cdef GrowingBuffer definition       # a byte for each entry
     cdef GrowingBuffer repetition
-    cdef GrowingBuffer slots            # int64 for each entry: its slot in the layer reached, or -1 where it ends above
+    cdef GrowingBuffer slots            # int64 for each entry: the slot in the current layer; -1 for an entry that ends above
     cdef object _entry_starts
     cdef object _value_starts
-    cdef const int64_t* entry_starts    # rows + 1: where each row's entries begin
-    cdef const int64_t* value_starts    # rows + 1: where its values that are not null begin
+    cdef const int64_t* entry_starts    # rows + 1: index of each row's first entry
+    cdef const int64_t* value_starts    # rows + 1: index of each row's first value, nulls left out
     cdef int _index(self, uint8_t max_definition) except -1

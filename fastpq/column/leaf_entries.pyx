@@ -1,7 +1,7 @@
 """Nested columns -> levels (README.md, "Nested Encoding"): the entries of one leaf, made layer by layer from the root down.
 
-Every row begins as one entry. A list turns the entry of each of its slots into one for each element, the first of which keeps the
-repetition level; where there is no element, and where a value is null, the entry ends with the definition level that it has.
+Every row begins as one entry. A list replaces the entry of a slot by one entry for each element; the first of these entries keeps
+the repetition level of the slot. The entry of an empty list, and of a null, ends with the definition level reached so far.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -23,10 +23,9 @@ cdef inline bint is_valid(const uint8_t* bits, int64_t slot) noexcept nogil:
 
 
 cdef class Levels:
-    """Levels of the rows [start, stop), to be taken through the layers above a leaf from the outermost on.
+    """Levels of the rows [start, stop); the caller enters the layers above a leaf, the outermost first.
 
-    The arrays passed must hold what the columns checked: ascending offsets within the elements, and bitmaps that are long
-    enough.
+    Arrays are not checked: columns have checked ascending offsets within the elements, and the lengths of bitmaps.
     """
 
     def __cinit__(self, int64_t start, int64_t stop):
@@ -43,14 +42,14 @@ cdef class Levels:
             slots[i] = start + i
 
     def enter_value(self, const uint8_t[::1] validity, bint nullable):
-        """Go through a value that may be null.
+        """Enter the layer of a value, a struct or a list.
 
         Args:
-            validity: bitmap by slot, or None where none is null.
-            nullable: whether the schema allows nulls; without, only what a null above hides may be null.
+            validity: bitmap by slot; None without nulls.
+            nullable: whether the schema allows nulls. A null below a null is allowed in any case.
 
         Raises:
-            SchemaError: a null that the schema does not allow.
+            SchemaError: a null against the schema.
         """
         cdef const uint8_t* bits = &validity[0] if validity is not None and validity.shape[0] else NULL
         cdef uint8_t* definition = self.definition.data
@@ -68,14 +67,14 @@ cdef class Levels:
             raise SchemaError(f"{nulls} nulls in a required field")
 
     def enter_list(self, const Offset[::1] offsets, uint8_t repetition_level):
-        """Go through the repeated level of a list, whose own nulls were entered before.
+        """Enter the elements of a list, after the nulls of the list.
 
         Args:
             offsets: of the slots of the list.
             repetition_level: of the elements.
 
         Raises:
-            LimitError: 2^31 entries or more, more than a column chunk of one row group should have.
+            LimitError: 2^31 entries or more.
         """
         cdef GrowingBuffer definition = GrowingBuffer(), repetition = GrowingBuffer(), elements = GrowingBuffer()
         cdef const uint8_t* old_definition = self.definition.data
@@ -109,7 +108,7 @@ cdef class Levels:
         self.definition, self.repetition, self.slots, self.entries = definition, repetition, elements, total
 
     def finish(self, uint8_t max_definition):
-        """The slots of the leaf that have values: int64, ascending."""
+        """The slots of the leaf with values, nulls left out: int64, ascending."""
         cdef const uint8_t* definition = self.definition.data
         cdef const int64_t* slots = <const int64_t*>self.slots.data
         cdef int64_t i, values = 0
@@ -125,7 +124,7 @@ cdef class Levels:
         return present
 
     cdef int _index(self, uint8_t max_definition) except -1:
-        """Where each row's entries and values begin."""
+        """Find the first entry and the first value of each row."""
         self._entry_starts = np.empty(self.rows + 1, np.int64)
         self._value_starts = np.empty(self.rows + 1, np.int64)
         cdef int64_t[::1] entry_starts = self._entry_starts, value_starts = self._value_starts

@@ -1,4 +1,4 @@
-"""The way of a nested column's chunk from stored pages into memory."""
+"""Decoding of column chunks of nested columns."""
 
 from libc.stdint cimport int64_t, uint8_t
 

@@ -1,7 +1,7 @@
-"""The way of a nested column's chunk from stored pages into memory.
+"""Decoding of column chunks of nested columns.
 
-Pages are read as those of flat columns are; but an entry of the levels is a value, a null, or an empty or missing list above it,
-and a row is as many entries as there are before the next repetition level of 0. A row may go on in the next page.
+An entry of the levels is a value, a null, or an empty or missing list above the leaf. A row begins with a repetition level of 0
+and may go on in the next page.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -31,12 +31,12 @@ cdef class NestedReader(ChunkReader):
         scratch_free(&self.slot_bits)
 
     def read_rows(self, NestedOutput output not None, int64_t count):
-        """Append the next rows to output; returns how many there were, fewer than count at the end of the chunk.
+        """Append the next rows to output; returns the number of rows, fewer than count at the end of the chunk.
 
         Raises:
             FormatError: the chunk's bytes break the specification.
-            UnsupportedError: an encoding that fastpq does not read.
-            LimitError: there is no memory, or too many elements for 32-bit offsets.
+            UnsupportedError: an encoding unknown to fastpq.
+            LimitError: too little memory, or too many elements for 32-bit offsets.
         """
         return self.read_row_ranges(output, np.array([[0, count]], dtype=np.int64))
 
@@ -44,11 +44,11 @@ cdef class NestedReader(ChunkReader):
         """Append some of the next rows to output.
 
         Args:
-            output: where to.
-            ranges: shape (n, 2), ascending: first row of each range and the one behind its last, counted from the next.
+            output: the target.
+            ranges: shape (n, 2), ascending: start and stop of each range, counted from the next row.
 
         Returns:
-            How many there were, fewer than asked for at the end of the chunk.
+            The number of rows, fewer than asked for at the end of the chunk.
 
         Raises:
             FormatError, UnsupportedError, LimitError: as ``read_rows``.
@@ -74,7 +74,7 @@ cdef class NestedReader(ChunkReader):
         return rows
 
     cdef int64_t _read_rows(self, NestedOutput output, int64_t count, bint skip) except -1 nogil:
-        """Append the next rows to the output, or pass over them."""
+        """Append the next rows to the output, or skip the rows."""
         cdef int64_t rows = 0, begun, entries, left
         while True:
             while self.page_row == self.page_rows:
@@ -98,7 +98,7 @@ cdef class NestedReader(ChunkReader):
                 return rows
 
     cdef int _entries(self, NestedOutput output, int64_t count) except -1 nogil:
-        """The next count entries of the page."""
+        """Append the next count entries of the page."""
         cdef const uint8_t* definition = self.definition.data + self.page_row
         cdef int64_t slots, present
         cdef uint8_t* out
@@ -120,7 +120,7 @@ cdef class NestedReader(ChunkReader):
         return 0
 
     cdef int _skip_entries(self, int64_t count, bint more) except -1 nogil:
-        """Pass over entries of the page; their values are decoded where more are to come."""
+        """Skip entries of the page; values are decoded if more entries follow."""
         cdef int64_t present
         if more:
             present = count_equal(self.definition.data + self.page_row, count, <uint8_t>self.pages.max_definition_level)
@@ -128,7 +128,7 @@ cdef class NestedReader(ChunkReader):
         return 0
 
     cdef int _check_rows(self, int64_t count) except -1 nogil:
-        """Whether a page that stands in the offset index begins with a row and has as many as stand there."""
+        """Check the rows of a page against the offset index: the page begins with a row and has the listed number."""
         cdef int64_t rows, listed
         if self.pages.listed < 0 or count == 0:
             return 0

@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.codecs.codec import Codec
+from fastpq.column.page_walker import PageWalker
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.errors import ParquetError
 from fastpq.options import ReaderProperties
 
-class PageReader:
+class PageReader(PageWalker):
     @property
     def retained(self) -> NDArray[np.uint8] | None: ...
     def __init__(
@@ -24,6 +24,3 @@ class PageReader:
         directory: Any = None,
         v2_is_compressed: bool = False,
     ) -> None: ...
-    def require_values(self, count: int) -> None: ...
-    def count_values(self) -> int: ...
-    def locate_pages(self, count: int) -> tuple[NDArray[np.int64], ParquetError | None]: ...

@@ -1,4 +1,4 @@
-"""What a writer notes of each data page: the statistics of its chunk, and the page index."""
+"""Counts and bounds of written data pages, for statistics and the page index."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from fastpq.column.scratch cimport Scratch
@@ -6,14 +6,14 @@ from fastpq.encodings.views cimport Slice
 from fastpq.arrays.memory cimport GrowingBuffer
 
 cdef enum:
-    WIDEST_BOUND = 64       # bytes of the widest fixed-width value that has an order
+    WIDEST_BOUND = 64       # bytes of the widest fixed-width value with bounds
 
 
 cdef struct PageRecord:
     int64_t size                # stored, header included
     int64_t rows
     int64_t entries             # values, nulls and empty lists included
-    int64_t present             # values that are not null
+    int64_t present             # values, nulls left out
     int64_t nans
     int64_t unencoded           # bytes of the values of a BYTE_ARRAY column
 
@@ -22,20 +22,20 @@ cdef class PageLog:
     cdef int order
     cdef bint total_order           # of floats: IEEE 754 total order
     cdef size_t width               # of fixed-width values; 0 for slices
-    cdef readonly list minima       # for each page its smallest value as bytes, or None
+    cdef readonly list minima       # of each page: the smallest value as bytes, or None
     cdef readonly list maxima
     cdef GrowingBuffer records      # a PageRecord for each page
-    cdef GrowingBuffer histograms   # for each page how often each repetition level occurs, then each definition level
-    cdef GrowingBuffer stamps       # for each code of a dictionary the page, counted from 1, that had it last
+    cdef GrowingBuffer histograms   # of each page: the counts of all repetition levels, then of all definition levels
+    cdef GrowingBuffer stamps       # for each code of a dictionary, the number of the last page with the code, from 1
     cdef Scratch distinct
 
     cdef PageRecord* page(self, int64_t index) noexcept nogil
     cdef PageRecord* last(self) noexcept nogil
-    # Begins the next page; its values are then observed by one of the others.
+    # Begins the next page; the values are observed by one of the next three.
     cdef int add(self, int64_t rows, int64_t entries, int64_t present) except -1
     cdef int observe_fixed(self, const uint8_t* values, int64_t count) except -1
     cdef int observe_slices(self, const Slice* values, int64_t count) except -1
-    # The same for count codes of a dictionary of size slices, all that are in it by now.
+    # The same for count codes of a dictionary of size slices at present.
     cdef int observe_codes(self, const uint32_t* codes, int64_t count, const Slice* dictionary, int64_t size) except -1
-    # How often each level up to max_level occurs among entries of the last page.
+    # Counts each level up to max_level among the entries of the last page.
     cdef int observe_levels(self, const uint8_t* levels, int64_t entries, int max_level) except -1

@@ -1,4 +1,4 @@
-"""What a writer notes of each data page: the statistics of its chunk, and the page index."""
+"""Counts and bounds of written data pages, for statistics and the page index."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, INT64_MIN, int16_t, int32_t, int64_t, uint8_t, uint32_t
@@ -20,13 +20,13 @@ cdef enum:
 
 
 cdef class PageLog:
-    """Counts and bounds of the data pages of one chunk, in the order of its column.
+    """Counts and bounds of the data pages of one chunk, in the order of the column.
 
     Args:
         order: a value of ``Order`` in fastpq.stats.statistics.
-        width: bytes of a stored value, or 0 where values are of variable length.
-        total_order: whether floats are in IEEE 754 total order: bounds are exact in the sign of zero, and are of NaNs where
-            there is nothing else.
+        width: bytes of a stored value; 0 for values of variable length.
+        total_order: whether floats are in IEEE 754 total order: bounds are exact in the sign of zero, and bounds of NaNs if all
+            values are NaN.
     """
 
     def __cinit__(self, int order, size_t width, bint total_order=False):
@@ -43,7 +43,7 @@ cdef class PageLog:
         scratch_free(&self.distinct)
 
     def minimum(self):
-        """The smallest value of the chunk as PLAIN stores it (BYTE_ARRAY without its length), or None."""
+        """The smallest value of the chunk in PLAIN form (BYTE_ARRAY without length), or None."""
         return total_extreme(self.minima, -1) if self.total_order else extreme(self.order, self.minima, -1)
 
     def maximum(self):
@@ -51,11 +51,11 @@ cdef class PageLog:
         return total_extreme(self.maxima, 1) if self.total_order else extreme(self.order, self.maxima, 1)
 
     def counts(self):
-        """Shape (pages, 6), int64: stored size, rows, entries, values that are not null, NaNs, bytes of BYTE_ARRAY values."""
+        """Shape (pages, 6), int64: stored size, rows, entries, values without nulls, NaNs, bytes of BYTE_ARRAY values."""
         return np.array(self.records.array(np.int64)).reshape(-1, FIELDS)
 
     def level_counts(self):
-        """Shape (pages * levels,), int64: for each page how often each repetition and then each definition level occurs."""
+        """Shape (pages * levels,), int64: of each page the counts of all repetition levels, then of all definition levels."""
         return np.array(self.histograms.array(np.int64))
 
     cdef PageRecord* page(self, int64_t index) noexcept nogil:
@@ -135,7 +135,7 @@ cdef class PageLog:
 
 
 cdef inline int64_t total_key(const uint8_t* value, size_t width) noexcept nogil:
-    """A number for a float, in IEEE 754 total order: that of its bits without the sign, which inverts it."""
+    """A number for a float, in IEEE 754 total order: the bits without the sign, inverted if the sign is set."""
     cdef int16_t half
     cdef int32_t single
     cdef int64_t bits
@@ -160,7 +160,7 @@ cdef inline int64_t infinity_key(size_t width) noexcept nogil:
 
 cdef void total_bounds(const uint8_t* values, int64_t count, size_t width, bint numbers, uint8_t* minimum,
                        uint8_t* maximum) noexcept nogil:
-    """The bounds of floats in total order, of the numbers among them, or of the NaNs; there is at least one."""
+    """The bounds in total order of the numbers among floats, or of the NaNs; at least one value is of the kind."""
     cdef int64_t low = INT64_MAX, high = INT64_MIN, infinity = infinity_key(width), key, _
     cdef const uint8_t* value = values
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Rows compared by columns in the order that statistics have: whether they are sorted, and how they would be."""
+"""Rows compared and sorted by columns, in the order of statistics."""
 
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
@@ -10,16 +10,17 @@ from fastpq.encodings.views cimport Slice
 from fastpq.stats.statistics cimport compare_fixed, compare_slices, count_nans
 
 cdef enum:
-    RUN = 16            # rows that are sorted by insertion before runs are merged
+    RUN = 16            # rows of a run: sorted by insertion, then merged
 
 
 cdef class SortKey:
-    """The values of a column, by which rows are compared; NaNs are equal and the largest.
+    """One column to compare rows by; NaNs are equal to each other and larger than all numbers.
 
     Args:
-        input: a column of at most one value a row; its memory is used as long as the key lives, so nothing else may read it.
+        input: a column of at most one value a row. The key uses the input's scratch memory: no other call on the input is allowed
+            while the key lives.
         order: a value of ``Order`` in fastpq.stats.statistics.
-        descending: whether larger values come first; this does not concern nulls.
+        descending: whether larger values come first; nulls_first alone places nulls.
         nulls_first: whether nulls come before all values.
     """
 
@@ -32,8 +33,8 @@ cdef class SortKey:
     cdef Slice* slices
     cdef object _places
     cdef object _nans
-    cdef const int64_t* places          # of each row's value, or -1
-    cdef const uint8_t* nans            # of each value, or NULL where there are none
+    cdef const int64_t* places          # index of each row's value; -1 for a null
+    cdef const uint8_t* nans            # of each value; NULL without NaNs
 
     def __cinit__(self, ColumnInput input not None, int order, bint descending, bint nulls_first):
         self.input = input
@@ -99,11 +100,11 @@ cdef int compare_rows(list keys, Py_ssize_t count, int64_t left, int64_t right) 
 
 
 def first_unsorted(list keys not None, int64_t rows):
-    """The first row that belongs before the one above it; -1 where rows are sorted.
+    """The first row smaller than the row before; -1 for sorted rows.
 
     Args:
-        keys: SortKeys, of inputs of so many rows; the first one matters most.
-        rows: how many.
+        keys: SortKeys, the most important first.
+        rows: number of rows of each key's input.
     """
     cdef Py_ssize_t count = len(keys)
     cdef int64_t row
@@ -114,10 +115,10 @@ def first_unsorted(list keys not None, int64_t rows):
 
 
 def sorted_rows(list keys not None, int64_t rows):
-    """Shape (rows,), int64: the rows as they stand when sorted; equal rows keep their order. Args: as first_unsorted."""
+    """Shape (rows,), int64: the numbers of the rows in sorted order; equal rows keep their order. Args: as first_unsorted."""
     cdef int64_t[::1] order = np.arange(rows + 1), room = np.empty(rows + 1, np.int64)
     cdef SortKey key
-    # the least important key first: every pass keeps what the one before it did with equal rows
+    # the least important key first: a pass keeps the order of equal rows from the pass before
     for key in reversed(keys):
         order, room = room, order
         with nogil:
@@ -126,7 +127,7 @@ def sorted_rows(list keys not None, int64_t rows):
 
 
 cdef void _merge_sort(SortKey key, int64_t rows, int64_t* given, int64_t* out) noexcept nogil:
-    """Sort given into out; both are written to."""
+    """Sort given into out; the contents of given are lost."""
     cdef int64_t* source = given
     cdef int64_t* target = out
     cdef int64_t width = RUN, start = 0

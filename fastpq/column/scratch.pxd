@@ -1,4 +1,4 @@
-"""Growing memory for one thread: what a page needs for a moment."""
+"""Growing memory for one thread, reused page by page."""
 
 from libc.stdint cimport uint8_t
 
@@ -11,7 +11,7 @@ cdef struct Scratch:
 
 
 cdef inline uint8_t* scratch_reserve(Scratch* scratch, size_t size) except NULL nogil:
-    # At least size bytes, contents undefined. Some slack stays behind the end, so that kernels may store whole words.
+    # At least size bytes, contents undefined. Kernels may store whole words past the end, into the slack.
     cdef size_t wanted = size + 64
     if scratch.size < wanted:
         block_give(scratch.data, scratch.size)

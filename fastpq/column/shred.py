@@ -1,4 +1,4 @@
-"""Columns taken apart into their leaves; of a nested one, into levels and the values that are not null."""
+"""Columns taken apart into leaves; a leaf of a nested column is levels, and values without nulls."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class LeafToWrite:
     """A leaf of a column.
 
     Args:
-        path: the columns from the outermost to the leaf itself, which is all of a flat column.
+        path: the columns from the outermost to the leaf itself; the leaf alone for a flat column.
 
     Raises:
-        SchemaError: a validity bitmap that contradicts its column's number of nulls.
+        SchemaError: a validity bitmap against its column's number of nulls.
     """
 
     def __init__(self, path: list[AnyColumn]) -> None:
@@ -39,11 +39,11 @@ class LeafToWrite:
                     raise SchemaError(f"a validity bitmap with {zeros} of the column's {column.null_count} nulls")
 
     def rows(self, layout: Layout, start: int, stop: int) -> ColumnInput:
-        """The rows [start, stop), for one thread: an input has memory of its own.
+        """The rows [start, stop), as an input for one thread.
 
         Raises:
             LimitError: too many levels for one column chunk.
-            SchemaError: a null that the schema does not allow and that no null above it hides.
+            SchemaError: a null in a required field, without a null above.
         """
         outermost = self._path[0]
         if not isinstance(outermost, ListColumn | StructColumn):
@@ -53,7 +53,7 @@ class LeafToWrite:
 
 
 def leaves_to_write(column: AnyColumn, nullable: bool) -> list[LeafToWrite]:
-    """The leaves of a column, in the order of the schema, under which it may be null or not."""
+    """The leaves of a column, in the order of the schema; nullable says whether the schema allows nulls in the column."""
     return [LeafToWrite(path) for path in _paths(replace(column, nullable=nullable))]
 
 
@@ -69,7 +69,7 @@ def _paths_below(column: AnyColumn) -> Iterator[list[AnyColumn]]:
     elif isinstance(column, ListColumn) and isinstance(column.type, MapType):
         assert isinstance(column.elements, StructColumn)
         key, value = column.elements.children
-        # the keys of a map are required, whatever the file said that they come from
+        # the keys of a map are required, even if the source of the column said otherwise
         for child in (replace(key, nullable=False), value):
             yield from ([column.elements, *path] for path in _paths(child))
     elif isinstance(column, ListColumn):
@@ -85,11 +85,11 @@ def shred_column(path: list[AnyColumn], start: int, stop: int) -> tuple[Column, 
         path: the columns from the outermost to the leaf itself.
 
     Returns:
-        Its values that are neither null nor under a null, and the levels that say where they stand.
+        The values of the leaf, without nulls and without values under a null; and the levels of all entries.
 
     Raises:
         LimitError: too many levels for one column chunk.
-        SchemaError: a null that the schema does not allow and that no null above it hides.
+        SchemaError: a null in a required field, without a null above.
     """
     levels = Levels(start, stop)
     definition = repetition = 0

@@ -1,4 +1,4 @@
-"""Between a value as a page stores it and as a Column holds it."""
+"""Conversion between the values of pages and the values of Columns."""
 
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.encodings.views cimport Slice, View
@@ -15,11 +15,11 @@ cdef enum Conversion:
     VARIABLE_DECIMAL = 7    # big-endian BYTE_ARRAY <-> 16- or 32-byte little-endian integer
 
 
-# count stored values of stored_width bytes -> out; units is how many of the output's units make a second (TIMESTAMP96).
+# count stored values of stored_width bytes -> out; units is the number of the output's ticks in a second (TIMESTAMP96).
 # Returns count, or a negative Status.
 cdef int64_t from_stored(int conversion, const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
                          size_t out_width, int64_t units) noexcept nogil
-# The reverse, for all but BOOLEAN and the variable ones.
+# The reverse, for all conversions but BOOLEAN, VARIABLE and VARIABLE_DECIMAL.
 cdef int64_t to_stored(int conversion, const uint8_t* values, size_t width, int64_t count, uint8_t* out,
                        size_t stored_width, int64_t units) noexcept nogil
 

@@ -1,4 +1,4 @@
-"""Between a value as a page stores it and as a Column holds it (LogicalTypes.md; INT96 as Impala and Spark wrote it)."""
+"""Conversion between the values of pages and the values of Columns (LogicalTypes.md; INT96 as written by Impala and Spark)."""
 
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
 from libc.string cimport memcpy, memset
@@ -92,7 +92,7 @@ cdef int64_t timestamps_to_int96(const uint8_t* values, int64_t count, uint8_t* 
 
 
 cdef inline bint decimal_from_big_endian(const uint8_t* data, size_t size, uint8_t* out, size_t width) noexcept nogil:
-    # Bytes beyond the output's width must be nothing but sign extension.
+    # bytes beyond the output's width must be sign extension
     cdef size_t i
     cdef uint8_t sign = 0xFF if size and data[0] & 0x80 else 0
     while size > width:
@@ -135,7 +135,7 @@ cdef int64_t decimals_to_fixed(const uint8_t* values, size_t width, int64_t coun
 
 
 cdef inline size_t significant_bytes(const uint8_t* value, size_t width) noexcept nogil:
-    # The fewest low bytes of a little-endian two's complement integer that keep its value.
+    # The fewest low bytes of a little-endian two's complement integer with the same value.
     cdef uint8_t sign = 0xFF if value[width - 1] & 0x80 else 0
     while width > 1 and value[width - 1] == sign and (value[width - 2] ^ sign) & 0x80 == 0:
         width -= 1

@@ -1,4 +1,4 @@
-"""The values of pages, in whatever encoding, as they are in memory."""
+"""Decoding of page values, from any encoding into memory form."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from fastpq.column.page cimport Page, PageReader
@@ -11,7 +11,7 @@ from fastpq.encodings.views cimport View
 
 cdef class ValueReader:
     cdef PageReader pages
-    cdef list buffers                   # of the output: what views point into
+    cdef list buffers                   # of the output; targets of views
     cdef object physical
     cdef int conversion
     cdef bint variable
@@ -19,23 +19,23 @@ cdef class ValueReader:
     cdef size_t width
     cdef int64_t units
     cdef bint text
-    cdef int digits                     # that decimals may have; 0 where that is not checked
-    cdef uint64_t[4] largest            # decimal of so many digits
-    cdef int checked                    # an encoding that fits the type, or -1
+    cdef int digits                     # most digits of a decimal; 0 without a check
+    cdef uint64_t[4] largest            # decimal of `digits` digits
+    cdef int checked                    # the encoding last checked against the type; -1 before the first
     cdef int encoding                   # of the page
-    cdef int64_t count                  # values of the page, nulls not among them
-    cdef int64_t done                   # of them
+    cdef int64_t count                  # values of the page, nulls left out
+    cdef int64_t done                   # values already decoded
     cdef const uint8_t* cursor          # the next PLAIN value
     cdef int64_t cursor_size
     cdef HybridDecoder hybrid
     cdef DeltaDecoder delta
     cdef DeltaLengths lengths
     cdef DeltaStrings strings
-    cdef int32_t page_buffer            # number of the buffer that views into the page point to
+    cdef int32_t page_buffer            # number of the buffer for views into the page
     cdef object dictionary_owner
     cdef int64_t dictionary_size        # number of values, or -1 without a dictionary page
-    cdef int64_t allowance              # bytes that DELTA_BYTE_ARRAY values may still take
-    cdef int64_t ordinal                # of the next page, were none left out
+    cdef int64_t allowance              # bytes left for DELTA_BYTE_ARRAY values, of max_allocation
+    cdef int64_t ordinal                # of the next data page, if no page is left out
     cdef int64_t previous_size
     cdef Scratch previous               # the last DELTA_BYTE_ARRAY value
     cdef Scratch dictionary
@@ -43,15 +43,15 @@ cdef class ValueReader:
     cdef Scratch views
     cdef Scratch sizes
 
-    # Views point into buffers of this list from now on.
+    # Makes views point into buffers of a list from now on.
     cdef int attach(self, list buffers) except -1
-    # Stands before the first of count values of a data page.
+    # Moves to the first of count values of a data page.
     cdef int load(self, const Page* page, int64_t count) except -1 nogil
     cdef int load_dictionary(self, const Page* page) except -1
-    # The next count values, without nulls between them, to out.
+    # Decodes the next count values to out, without gaps for nulls.
     cdef int read(self, uint8_t* out, int64_t count) except -1 nogil
 
-    # Whether count values as they are in memory have no more digits than the column's type allows.
+    # Checks count decoded values: no decimal has more digits than the column's type.
     cdef int check_decimals(self, const uint8_t* values, int64_t count) except -1 nogil
 
     cdef int64_t _start(self) except? -100 nogil

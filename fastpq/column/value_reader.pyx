@@ -1,7 +1,6 @@
-"""The values of pages, in whatever encoding, as they are in memory.
+"""Decoding of page values, from any encoding into memory form.
 
-A page is loaded, then read from in as many steps as its reader likes. Each encoding gives either fixed-width values in stored
-form, which are then converted, or views.
+A page is loaded, then read in any number of steps. An encoding gives views, or fixed-width values in stored form to be converted.
 """
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
@@ -45,7 +44,7 @@ cdef class ValueReader:
 
     Args:
         pages: the PageReader of the chunk.
-        layout: the Layout of its column type.
+        layout: the Layout of the column type.
     """
 
     def __cinit__(self, PageReader pages not None, object layout):
@@ -99,9 +98,9 @@ cdef class ValueReader:
         self.cursor_size = page.values_size
         self.count = count
         self.done = 0
-        if self.pages.ordinal != self.ordinal + 1:      # pages were left out, and nothing goes on from them
+        if self.pages.ordinal != self.ordinal:      # pages were left out: the last value before the page is unknown
             self.previous_size = 0
-        self.ordinal = self.pages.ordinal
+        self.ordinal = self.pages.ordinal + 1
         if count:
             status = self._start()
             if status < 0:
@@ -117,7 +116,7 @@ cdef class ValueReader:
         self.checked = encoding
 
     cdef int64_t _start(self) except? -100 nogil:
-        """Stand before the first value of a page that has any; 0 or a negative Status."""
+        """Move to the first value of a page with values; returns 0 or a negative Status."""
         if self.encoding == PLAIN_DICTIONARY or self.encoding == RLE_DICTIONARY:
             return self._start_indices()
         if self.encoding == RLE:
@@ -148,7 +147,7 @@ cdef class ValueReader:
         return hybrid_start(&self.hybrid, self.cursor + 4, size, 1)
 
     cdef int load_dictionary(self, const Page* page) except -1:
-        """Decode the dictionary page once, into values as they are in memory."""
+        """Decode the dictionary page once, into memory form."""
         cdef int64_t status, smallest = 4 if self.variable else <int64_t>self.stored_width
         if self.dictionary_size >= 0:
             raise FormatError("a second dictionary page", page=self.pages.ordinal)
@@ -195,7 +194,7 @@ cdef class ValueReader:
         return 0
 
     cdef int64_t _decode(self, uint8_t* out, int64_t count) except? -100 nogil:
-        """count values of an encoding without a dictionary; returns a negative Status where the bytes are wrong."""
+        """Decode count values of an encoding without dictionary; returns a negative Status for broken bytes."""
         if self.variable:
             return self._variable(out, count)
         if self.conversion != BOOLEAN:
@@ -222,7 +221,7 @@ cdef class ValueReader:
         return from_stored(self.conversion, stored, self.stored_width, count, out, self.width, self.units)
 
     cdef int64_t _stored(self, uint8_t* out, int64_t count) except? -100 nogil:
-        """count fixed-width values of an encoding other than PLAIN, as PLAIN would store them."""
+        """Decode count fixed-width values of an encoding other than PLAIN, into PLAIN form."""
         if self.encoding == DELTA_BINARY_PACKED:
             return delta_next(&self.delta, out, count, self.stored_width)
         if self.encoding == BYTE_STREAM_SPLIT:
@@ -245,7 +244,7 @@ cdef class ValueReader:
     cdef int64_t _variable(self, uint8_t* out, int64_t count) except? -100 nogil:
         cdef View* views = <View*>out
         cdef const uint8_t* base = self.pages.retained_data
-        cdef const uint8_t* start               # the bytes that the values are made of, for a look at all of them at once
+        cdef const uint8_t* start               # the bytes of all values, for one ASCII check
         cdef int64_t size, status
         cdef bint ascii_before = True
         if self.conversion == VARIABLE_DECIMAL:
@@ -278,9 +277,10 @@ cdef class ValueReader:
         return count
 
     cdef int64_t _string_views(self, View* views, int64_t count, const uint8_t** base) except? -100 nogil:
-        """count DELTA_BYTE_ARRAY values as views into memory of their own, which begins at base.
+        """Decode count DELTA_BYTE_ARRAY values as views into new memory, from base on.
 
-        Old writers went on from the last value of the page before (PARQUET-246): it is kept, whoever wrote the file.
+        Old writers let the first value of a page share a prefix with the last value of the page before (PARQUET-246). The last
+        value is kept for files of any writer.
         """
         cdef int32_t* lengths = <int32_t*>scratch_reserve(&self.sizes, <size_t>count * 2 * sizeof(int32_t))
         cdef const View* last = views + count - 1
@@ -297,8 +297,8 @@ cdef class ValueReader:
         return count
 
     cdef uint8_t* _string_memory(self, int64_t size) except NULL nogil:
-        """Memory for DELTA_BYTE_ARRAY values, whose size the page's own says nothing about: a new buffer of the output, or
-        scratch."""
+        """Memory for DELTA_BYTE_ARRAY values: a new buffer of the output, or scratch. Shared prefixes make the values larger than
+        the page, without a bound by the page's size."""
         cdef uint8_t[::1] kept
         if size > min(self.pages.max_page_size, <int64_t>INT32_MAX) or size > self.allowance:
             with gil:
@@ -308,7 +308,7 @@ cdef class ValueReader:
             return scratch_reserve(&self.stored, <size_t>size)
         self.allowance -= size
         with gil:
-            kept = memory.empty(size + 1)           # never empty, so that it has an address
+            kept = memory.empty(size + 1)           # one byte more: an empty array has no address
             self.page_buffer = self._add_buffer(kept.base[:size])
             return &kept[0]
 

@@ -1,4 +1,4 @@
-"""Values in stored form -> the value part of a page, in whatever encoding."""
+"""Encoding of page values, from stored form."""
 
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.column.scratch cimport Scratch
@@ -14,9 +14,9 @@ cdef class ValueWriter:
     cdef Scratch lengths
     cdef Scratch slices
 
-    # Most bytes that write makes of count values of plain_size bytes as PLAIN has them.
+    # Most bytes of count encoded values; plain_size is their size in PLAIN form.
     cdef int64_t bound(self, int64_t count, int64_t plain_size) noexcept nogil
-    # count values, or slices where the column is of variable length; returns the bytes written.
+    # Encodes count values, or slices of a column of variable length; returns the number of bytes written.
     cdef int64_t write(self, const uint8_t* values, const Slice* slices, int64_t count, uint8_t* out) except -1 nogil
     cdef int64_t _write_booleans(self, const uint8_t* values, int64_t count, uint8_t* out) except -1 nogil
     cdef const Slice* _as_slices(self, const uint8_t* values, int64_t count) except NULL nogil

@@ -1,4 +1,4 @@
-"""Values in stored form -> the value part of a page, in whatever encoding but the dictionary's."""
+"""Encoding of page values, from stored form, in any encoding without dictionary."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
@@ -22,9 +22,9 @@ cdef class ValueWriter:
     """Encodes the values of pages.
 
     Args:
-        encoding: number of an encoding that fits the column's type.
+        encoding: number of an encoding allowed for the column's type.
         variable: whether values are slices.
-        boolean: whether they are booleans, a byte each.
+        boolean: whether values are booleans, a byte each.
         width: bytes of a fixed-width value.
     """
 

@@ -105,23 +105,6 @@ cdef class ModuleCipher:
             module, page, &stored[0] if size else &nothing, size, &plain_size, &stored_size)
         return PyBytes_FromStringAndSize(<const char*>plain, plain_size), stored_size
 
-    def open_page_header(self, bint dictionary, int page, stored):
-        """The plaintext of the page header at the front of stored, for a parser in Python.
-
-        Args:
-            dictionary: whether a dictionary page is expected; the AAD of the header depends on the kind of page.
-            page: ordinal of the data page; for a dictionary page, of the data page behind.
-            stored: a contiguous buffer from the page on.
-
-        Returns:
-            (buffer with the header at its front, stored size, whether the page is a dictionary page). The null cipher cannot
-            know size and kind, and returns stored itself, -1 and the expected kind.
-
-        Raises:
-            FormatError, TagVerificationError, CryptoError: as ``open``.
-        """
-        return stored, -1, dictionary
-
     def open_body(self, int module, int page, stored, int64_t levels_size):
         """The plaintext of a stored page body; sealed again by seal_body, the body may get another layout.
 

@@ -110,14 +110,6 @@ cdef class GcmModuleCipher(ModuleCipher):
         self._open(module, page, data, size, out)
         return size - self._overhead_of(module)
 
-    def open_page_header(self, bint dictionary, int page, const uint8_t[::1] stored not None):
-        """The plaintext of the page header at the front of stored; arguments and result as of ModuleCipher.open_page_header."""
-        cdef int64_t plain_size = 0, stored_size = 0
-        cdef uint8_t nothing = 0
-        cdef const uint8_t* plain = self.open_header(
-            &dictionary, page, &stored[0] if stored.shape[0] else &nothing, stored.shape[0], &plain_size, &stored_size)
-        return PyBytes_FromStringAndSize(<const char*>plain, plain_size), stored_size, dictionary
-
     def open_body(self, int module, int page, const uint8_t[::1] stored not None, int64_t levels_size):
         """The plaintext of a stored page body; arguments, result and errors as of ModuleCipher.open_body."""
         cdef int64_t values_size = 0

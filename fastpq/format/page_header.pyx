@@ -1,4 +1,4 @@
-"""PageHeader of parquet.thrift without Python objects: what the page loop needs of it."""
+"""PageHeader of parquet.thrift as a C struct, and its compact serialization both ways, without Python objects."""
 
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
@@ -11,9 +11,14 @@ cdef enum:
     DATA_PAGE_HEADER = 5        # field ids of PageHeader
     DICTIONARY_PAGE_HEADER = 7
     DATA_PAGE_HEADER_V2 = 8
-    TYPE_DATA_PAGE = 0          # PageType
-    TYPE_DICTIONARY_PAGE = 2
-    TYPE_DATA_PAGE_V2 = 3
+
+# The PageType of the compiled code, by the names of parquet.thrift; a test compares PAGE_TYPES with fastpq.format.PageType.
+PAGE_TYPES = {
+    "DATA_PAGE": TYPE_DATA_PAGE,
+    "INDEX_PAGE": TYPE_INDEX_PAGE,
+    "DICTIONARY_PAGE": TYPE_DICTIONARY_PAGE,
+    "DATA_PAGE_V2": TYPE_DATA_PAGE_V2,
+}
 
 
 cdef inline int32_t take_i32(Cursor* cursor, int wire) noexcept nogil:
@@ -34,7 +39,7 @@ cdef inline bint take_bool(Cursor* cursor, int wire) noexcept nogil:
 
 
 cdef uint32_t read_members(Cursor* cursor, int32_t** members, int64_t count, uint32_t flags) noexcept nogil:
-    """A struct of 32-bit integers and (the ids in flags) bools into members by field id; returns the ids that were there."""
+    """Read a struct into members, by field id: bools for the ids in flags, else 32-bit integers; returns the set of ids read."""
     cdef int64_t id = 0
     cdef uint32_t seen = 0
     cdef int wire = take_field(cursor, &id)
@@ -49,7 +54,7 @@ cdef uint32_t read_members(Cursor* cursor, int32_t** members, int64_t count, uin
 
 
 cdef uint32_t read_data_page(Cursor* cursor, PageHeader* header) noexcept nogil:
-    """DataPageHeader; returns the set of field ids that were there."""
+    """Read a DataPageHeader; returns the set of field ids read."""
     cdef int32_t* members[5]
     members[1] = &header.num_values
     members[2] = &header.encoding
@@ -59,7 +64,7 @@ cdef uint32_t read_data_page(Cursor* cursor, PageHeader* header) noexcept nogil:
 
 
 cdef uint32_t read_data_page_v2(Cursor* cursor, PageHeader* header) noexcept nogil:
-    """DataPageHeaderV2; returns the set of field ids that were there."""
+    """Read a DataPageHeaderV2; returns the set of field ids read."""
     cdef int32_t* members[8]
     members[1] = &header.num_values
     members[2] = &header.num_nulls
@@ -72,7 +77,7 @@ cdef uint32_t read_data_page_v2(Cursor* cursor, PageHeader* header) noexcept nog
 
 
 cdef uint32_t read_dictionary_page(Cursor* cursor, PageHeader* header) noexcept nogil:
-    """DictionaryPageHeader; returns the set of field ids that were there."""
+    """Read a DictionaryPageHeader; returns the set of field ids read."""
     cdef int32_t* members[4]
     members[1] = &header.num_values
     members[2] = &header.encoding
@@ -85,7 +90,7 @@ cdef inline bint has_all(uint32_t seen, uint32_t required) noexcept nogil:
 
 
 cdef bint is_complete(const PageHeader* header, uint32_t seen, uint32_t inner) noexcept nogil:
-    """Whether the fields that the page's type requires were there, and none is negative."""
+    """Whether all fields required by the page's type were read, and no size or count is negative."""
     if not has_all(seen, 1 << 1 | 1 << 2 | 1 << 3):
         return False
     if header.uncompressed_page_size < 0 or header.compressed_page_size < 0 or header.num_values < 0:
@@ -101,12 +106,7 @@ cdef bint is_complete(const PageHeader* header, uint32_t seen, uint32_t inner) n
     return True
 
 
-cdef int64_t read_page_header(const uint8_t* data, size_t size, PageHeader* header) noexcept nogil:
-    cdef int64_t walked = 0
-    return try_page_header(data, size, header, &walked)
-
-
-cdef int64_t try_page_header(const uint8_t* data, size_t size, PageHeader* header, int64_t* walked) noexcept nogil:
+cdef int64_t read_page_header(const uint8_t* data, size_t size, PageHeader* header, int64_t* walked) noexcept nogil:
     cdef Cursor cursor
     cdef int64_t id = 0
     cdef uint32_t seen = 0, inner = 0
@@ -145,7 +145,7 @@ cdef int64_t try_page_header(const uint8_t* data, size_t size, PageHeader* heade
 
 
 cdef inline uint8_t* put_i32(uint8_t* out, int delta, int32_t value) noexcept nogil:
-    """A field whose id is delta above the last one's."""
+    """Write an i32 field; the id is delta above the id of the last field."""
     cdef uint32_t zigzag = (<uint32_t>value << 1) ^ <uint32_t>(value >> 31)
     out[0] = <uint8_t>(delta << 4 | I32)
     out += 1
@@ -197,13 +197,14 @@ cdef int64_t write_page_header(const PageHeader* header, uint8_t* out) noexcept 
 
 
 def parse_page_header(const uint8_t[::1] data):
-    """The header at the start of data as a dict, and its length; for tests and for looking at files.
+    """The header at the start of data as a dict, and the length of the header; for tests and for looking at files.
 
     Raises:
-        ValueError: there is none, or the data end inside it.
+        ValueError: no valid header, or data ends inside the header.
     """
     cdef PageHeader header
-    size = read_page_header(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0], &header)
+    cdef int64_t walked = 0
+    size = read_page_header(&data[0] if data.shape[0] else NULL, <size_t>data.shape[0], &header, &walked)
     if size < 0:
         raise ValueError("truncated" if size == PAGE_HEADER_TRUNCATED else "invalid")
     return header, size

@@ -20,14 +20,14 @@ from fastpq.write.row_groups import PlacedChunk
 def copy_chunk(
     source: Source, plan: ChunkPlan, opener: ModuleCipher, sealer: ModuleCipher, sink: Sink, properties: ReaderProperties
 ) -> PlacedChunk:
-    """Copy a chunk's pages; its indexes are read and checked, and wait to be written.
+    """Copy the pages of a chunk, and read and check its indexes; the caller writes the indexes.
 
     Args:
-        source: the file that it is in.
-        plan: where it is.
-        opener, sealer: its ciphers there and in the new file.
+        source: the old file.
+        plan: the place of the chunk in the old file.
+        opener, sealer: the ciphers of the chunk in the old and in the new file.
         sink: the new file.
-        properties: bounds and checks.
+        properties: bounds and checks of reading.
 
     Raises:
         FormatError, UnsupportedError, CryptoError: see fastpq.errors.
@@ -41,11 +41,12 @@ def copy_chunk(
     start = sink.tell()
     is_repeated = plan.column.max_repetition_level > 0
     stored = source.read(plan.start, plan.length).data
-    copier = PageCopier(stored, opener, sealer, is_repeated, properties)
+    has_dictionary = metadata.dictionary_page_offset is not None
+    copier = PageCopier(stored, opener, sealer, has_dictionary, is_repeated, properties)
     _, size = plan.metadata.byte_range
     if not metadata.num_values and not metadata.data_page_offset:
-        size = 0        # Arrow says so of a chunk without data pages, which needs no dictionary page either
-    pages = copier.copy(size, metadata.num_values, metadata.dictionary_page_offset is not None, sink)
+        size = 0        # a chunk without data pages, as Arrow writes one; a dictionary page would serve no value
+    pages = copier.copy(size, metadata.num_values, sink)
     moved = None
     if indexes.offset_index is not None and checked.offset_index is not None:
         moved = _moved(indexes.offset_index, checked.offset_index, pages, plan, start)
@@ -56,7 +57,7 @@ def _moved(stored: fmt.OffsetIndex, checked: OffsetIndex, pages: CopiedPages, pl
     """An OffsetIndex with the new places of its pages.
 
     Raises:
-        FormatError: it is not of these pages.
+        FormatError: the index lists other pages, or other rows in a page.
     """
     listed = [(location.offset - plan.start, location.compressed_page_size) for location in stored.page_locations]
     if listed != pages.places:
@@ -76,11 +77,11 @@ def _moved(stored: fmt.OffsetIndex, checked: OffsetIndex, pages: CopiedPages, pl
 
 
 def _entry(plan: ChunkPlan, pages: CopiedPages, start: int) -> fmt.ColumnChunk:
-    """The chunk's entry with what changed: places, sizes, and what was seen of its pages."""
+    """The chunk's entry with the new places, sizes and page counts."""
     metadata = copy.copy(plan.metadata.metadata)
     metadata.path_in_schema = list(plan.column.path)    # readers find keys by it
     metadata.data_page_offset = start + pages.dictionary_size
-    # whether the first page is a dictionary page, readers of encrypted chunks must know before they read it
+    # readers of an encrypted chunk must know the type of the first page before they open the page
     metadata.dictionary_page_offset = start if pages.dictionary_size else None
     metadata.index_page_offset = metadata.bloom_filter_offset = metadata.bloom_filter_length = None
     metadata.total_compressed_size = pages.stored_size

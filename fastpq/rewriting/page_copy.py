@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fastpq import format as fmt
 from fastpq.codecs.checksum import crc32
+from fastpq.column.page_walker import PageWalker, WalkedPage
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
@@ -13,21 +14,21 @@ from fastpq.io.sink import Sink
 from fastpq.options import ReaderProperties
 
 LARGEST_PAGE = 0x7FFFFFFF       # sizes in page headers are i32
-_DATA_PAGES = (fmt.PageType.DATA_PAGE, fmt.PageType.DATA_PAGE_V2)
 _SIGN_BIT = 1 << 31
 
 
 @dataclass(slots=True)
 class CopiedPages:
-    """What was copied of a chunk.
+    """Places and counts of the copied pages of a chunk.
 
     Attributes:
-        dictionary_size: stored bytes of the dictionary page in its new place, header included; 0 where there is none.
-        sizes: the same of each data page.
-        places: offset in the old chunk and stored size there of each data page.
-        rows: rows of each data page; None where only its levels tell.
-        uncompressed_size: bytes of all pages before compression and encryption, with the headers as they are stored.
-        counts: pages by type and encoding.
+        dictionary_size: stored bytes of the copied dictionary page, header included; 0 without a dictionary page.
+        sizes: stored bytes of each copied data page, header included.
+        places: of each data page, position and stored bytes in the old chunk.
+        rows: rows of each data page; None where only the levels of the page tell.
+        num_values: values of all data pages.
+        uncompressed_size: bytes of all page bodies before compression and encryption, and of all stored headers.
+        counts: number of pages by type and encoding.
     """
 
     dictionary_size: int = 0
@@ -51,44 +52,49 @@ class CopiedPages:
 
 
 class PageCopier:
-    """Copies the pages of one chunk.
+    """Copies the pages of one chunk, of any size.
 
     Args:
-        stored: the bytes of the chunk from its first page, and perhaps some behind its last.
-        opener, sealer: the ciphers of the chunk in its old and in its new place.
+        stored: the bytes of the chunk from its first page; bytes of other chunks may follow.
+        opener, sealer: the ciphers of the old and of the new chunk.
+        expect_dictionary: whether the metadata names a dictionary page as the first page.
         is_repeated: whether the column has repetition levels.
-        properties: for verify_checksums: of what no tag authenticates, a page that was altered must not get a new CRC-32.
+        properties: for verify_checksums. Without the check, an altered page that no tag authenticates gets a new, valid CRC-32.
     """
 
     def __init__(
-        self, stored: memoryview, opener: ModuleCipher, sealer: ModuleCipher, is_repeated: bool, properties: ReaderProperties
+        self,
+        stored: memoryview,
+        opener: ModuleCipher,
+        sealer: ModuleCipher,
+        expect_dictionary: bool,
+        is_repeated: bool,
+        properties: ReaderProperties,
     ) -> None:
-        self._stored = stored
+        unbounded = replace(properties, max_page_size=LARGEST_PAGE, max_dictionary_size=LARGEST_PAGE)
+        self._walker = PageWalker(stored, opener, expect_dictionary, unbounded)
         self._opener, self._sealer = opener, sealer
         self._is_repeated = is_repeated
-        self._verify_checksums = properties.verify_checksums
-        self._position = 0
         self._copied = CopiedPages()
 
-    def copy(self, size: int, num_values: int, expect_dictionary: bool, sink: Sink) -> CopiedPages:
+    def copy(self, size: int, num_values: int, sink: Sink) -> CopiedPages:
         """Copy all pages.
 
         Args:
-            size: bytes of the chunk as its metadata have it; old writers leave the dictionary page's header out.
-            num_values: values of the chunk as its metadata have it.
-            expect_dictionary: whether the metadata say that the first page is a dictionary page.
-            sink: where to.
+            size: bytes of the chunk by its metadata; old writers leave out the header of the dictionary page.
+            num_values: values of the chunk by its metadata.
+            sink: the new file.
 
         Raises:
-            FormatError: pages that break the specification or contradict the metadata.
-            UnsupportedError: pages that are neither of data nor of a dictionary.
-            TagVerificationError: a page was altered.
+            FormatError: pages break the specification or contradict the metadata.
+            UnsupportedError: a page is neither a data page nor a dictionary page.
+            TagVerificationError: an altered page.
             CryptoError: an ordinal over 32767.
         """
         copied = self._copied
         try:
-            while self._position < size or copied.num_values < num_values:
-                self._copy_page(expect_dictionary and not copied.sizes and not copied.dictionary_size, sink)
+            while self._walker.position < size or copied.num_values < num_values:
+                self._copy_page(sink)
         except ParquetError as error:
             error.at(page=len(copied.sizes))
             raise
@@ -96,97 +102,67 @@ class PageCopier:
             raise FormatError(f"the pages hold {copied.num_values} values where the metadata claim {num_values}")
         return copied
 
-    def _copy_page(self, expect_dictionary: bool, sink: Sink) -> None:
-        copied, ordinal, start = self._copied, len(self._copied.sizes), self._position
-        header = self._open_header(expect_dictionary, ordinal)
-        encoding, levels_size = _checked(header)
-        is_dictionary = header.type == fmt.PageType.DICTIONARY_PAGE
-        if is_dictionary and (copied.sizes or copied.dictionary_size):
-            raise FormatError("a dictionary page that is not the first page", offset=start)
-        body_module = ModuleType.DICTIONARY_PAGE if is_dictionary else ModuleType.DATA_PAGE
-        header_module = ModuleType.DICTIONARY_PAGE_HEADER if is_dictionary else ModuleType.DATA_PAGE_HEADER
-        plain = self._open_body(header, body_module, ordinal, levels_size)
-        if levels_size > len(plain):
-            raise FormatError(f"{levels_size} bytes of levels in a page that has {len(plain)}", offset=start)
-        body = memoryview(self._sealer.seal_body(body_module, ordinal, plain, levels_size))
+    def _copy_page(self, sink: Sink) -> None:
+        page = self._next_page()
+        body_module = ModuleType.DICTIONARY_PAGE if page.is_dictionary else ModuleType.DATA_PAGE
+        header_module = ModuleType.DICTIONARY_PAGE_HEADER if page.is_dictionary else ModuleType.DATA_PAGE_HEADER
+        plain = self._open_body(page, body_module)
+        body = memoryview(self._sealer.seal_body(body_module, page.ordinal, plain, page.levels_size))
         if len(body) > LARGEST_PAGE:
             raise LimitError(f"a stored page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
-        header.compressed_page_size = len(body)
-        if header.crc is not None:
-            crc = crc32(body)
-            header.crc = crc - (_SIGN_BIT << 1) if crc & _SIGN_BIT else crc
-        sealed = memoryview(self._sealer.seal(header_module, ordinal, fmt.encode(header)))
+        sealed = memoryview(self._sealer.seal(header_module, page.ordinal, _header_of(page, body)))
         sink.write(sealed)
         sink.write(body)
-        self._count(header, encoding, start, len(sealed), len(sealed) + len(body))
+        self._count(page, len(sealed), len(sealed) + len(body))
 
-    def _count(self, header: fmt.PageHeader, encoding: int, start: int, header_size: int, size: int) -> None:
+    def _next_page(self) -> WalkedPage:
+        page = self._walker.next_page()
+        if page is None:
+            raise FormatError(
+                "the chunk ends before its pages hold the values that the metadata claim", offset=self._walker.position
+            )
+        if not (page.is_data or page.is_dictionary):
+            raise UnsupportedError(f"copying a page of type {page.type}", offset=page.start)
+        if page.is_dictionary and page.start:
+            raise FormatError("a dictionary page that is not the first page", offset=page.start)
+        return page
+
+    def _open_body(self, page: WalkedPage, module: ModuleType) -> memoryview:
+        opened, authentic = self._opener.open_body(module, page.ordinal, page.body, page.levels_size)
+        if not authentic:
+            self._walker.verify_checksum(page)
+        plain = memoryview(opened)
+        room = min(len(plain), page.uncompressed_size)
+        if page.levels_size > room:
+            raise FormatError(f"{page.levels_size} bytes of levels in a page that has {room}", offset=page.body_start)
+        return plain
+
+    def _count(self, page: WalkedPage, header_size: int, size: int) -> None:
         copied = self._copied
-        copied.uncompressed_size += header_size + header.uncompressed_page_size
-        key = header.type, encoding
+        copied.uncompressed_size += header_size + page.uncompressed_size
+        key = page.type, page.encoding
         copied.counts[key] = copied.counts.get(key, 0) + 1
-        if header.type == fmt.PageType.DICTIONARY_PAGE:
+        if page.is_dictionary:
             copied.dictionary_size = size
             return
         copied.sizes.append(size)
-        copied.places.append((start, self._position - start))
-        first, second = header.data_page_header, header.data_page_header_v2
-        if second is not None:
-            copied.num_values += second.num_values
-            copied.rows.append(second.num_rows)
-        elif first is not None:
-            copied.num_values += first.num_values
-            copied.rows.append(None if self._is_repeated else first.num_values)
-
-    def _open_header(self, expect_dictionary: bool, ordinal: int) -> fmt.PageHeader:
-        rest = self._stored[self._position :]
-        if not rest:
-            raise FormatError("the chunk ends before its pages hold the values that the metadata claim", offset=self._position)
-        plain, size, _ = self._opener.open_page_header(expect_dictionary, ordinal, rest)
-        try:
-            header, parsed = fmt.decode(fmt.PageHeader, plain)
-        except FormatError as error:
-            error.context["offset"] = self._position
-            raise
-        self._position += parsed if size < 0 else size
-        return header
-
-    def _open_body(self, header: fmt.PageHeader, module: ModuleType, ordinal: int, levels_size: int) -> memoryview:
-        size = header.compressed_page_size + self._opener.uncounted
-        left = len(self._stored) - self._position
-        if size > left:
-            raise FormatError(f"a page of {size} bytes in a chunk that has {left} left", offset=self._position)
-        stored = self._stored[self._position : self._position + size]
-        plain, authentic = self._opener.open_body(module, ordinal, stored, levels_size)
-        if header.crc is not None and self._verify_checksums and not authentic and crc32(stored) != header.crc % (1 << 32):
-            raise FormatError("the page's CRC-32 does not match", offset=self._position)
-        self._position += size
-        return memoryview(plain)
+        copied.places.append((page.start, page.size))
+        copied.num_values += page.num_values
+        if page.num_rows is not None:
+            copied.rows.append(page.num_rows)
+        else:
+            copied.rows.append(None if self._is_repeated else page.num_values)
 
 
-def _checked(header: fmt.PageHeader) -> tuple[int, int]:
-    """The encoding of a page's values, and how many bytes of levels its body begins with where these are never compressed.
-
-    Raises:
-        FormatError: sizes or counts are negative, or the header of its type is missing.
-        UnsupportedError: a page of another type.
-    """
-    pages: fmt.DataPageHeader | fmt.DataPageHeaderV2 | fmt.DictionaryPageHeader | None
-    levels = [0, 0]
-    if header.type == fmt.PageType.DATA_PAGE_V2:
-        pages = second = header.data_page_header_v2
-        if second is not None:
-            levels = [second.repetition_levels_byte_length, second.definition_levels_byte_length]
-    elif header.type == fmt.PageType.DATA_PAGE:
-        pages = header.data_page_header
-    elif header.type == fmt.PageType.DICTIONARY_PAGE:
-        pages = header.dictionary_page_header
-    else:
-        raise UnsupportedError(f"copying a page of type {header.type!r}")
-    if pages is None:
-        raise FormatError(f"a page of type {header.type!r} without its header")
-    if min(header.compressed_page_size, header.uncompressed_page_size, pages.num_values, *levels) < 0:
-        raise FormatError("a page header with negative sizes")
-    if sum(levels) > header.uncompressed_page_size:
-        raise FormatError(f"{sum(levels)} bytes of levels in a page that has {header.uncompressed_page_size}")
-    return pages.encoding, sum(levels)
+def _header_of(page: WalkedPage, body: memoryview) -> bytes:
+    """The serialized header of a page with a new stored body; members unknown to fastpq stay."""
+    try:
+        header, _ = fmt.decode(fmt.PageHeader, page.header)
+    except FormatError as error:
+        error.context["offset"] = page.start
+        raise
+    header.compressed_page_size = len(body)
+    if header.crc is not None:
+        crc = crc32(body)
+        header.crc = crc - (_SIGN_BIT << 1) if crc & _SIGN_BIT else crc
+    return fmt.encode(header)

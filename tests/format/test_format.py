@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from fastpq import format as fmt
 from fastpq.errors import FormatError
 from fastpq.format import parquet
-from fastpq.format.page_header import parse_page_header
+from fastpq.format.page_header import PAGE_TYPES, parse_page_header
 from fastpq.format.struct import Struct, ThriftField, Union, WireKind
 
 
@@ -218,6 +218,10 @@ def test_page_headers_are_those_of_the_tables(header: fmt.PageHeader) -> None:
     for cut in range(len(encoded)):
         with pytest.raises(ValueError, match=r"truncated|invalid"):
             parse_page_header(encoded[:cut])
+
+
+def test_page_types_are_those_of_the_tables() -> None:
+    assert {kind.name: kind.value for kind in fmt.PageType} == PAGE_TYPES
 
 
 def test_the_tables_are_complete() -> None:

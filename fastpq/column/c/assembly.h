@@ -1,14 +1,14 @@
-/* Level entries of nested columns -> what one layer of them says, and back. One byte a level. */
+/* Level entries of nested columns -> slots of one layer. One byte a level. */
 #ifndef FASTPQ_ASSEMBLY_H
 #define FASTPQ_ASSEMBLY_H
 
 #include <stdint.h>
 
-/* Entries that are looked at together: loops over so many have no branches, and are made of vector instructions. */
+/* Entries of one block: loops over a block have no branches, so that the compiler vectorises the loops. */
 enum { LEVEL_BLOCK = 64 };
 
-/* How many of the entries belong to the first `rows` rows that begin among them; *begun is set to how many do begin.
-   Entries before the first row's go on with a row that began earlier. */
+/* The number of leading entries up to the end of the first `rows` rows; *begun is set to the number of rows begun among the
+   entries. Entries before the first begin of a row belong to an earlier row. */
 static inline int64_t entries_of_rows(const uint8_t *repetition, int64_t count, int64_t rows, int64_t *begun) {
     int64_t found = 0, i = 0;
     for (; i + LEVEL_BLOCK <= count; i += LEVEL_BLOCK) {
@@ -39,7 +39,7 @@ static inline int64_t count_at_least(const uint8_t *levels, int64_t count, uint8
     return reached;
 }
 
-/* One flag for each slot of a leaf or a struct: whether it is valid. flags holds count + 1 bytes. Returns the slots. */
+/* Writes a flag for each slot of a leaf or a struct, 1 where valid; flags holds count + 1 bytes. Returns the number of slots. */
 static inline int64_t slot_flags(const uint8_t *definition, const uint8_t *repetition, int64_t count, uint8_t slot_repetition,
                                  uint8_t slot_definition, uint8_t valid_definition, uint8_t *flags) {
     int64_t slots = 0, i = 0;
@@ -62,8 +62,8 @@ static inline int64_t slot_flags(const uint8_t *definition, const uint8_t *repet
     return slots;
 }
 
-/* For each slot of a list, where its elements begin and whether it is valid. offsets and flags hold count + 1 entries;
-   *elements is the number of elements before, and is moved on. Returns the slots. */
+/* Writes the index of the first element and a flag, 1 where valid, for each slot of a list. offsets and flags hold count + 1
+   entries; *elements, the number of elements so far, is increased. Returns the number of slots. */
 static inline int64_t list_slots(const uint8_t *definition, const uint8_t *repetition, int64_t count, uint8_t slot_repetition,
                                  uint8_t slot_definition, uint8_t valid_definition, uint8_t element_definition, int32_t *offsets,
                                  uint8_t *flags, int64_t *elements) {

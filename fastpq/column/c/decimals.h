@@ -1,4 +1,4 @@
-/* Whether decimals, little-endian two's complement integers of 4, 8, 16 or 32 bytes, have at most so many digits. */
+/* Range checks of decimals: little-endian two's complement integers of 4, 8, 16 or 32 bytes. */
 #ifndef FASTPQ_DECIMALS_H
 #define FASTPQ_DECIMALS_H
 
@@ -8,7 +8,7 @@
 
 #include "../../encodings/c/clones.h"
 
-/* The largest number of so many digits, in 64-bit words, the lowest first. */
+/* The largest number of `digits` digits, in 64-bit words, the lowest first. */
 static inline void largest_decimal(int digits, uint64_t limit[4]) {
     memset(limit, 0, 4 * sizeof(uint64_t));
     for (; digits > 0; digits--) { /* ten times as much, and nine more */
@@ -43,7 +43,7 @@ FASTPQ_CLONES static int decimals_fit_8(const uint8_t *values, int64_t count, in
     return low >= -limit && high <= limit;
 }
 
-/* A value plus the limit, as an unsigned number, is at most twice the limit; 10^38 and 10^76 leave room for that. */
+/* -limit <= value <= limit is value + limit <= 2 * limit in unsigned arithmetic; 10^38 and 10^76 leave room for the double. */
 static inline int decimals_fit_16(const uint8_t *values, int64_t count, unsigned __int128 limit) {
     int fit = 1;
     for (int64_t i = 0; i < count; i++) {
@@ -58,7 +58,7 @@ static inline int decimals_fit_32(const uint8_t *values, int64_t count, const ui
     for (int64_t i = 0; i < count; i++) {
         uint64_t value[4];
         unsigned __int128 sum = 0;
-        int order = 0; /* of value + limit against twice the limit: what the highest word that differs says */
+        int order = 0; /* of value + limit and twice the limit, by the highest unequal word */
         uint64_t carried = 0;
         memcpy(value, values + 32 * i, 32);
         for (int word = 0; word < 4; word++) {

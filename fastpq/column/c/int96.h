@@ -1,4 +1,4 @@
-/* INT96 timestamps: nanoseconds within a day and its Julian day number, in 128 bits so that no edge overflows. */
+/* INT96 timestamps: nanoseconds within a day and its Julian day number, calculated in 128 bits against overflow. */
 #ifndef FASTPQ_INT96_H
 #define FASTPQ_INT96_H
 
@@ -10,7 +10,7 @@
 
 static inline __int128 floor_divide(__int128 a, int64_t b) { return a / b - (a % b != 0 && a < 0); }
 
-/* Ticks since the epoch, units of them a second; 0 where 64 bits do not hold them. */
+/* Ticks since the epoch, `units` a second; returns 0 if 64 bits are too few. */
 static inline int ticks_of_int96(int64_t nanoseconds, uint32_t day, int64_t units, int64_t *ticks) {
     const __int128 midnight = ((__int128)day - FASTPQ_JULIAN_DAY_OF_EPOCH) * FASTPQ_SECONDS_PER_DAY * units;
     const __int128 sum = midnight + floor_divide(nanoseconds, FASTPQ_NANOSECONDS / units);
@@ -18,7 +18,7 @@ static inline int ticks_of_int96(int64_t nanoseconds, uint32_t day, int64_t unit
     return sum >= INT64_MIN && sum <= INT64_MAX;
 }
 
-/* The reverse; 0 for days that readers with signed day numbers do not know. */
+/* The reverse; returns 0 for a day number below 0 or over 2^31 - 1, unknown to readers with signed day numbers. */
 static inline int int96_of_ticks(int64_t ticks, int64_t units, int64_t *nanoseconds, uint32_t *day) {
     const __int128 days = floor_divide(ticks, FASTPQ_SECONDS_PER_DAY * units);
     const __int128 julian = days + FASTPQ_JULIAN_DAY_OF_EPOCH;

@@ -1,0 +1,69 @@
+"""The one walk over the page headers of a column chunk."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.format.page_header cimport PageHeader
+
+cdef enum:
+    BODY_OVERRUN = -3               # a fault beside PAGE_HEADER_TRUNCATED and PAGE_HEADER_INVALID
+
+
+# A stored page; positions count from the first byte of the chunk.
+cdef struct StoredPage:
+    PageHeader header
+    const uint8_t* plain            # the header in the clear; valid until the next call of the cipher
+    int64_t plain_size              # bytes parsed of the plain header, also of a broken one
+    int64_t start                   # position of the stored header
+    int64_t body                    # position of the stored body
+    int64_t body_size
+    int64_t ordinal                 # of the data page; of the next data page where the page is another
+    bint is_data
+    bint is_dictionary
+
+
+# Parses a page header and places the body behind the header. Returns 0 or a fault: PAGE_HEADER_TRUNCATED, PAGE_HEADER_INVALID,
+# BODY_OVERRUN.
+#   plain, plain_size: the header in the clear, and the most bytes to parse
+#   stored_size: stored bytes of the header; negative where the header is stored in the clear
+#   start, end: position of the stored header, and of the end of the chunk
+#   uncounted: bytes of a stored body not counted in compressed_page_size (ModuleCipher.uncounted)
+cdef int64_t parse_page(const uint8_t* plain, int64_t plain_size, int64_t stored_size, int64_t start, int64_t end,
+                        int64_t uncounted, StoredPage* page) noexcept nogil
+
+# Whether the stored body has the CRC-32 of its header; base is the first byte of the chunk.
+cdef bint has_own_crc(const uint8_t* base, const StoredPage* page) except -1
+
+
+cdef class PageWalker:
+    cdef const uint8_t* data        # the stored chunk
+    cdef int64_t size
+    cdef object owner               # keeps data alive
+    cdef ModuleCipher cipher
+    cdef readonly int64_t position  # of the next page
+    cdef int64_t ordinal            # of the page at hand, as StoredPage.ordinal
+    cdef int64_t next_ordinal       # of the next data page, unless the directory knows better
+    cdef bint expect_dictionary     # the next page is a dictionary page, by the metadata
+    cdef const int64_t[:, ::1] directory    # ordinal, stored size, values and rows of each data page of the chunk's bytes
+    cdef int64_t listed             # pages in the directory; -1 without one
+    cdef int64_t next_listed
+    cdef int64_t listed_start       # position of the first data page, behind the dictionary page
+    cdef bint verify_checksums
+    cdef int64_t max_page_size
+    cdef int64_t max_dictionary_size
+
+    # Steps to the next page, of any type; False at the end of the chunk. The body is neither opened nor checked.
+    cdef bint step(self, StoredPage* page) except -1 nogil
+    # Checks the CRC-32 of a page body, where the header has one and checksums are verified.
+    cdef int check_crc(self, const StoredPage* page) except -1 nogil
+
+    cdef int _refuse(self, int64_t fault, const StoredPage* page) except -1 nogil
+    cdef int _check_bounds(self, const StoredPage* page) except -1 nogil
+    cdef int _check_listed(self, const StoredPage* page) except -1 nogil
+    cdef int64_t _count(self, int64_t enough) except -1 nogil
+
+
+cdef class WalkedPage:
+    cdef StoredPage stored
+    cdef readonly bytes header
+    cdef readonly object body
