@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pytest
 
+import fastpq
 from fastpq import format as fmt
 from fastpq.column.page_walker import PageWalker
 from fastpq.encryption.cipher import ModuleCipher
@@ -200,3 +202,16 @@ def test_encrypted_pages(expected: bool) -> None:
     altered[starts[2] + 20] ^= 1
     with pytest.raises(TagVerificationError, match="page 1"):
         PageWalker(altered, GcmModuleCipher(KEY, b"file", 1, 2), expected, DEFAULTS).count_values()
+
+
+@pytest.mark.parametrize("broken", [0, 1])
+def test_errors_of_values_name_their_page(broken: int, tmp_path: Path) -> None:
+    target = tmp_path / "text.parquet"
+    text = np.array(["first"] * 5 + ["other"] * 5, dtype=object)
+    options: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write_page_checksum": False}
+    fastpq.write_table({"s": text}, target, data_page_rows=5, **options)
+    content = bytearray(target.read_bytes())
+    content[content.find(b"other" if broken else b"first")] = 0xFF
+    target.write_bytes(content)
+    with pytest.raises(FormatError, match=f"not UTF-8 .*page {broken}]"):
+        fastpq.read_table(target)
