@@ -3,6 +3,7 @@
 from fastpq.format.compact import decode, decode_listed, decode_partly, encode
 from fastpq.format.list_offsets import StructList
 from fastpq.format.parquet import (
+    DATA_PAGE_TYPES,
     AesGcmCtrV1,
     AesGcmV1,
     BloomFilterAlgorithm,
@@ -76,6 +77,7 @@ from fastpq.format.parquet import (
 from fastpq.format.struct import Struct, Union
 
 __all__ = [
+    "DATA_PAGE_TYPES",
     "AesGcmCtrV1",
     "AesGcmV1",
     "BloomFilterAlgorithm",

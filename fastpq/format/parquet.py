@@ -253,6 +253,9 @@ class PageType(IntEnum):
     DATA_PAGE_V2 = 3
 
 
+DATA_PAGE_TYPES = frozenset({PageType.DATA_PAGE, PageType.DATA_PAGE_V2})
+
+
 class BoundaryOrder(IntEnum):
     UNORDERED = 0
     ASCENDING = 1

@@ -25,7 +25,6 @@ from fastpq.stats.statistics import Order
 
 NO_PAGE = -1
 _PAGE_LOCATIONS = 1         # field id in OffsetIndex
-_DATA_PAGES = (fmt.PageType.DATA_PAGE, fmt.PageType.DATA_PAGE_V2)
 
 Int64s = NDArray[np.int64]
 
@@ -165,7 +164,7 @@ def offset_index_of(stored: Any, num_rows: int, chunk: ColumnChunkMetaData) -> O
     # therefore not checked here; reading the first page shows its type.
     first_page = -1 if chunk.dictionary_page_offset is None else chunk.data_page_offset
     check_page_locations(locations, num_rows, *chunk.byte_range, first_page)
-    counted = [stats.count for stats in chunk.encoding_stats if stats.page_type in _DATA_PAGES]
+    counted = [stats.count for stats in chunk.encoding_stats if stats.page_type in fmt.DATA_PAGE_TYPES]
     pages = locations.shape[1]
     if pages and counted and sum(counted) != pages:
         raise FormatError(f"an offset index of {pages} pages in a chunk of {sum(counted)}")

@@ -19,7 +19,6 @@ from fastpq.read.plan import ChunkPlan, plan_pages
 
 _DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
 _LEVEL_ENCODINGS = {fmt.Encoding.RLE, fmt.Encoding.BIT_PACKED}
-_DATA_PAGES = {fmt.PageType.DATA_PAGE, fmt.PageType.DATA_PAGE_V2}
 
 
 def useful_dictionaries(
@@ -56,7 +55,7 @@ def stored_dictionary_size(chunk: ColumnChunkMetaData) -> int:
     start = chunk.dictionary_page_offset
     if chunk.file_path or start is None or not 0 < start < chunk.data_page_offset:
         return 0
-    encodings = {stats.encoding for stats in chunk.encoding_stats if stats.page_type in _DATA_PAGES and stats.count}
+    encodings = {stats.encoding for stats in chunk.encoding_stats if stats.page_type in fmt.DATA_PAGE_TYPES and stats.count}
     if not encodings:       # old writers: PLAIN may be the dictionary page's, but not beside PLAIN_DICTIONARY
         encodings = set(chunk.encodings) - _LEVEL_ENCODINGS
         if fmt.Encoding.PLAIN_DICTIONARY not in encodings:
