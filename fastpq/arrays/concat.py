@@ -1,8 +1,9 @@
-"""Values, offsets and validity bitmaps of parts joined into one, layout by layout."""
+"""Parts of a column joined into one: values layout by layout, offsets and validity bitmaps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,34 @@ from fastpq.arrays.layouts import (
     Values,
 )
 from fastpq.arrays.memory import empty
+from fastpq.errors import SchemaError
+
+if TYPE_CHECKING:
+    from fastpq.arrays.column_base import ColumnBase
+
+C = TypeVar("C", bound="ColumnBase")
+
+
+def concat_columns(parts: Sequence[C], name: str) -> C:
+    """The values of columns of one type, one after another.
+
+    Args:
+        parts: at least one.
+        name: of the column, for errors.
+
+    Raises:
+        SchemaError: the types differ, or durations have different units, or have none in some of the parts.
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for part in parts:
+        if part.type != first.type:
+            raise SchemaError(f"{part.type} after {first.type}", column=name)
+    validity = concat_validity([part.validity if part.null_count else None for part in parts], [*map(len, parts)])
+    null_count = sum(part.null_count for part in parts)
+    nullable = any(part.nullable for part in parts)
+    return first._joined(parts, name, validity=validity, null_count=null_count, nullable=nullable)
 
 
 def concat_values(parts: Sequence[Values]) -> Values:

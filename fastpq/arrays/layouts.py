@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fastpq.arrays.table import Column
+    from fastpq.arrays.flat_column import Column
 
 Array = NDArray[Any]
 

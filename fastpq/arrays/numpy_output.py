@@ -15,7 +15,7 @@ from fastpq.errors import FormatError, SchemaError
 from fastpq.schema.types import Date, Decimal, Interval, Time, Timestamp, Type, Uuid
 
 if TYPE_CHECKING:
-    from fastpq.arrays.table import Column
+    from fastpq.arrays.flat_column import Column
 
 Nulls = Literal["masked", "nan", "object"]
 Strings = Literal["stringdtype", "object"]
