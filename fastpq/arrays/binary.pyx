@@ -88,7 +88,7 @@ cdef int64_t _copy(SliceReader reader, bint wide, uint8_t* offsets, uint8_t* out
 
 
 def views_of_offsets(offsets, data, validity):
-    """Views over the data of offsets, which is not copied.
+    """Views over the data of offsets, without a copy of the data.
 
     A view's offset has 31 bits, so longer data is cut into several buffers between two values.
 
@@ -122,10 +122,10 @@ def views_of_offsets(offsets, data, validity):
 
 
 cdef int64_t _window(offsets, int64_t start, int64_t count, int64_t base) except -1:
-    """The value before which a buffer that begins with value start must end."""
+    """End of the values in a buffer from value start on: at most 2^31 - 1 bytes."""
     if int(offsets[count]) - base <= MAX_INT32:
         return count
-    # Offsets that do not rise give a wrong cut here and are then refused by the reader.
+    # Falling offsets give a wrong cut here; the reader refuses them.
     stop = start + int(np.searchsorted(offsets[start : count + 1], base + MAX_INT32, side="right")) - 1
     return max(start, min(count, stop))
 
@@ -241,7 +241,7 @@ cdef int64_t _encode(SliceReader reader, DictionaryEncoder encoder, int32_t* cod
 
 
 def first_difference(SliceReader left not None, SliceReader right not None):
-    """The first value in which two columns of equal length differ, null being equal to null only; -1 without one."""
+    """Number of the first value with a difference between two columns of equal length; -1 without one. Null equals null only."""
     cdef Slice ours[SLICE_BLOCK]
     cdef Slice theirs[SLICE_BLOCK]
     cdef int64_t start = 0, n, i, status = 0, found = -1
@@ -271,7 +271,7 @@ cdef inline bint _same(const Slice* a, const Slice* b) noexcept nogil:
 
 
 def first_invalid_utf8(SliceReader reader not None):
-    """The first value that is not UTF-8; -1 without one."""
+    """Number of the first value in another encoding than UTF-8; -1 without one."""
     cdef Slice block[SLICE_BLOCK]
     cdef int64_t start = 0, n, i, status = 0, found = -1
     with nogil:

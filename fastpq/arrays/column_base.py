@@ -196,7 +196,7 @@ class ColumnBase(ABC):
             path: names of fields; none for a flat column itself.
 
         Raises:
-            SchemaError: no field of a name, or a path that passes through lists or ends too early.
+            SchemaError: no field of a name, or a path through lists or one with an early end.
         """
 
     # ---- values

@@ -67,7 +67,7 @@ def concat_values(parts: Sequence[Values]) -> Values:
 
 
 def _concat_arrays(parts: Sequence[Array]) -> Array:
-    """Arrays of one dtype joined, in a block that was used before where there is one."""
+    """Arrays of one dtype joined, in an idle block of memory where one fits."""
     joined = empty(sum(part.nbytes for part in parts)).view(parts[0].dtype)
     return np.concatenate(parts, out=joined)
 
@@ -93,7 +93,7 @@ def _concat_offsets(parts: Sequence[BinaryOffsets]) -> BinaryOffsets:
 
 
 def concat_offsets(parts: Sequence[Array]) -> Array:
-    """Offsets into parts as offsets into the parts joined; int64 where one of them is or int32 does not reach."""
+    """Offsets into parts as offsets into the parts joined; int64 where a part has int64 offsets or int32 does not reach."""
     ranges = [(int(offsets[0]), int(offsets[-1])) for offsets in parts]
     total = sum(stop - start for start, stop in ranges)
     wide = total > MAX_INT32 or any(offsets.dtype == np.int64 for offsets in parts)
@@ -101,7 +101,7 @@ def concat_offsets(parts: Sequence[Array]) -> Array:
     joined = np.zeros(sum(map(len, parts)) - len(parts) + 1, dtype)
     position, end = 1, 0
     for offsets, (start, stop) in zip(parts, ranges, strict=True):
-        # both terms are in range: what they add up to is at most the total
+        # both terms are in range: their sum is at most the total
         np.add(offsets[1:], dtype.type(end - start), out=joined[position : position + len(offsets) - 1], casting="same_kind")
         position += len(offsets) - 1
         end += stop - start

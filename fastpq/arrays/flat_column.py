@@ -69,7 +69,7 @@ class Column(ColumnBase):
         nullable: bool = True,
         arrow: nodes.FieldNode | None = None,
     ) -> Column:
-        """A column of arrays that are right by construction: nothing is checked."""
+        """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
         return cls._of(type, values, validity, null_count, nullable, arrow)
 
     def __len__(self) -> int:

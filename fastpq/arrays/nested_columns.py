@@ -99,7 +99,7 @@ class ListColumn(NestedColumn):
         nullable: bool = True,
         arrow: nodes.FieldNode | None = None,
     ) -> ListColumn:
-        """A column of arrays that are right by construction: nothing is checked."""
+        """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
         return cls._of(type, offsets, elements, validity, null_count, nullable, arrow)
 
     def __len__(self) -> int:
@@ -240,7 +240,7 @@ class StructColumn(NestedColumn):
         nullable: bool = True,
         arrow: nodes.FieldNode | None = None,
     ) -> StructColumn:
-        """A column of arrays that are right by construction: nothing is checked."""
+        """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
         return cls._of(type, children, length, validity, null_count, nullable, arrow)
 
     def __len__(self) -> int:
@@ -286,7 +286,7 @@ class StructColumn(NestedColumn):
             path: names of fields.
 
         Raises:
-            SchemaError: no field of a name, or a path that passes through lists or ends too early.
+            SchemaError: no field of a name, or a path through lists or one with an early end.
         """
         if not path:
             raise SchemaError(f"a {self.type} column is no leaf")

@@ -38,10 +38,10 @@ class Table(Mapping[str, AnyColumn]):
 
     Args:
         columns: the columns.
-        num_rows: rows of a table without columns; otherwise it must agree with the columns.
+        num_rows: number of rows, needed without columns; must agree with the columns otherwise.
 
     Raises:
-        SchemaError: names that are not str, or columns of different lengths.
+        SchemaError: names of another type than str, or columns of different lengths.
     """
 
     __slots__ = ("_columns", "num_rows")
@@ -82,7 +82,7 @@ class Table(Mapping[str, AnyColumn]):
 
     @property
     def schema(self) -> ParquetSchema:
-        """The schema under which the table is written."""
+        """The schema of a file of the table."""
         return ParquetSchema.of(column.as_field(name) for name, column in self._columns.items())
 
     def __getitem__(self, name: str) -> AnyColumn:
@@ -93,13 +93,13 @@ class Table(Mapping[str, AnyColumn]):
             raise SchemaError(f"there is no column {name!r}; the table has {self.names[:10]}{more}") from None
 
     def flat(self, name: str) -> Column:
-        """The column of a name, which is not nested.
+        """The flat column of a name.
 
         Args:
             name: name of the column.
 
         Raises:
-            SchemaError: there is none, or it is nested.
+            SchemaError: there is no column of the name, or the column is nested.
         """
         column = self[name]
         if column.is_nested:
@@ -174,7 +174,7 @@ class Table(Mapping[str, AnyColumn]):
 
         Args:
             start: first row.
-            stop: row behind the last; None for all that follow.
+            stop: row behind the last; None for all rows from start on.
         """
         start, stop, _ = slice(start, stop).indices(self.num_rows)
         sliced = {name: column.slice(start, stop) for name, column in self._columns.items()}
@@ -200,7 +200,7 @@ class Table(Mapping[str, AnyColumn]):
     def concat(tables: Sequence[Table]) -> Table:
         """The rows of tables of the same columns, one after another.
 
-        Strings keep their layout: the bytes of views are shared, those of offsets are copied, dictionaries stay if all
+        Strings keep their layout: the bytes of views are shared, the bytes of offsets copied, dictionaries stay if all
         parts have the same one, and different layouts become views. A column is nullable if one of its parts is.
 
         Args:

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes that code points take in UTF-8; -1 where one is a surrogate or no code point. */
+/* Bytes of code points in UTF-8; -1 where one is a surrogate or no code point. */
 static inline int64_t ucs4_utf8_size(const uint32_t *text, size_t size) {
     int64_t total = 0;
     for (size_t i = 0; i < size; i++) {
