@@ -10,7 +10,6 @@ from numpy.dtypes import StringDType
 
 from fastpq.arrays.layouts import Array, DictionaryValues
 from fastpq.arrays.slices import SliceReader
-from fastpq.arrays.strings import to_objects, to_string_dtype
 from fastpq.errors import FormatError, SchemaError
 from fastpq.schema.types import Date, Decimal, Interval, Time, Timestamp, Type, Uuid
 
@@ -59,6 +58,8 @@ def _without_nulls(column: Column, strings: Strings, missing: float | None) -> A
 
 
 def _variable(column: Column, strings: Strings, missing: float | None) -> Array:
+    from fastpq.arrays.strings import to_objects, to_string_dtype
+
     reader = SliceReader(column.values, column.validity if column.null_count else None)
     if not column.type.is_text or strings == "object":
         return to_objects(reader, column.type.is_text)
@@ -105,6 +106,8 @@ def _with_nan(column: Column, values: Array) -> Array:
 def to_pylist(column: Column) -> list[Any]:
     """A column as Python objects (``Column.to_pylist``)."""
     if column.type.is_variable:
+        from fastpq.arrays.strings import to_objects
+
         reader = SliceReader(column.values, column.validity if column.null_count else None)
         objects: list[Any] = to_objects(reader, column.type.is_text).tolist()
         return objects
