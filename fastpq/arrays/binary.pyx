@@ -1,15 +1,13 @@
 """Layouts of variable-length values: one into another, compared and checked, all through slices."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memcpy
 
 cimport numpy as cnp
+from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encodings.status cimport Status
 from fastpq.encodings.views cimport Slice, View
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, array_start, held, raise_status
-
-import os
 
 import numpy as np
 
@@ -21,12 +19,8 @@ cnp.import_array()
 cdef extern from "c/utf8.h" nogil:
     int utf8_is_valid(const uint8_t* data, size_t size)
 
-cdef extern from "c/text.h" nogil:
-    uint64_t slice_hash(const uint8_t* data, size_t size, uint64_t seed)
-
 cdef int64_t MAX_INT32 = 0x7FFFFFFF
-# A seed of each process keeps chosen strings from meeting in one place of the hash table.
-cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
+cdef int64_t NO_LIMIT = 0x7FFFFFFFFFFFFFFF
 
 
 def total_size(SliceReader reader not None):
@@ -94,7 +88,7 @@ cdef int64_t _copy(SliceReader reader, bint wide, uint8_t* offsets, uint8_t* out
 
 
 def views_of_offsets(offsets, data, validity):
-    """Views over the data of offsets, which is not copied.
+    """Views over the data of offsets, without a copy of the data.
 
     A view's offset has 31 bits, so longer data is cut into several buffers between two values.
 
@@ -128,10 +122,10 @@ def views_of_offsets(offsets, data, validity):
 
 
 cdef int64_t _window(offsets, int64_t start, int64_t count, int64_t base) except -1:
-    """The value before which a buffer that begins with value start must end."""
+    """End of the values in a buffer from value start on: at most 2^31 - 1 bytes."""
     if int(offsets[count]) - base <= MAX_INT32:
         return count
-    # Offsets that do not rise give a wrong cut here and are then refused by the reader.
+    # Falling offsets give a wrong cut here; the reader refuses them.
     stop = start + int(np.searchsorted(offsets[start : count + 1], base + MAX_INT32, side="right")) - 1
     return max(start, min(count, stop))
 
@@ -198,95 +192,56 @@ def gather_views(views, codes, validity):
     return gathered
 
 
-cdef struct Entry:
-    uint64_t hash
-    Slice value
-    int64_t code        # one more than the code; 0 in an empty entry
-
-
 def encode_dictionary(SliceReader reader not None):
     """Codes in order of first appearance.
 
     Returns:
-        codes, shape (n,), int32, 0 where null; and the row in which each distinct value appears first, int64.
+        codes, shape (n,), int32, 0 where null; and the first row of each distinct value, int64.
     """
     if reader.count > MAX_INT32:
         raise LimitError(f"{reader.count} values are beyond int32 dictionary codes")
     codes = np.zeros(reader.count, np.int32)
     firsts = np.empty(reader.count, np.int64)
+    cdef DictionaryEncoder encoder = DictionaryEncoder(0, borrows=True)
     cdef int32_t* out = <int32_t*> cnp.PyArray_DATA(codes)
     cdef int64_t* rows = <int64_t*> cnp.PyArray_DATA(firsts)
     cdef int64_t distinct
     with nogil:
-        distinct = _encode(reader, out, rows)
+        distinct = _encode(reader, encoder, out, rows)
     raise_status(distinct)
     return codes, firsts[:distinct].copy()
 
 
-cdef int64_t _encode(SliceReader reader, int32_t* codes, int64_t* rows) noexcept nogil:
+cdef int64_t _encode(SliceReader reader, DictionaryEncoder encoder, int32_t* codes, int64_t* rows) noexcept nogil:
     cdef Slice block[SLICE_BLOCK]
-    cdef size_t capacity = 1024
-    cdef Entry* table = <Entry*> calloc(capacity, sizeof(Entry))
-    cdef int64_t start = 0, n, i, status, distinct = 0
-    cdef Entry* entry
-    cdef uint64_t hash
-    status = Status.NO_MEMORY if table == NULL else 0
-    while status >= 0 and start < reader.count:
+    cdef int32_t places[SLICE_BLOCK]
+    cdef uint32_t found[SLICE_BLOCK]
+    cdef int64_t start = 0, n, i, present, status, distinct = 0
+    while start < reader.count:
         n = min(<int64_t> SLICE_BLOCK, reader.count - start)
-        # Room for a whole block first: the table is never more than half full.
-        while status >= 0 and 2 * <size_t> (distinct + n) > capacity:
-            status = _grow(&table, &capacity)
-        if status >= 0:
-            status = reader.read(start, n, block)
+        status = reader.read(start, n, block)
         if status < 0:
-            break
+            return status
+        present = 0
         for i in range(n):
-            if block[i].data == NULL:
-                continue
-            hash = slice_hash(block[i].data, block[i].size, SEED)
-            entry = _find(table, capacity, hash, &block[i])
-            if entry.code == 0:
-                rows[distinct] = start + i
+            if block[i].data != NULL:
+                block[present] = block[i]
+                places[present] = <int32_t> i
+                present += 1
+        status = encoder.encode_slices(block, present, NO_LIMIT, found)
+        if status < 0:
+            return status
+        for i in range(present):
+            if found[i] == distinct:
+                rows[distinct] = start + places[i]
                 distinct += 1
-                entry.hash = hash
-                entry.value = block[i]
-                entry.code = distinct
-            codes[start + i] = <int32_t> (entry.code - 1)
+            codes[start + places[i]] = <int32_t> found[i]
         start += n
-    free(table)
-    return status if status < 0 else distinct
-
-
-cdef inline Entry* _find(Entry* table, size_t capacity, uint64_t hash, const Slice* value) noexcept nogil:
-    """The entry of a value, or the empty one where it belongs."""
-    cdef size_t at = hash & (capacity - 1)
-    while table[at].code != 0:
-        if table[at].hash == hash and table[at].value.size == value.size:
-            if memcmp(table[at].value.data, value.data, value.size) == 0:
-                break
-        at = (at + 1) & (capacity - 1)
-    return &table[at]
-
-
-cdef int64_t _grow(Entry** table, size_t* capacity) noexcept nogil:
-    cdef size_t doubled = 2 * capacity[0], i, at
-    cdef Entry* larger = <Entry*> calloc(doubled, sizeof(Entry))
-    if larger == NULL:
-        return Status.NO_MEMORY
-    for i in range(capacity[0]):
-        if table[0][i].code != 0:
-            at = table[0][i].hash & (doubled - 1)
-            while larger[at].code != 0:
-                at = (at + 1) & (doubled - 1)
-            larger[at] = table[0][i]
-    free(table[0])
-    table[0] = larger
-    capacity[0] = doubled
-    return 0
+    return distinct
 
 
 def first_difference(SliceReader left not None, SliceReader right not None):
-    """The first value in which two columns of equal length differ, null being equal to null only; -1 without one."""
+    """Number of the first value with a difference between two columns of equal length; -1 without one. Null equals null only."""
     cdef Slice ours[SLICE_BLOCK]
     cdef Slice theirs[SLICE_BLOCK]
     cdef int64_t start = 0, n, i, status = 0, found = -1
@@ -316,7 +271,7 @@ cdef inline bint _same(const Slice* a, const Slice* b) noexcept nogil:
 
 
 def first_invalid_utf8(SliceReader reader not None):
-    """The first value that is not UTF-8; -1 without one."""
+    """Number of the first value in another encoding than UTF-8; -1 without one."""
     cdef Slice block[SLICE_BLOCK]
     cdef int64_t start = 0, n, i, status = 0, found = -1
     with nogil:

@@ -24,7 +24,7 @@ def pack_bitmap(flags: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def slice_bitmap(bitmap: NDArray[np.uint8], start: int, count: int) -> NDArray[np.uint8]:
-    """The bitmap of a part: a view where it starts on a byte, else a copy."""
+    """The bitmap of a part: a view where the part starts on a byte, else a copy."""
     if start % 8 == 0:
         return bitmap[start // 8 : bitmap_size(start + count)]
     return pack_bitmap(unpack_bitmap(bitmap, start, count))

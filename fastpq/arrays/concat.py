@@ -1,8 +1,9 @@
-"""Values, offsets and validity bitmaps of parts joined into one, layout by layout."""
+"""Parts of a column joined into one: values layout by layout, offsets and validity bitmaps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,34 @@ from fastpq.arrays.layouts import (
     Values,
 )
 from fastpq.arrays.memory import empty
+from fastpq.errors import SchemaError
+
+if TYPE_CHECKING:
+    from fastpq.arrays.column_base import ColumnBase
+
+C = TypeVar("C", bound="ColumnBase")
+
+
+def concat_columns(parts: Sequence[C], name: str) -> C:
+    """The values of columns of one type, one after another.
+
+    Args:
+        parts: at least one.
+        name: of the column, for errors.
+
+    Raises:
+        SchemaError: the types differ, or durations have different units, or have none in some of the parts.
+    """
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for part in parts:
+        if part.type != first.type:
+            raise SchemaError(f"{part.type} after {first.type}", column=name)
+    validity = concat_validity([part.validity if part.null_count else None for part in parts], [*map(len, parts)])
+    null_count = sum(part.null_count for part in parts)
+    nullable = any(part.nullable for part in parts)
+    return first._joined(parts, name, validity=validity, null_count=null_count, nullable=nullable)
 
 
 def concat_values(parts: Sequence[Values]) -> Values:
@@ -38,7 +67,7 @@ def concat_values(parts: Sequence[Values]) -> Values:
 
 
 def _concat_arrays(parts: Sequence[Array]) -> Array:
-    """Arrays of one dtype joined, in a block that was used before where there is one."""
+    """Arrays of one dtype joined, in an idle block of memory where one fits."""
     joined = empty(sum(part.nbytes for part in parts)).view(parts[0].dtype)
     return np.concatenate(parts, out=joined)
 
@@ -64,7 +93,7 @@ def _concat_offsets(parts: Sequence[BinaryOffsets]) -> BinaryOffsets:
 
 
 def concat_offsets(parts: Sequence[Array]) -> Array:
-    """Offsets into parts as offsets into the parts joined; int64 where one of them is or int32 does not reach."""
+    """Offsets into parts as offsets into the parts joined; int64 where a part has int64 offsets or int32 does not reach."""
     ranges = [(int(offsets[0]), int(offsets[-1])) for offsets in parts]
     total = sum(stop - start for start, stop in ranges)
     wide = total > MAX_INT32 or any(offsets.dtype == np.int64 for offsets in parts)
@@ -72,7 +101,7 @@ def concat_offsets(parts: Sequence[Array]) -> Array:
     joined = np.zeros(sum(map(len, parts)) - len(parts) + 1, dtype)
     position, end = 1, 0
     for offsets, (start, stop) in zip(parts, ranges, strict=True):
-        # both terms are in range: what they add up to is at most the total
+        # both terms are in range: their sum is at most the total
         np.add(offsets[1:], dtype.type(end - start), out=joined[position : position + len(offsets) - 1], casting="same_kind")
         position += len(offsets) - 1
         end += stop - start

@@ -1,4 +1,4 @@
-"""Functions of rooms above that columns call: fastpq registers their names, and the first call imports their modules."""
+"""Functions of higher rooms for columns: fastpq registers their names, and the first call imports their modules."""
 
 from __future__ import annotations
 

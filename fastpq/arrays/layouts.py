@@ -1,4 +1,4 @@
-"""The shapes in which a Column holds values that are not one array of a fixed width; their reprs show no values."""
+"""Layouts of values of variable length and of values with a dictionary; their reprs show no values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from fastpq.arrays.table import Column
+    from fastpq.arrays.flat_column import Column
 
 Array = NDArray[Any]
 
 VIEW_DTYPE = np.dtype("V16")
-INLINE_SIZE = 12  # longest value that stands in the view itself
+INLINE_SIZE = 12  # longest value inside of a view
 MAX_INT32 = (1 << 31) - 1
 
 
@@ -26,7 +26,7 @@ class BinaryViews:
     Attributes:
         views: shape (n,), dtype VIEW_DTYPE (16 bytes each: ``length`` int32, then 12 bytes inline or prefix, buffer,
             offset).
-        buffers: uint8 arrays that the views of more than 12 bytes point into.
+        buffers: uint8 arrays with the bytes of values of more than 12 bytes.
     """
 
     views: Array

@@ -7,7 +7,7 @@ cdef void block_give(void* block, size_t capacity) noexcept nogil
 
 
 cdef class GrowingBuffer:
-    """Bytes of which it is not known before how many there will be; a writable buffer of the first ``size``."""
+    """A buffer of writable bytes of unknown final size; the first ``size`` bytes are in use."""
 
     cdef uint8_t* data
     cdef size_t capacity

@@ -1,8 +1,8 @@
-"""Memory for columns: large blocks that outlive the arrays made of them, so that the next read need not have them cleared.
+"""Memory for columns: large blocks are kept after their arrays are gone, and serve the next read without being cleared.
 
 A fresh page costs more to clear than a value costs to decode. A block whose last array is gone is kept, up to a limit, for
-the next array of about its size; meanwhile its pages are offered to the operating system, which takes them when it runs
-short (MADV_FREE).
+the next array of about its size. Meanwhile the operating system may take the pages of the block when memory is short
+(MADV_FREE).
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
@@ -33,7 +33,7 @@ cdef struct Shelf:
     void* blocks[KEPT_PER_CLASS]
     int count
 
-cdef cython.pymutex lock            # over what follows
+cdef cython.pymutex lock            # over the shelves, idle and limit
 cdef Shelf[CLASSES] shelves
 cdef int64_t idle = 0
 cdef int64_t limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 8
@@ -45,7 +45,7 @@ cdef size_t class_size(int index) noexcept nogil:
 
 
 cdef int class_of(size_t size) noexcept nogil:
-    # the smallest class that holds size bytes; CLASSES where none does
+    # the smallest class of at least size bytes; CLASSES where none is so large
     cdef int index = 0
     while index < CLASSES and (<size_t>8 << (SMALLEST_SHIFT - 2 + index // 4)) < size:
         index += 4
@@ -94,7 +94,7 @@ cdef void block_give(void* block, size_t capacity) noexcept nogil:
 
 
 cdef class Block:
-    """A block as a buffer of writable bytes; it is given back with the last array that views it."""
+    """A block as a buffer of writable bytes; the last array to view the block gives the memory back."""
 
     cdef void* data
     cdef size_t capacity
@@ -138,7 +138,7 @@ cdef class GrowingBuffer:
         PyBuffer_FillInfo(buffer, self, self.data, <Py_ssize_t>self.size, 0, flags | PyBUF_WRITABLE)
 
     def array(self, dtype="u1"):
-        """The bytes so far as an array, which keeps the memory; the buffer grows no more.
+        """The bytes so far as an array. The array keeps the memory, and the buffer grows no more.
 
         Args:
             dtype: of the array.
@@ -163,12 +163,12 @@ def empty(int64_t size):
 
 
 def idle_bytes():
-    """Bytes of the blocks that no array uses now."""
+    """Bytes of idle blocks: kept, and used by no array."""
     return idle
 
 
 def set_idle_limit(int64_t bytes):
-    """Set the limit of idle blocks, an eighth of the machine's memory at first; blocks over it are freed at once.
+    """Set the limit of idle blocks, an eighth of the machine's memory at first; blocks over the limit are freed at once.
 
     Args:
         bytes: most bytes in idle blocks; 0 for none.
@@ -187,7 +187,7 @@ def release(int64_t keep=0):
     """Free idle blocks, the largest first.
 
     Args:
-        keep: most bytes that are left in idle blocks.
+        keep: most bytes left in idle blocks.
     """
     global idle
     cdef int index

@@ -3,35 +3,55 @@ side."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastpq.arrays.bitmap import bitmap_size, count_zeros, slice_bitmap, unpack_bitmap
-from fastpq.arrays.extensions import export, registered
-from fastpq.arrays.layouts import Array, BinaryViews
+from fastpq.arrays.bitmap import pack_bitmap
+from fastpq.arrays.column_base import ColumnBase
+from fastpq.arrays.extensions import registered
+from fastpq.arrays.flat_column import Column
+from fastpq.arrays.layouts import MAX_INT32, Array
 from fastpq.arrays.numpy_output import Nulls, Strings
-from fastpq.common.display import to_html
 from fastpq.common.lazy import LazyModule
 from fastpq.errors import SchemaError
-from fastpq.schema.nested_types import Field, ListType, MapType, StructType, element_of
+from fastpq.schema.nested_types import ListType, MapType, StructType, element_of
 
 if TYPE_CHECKING:
     from fastpq.arrays import nodes
-    from fastpq.arrays import table as tables
-else:       # types of annotations, which typing.get_type_hints finds
-    tables = LazyModule("fastpq.arrays.table")
+else:       # types of annotations, for typing.get_type_hints
     nodes = LazyModule("fastpq.arrays.nodes")
 
-# Values that a notebook shows of a column.
-HTML_VALUES = 10
+
+class NestedColumn(ColumnBase):
+    """A column of values with columns inside."""
+
+    __slots__ = ()
+
+    is_nested: ClassVar[Literal[True]] = True
+
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
+        """The values as an object array of lists or dicts, None where null; the columns inside are at hand without a copy.
+
+        Args:
+            nulls: without effect.
+            strings: without effect.
+        """
+        values = self.to_pylist()
+        return np.fromiter(values, dtype=object, count=len(values))
+
+    def _with_nones(self, values: list[Any]) -> list[Any]:
+        if self.null_count:
+            for i in np.flatnonzero(~self.validity_mask()).tolist():
+                values[i] = None
+        return values
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ListColumn:
+class ListColumn(NestedColumn):
     """Lists, or maps as lists of pairs.
 
     Attributes:
@@ -45,12 +65,14 @@ class ListColumn:
         arrow: as in Column.
 
     Raises:
-        SchemaError: sizes that do not agree.
+        SchemaError: sizes or types in disagreement.
     """
+
+    NOUN: ClassVar[str] = "list"
 
     type: ListType | MapType
     offsets: Array
-    elements: tables.AnyColumn
+    elements: AnyColumn
     validity: Array | None = None
     null_count: int = 0
     nullable: bool = True
@@ -64,101 +86,121 @@ class ListColumn:
             raise SchemaError(f"offsets that are not ascending within {len(self.elements)} elements")
         if self.elements.type != element_of(self.type).type:
             raise SchemaError(f"elements of type {self.elements.type} in a {self.type}")
-        _check_validity(self)
+        self._check_validity()
+
+    @classmethod
+    def _made(
+        cls,
+        type: ListType | MapType,
+        offsets: Array,
+        elements: AnyColumn,
+        validity: Array | None = None,
+        null_count: int = 0,
+        nullable: bool = True,
+        arrow: nodes.FieldNode | None = None,
+    ) -> ListColumn:
+        """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
+        return cls._of(type, offsets, elements, validity, null_count, nullable, arrow)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def _array_bytes(self) -> int:
+        return self.offsets.nbytes + self.elements.nbytes
+
+    def _used_array_bytes(self) -> int:
+        return self.offsets.nbytes + self.used_elements().used_bytes()
+
     @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays, those of the elements included."""
-        return self.offsets.nbytes + self.elements.nbytes + _validity_bytes(self)
+    def pairs(self) -> StructColumn | None:
+        """Keys and values of all maps; None of lists."""
+        return cast("StructColumn", self.elements) if isinstance(self.type, MapType) else None
 
-    def __repr__(self) -> str:
-        from fastpq.arrays.preview import headline
-
-        return headline(self, "ListColumn", "list")
-
-    def __str__(self) -> str:
-        from fastpq.arrays.preview import with_values
-
-        return with_values(self, "ListColumn", "list")
-
-    def _repr_html_(self) -> str:
-        from fastpq.arrays.preview import column_view
-
-        return to_html(column_view(self, "ListColumn", "list", HTML_VALUES))
-
-    def validity_mask(self) -> NDArray[np.bool_]:
-        """True where there is a list, False where null; shape (n,), new memory."""
-        return _mask(self)
-
-    def slice(self, start: int = 0, stop: int | None = None) -> ListColumn:
-        """Lists ``start`` to ``stop - 1``, with Python's rules for what lies outside; elements are shared.
-
-        Args:
-            start: first value.
-            stop: value behind the last; None for all that follow.
-        """
-        start, stop, _ = slice(start, stop).indices(len(self))
-        stop = max(start, stop)
-        validity, null_count = _sliced_validity(self, start, stop)
-        return replace(self, offsets=self.offsets[start : stop + 1], validity=validity, null_count=null_count)
-
-    def used_elements(self) -> tables.AnyColumn:
+    def used_elements(self) -> AnyColumn:
         """The elements from the first offset to the last."""
         return self.elements.slice(int(self.offsets[0]), int(self.offsets[-1]))
 
+    def _sliced(self, start: int, stop: int, **nulls: Any) -> ListColumn:
+        return self._with(offsets=self.offsets[start : stop + 1], **nulls)
+
+    def _taken(self, indices: Array, **nulls: Any) -> ListColumn:
+        starts = self.offsets[:-1][indices].astype(np.int64)
+        lengths = np.diff(self.offsets)[indices].astype(np.int64)
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+        places = np.repeat(starts - offsets[:-1], lengths) + np.arange(int(offsets[-1]))
+        if offsets[-1] <= MAX_INT32:
+            offsets = offsets.astype(np.int32)
+        return self._with(offsets=offsets, elements=self.elements.take(places), **nulls)
+
+    def _joined(self, parts: Sequence[ListColumn], name: str, **nulls: Any) -> ListColumn:
+        from fastpq.arrays.concat import concat_columns, concat_offsets
+
+        elements = concat_columns([part.used_elements() for part in parts], name)
+        return self._with(offsets=concat_offsets([part.offsets for part in parts]), elements=elements, **nulls)
+
+    def leaves(self) -> Iterator[tuple[tuple[ColumnBase, ...], Column]]:
+        """Each flat column of the elements, in the order of the schema, with the columns above from this one on."""
+        elements = self.elements
+        if self.pairs is not None:      # keys are required, whatever the file of the column says
+            key, value = self.pairs.children
+            elements = self.pairs._with(children=(key._with(nullable=False), value))
+        for above, leaf in elements.leaves():
+            yield (self, *above), leaf
+
+    def leaf(self, path: Sequence[str]) -> Column:
+        """Lists have no leaf with a value for each row.
+
+        Args:
+            path: names of fields.
+
+        Raises:
+            SchemaError: always.
+        """
+        raise SchemaError(f"a {self.type} column is repeated")
+
     def to_pylist(self) -> list[Any]:
         """A list for each list, of pairs for a map; None where null."""
-        used = self.used_elements()
-        if isinstance(self.type, MapType) and isinstance(used, StructColumn):
-            elements: list[Any] = list(zip(*[child.to_pylist() for child in used.children], strict=True))
+        first, last = int(self.offsets[0]), int(self.offsets[-1])
+        if self.pairs is None:
+            elements = self.elements.slice(first, last).to_pylist()
         else:
-            elements = used.to_pylist()
+            keys, values = (child.slice(first, last).to_pylist() for child in self.pairs.children)
+            elements = list(zip(keys, values, strict=True))
         bounds = (self.offsets - self.offsets[0]).tolist()
-        lists: list[Any] = [elements[start:stop] for start, stop in pairwise(bounds)]
-        return _with_nones(self, lists)
+        return self._with_nones([elements[start:stop] for start, stop in pairwise(bounds)])
 
-    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
-        """The lists as an object array of lists, None where null, whatever is asked for; offsets and elements are at hand
+    def _texts(self, levels: int) -> list[str]:
+        from fastpq.arrays.preview import list_texts
 
-        Args:
-            nulls: without effect.
-            strings: without effect.
-        without a copy."""
-        return _object_array(self.to_pylist())
+        return list_texts(self, levels)
 
-    def equals(self, other: object) -> bool:
-        """Whether type, nulls and lists are equal; where the elements lie does not count.
-
-        Args:
-            other: another column; any other object is unequal.
-        """
-        if not isinstance(other, ListColumn) or not _same_slots(self, other):
-            return False
-        mine, theirs = without_hidden_elements(self), without_hidden_elements(other)
+    def _equal_values(self, other: ListColumn) -> bool:
+        mine, theirs = self._without_hidden_elements(), other._without_hidden_elements()
         if not np.array_equal(np.diff(mine.offsets), np.diff(theirs.offsets)):
             return False
         return mine.used_elements().equals(theirs.used_elements())
 
-    def __arrow_c_schema__(self) -> object:
-        """Arrow PyCapsule interface: the type, nameless."""
-        return export("schema", self)
-
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Arrow PyCapsule interface: the type and the values."""
-        capsules: tuple[object, object] = export("array", self, requested_schema)
-        return capsules
+    def _without_hidden_elements(self) -> ListColumn:
+        """The same lists with no elements under null lists."""
+        if not self.null_count:
+            return self
+        lengths = np.diff(self.offsets)
+        mask = self.validity_mask()
+        if not bool(lengths[~mask].any()):
+            return self
+        packed = self._taken(np.flatnonzero(mask), validity=None, null_count=0)
+        lengths = np.where(mask, lengths, 0)
+        offsets = np.concatenate([np.zeros(1, self.offsets.dtype), np.cumsum(lengths, dtype=self.offsets.dtype)])
+        return self._with(offsets=offsets, elements=packed.elements)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class StructColumn:
+class StructColumn(NestedColumn):
     """Structs: a column for each field.
 
     Attributes:
         type: a StructType.
-        children: the columns of the fields, all of one length; what they hold where the struct is null does not count.
+        children: the columns of the fields, all of one length; their values under a null struct do not count.
         length: number of structs.
         validity: bitmap, uint8, LSB first, or None when no struct is null.
         null_count: number of null structs.
@@ -166,11 +208,13 @@ class StructColumn:
         arrow: as in Column.
 
     Raises:
-        SchemaError: sizes or types that do not agree.
+        SchemaError: sizes or types in disagreement.
     """
 
+    NOUN: ClassVar[str] = "struct"
+
     type: StructType
-    children: tuple[tables.AnyColumn, ...]
+    children: tuple[AnyColumn, ...]
     length: int
     validity: Array | None = None
     null_count: int = 0
@@ -183,59 +227,80 @@ class StructColumn:
         for field, child in zip(self.type.fields, self.children, strict=True):
             if len(child) != self.length:
                 raise SchemaError(f"{len(child)} values of field {field.name!r} in {self.length} structs")
-        _check_validity(self)
+        self._check_validity()
+
+    @classmethod
+    def _made(
+        cls,
+        type: StructType,
+        children: tuple[AnyColumn, ...],
+        length: int,
+        validity: Array | None = None,
+        null_count: int = 0,
+        nullable: bool = True,
+        arrow: nodes.FieldNode | None = None,
+    ) -> StructColumn:
+        """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
+        return cls._of(type, children, length, validity, null_count, nullable, arrow)
 
     def __len__(self) -> int:
         return self.length
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays of all fields."""
-        return sum(child.nbytes for child in self.children) + _validity_bytes(self)
+    def _array_bytes(self) -> int:
+        return sum(child.nbytes for child in self.children)
 
-    def __repr__(self) -> str:
-        from fastpq.arrays.preview import headline
+    def _used_array_bytes(self) -> int:
+        return sum(child.used_bytes() for child in self.children)
 
-        return headline(self, "StructColumn", "struct")
-
-    def __str__(self) -> str:
-        from fastpq.arrays.preview import with_values
-
-        return with_values(self, "StructColumn", "struct")
-
-    def _repr_html_(self) -> str:
-        from fastpq.arrays.preview import column_view
-
-        return to_html(column_view(self, "StructColumn", "struct", HTML_VALUES))
-
-    def __getitem__(self, name: str) -> tables.AnyColumn:
-        """The column of the one field of a name; nulls of the struct are not nulls of it."""
+    def __getitem__(self, name: str) -> AnyColumn:
+        """The column of the one field of a name; nulls of the struct are not nulls of the column."""
         found = [child for field, child in zip(self.type.fields, self.children, strict=True) if field.name == name]
         if len(found) != 1:
             raise SchemaError(f"{len(found)} fields are named {name!r} in {self.type}")
         return found[0]
 
-    def validity_mask(self) -> NDArray[np.bool_]:
-        """True where there is a struct, False where null; shape (n,), new memory."""
-        return _mask(self)
+    def _sliced(self, start: int, stop: int, **nulls: Any) -> StructColumn:
+        children = tuple(child.slice(start, stop) for child in self.children)
+        return self._with(children=children, length=stop - start, **nulls)
 
-    def slice(self, start: int = 0, stop: int | None = None) -> StructColumn:
-        """Structs ``start`` to ``stop - 1``, with Python's rules for what lies outside.
+    def _taken(self, indices: Array, **nulls: Any) -> StructColumn:
+        return self._with(children=tuple(child.take(indices) for child in self.children), length=len(indices), **nulls)
+
+    def _joined(self, parts: Sequence[StructColumn], name: str, **nulls: Any) -> StructColumn:
+        from fastpq.arrays.concat import concat_columns
+
+        fields = zip(*[part.children for part in parts], strict=True)
+        children = tuple(concat_columns(columns, name) for columns in fields)
+        return self._with(children=children, length=sum(map(len, parts)), **nulls)
+
+    def leaves(self) -> Iterator[tuple[tuple[ColumnBase, ...], Column]]:
+        """Each flat column of the fields, in the order of the schema, with the columns above from this one on."""
+        for child in self.children:
+            for above, leaf in child.leaves():
+                yield (self, *above), leaf
+
+    def leaf(self, path: Sequence[str]) -> Column:
+        """The flat column at the end of a path of fields, null also where a struct above is null.
 
         Args:
-            start: first value.
-            stop: value behind the last; None for all that follow.
+            path: names of fields.
+
+        Raises:
+            SchemaError: no field of a name, or a path through lists or one with an early end.
         """
-        start, stop, _ = slice(start, stop).indices(self.length)
-        stop = max(start, stop)
-        validity, null_count = _sliced_validity(self, start, stop)
-        children = tuple(child.slice(start, stop) for child in self.children)
-        return replace(self, children=children, length=stop - start, validity=validity, null_count=null_count)
+        if not path:
+            raise SchemaError(f"a {self.type} column is no leaf")
+        found = self[path[0]].leaf(path[1:])
+        if not self.null_count:
+            return found
+        valid = found.validity_mask() & self.validity_mask()
+        null_count = len(valid) - int(np.count_nonzero(valid))
+        return found._with(validity=pack_bitmap(valid), null_count=null_count, nullable=True)
 
     def to_pylist(self) -> list[Any]:
         """A dict for each struct, None where null; of fields of one name the last.
 
-        Variants are what they hold (``fastpq.schema.variant_kinds``), and FILE values ``fastpq.file_reference.FileReference``.
+        A variant is the value inside (``fastpq.schema.variant_kinds``), and a FILE a ``fastpq.file_reference.FileReference``.
         """
         annotated = None if self.type.annotation is None else registered(f"to_pylist {self.type.annotation}")
         if annotated is not None:
@@ -243,155 +308,21 @@ class StructColumn:
             return values
         names = [field.name for field in self.type.fields]
         columns = [child.to_pylist() for child in self.children]
-        rows: list[Any] = (
-            [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-            if columns
-            else [{} for _ in range(self.length)]
-        )
-        return _with_nones(self, rows)
+        if not columns:
+            return self._with_nones([{} for _ in range(self.length)])
+        return self._with_nones([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])
 
-    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
-        """The structs as an object array of dicts, None where null, whatever is asked for.
+    def _texts(self, levels: int) -> list[str]:
+        from fastpq.arrays.preview import struct_texts
 
-        Args:
-            nulls: without effect.
-            strings: without effect.
-        """
-        return _object_array(self.to_pylist())
+        return struct_texts(self, levels)
 
-    def equals(self, other: object) -> bool:
-        """Whether type, nulls and, where a struct is not null, all fields are equal.
-
-        Args:
-            other: another column; any other object is unequal.
-        """
-        if not isinstance(other, StructColumn) or not _same_slots(self, other):
-            return False
+    def _equal_values(self, other: StructColumn) -> bool:
+        pairs = zip(self.children, other.children, strict=True)
         if not self.null_count:
-            return all(mine.equals(theirs) for mine, theirs in zip(self.children, other.children, strict=True))
+            return all(mine.equals(theirs) for mine, theirs in pairs)
         there = np.flatnonzero(self.validity_mask())
-        return all(
-            take(mine, there).equals(take(theirs, there))
-            for mine, theirs in zip(self.children, other.children, strict=True)
-        )
-
-    def __arrow_c_schema__(self) -> object:
-        """Arrow PyCapsule interface: the type, nameless."""
-        return export("schema", self)
-
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
-        """Arrow PyCapsule interface: the type and the values."""
-        capsules: tuple[object, object] = export("array", self, requested_schema)
-        return capsules
+        return all(mine.take(there).equals(theirs.take(there)) for mine, theirs in pairs)
 
 
-NestedColumn: TypeAlias = ListColumn | StructColumn
-
-
-def nested_field(name: str, column: tables.AnyColumn) -> Field:
-    """The field under which a column stands in a struct or a list."""
-    return Field(name, column.type, column.nullable)
-
-
-def take(column: tables.AnyColumn, indices: Array) -> tables.AnyColumn:
-    """The values of a column at some places.
-
-    Args:
-        indices: int64, each from 0 to ``len(column) - 1``.
-    """
-    if isinstance(column, StructColumn):
-        validity, null_count = taken_validity(column, indices)
-        children = tuple(take(child, indices) for child in column.children)
-        return replace(column, children=children, length=len(indices), validity=validity, null_count=null_count)
-    if isinstance(column, ListColumn):
-        validity, null_count = taken_validity(column, indices)
-        starts = column.offsets[:-1][indices].astype(np.int64)
-        lengths = np.diff(column.offsets)[indices].astype(np.int64)
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        places = np.repeat(starts - offsets[:-1], lengths) + np.arange(int(offsets[-1]))
-        if offsets[-1] <= np.iinfo(np.int32).max:
-            offsets = offsets.astype(np.int32)
-        return replace(
-            column, offsets=offsets, elements=take(column.elements, places), validity=validity, null_count=null_count
-        )
-    return column.take(indices)
-
-
-def without_hidden_elements(column: ListColumn) -> ListColumn:
-    """The same lists with no elements under null lists."""
-    if not column.null_count:
-        return column
-    lengths = np.diff(column.offsets)
-    mask = column.validity_mask()
-    if not bool(lengths[~mask].any()):
-        return column
-    there = np.flatnonzero(mask)
-    packed = take(replace(column, validity=None, null_count=0), there)
-    assert isinstance(packed, ListColumn)
-    lengths = np.where(mask, lengths, 0)
-    offsets = np.concatenate([np.zeros(1, column.offsets.dtype), np.cumsum(lengths, dtype=column.offsets.dtype)])
-    return replace(column, offsets=offsets, elements=packed.elements)
-
-
-def _check_validity(column: NestedColumn) -> None:
-    if not 0 <= column.null_count <= len(column):
-        raise SchemaError(f"{column.null_count} nulls among {len(column)} values")
-    bits = column.validity
-    if column.null_count if bits is None else bits.dtype != np.uint8 or len(bits) < bitmap_size(len(column)):
-        raise SchemaError(f"{column.null_count} nulls and no validity bitmap of {len(column)} bits")
-
-
-def used_bytes(column: tables.AnyColumn) -> int:
-    """Bytes of a column's own values: of memory that it shares, what it refers to, each value as often as it does."""
-    if isinstance(column, StructColumn):
-        return sum(map(used_bytes, column.children)) + _validity_bytes(column)
-    if isinstance(column, ListColumn):
-        return column.offsets.nbytes + used_bytes(column.used_elements()) + _validity_bytes(column)
-    if isinstance(column.values, BinaryViews):
-        lengths = np.ascontiguousarray(column.values.views).view(np.int32)[::4]
-        return column.values.views.nbytes + int(lengths.sum(dtype=np.int64)) + _validity_bytes(column)
-    return column.nbytes
-
-
-def _validity_bytes(column: tables.AnyColumn) -> int:
-    return 0 if column.validity is None else column.validity.nbytes
-
-
-def _mask(column: tables.AnyColumn) -> NDArray[np.bool_]:
-    if column.validity is None or not column.null_count:
-        return np.ones(len(column), np.bool_)
-    return unpack_bitmap(column.validity, 0, len(column))
-
-
-def _sliced_validity(column: NestedColumn, start: int, stop: int) -> tuple[Array | None, int]:
-    if column.validity is None or not column.null_count:
-        return None, 0
-    validity = slice_bitmap(column.validity, start, stop - start)
-    null_count = count_zeros(validity, stop - start)
-    return (validity if null_count else None), null_count
-
-
-def taken_validity(column: tables.AnyColumn, indices: Array) -> tuple[Array | None, int]:
-    """Validity bitmap, or None, and number of nulls of the values at some places."""
-    if column.validity is None or not column.null_count:
-        return None, 0
-    mask = _mask(column)[indices]
-    null_count = len(mask) - int(np.count_nonzero(mask))
-    return (np.packbits(mask, bitorder="little") if null_count else None), null_count
-
-
-def _same_slots(left: NestedColumn, right: NestedColumn) -> bool:
-    if left.type != right.type or len(left) != len(right) or left.null_count != right.null_count:
-        return False
-    return not left.null_count or np.array_equal(_mask(left), _mask(right))
-
-
-def _with_nones(column: NestedColumn, values: list[Any]) -> list[Any]:
-    if column.null_count:
-        for i in np.flatnonzero(~_mask(column)).tolist():
-            values[i] = None
-    return values
-
-
-def _object_array(values: list[Any]) -> Array:
-    return np.fromiter(values, dtype=object, count=len(values))
+AnyColumn: TypeAlias = Column | ListColumn | StructColumn

@@ -1,4 +1,4 @@
-"""What the C structures say, as plain Python objects: the seam between types and pointers."""
+"""Schemas and arrays of the Arrow C data interface as plain Python objects: the seam between types and pointers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FieldNode:
 
     @property
     def is_duration(self) -> bool:
-        """Whether the values are durations: numbers that mean nothing without their unit."""
+        """Whether the values are durations: numbers without meaning but for their unit."""
         return self.format.startswith("tD")
 
 

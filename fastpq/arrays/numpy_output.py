@@ -10,12 +10,11 @@ from numpy.dtypes import StringDType
 
 from fastpq.arrays.layouts import Array, DictionaryValues
 from fastpq.arrays.slices import SliceReader
-from fastpq.arrays.strings import to_objects, to_string_dtype
 from fastpq.errors import FormatError, SchemaError
 from fastpq.schema.types import Date, Decimal, Interval, Time, Timestamp, Type, Uuid
 
 if TYPE_CHECKING:
-    from fastpq.arrays.table import Column
+    from fastpq.arrays.flat_column import Column
 
 Nulls = Literal["masked", "nan", "object"]
 Strings = Literal["stringdtype", "object"]
@@ -26,7 +25,7 @@ UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400
 
 
 def to_numpy(column: Column, nulls: Nulls, strings: Strings) -> Array:
-    """What ``Column.to_numpy`` documents."""
+    """A column as a NumPy array (``Column.to_numpy``)."""
     if nulls not in get_args(Nulls):
         raise SchemaError(f"nulls is one of {get_args(Nulls)}, not {nulls!r}")
     if strings not in get_args(Strings):
@@ -59,6 +58,8 @@ def _without_nulls(column: Column, strings: Strings, missing: float | None) -> A
 
 
 def _variable(column: Column, strings: Strings, missing: float | None) -> Array:
+    from fastpq.arrays.strings import to_objects, to_string_dtype
+
     reader = SliceReader(column.values, column.validity if column.null_count else None)
     if not column.type.is_text or strings == "object":
         return to_objects(reader, column.type.is_text)
@@ -68,7 +69,7 @@ def _variable(column: Column, strings: Strings, missing: float | None) -> Array:
 
 
 def fixed_values(column: Column) -> Array:
-    """The fixed-width values of a column; those of a dictionary gathered, zero where null."""
+    """The fixed-width values of a column, zero where null; values of a dictionary are gathered."""
     values = column.values
     if isinstance(values, np.ndarray):
         return np.ascontiguousarray(values)
@@ -103,8 +104,10 @@ def _with_nan(column: Column, values: Array) -> Array:
 
 
 def to_pylist(column: Column) -> list[Any]:
-    """What ``Column.to_pylist`` documents."""
+    """A column as Python objects (``Column.to_pylist``)."""
     if column.type.is_variable:
+        from fastpq.arrays.strings import to_objects
+
         reader = SliceReader(column.values, column.validity if column.null_count else None)
         objects: list[Any] = to_objects(reader, column.type.is_text).tolist()
         return objects
@@ -170,13 +173,13 @@ def _chunks(values: Array) -> list[bytes]:
 
 
 def _moments(unit: str) -> tuple[int, int]:
-    """The first and the last value of a unit that datetime.datetime holds."""
+    """Bounds of datetime.datetime as numbers of a unit: the first and the last value."""
     a_day = UNITS_A_DAY[unit]
     return _DAYS[0] * a_day, (_DAYS[1] + 1) * a_day - 1
 
 
 def _within(values: Array, moments: Array, first: int, last: int) -> list[Any]:
-    """Python dates or datetimes; numpy.datetime64 for those beyond the years 1 to 9999."""
+    """Python dates or datetimes; numpy.datetime64 beyond the years 1 to 9999."""
     objects: list[Any] = moments.tolist()
     for i in np.flatnonzero((values < first) | (values > last)).tolist():
         objects[i] = moments[i]
@@ -188,7 +191,7 @@ def _aware(moment: Any) -> Any:
 
 
 def _times(values: Array, unit: str) -> list[Any]:
-    """datetime.time; numpy.timedelta64 for nanoseconds and for what is no time of a day."""
+    """datetime.time; numpy.timedelta64 for nanoseconds and for values outside of one day."""
     deltas = values.astype(np.int64).view(f"timedelta64[{unit}]")
     if unit == "ns":
         return list(deltas)

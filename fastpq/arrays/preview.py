@@ -1,4 +1,4 @@
-"""The first values of a column as short texts, whatever their number and length: for displays, which are cheap and never fail."""
+"""The first values of a column as short texts for displays. A display is cheap with long columns and values, and never fails."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastpq.arrays.layouts import BinaryOffsets, BinaryViews, DictionaryValues, Values
-from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.common.display import ELLIPSIS, HTML_WIDTH, NULL, TEXT_WIDTH, Grid, Heading, View, counted, more, shorten, to_text
 from fastpq.errors import ParquetError
 from fastpq.schema.nested_types import DataType, ListType, MapType
 from fastpq.schema.types import ColumnType, Decimal, Float16, Integer, Type
 
 if TYPE_CHECKING:
-    from fastpq.arrays.table import AnyColumn, Column
+    from fastpq.arrays.column_base import ColumnBase
+    from fastpq.arrays.flat_column import Column
+    from fastpq.arrays.nested_columns import ListColumn, StructColumn
 
-# Values of a list, fields of a struct, levels of nesting and bytes of a string that are looked at.
+# Values of a list, fields of a struct, levels of nesting and bytes of a string in one text.
 MOST_INNER = 6
 MOST_LEVELS = 4
 MOST_BYTES = 256
 # Values in the text of a column.
 MOST_IN_A_LINE = 10
-# A value that cannot be shown: bytes outside of their memory, for example.
+# Text of a broken value: bytes outside of their memory, for example.
 BROKEN = "<broken>"
 
 
@@ -42,30 +43,31 @@ def type_text(type_: DataType) -> str:
     return f"{(type_.annotation or 'struct').lower()}<{', '.join(inner)}>"
 
 
-def column_view(column: AnyColumn, name: str, noun: str, most: int) -> View:
-    """How one column shows itself: its type, how many values there are, and the first of them."""
+def column_view(column: ColumnBase, most: int) -> View:
+    """Display of one column: its type, the number of values, and the first of the values."""
+    noun = column.NOUN
     shown = min(len(column), most)
     facts = [type_text(column.type), counted(len(column), noun)]
     facts += [counted(column.null_count, "null")] if column.null_count else []
     heading = Heading("value", is_number=is_number(column))
     rows = [(text,) for text in value_texts(column, 0, shown)]
-    return View(name, facts, Grid([heading], rows, more(len(column), shown, noun)) if rows else None)
+    return View(type(column).__name__, facts, Grid([heading], rows, more(len(column), shown, noun)) if rows else None)
 
 
-def headline(column: AnyColumn, name: str, noun: str) -> str:
+def headline(column: ColumnBase) -> str:
     """The type of a column and its length, in one line without values."""
-    return to_text(View(name, [type_text(column.type), counted(len(column), noun)]))
+    return to_text(View(type(column).__name__, [type_text(column.type), counted(len(column), column.NOUN)]))
 
 
-def with_values(column: AnyColumn, name: str, noun: str) -> str:
+def with_values(column: ColumnBase) -> str:
     """Type, length, nulls and first values of a column, in two lines."""
-    view = column_view(column, name, noun, MOST_IN_A_LINE)
+    view = column_view(column, MOST_IN_A_LINE)
     texts = [] if view.grid is None else [shorten(str(row[0]), TEXT_WIDTH) for row in view.grid.rows]
     texts += [ELLIPSIS] * (len(column) > len(texts))
     return to_text(View(view.name, view.facts, lines=[", ".join(texts)] if texts else ()))
 
 
-def is_number(column: AnyColumn) -> bool:
+def is_number(column: ColumnBase) -> bool:
     """Whether values stand at the right."""
     if not isinstance(column.type, ColumnType):
         return False
@@ -74,30 +76,32 @@ def is_number(column: AnyColumn) -> bool:
     return isinstance(logical, Decimal | Integer | Float16) or (logical is None and numeric)
 
 
-def value_texts(column: AnyColumn, start: int, stop: int, levels: int = MOST_LEVELS) -> list[str]:
+def value_texts(column: ColumnBase, start: int, stop: int, levels: int = MOST_LEVELS) -> list[str]:
     """Values ``start`` to ``stop - 1`` of a column, a short text each."""
     part = column.slice(start, stop)
     mask = part.validity_mask().tolist()
     try:
-        texts = _texts(part, levels)
+        texts = part._texts(levels)
     except (ParquetError, ValueError, IndexError, OverflowError):
         texts = [BROKEN] * len(part)
     return [text if there else NULL for text, there in zip(texts, mask, strict=True)]
 
 
-def _texts(column: AnyColumn, levels: int) -> list[str]:
-    if isinstance(column, ListColumn):
-        return [_list_text(column, number, levels) for number in range(len(column))]
-    if isinstance(column, StructColumn):
-        return _struct_texts(column, levels)
+def flat_texts(column: Column) -> list[str]:
+    """A short text for each value of a flat column."""
     if column.type.is_variable:
         return [_variable_text(column, number) for number in range(len(column))]
     return [shorten(_spelled(value), HTML_WIDTH) for value in column.to_pylist()]
 
 
 def _spelled(value: object) -> str:
-    """Numbers and times as they are written, other objects as Python shows them."""
+    """Numbers and times by str, texts, bytes and tuples by repr."""
     return repr(value) if isinstance(value, str | bytes | tuple) else str(value)
+
+
+def list_texts(column: ListColumn, levels: int) -> list[str]:
+    """A short text for each list or map, down to some levels of nesting."""
+    return [_list_text(column, number, levels) for number in range(len(column))]
 
 
 def _list_text(column: ListColumn, number: int, levels: int) -> str:
@@ -105,17 +109,16 @@ def _list_text(column: ListColumn, number: int, levels: int) -> str:
     if levels == 0:
         return ELLIPSIS
     end = min(stop, start + MOST_INNER)
-    is_map = isinstance(column.type, MapType)
-    if is_map and isinstance(column.elements, StructColumn):
-        keys, values = (value_texts(child, start, end, levels - 1) for child in column.elements.children)
-        inner = [f"{key}: {value}" for key, value in zip(keys, values, strict=True)]
-    else:
-        inner = value_texts(column.elements, start, end, levels - 1)
-    inner += [ELLIPSIS] * (end < stop)
-    return shorten(f"{{{', '.join(inner)}}}" if is_map else f"[{', '.join(inner)}]", MOST_BYTES)
+    tail = [ELLIPSIS] * (end < stop)
+    if column.pairs is None:
+        return shorten(f"[{', '.join(value_texts(column.elements, start, end, levels - 1) + tail)}]", MOST_BYTES)
+    keys, values = (value_texts(child, start, end, levels - 1) for child in column.pairs.children)
+    inner = [f"{key}: {value}" for key, value in zip(keys, values, strict=True)]
+    return shorten(f"{{{', '.join(inner + tail)}}}", MOST_BYTES)
 
 
-def _struct_texts(column: StructColumn, levels: int) -> list[str]:
+def struct_texts(column: StructColumn, levels: int) -> list[str]:
+    """A short text for each struct, down to some levels of nesting."""
     if levels == 0:
         return [ELLIPSIS] * len(column)
     names = [field.name for field in column.type.fields][:MOST_INNER]

@@ -1,18 +1,18 @@
-"""A column of variable-length values as a sequence of slices, whatever layout holds them."""
+"""A column of variable-length values as a sequence of slices, in any layout."""
 
 from libc.stdint cimport int64_t, uint8_t
 from fastpq.encodings.views cimport Slice, View
 
-# Slices that a caller asks for at a time: 16 KiB on the stack, which stays in the first-level cache.
+# Slices in one read: 16 KiB on the caller's stack, in the first-level cache.
 cdef enum:
     SLICE_BLOCK = 1024
 
 
-# Reads slices out of views, offsets or dictionary codes. Everything that a value points at is checked against the
-# memory that the reader was given, so that no layout, however made, is read beyond its arrays.
+# Reads slices out of views, offsets or dictionary codes. Each slice is checked against the arrays of the layout: no bytes
+# outside of the arrays are read, however the layout was made.
 cdef class SliceReader:
-    cdef readonly Py_ssize_t count      # values, nulls among them
-    cdef object owners                  # what keeps the memory alive
+    cdef readonly Py_ssize_t count      # number of values, nulls included
+    cdef object owners                  # arrays to be kept alive
     cdef int layout
     cdef const uint8_t* validity        # NULL without nulls
     cdef const View* views
@@ -36,5 +36,5 @@ cdef class SliceReader:
 cdef int raise_status(int64_t status) except -1
 # First byte of a contiguous array; never NULL, also where the array is empty.
 cdef const uint8_t* array_start(object array) except NULL
-# The array itself when it is one-dimensional, contiguous, aligned and of the dtype; else SchemaError that says what.
+# The array itself if one-dimensional, contiguous, aligned and of the dtype; SchemaError otherwise, with the name given.
 cdef object held(object array, object dtype, str what)

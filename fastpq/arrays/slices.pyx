@@ -21,11 +21,11 @@ cdef enum Layout:
     OFFSETS64
     CODES
 
-cdef const uint8_t NOTHING = 0           # what values of no bytes point at, where there is no data
+cdef const uint8_t NOTHING = 0           # start of empty values where there is no data
 
 
 cdef int raise_status(int64_t status) except -1:
-    """Raise what a negative Status means for a column in memory."""
+    """Raise the error of a negative Status for a column in memory."""
     if status >= 0:
         return 0
     if status == Status.BAD_INDEX:
@@ -43,7 +43,7 @@ cdef const uint8_t* array_start(object array) except NULL:
 
 
 cdef object held(object array, object dtype, str what):
-    """The array itself when it is one-dimensional, contiguous and of the dtype."""
+    """The array itself if one-dimensional, contiguous and of the dtype."""
     if not isinstance(array, np.ndarray) or array.ndim != 1 or array.dtype != dtype:
         raise SchemaError(f"{what} are not a one-dimensional array of {np.dtype(dtype)}")
     if not array.flags.c_contiguous or not array.flags.aligned:

@@ -1,7 +1,7 @@
 """NumPy's ways to hold strings and bytes, StringDType, objects and fixed width, to and from slices and offsets.
 
-StringDType goes through NumPy's C API, without a Python str a value. Its allocator is a lock: it is only taken, used
-and released without the GIL, so that no thread ever waits for one of the two while it holds the other.
+StringDType goes through NumPy's C API, without a Python str a value. The allocator of StringDType is a lock. The lock is
+taken, used and released without the GIL: no thread waits for one of the two while holding the other.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -49,7 +49,7 @@ cdef extern from "c/text.h" nogil:
     size_t ucs4_to_utf8(const uint32_t* text, size_t size, uint8_t* out)
 
 cdef int64_t MAX_INT32 = 0x7FFFFFFF
-cdef int64_t CHANGED = -100      # beside Status: an input that another thread wrote to meanwhile
+cdef int64_t CHANGED = -100      # beside Status: another thread wrote to the input meanwhile
 
 
 cdef object _offsets_for(int64_t count, int64_t size):
@@ -69,7 +69,7 @@ def to_string_dtype(SliceReader reader not None, cnp.ndarray array not None, bin
     Args:
         reader: UTF-8 values.
         array: shape (n,).
-        missing: nulls become the dtype's missing value, for which it has an na_object; else empty strings.
+        missing: nulls become the missing value of the dtype, its na_object; else empty strings.
         name: of the column, for errors.
 
     Raises:
@@ -103,7 +103,7 @@ cdef int64_t _pack(
         for i in range(n):
             packed = <npy_packed_static_string*> (out + (start + i) * width)
             if block[i].data == NULL:
-                # The array is new and so all zero, which is how NumPy holds empty strings.
+                # The array is new and so all zero: empty strings of NumPy.
                 status = NpyString_pack_null(allocator, packed) if missing else 0
             elif not utf8_is_valid(block[i].data, block[i].size):
                 status = Status.BAD_UTF8
@@ -161,7 +161,7 @@ def from_string_dtype(cnp.ndarray array not None):
         array: one-dimensional, of any stride.
 
     Returns:
-        offsets, data, and a boolean array that is True where null, or None without nulls.
+        offsets, data, and a boolean array, True where null, or None without nulls.
 
     Raises:
         SchemaError: another thread wrote to the array meanwhile.
@@ -193,7 +193,7 @@ cdef int64_t _load(
     const PyArray_StringDTypeObject* descr, const char* packed, Py_ssize_t stride, int64_t count,
     uint8_t* null, uint8_t* offsets, bint wide, uint8_t* out, int64_t size,
 ) noexcept nogil:
-    """Measure the values (offsets NULL) or copy them into out, which holds size bytes; the bytes of all values."""
+    """Bytes of all values, measured (offsets NULL) or copied into the size bytes of out."""
     cdef npy_static_string value
     cdef int64_t i, at = 0
     cdef int state
@@ -220,19 +220,19 @@ cdef int64_t _load(
 
 
 def scan_objects(cnp.ndarray array not None):
-    """What an object array holds.
+    """Nulls and types of the values of an object array.
 
     Args:
         array: one-dimensional and contiguous.
 
     Returns:
-        a boolean array that is True where the value is None or numpy.ma.masked; and for every type among the other
+        a boolean array, True where the value is None or numpy.ma.masked; and for every type among the other
         values the index of its first value, in order of appearance.
     """
     cdef int64_t count = array.shape[0], i
     cdef PyObject** values = <PyObject**> cnp.PyArray_DATA(array)
     cdef PyObject* masked = <PyObject*> np.ma.masked
-    cdef PyObject* last = NULL              # the type of the value before: mostly that of the next one
+    cdef PyObject* last = NULL              # type of the value before, and mostly of the next value too
     cdef PyObject* each
     cdef dict firsts = {}
     nulls = np.zeros(count, np.bool_)
@@ -257,10 +257,10 @@ def from_objects(cnp.ndarray array not None, bint text, str name):
         name: of the column, for errors.
 
     Returns:
-        offsets, data, and a boolean array that is True where null, or None without nulls.
+        offsets, data, and a boolean array, True where null, or None without nulls.
 
     Raises:
-        SchemaError: a value of another type, or text that has no UTF-8.
+        SchemaError: a value of another type, or text beyond UTF-8.
     """
     cdef int64_t count = array.shape[0], i, size = 0
     cdef Py_ssize_t length = 0
@@ -269,7 +269,7 @@ def from_objects(cnp.ndarray array not None, bint text, str name):
     masked = np.ma.masked
     nulls = np.zeros(count, np.bool_)
     cdef uint8_t* null = <uint8_t*> cnp.PyArray_DATA(nulls)
-    # The GIL is held from here to the end and no Python code runs, so that both passes see the same values.
+    # The GIL is held from here to the end and no Python code runs: both passes see the same values.
     for i in range(count):
         if values[i] == NULL or values[i] == <PyObject*> None or values[i] == <PyObject*> masked:
             null[i] = 1
@@ -294,7 +294,7 @@ def from_objects(cnp.ndarray array not None, bint text, str name):
 
 
 cdef const char* _bytes_of(object value, bint text, Py_ssize_t* length, str name, int64_t row) except NULL:
-    """The bytes of a str (as UTF-8, which the str keeps) or of a bytes object."""
+    """The bytes of a bytes object, or of a str as UTF-8; the str keeps its UTF-8."""
     if text and isinstance(value, str):
         try:
             return PyUnicode_AsUTF8AndSize(value, length)
@@ -308,7 +308,7 @@ cdef const char* _bytes_of(object value, bint text, Py_ssize_t* length, str name
 
 
 def from_fixed(cnp.ndarray array not None, str name):
-    """Copy an array of fixed-width strings (U) or bytes (S) out; the NULs that fill a value up are no part of it.
+    """Copy an array of fixed-width strings (U) or bytes (S) out; NULs at the end of a value are left out.
 
     Args:
         array: one-dimensional, contiguous, native byte order.
@@ -318,7 +318,7 @@ def from_fixed(cnp.ndarray array not None, str name):
         offsets and data, with U as UTF-8.
 
     Raises:
-        SchemaError: a code point that UTF-8 cannot hold.
+        SchemaError: a code point beyond UTF-8.
     """
     cdef int64_t count = array.shape[0], size = 0, row = 0
     cdef Py_ssize_t width = array.itemsize

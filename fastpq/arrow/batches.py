@@ -25,7 +25,7 @@ def concat_batches(columns: Sequence[Column]) -> Column:
         return columns[0]
     values = [column.values for column in columns]
     dictionaries = [value for value in values if isinstance(value, DictionaryValues)]
-    return Column(
+    return Column._made(
         columns[0].type,
         concat_values(_with_one_dictionary(dictionaries) if dictionaries else values),
         concat_validity([column.validity if column.null_count else None for column in columns], [*map(len, columns)]),
@@ -40,7 +40,7 @@ def _with_one_dictionary(parts: Sequence[DictionaryValues]) -> list[DictionaryVa
     if all(part.dictionary is first or part.dictionary.equals(first) for part in parts):
         return [DictionaryValues(part.codes, first) for part in parts]
     entries = concat_values([part.dictionary.as_views().values for part in parts])
-    merged = Column(first.type, entries, nullable=False).as_dictionary().values
+    merged = Column._made(first.type, entries, nullable=False).as_dictionary().values
     assert isinstance(merged, DictionaryValues)
     out = []
     start = 0

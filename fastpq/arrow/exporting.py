@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.arrays.nested_columns import take
 from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, ArrayNode, FieldNode
 from fastpq.arrays.table import (
     AnyColumn,
@@ -29,10 +28,10 @@ from fastpq.arrays.table import (
 from fastpq.arrow.capsules_in import take_schema
 from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
 from fastpq.arrow.casts import widen_decimals
-from fastpq.arrow.formats import exported_metadata, fixed_list_size, index_dtype
+from fastpq.arrow.formats import VARIANT_METADATA, exported_metadata, extension_metadata, fixed_list_size, index_dtype
 from fastpq.arrow.restoring import dictionary_of_numbers, restoring
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.schema.nested_types import MapType, element_of
+from fastpq.schema.nested_types import element_of
 from fastpq.schema.types import Decimal, Type, Unknown
 
 _INT32_MAX = 2**31 - 1
@@ -141,10 +140,11 @@ def _named(export: Any, name: str, *arguments: Any) -> Any:
 
 def _form(name: str, column: AnyColumn, request: FieldNode | None) -> Form:
     flags = NULLABLE if column.nullable or column.null_count else 0
-    if isinstance(column, StructColumn):
-        return _struct_form(name, flags, column, request)
-    if isinstance(column, ListColumn):
-        return _list_form(name, flags, column, request)
+    match column:
+        case StructColumn():
+            return _struct_form(name, flags, column, request)
+        case ListColumn():
+            return _list_form(name, flags, column, request)
     return _leaf_form(name, flags, column, request)
 
 
@@ -152,7 +152,8 @@ def _struct_form(name: str, flags: int, column: StructColumn, request: FieldNode
     wanted = request.children if request is not None and len(request.children) == len(column.children) else ()
     fields = enumerate(zip(column.type.fields, column.children, strict=True))
     forms = [_form(field.name, child, wanted[number] if wanted else None) for number, (field, child) in fields]
-    node = FieldNode("+s", name, flags, exported_metadata(column, "+s"), tuple(form.node for form in forms))
+    metadata = exported_metadata(column, "+s", VARIANT_METADATA if column.type.annotation == "VARIANT" else None)
+    node = FieldNode("+s", name, flags, metadata, tuple(form.node for form in forms))
 
     def array() -> ArrayNode:
         buffers = (_validity(column, len(column)),)
@@ -165,10 +166,10 @@ def _list_form(name: str, flags: int, column: ListColumn, request: FieldNode | N
     wanted = request or column.arrow
     inner = request.children[0] if request is not None and len(request.children) == 1 else None
     element_name = element_of(column.type).name if column.elements.arrow is None else column.elements.arrow.name
-    if isinstance(column.type, MapType):
+    if column.pairs is not None:
         elements = _form(element_name, column.elements, inner)
         flags |= 0 if column.arrow is None else column.arrow.flags & KEYS_SORTED
-        children = (_with_required_key(elements.node, column.elements),)
+        children = (_with_required_key(elements.node, column.pairs),)
         node = FieldNode("+m", name, flags, exported_metadata(column, "+m"), children)
         return Form(node, lambda: _list_node(column, np.int32, elements))
     own = "+L" if column.offsets.dtype == np.int64 else "+l"
@@ -200,7 +201,7 @@ def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
     if size * len(column) > _MOST_FILLING * max(int(lengths[mask].sum()), _MOST_FILLING):
         return None
     starts = np.where(mask, column.offsets[:-1], column.offsets[:-1][mask][0]).astype(np.int64)
-    return take(column.elements, (starts[:, None] + np.arange(size)).reshape(-1))
+    return column.elements.take((starts[:, None] + np.arange(size)).reshape(-1))
 
 
 def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None) -> Form:
@@ -211,7 +212,9 @@ def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None)
         entries = _leaf_form("", NULLABLE, column.values.dictionary, None)
         if wanted is not None and isinstance(given.values, DictionaryValues):
             flags |= wanted.flags & ORDERED     # a dictionary made by _with_layout is in no order
-        node = FieldNode(index, name, flags, exported_metadata(given, index), dictionary=replace(entries.node, metadata=None))
+        own = None if isinstance(given.values, DictionaryValues) else extension_metadata(given.type)
+        metadata = exported_metadata(given, index, own)
+        node = FieldNode(index, name, flags, metadata, dictionary=replace(entries.node, metadata=None))
         return Form(node, lambda: _dictionary_node(column, index, entries))
     wanted = request or column.arrow
     text, values = _format(column), None
@@ -220,7 +223,8 @@ def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None)
         restore = None if narrow or wanted.format == text else restoring(column, wanted.format)
         values = None if restore is None else restore(column.values)
         text = text if values is None else wanted.format
-    return Form(FieldNode(text, name, flags, exported_metadata(given, text)), lambda: _leaf_node(column, values))
+    metadata = exported_metadata(given, text, extension_metadata(given.type))
+    return Form(FieldNode(text, name, flags, metadata), lambda: _leaf_node(column, values))
 
 
 def _index_format(wanted: FieldNode | None, entries: int) -> str:
@@ -246,7 +250,7 @@ def _with_layout(column: Column, request: FieldNode | None) -> Column:
             stored = wanted if wanted is not None and wanted.dictionary is not None else column.arrow
             text = "u" if stored is None or stored.dictionary is None else stored.dictionary.format
             laid_out = _with_binary_layout(dictionary, text if text in _BINARY_LAYOUTS else "u")
-            column = replace(column, values=DictionaryValues(column.values.codes, laid_out))
+            column = column._with(values=DictionaryValues(column.values.codes, laid_out))
     return column
 
 
@@ -279,17 +283,17 @@ def _with_offsets(column: Column, *, wide: bool) -> Column:
     if not wide and int(values.offsets[-1]) > _INT32_MAX:
         return column
     offsets = values.offsets.astype(np.int64 if wide else np.int32, copy=False)
-    return replace(column, values=BinaryOffsets(offsets, values.data))
+    return column._with(values=BinaryOffsets(offsets, values.data))
 
 
-def _with_required_key(entry: FieldNode, entries: AnyColumn) -> FieldNode:
+def _with_required_key(entry: FieldNode, pairs: StructColumn) -> FieldNode:
     """The schema of a map's entries, with required keys. Arrow's maps have no null keys; a file may declare keys optional.
 
     Raises:
         SchemaError: a key is null.
     """
     key, value = entry.children
-    if isinstance(entries, StructColumn) and entries.children[0].null_count:
+    if pairs.children[0].null_count:
         raise SchemaError("a map with null keys, which Arrow does not have")
     return replace(entry, flags=0, children=(replace(key, flags=key.flags & ~NULLABLE), value))
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.arrays.concat import concat_offsets, concat_validity
-from fastpq.arrays.nested_columns import nested_field, take
 from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
 from fastpq.arrow.batches import concat_batches
@@ -108,7 +107,7 @@ class _StructField(ImportedField):
 
     def _column(self, children: list[AnyColumn], length: int, validity: Any, null_count: int) -> StructColumn:
         fields = zip(self._fields, children, strict=True)
-        type_ = StructType(tuple(nested_field(field.name, child) for field, child in fields), self._annotation)
+        type_ = StructType(tuple(child.as_field(field.name) for field, child in fields), self._annotation)
         return StructColumn(type_, tuple(children), length, validity, null_count, self.nullable)
 
 
@@ -152,7 +151,7 @@ class _ListField(ImportedField):
         starts, sizes = checked_list_views(array, self._dtype, start, length, validity)
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         places = np.repeat(starts - offsets[:-1], sizes) + np.arange(int(offsets[-1]))
-        elements = take(self._element.read(array.child(0), 0, array.child(0).length), places)
+        elements = self._element.read(array.child(0), 0, array.child(0).length).take(places)
         return self._column(offsets, elements, validity, null_count)
 
     def _joined(self, columns: list[ListColumn]) -> ListColumn:
@@ -162,13 +161,14 @@ class _ListField(ImportedField):
 
     def _column(self, offsets: Any, elements: AnyColumn, validity: Any, null_count: int) -> ListColumn:
         type_: ListType | MapType
-        if self._is_map and isinstance(elements, StructColumn):
-            key, value = elements.type.fields
+        if self._is_map:
+            entries = cast(StructColumn, elements)      # of a _StructField
+            key, value = entries.type.fields
             key, value = replace(key, name="key"), replace(value, name="value")
-            elements = replace(elements, type=StructType((key, value)), nullable=False)
+            elements = entries._with(type=StructType((key, value)), nullable=False)
             type_ = MapType(key, value)
         else:
-            type_ = ListType(nested_field("element", elements))
+            type_ = ListType(elements.as_field("element"))
         return ListColumn(type_, offsets, elements, validity, null_count, self.nullable)
 
 
@@ -197,7 +197,7 @@ class _LeafField(ImportedField):
             column = read_values(array, self.values, start, length)
         else:
             column = read_dictionary(array, self.indices, self.values, start, length)
-        return Column(column.type, column.values, column.validity, column.null_count, self.nullable)
+        return column._with(nullable=self.nullable)
 
     def empty(self) -> Column:
         empty = empty_values(self.values)

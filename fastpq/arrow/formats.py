@@ -37,7 +37,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from fastpq.arrays.nodes import FieldNode
-from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, StructColumn
+from fastpq.arrays.table import AnyColumn
 from fastpq.arrow import casts as convert
 from fastpq.arrow import restoring
 from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata, geospatial_type
@@ -180,7 +180,10 @@ _STORAGE = {
 }
 
 
-def exported_metadata(column: AnyColumn, text: str) -> dict[bytes, bytes] | None:
+VARIANT_METADATA = {EXTENSION_NAME: PARQUET_VARIANT, EXTENSION_METADATA: b""}
+
+
+def exported_metadata(column: AnyColumn, text: str, own: dict[bytes, bytes] | None = None) -> dict[bytes, bytes] | None:
     """The field metadata of an exported column.
 
     These are the metadata of the column's earlier Arrow field, if any, and the metadata of the column type's extension type.
@@ -189,6 +192,7 @@ def exported_metadata(column: AnyColumn, text: str) -> dict[bytes, bytes] | None
     Args:
         column: the column.
         text: the exported format; for a dictionary, the format of its indices.
+        own: metadata of the column type's extension type; None without an extension type.
     """
     found: dict[bytes, bytes] = {}
     if column.arrow is not None and column.arrow.metadata:
@@ -198,12 +202,7 @@ def exported_metadata(column: AnyColumn, text: str) -> dict[bytes, bytes] | None
             stands = column.arrow.format == text and text in _STORAGE.get(name, (text,)) and name != PARQUET_VARIANT
             if not stands:
                 found = {key: value for key, value in found.items() if key not in (EXTENSION_NAME, EXTENSION_METADATA)}
-    if isinstance(column, StructColumn):
-        if column.type.annotation == "VARIANT":
-            found |= {EXTENSION_NAME: PARQUET_VARIANT, EXTENSION_METADATA: b""}
-    elif isinstance(column, Column) and not isinstance(column.values, DictionaryValues):
-        found |= extension_metadata(column.type) or {}
-    return found or None
+    return {**found, **(own or {})} or None
 
 
 def index_dtype(node: FieldNode) -> np.dtype[Any]:

@@ -15,7 +15,6 @@ from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import AnyColumn, ListColumn, StructColumn, Table
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
 from fastpq.errors import FormatError, UnsupportedError
-from fastpq.schema.nested_types import MapType
 from fastpq.schema.parquet_schema import GroupNode
 from fastpq.schema.parquet_schema import SchemaNode as ParquetNode
 
@@ -36,24 +35,25 @@ def with_field(column: AnyColumn, field: FieldNode) -> AnyColumn:
     """
     children = field.children
     own = replace(field, children=()) if children else field
-    if isinstance(column, StructColumn):
-        if field.format != "+s":
-            return column
-        by_name = {child.name: child for child in children}
-        fields = [by_name.get(known.name) for known in column.type.fields]
-        inner = [_with(child, known) for child, known in zip(column.children, fields, strict=True)]
-        return replace(column, children=tuple(inner), arrow=own)
-    if isinstance(column, ListColumn):
-        if isinstance(column.type, MapType):
-            pairs = children[0].children if field.format == "+m" and len(children) == 1 else ()
-            if len(pairs) != 2 or not isinstance(column.elements, StructColumn):
+    match column:
+        case StructColumn():
+            if field.format != "+s":
                 return column
-            parts = tuple(with_field(child, known) for child, known in zip(column.elements.children, pairs, strict=True))
-            elements: AnyColumn = replace(column.elements, children=parts, arrow=replace(children[0], children=()))
-            return replace(column, elements=elements, arrow=own)
-        if len(children) != 1 or not (field.format in _LISTS or field.format.startswith("+w:")):
-            return column
-        return replace(column, elements=with_field(column.elements, children[0]), arrow=own)
+            by_name = {child.name: child for child in children}
+            fields = [by_name.get(known.name) for known in column.type.fields]
+            inner = [_with(child, known) for child, known in zip(column.children, fields, strict=True)]
+            return column._with(children=tuple(inner), arrow=own)
+        case ListColumn(pairs=None):
+            if len(children) != 1 or not (field.format in _LISTS or field.format.startswith("+w:")):
+                return column
+            return column._with(elements=with_field(column.elements, children[0]), arrow=own)
+        case ListColumn(pairs=StructColumn() as pairs):
+            known = children[0].children if field.format == "+m" and len(children) == 1 else ()
+            if len(known) != 2:
+                return column
+            parts = tuple(with_field(child, each) for child, each in zip(pairs.children, known, strict=True))
+            elements = pairs._with(children=parts, arrow=replace(children[0], children=()))
+            return column._with(elements=elements, arrow=own)
     return column if children else column.with_arrow(own)
 
 
@@ -177,8 +177,4 @@ def with_metadata(text: str, nodes: Sequence[ParquetNode], metadata: Mapping[str
 
 def needs_arrow_schema(column: AnyColumn) -> bool:
     """Whether a column has durations, plain numbers to readers without the ARROW:schema."""
-    if isinstance(column, StructColumn):
-        return any(map(needs_arrow_schema, column.children))
-    if isinstance(column, ListColumn):
-        return needs_arrow_schema(column.elements)
-    return column.arrow is not None and column.arrow.is_duration
+    return any(leaf.arrow is not None and leaf.arrow.is_duration for _, leaf in column.leaves())

@@ -206,7 +206,5 @@ def dictionary_of_numbers(column: Column, most: int) -> Column | None:
     order = np.argsort(first)
     codes = np.zeros(len(values), np.int32)
     codes[there] = np.argsort(order)[inverse]
-    entries = Column(column.type, distinct[order].view(values.dtype), nullable=False)
-    return Column(
-        column.type, DictionaryValues(codes, entries), column.validity, column.null_count, column.nullable, column.arrow
-    )
+    entries = Column._made(column.type, distinct[order].view(values.dtype), nullable=False)
+    return column._with(values=DictionaryValues(codes, entries))

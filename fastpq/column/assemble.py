@@ -70,7 +70,7 @@ class _Assembly:
         layer = self._shared(shape, shape.layer)
         assert layer.offsets is not None
         validity, null_count = _nulls(shape, layer)
-        return ListColumn(shape.type, layer.offsets, self.column(shape.element), validity, null_count, shape.nullable)
+        return ListColumn._made(shape.type, layer.offsets, self.column(shape.element), validity, null_count, shape.nullable)
 
     def _struct(self, shape: StructShape) -> StructColumn:
         children = tuple(self.column(child) for child in shape.children)
@@ -79,11 +79,11 @@ class _Assembly:
             raise FormatError("the leaves of a struct disagree about how often there is one", column=_name(shape))
         length = lengths.pop()
         if shape.layer is None:
-            return StructColumn(shape.type, children, length, nullable=False)
+            return StructColumn._made(shape.type, children, length, nullable=False)
         layer = self._shared(shape, shape.layer)
         if layer.slots != length:
             raise FormatError(f"{layer.slots} structs with fields of {length} values", column=_name(shape))
-        return StructColumn(shape.type, children, length, *_nulls(shape, layer), nullable=True)
+        return StructColumn._made(shape.type, children, length, *_nulls(shape, layer), nullable=True)
 
     def _shared(self, shape: ListShape | StructShape, number: int) -> _Layer:
         """The layer of a list or a struct, equal in the outputs of all leaves below."""

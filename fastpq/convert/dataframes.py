@@ -135,7 +135,7 @@ def _column(values: pandas.Series[Any], name: str) -> AnyColumn:
         assert isinstance(instants, Column)
         assert isinstance(instants.type.logical, Timestamp)
         type_ = ColumnType(Type.INT64, None, Timestamp(instants.type.logical.unit, utc=True))
-        return Column(type_, instants.values, instants.validity, instants.null_count, instants.nullable)
+        return instants._with(type=type_)
     if isinstance(dtype, pd.ArrowDtype):
         return column_from_numpy(values.array.__arrow_array__(), name=name)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
@@ -161,12 +161,12 @@ def _categories(values: pandas.Series[Any], missing: np.ndarray[Any, Any], name:
     codes = values.cat.codes.to_numpy(np.int32)
     nulls = int(missing.sum())
     validity = pack_bitmap(~missing) if nulls else None
-    if not isinstance(entries, Column) or entries.null_count or not len(entries):
+    if entries.is_nested or entries.null_count or not len(entries):
         return _column(values.astype(object), name)
     if not entries.type.is_variable:
         taken = entries.take(np.where(missing, 0, codes).astype(np.int64))
-        return Column(entries.type, taken.values, validity, nulls)
-    entries = Column(entries.type, entries.values, nullable=False)
+        return taken._with(validity=validity, null_count=nulls, nullable=True, arrow=None)
+    entries = entries._with(nullable=False, arrow=None)
     return Column(entries.type, DictionaryValues(np.where(missing, 0, codes).astype(np.int32), entries), validity, nulls)
 
 
@@ -301,7 +301,7 @@ def _series(name: str, column: AnyColumn, details: dict[str, Any]) -> Any:
 
     if str(details.get("numpy_type")).endswith("[pyarrow]"):
         return _arrow_series(column)
-    if not isinstance(column, Column):
+    if column.is_nested:
         return pd.Series(column.to_pylist(), dtype=object)
     try:
         return _flat_series(column, str(details.get("numpy_type") or ""), details)

@@ -10,7 +10,7 @@ import numpy as np
 
 from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.layouts import MAX_INT32
-from fastpq.arrays.nested_columns import ListColumn, StructColumn, nested_field
+from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import ListType, StructType
 
@@ -63,7 +63,7 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     elements = convert(list(chain.from_iterable(value for value in values if value is not None)))
     if offsets[-1] <= MAX_INT32:
         offsets = offsets.astype(np.int32)
-    return ListColumn(ListType(nested_field("element", elements)), offsets, elements, validity, nulls, bool(nulls))
+    return ListColumn._made(ListType(elements.as_field("element")), offsets, elements, validity, nulls, bool(nulls))
 
 
 def _structs(values: Sequence[Any], convert: Convert, name: str, validity: Any, nulls: int) -> StructColumn:
@@ -72,5 +72,5 @@ def _structs(values: Sequence[Any], convert: Convert, name: str, validity: Any, 
     if wrong:
         raise SchemaError(f"the key {wrong[0]!r} is not a str, as the name of a field is", column=name or None)
     children = {key: convert([None if value is None else value.get(key) for value in values]) for key in keys}
-    type_ = StructType(tuple(nested_field(key, child) for key, child in children.items()))
-    return StructColumn(type_, tuple(children.values()), len(values), validity, nulls, bool(nulls))
+    type_ = StructType(tuple(child.as_field(key) for key, child in children.items()))
+    return StructColumn._made(type_, tuple(children.values()), len(values), validity, nulls, bool(nulls))

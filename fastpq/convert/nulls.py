@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from fastpq.arrays.nested_columns import ListColumn, StructColumn, take
+from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.arrays.table import AnyColumn
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.schema.nested_types import DataType, StructType, element_of
@@ -17,7 +15,7 @@ _ONE_NULL = np.zeros(1, np.uint8)
 
 def null_column(type_: DataType, count: int) -> AnyColumn:
     """A column of ``count`` nulls of any type."""
-    return take(_one_null(type_), np.zeros(count, np.int64))
+    return _one_null(type_).take(np.zeros(count, np.int64))
 
 
 def _one_null(type_: DataType) -> AnyColumn:
@@ -25,9 +23,9 @@ def _one_null(type_: DataType) -> AnyColumn:
         return column_from_numpy(np.array([None], object), type=type_)
     if isinstance(type_, StructType):
         # the value of a required field within a null struct is never read
-        children = tuple(replace(_one_null(field.type), nullable=field.nullable) for field in type_.fields)
-        children = tuple(child if child.nullable else replace(child, validity=None, null_count=0) for child in children)
-        return StructColumn(type_, children, 1, _ONE_NULL, 1)
+        children = tuple(_one_null(field.type)._with(nullable=field.nullable) for field in type_.fields)
+        children = tuple(child if child.nullable else child._with(validity=None, null_count=0) for child in children)
+        return StructColumn._made(type_, children, 1, _ONE_NULL, 1)
     element = element_of(type_)
-    elements = replace(_one_null(element.type).slice(0, 0), nullable=element.nullable)
-    return ListColumn(type_, np.zeros(2, np.int32), elements, _ONE_NULL, 1)
+    elements = _one_null(element.type).slice(0, 0)._with(nullable=element.nullable)
+    return ListColumn._made(type_, np.zeros(2, np.int32), elements, _ONE_NULL, 1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.layouts import MAX_INT32, Array, BinaryOffsets, DictionaryValues, Values, empty_binary
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.strings import from_fixed, from_string_dtype, scan_objects
-from fastpq.arrays.table import AnyColumn, Column, ListColumn, StructColumn, Table
+from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.casting import cast_binary, cast_numeric, infer_numeric, is_raw
 from fastpq.convert.nested_input import are_nested, nested_from_objects
 from fastpq.convert.object_input import convert_objects
@@ -132,26 +131,26 @@ def _speaks_arrow(obj: Any) -> bool:
 
 def _recast(column: AnyColumn, type_: ColumnType | None, nullable: bool | None, name: str) -> AnyColumn:
     """A column with another type or nullability."""
-    if isinstance(column, ListColumn | StructColumn):
+    if column.is_nested:
         if type_ is not None:
             raise SchemaError(f"a {column.type} cannot be cast to {type_}", column=name or None)
         if nullable is False and column.null_count:
             raise _unwanted_null(int(np.argmin(column.validity_mask())), name)
-        return column if nullable is None else replace(column, nullable=nullable)
+        return column if nullable is None else column._with(nullable=nullable)
     if type_ is not None and type_ != column.type:
         same_bytes = type_.is_variable and column.type.is_variable and not isinstance(type_.logical, Unknown)
         if not same_bytes:
             return column_from_numpy(column.to_numpy(), type=type_, nullable=nullable, name=name)
         values = column.values
         if isinstance(values, DictionaryValues):
-            values = DictionaryValues(values.codes, replace(values.dictionary, type=type_))
-        column = replace(column, type=type_, values=values)
+            values = DictionaryValues(values.codes, values.dictionary._with(type=type_))
+        column = column._with(type=type_, values=values)
         _check_text(column, name)
     if nullable is None or nullable == column.nullable:
         return column
     if column.null_count:
         raise _unwanted_null(int(np.argmin(column.validity_mask())), name)
-    return replace(column, validity=None, nullable=nullable)
+    return column._with(validity=None, nullable=nullable)
 
 
 def _unwanted_null(i: int, name: str) -> SchemaError:

@@ -10,8 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
-from fastpq.arrays.nested_columns import take
-from fastpq.arrays.table import AnyColumn, Column, Table
+from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress
 from fastpq.convert.nulls import null_column
 from fastpq.convert.numpy_input import column_from_numpy
@@ -210,7 +209,7 @@ class ParquetDataset:
         return Table(columns, num_rows=table.num_rows)
 
     def _laid_out(self, column: AnyColumn) -> AnyColumn:
-        if not isinstance(column, Column) or not column.type.is_variable:
+        if column.is_nested or not column.type.is_variable:
             return column
         match self._strings:
             case "offsets":
@@ -330,7 +329,7 @@ def _constant(field: Field, value: Any, count: int) -> AnyColumn:
         return null_column(field.type, count)
     assert isinstance(field.type, ColumnType)
     one = column_from_numpy(np.array([value], object), type=field.type, nullable=True, name=field.name)
-    return take(one, np.zeros(count, np.int64))
+    return one.take(np.zeros(count, np.int64))
 
 
 def _simplified(kind: type[And | Or], children: list[Any]) -> Any:

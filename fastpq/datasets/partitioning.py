@@ -13,7 +13,6 @@ import numpy as np
 from fastpq.api.writer_options import WriterOptions
 from fastpq.api.writing import write_table
 from fastpq.arrays.layouts import DictionaryValues
-from fastpq.arrays.nested_columns import take
 from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.table import Column, Table
 from fastpq.common.progress import Meter, Progress
@@ -83,7 +82,7 @@ def write_dataset(
     rest, written, meter = table.select(kept), [], Meter(progress, table.num_rows)
     for number, ((_, rows), folder) in enumerate(zip(groups, folders, strict=True)):
         where, path = _target(root, folder, f"part-{number}-{secrets.token_hex(16)}.parquet")
-        part = rest if rows is None else Table({name: take(column, rows) for name, column in rest.items()})
+        part = rest if rows is None else Table({name: column.take(rows) for name, column in rest.items()})
         span = meter.span(part.num_rows)
         write_table(
             part,
@@ -143,7 +142,7 @@ def _groups(table: Table, names: Sequence[str]) -> list[tuple[Mapping[str, Any],
     firsts = np.unique(codes, return_index=True)[1]
     order = np.argsort(codes, kind="stable")
     rows = np.split(order, np.cumsum(np.bincount(codes))[:-1]) if len(codes) else []
-    singles = {name: take(table.flat(name), firsts).to_pylist() for name in names}
+    singles = {name: table.flat(name).take(firsts).to_pylist() for name in names}
     return [({name: singles[name][group] for name in names}, chosen) for group, chosen in enumerate(rows)]
 
 

@@ -46,7 +46,7 @@ def conform(column: AnyColumn, field: Field) -> AnyColumn:
     """A column of a file in the dataset's type, with integers widened."""
     if column.type != field.type and isinstance(field.type, ColumnType):
         column = column_from_numpy(column, type=field.type, name=field.name)
-    return replace(column, nullable=field.nullable)
+    return column._with(nullable=field.nullable)
 
 
 def schema_of(fields: dict[str, Field]) -> ParquetSchema:

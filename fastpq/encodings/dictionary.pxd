@@ -1,12 +1,14 @@
 """PLAIN_DICTIONARY and RLE_DICTIONARY (Encodings.md, "Dictionary Encoding"): values as indices into a dictionary page."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from fastpq.encodings.rle cimport HybridDecoder
 from fastpq.encodings.views cimport Slice
 
 cdef extern from "c/hash_table.h" nogil:
     ctypedef struct hash_table:
         size_t width
+        uint64_t seed
+        bint borrows
         int64_t count
         uint8_t* values
 
@@ -17,7 +19,7 @@ cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary
 
 
 # Hash table value -> code, in order of first appearance. Fixed width (compared as raw bytes) or, with width 0, slices
-# (copied into the table's own memory on first sight).
+# (copied into the table's own memory on first sight, unless the table borrows their bytes).
 cdef class DictionaryEncoder:
     cdef hash_table table
     cdef readonly int64_t plain_size            # bytes of the dictionary page so far

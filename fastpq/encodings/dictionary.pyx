@@ -1,7 +1,9 @@
 """PLAIN_DICTIONARY and RLE_DICTIONARY (Encodings.md, "Dictionary Encoding"): values as indices into a dictionary page."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
+
+import os
 
 import numpy as np
 
@@ -25,6 +27,9 @@ cdef extern from "c/hash_table.h" nogil:
 
 cdef enum:
     BLOCK = 1024        # indices unpacked at a time; few enough to stay in the first-level cache until gathered
+
+# Each process hashes with a seed of its own: nobody can choose strings with equal hashes.
+cdef uint64_t SEED = int.from_bytes(os.urandom(8), "little")
 
 
 cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width, uint8_t* out,
@@ -59,11 +64,14 @@ cdef class DictionaryEncoder:
 
     Args:
         width: bytes of a value, or 0 for slices.
+        borrows: whether the bytes of slices outlive the encoder; otherwise the encoder copies new values.
     """
 
-    def __cinit__(self, size_t width):
+    def __cinit__(self, size_t width, bint borrows=False):
         memset(&self.table, 0, sizeof(hash_table))
         self.table.width = width
+        self.table.seed = SEED
+        self.table.borrows = borrows
 
     def __dealloc__(self):
         table_free(&self.table)

@@ -152,7 +152,7 @@ def file_column(references: Sequence[FileReference | None], fields: Collection[s
     Raises:
         SchemaError: fields unknown to FILE, no fields, or a set field missing in ``fields``; values of other types.
     """
-    from fastpq.arrays.nested_columns import StructColumn, nested_field
+    from fastpq.arrays.nested_columns import StructColumn
     from fastpq.convert.numpy_input import column_from_numpy
     from fastpq.schema.nested_types import StructType
 
@@ -167,5 +167,5 @@ def file_column(references: Sequence[FileReference | None], fields: Collection[s
         if name in fields
     }
     nulls = len(there) - int(np.count_nonzero(there))
-    type_ = StructType(tuple(nested_field(name, child) for name, child in children.items()), "FILE")
+    type_ = StructType(tuple(child.as_field(name) for name, child in children.items()), "FILE")
     return StructColumn(type_, tuple(children.values()), len(there), pack_bitmap(there) if nulls else None, nulls)

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from fastpq.arrays.concat import concat_columns
 from fastpq.arrays.layouts import MAX_INT32
-from fastpq.arrays.nested_concat import concat_columns
 from fastpq.column.assemble import assemble
 from fastpq.column.assembly import NestedOutput
 from fastpq.errors import FormatError, ParquetError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -143,17 +142,17 @@ class ChunkOpener:
         validity, null_count = nulls
         validity = validity if null_count else None
         if type_.dtype is not None:
-            return Column(type_, values.view(type_.dtype), validity, null_count, nullable)
+            return Column._made(type_, values.view(type_.dtype), validity, null_count, nullable)
         views = BinaryViews(values.view(VIEW_DTYPE), buffers)
-        return self._laid_out(Column(type_, views, validity, null_count, nullable))
+        return self._laid_out(Column._made(type_, views, validity, null_count, nullable))
 
     def laid_out(self, column: AnyColumn) -> AnyColumn:
         """A column with all strings in the wanted layout, at every level of nesting."""
         match column:
             case ListColumn():
-                return replace(column, elements=self.laid_out(column.elements))
+                return column._with(elements=self.laid_out(column.elements))
             case StructColumn():
-                return replace(column, children=tuple(map(self.laid_out, column.children)))
+                return column._with(children=tuple(map(self.laid_out, column.children)))
         return self._laid_out(column) if column.type.is_variable else column
 
     def _laid_out(self, column: Column) -> Column:

@@ -10,7 +10,7 @@ for all of its rows or for none; only undecided row groups need the columns of t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.arrays.binary import total_size
-from fastpq.arrays.bitmap import pack_bitmap
-from fastpq.arrays.nested_columns import take
-from fastpq.arrays.nested_concat import concat_columns
+from fastpq.arrays.concat import concat_columns
 from fastpq.arrays.slices import SliceReader
-from fastpq.arrays.table import AnyColumn, BinaryViews, Column, StructColumn, Table
+from fastpq.arrays.table import AnyColumn, BinaryViews, Column, Table
 from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.errors import SchemaError
@@ -178,7 +176,7 @@ class SelectiveScan:
         read = dict(self._read_rows(self.every_column, groups, threads, span))
         mask, _ = self._mask(read)
         kept = None if mask.all() else np.flatnonzero(mask)
-        columns = {name: read[name] if kept is None else take(read[name], kept) for name in self._names}
+        columns = {name: read[name] if kept is None else read[name].take(kept) for name in self._names}
         return self._finished(Table(columns, num_rows=len(mask) if kept is None else len(kept)))
 
     def _read_all(
@@ -201,7 +199,7 @@ class SelectiveScan:
             return self._finished(self._scan.read(plan, threads, Outputs(out, plan, self._scan.opener.types), span))
         read = dict(self._read_rows(self._columns, groups, threads, span))
         if order is not None:
-            read = {name: take(column, order) for name, column in read.items()}
+            read = {name: column.take(order) for name, column in read.items()}
         return self._finished(Table(read, num_rows=plan.num_rows if order is None else len(order)))
 
     def batches(
@@ -343,7 +341,7 @@ class SelectiveScan:
         loose = [loosen(column) for column in self._plan_rows(columns, groups).columns]
         found = self._scan.columns([(column.plan, column.num_rows) for column in loose], threads, span=span)
         for column, values in zip(loose, found, strict=True):
-            yield column.plan.name, values if column.kept is None else take(values, column.kept)
+            yield column.plan.name, values if column.kept is None else values.take(column.kept)
 
     def _joined(self, column: ColumnDescriptor, matches: Sequence[_Match], threads: int) -> AnyColumn:
         """A column of the predicate in all matching rows.
@@ -384,11 +382,10 @@ class SelectiveScan:
 
 def _compact(column: AnyColumn) -> AnyColumn:
     """A column without much unused memory: values are copied if the buffers behind the views are far larger."""
-    values = column.values if isinstance(column, Column) else None
-    if not isinstance(column, Column) or not isinstance(values, BinaryViews):
+    if column.is_nested or not isinstance(column.values, BinaryViews):
         return column
-    held = sum(buffer.nbytes for buffer in values.buffers)
-    size = total_size(SliceReader(values, column.validity if column.null_count else None))
+    held = sum(buffer.nbytes for buffer in column.values.buffers)
+    size = total_size(SliceReader(column.values, column.validity if column.null_count else None))
     return column.as_offsets().as_views() if held > MOST_SLACK * size + ALWAYS_HELD else column
 
 
@@ -399,15 +396,4 @@ def leaf_of(column: AnyColumn, leaf: ColumnDescriptor) -> Column:
         column: the column directly under the root.
         leaf: a leaf of the column.
     """
-    missing: list[NDArray[np.bool_]] = []
-    for name in leaf.path[1:]:
-        assert isinstance(column, StructColumn)
-        if column.null_count:
-            missing.append(~column.validity_mask())
-        column = column[name]
-    assert isinstance(column, Column)
-    if not missing:
-        return column
-    valid = column.validity_mask() & ~np.logical_or.reduce(missing)
-    null_count = len(valid) - int(np.count_nonzero(valid))
-    return replace(column, validity=pack_bitmap(valid), null_count=null_count, nullable=True)
+    return column.leaf(leaf.path[1:])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fastpq.arrays.nested_columns import take
-from fastpq.arrays.nested_concat import concat_columns
+from fastpq.arrays.concat import concat_columns
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress
 from fastpq.convert.nulls import null_column
@@ -73,7 +72,7 @@ class RecoveringReader:
             return self._empty(wanted)
         table, numbers = Table.concat([table for table, _ in found]), np.concatenate([kept for _, kept in found])
         places = np.searchsorted(numbers, rows[np.isin(rows, numbers)])
-        return Table({name: take(column, places) for name, column in table.items()}, num_rows=len(places))
+        return Table({name: column.take(places) for name, column in table.items()}, num_rows=len(places))
 
     def batches(self, wanted: Wanted, batch_size: int, progress: Progress | None) -> Iterator[Table]:
         """Rows of ``read`` in Tables of batch_size rows; only the last Table may be shorter."""
@@ -150,8 +149,8 @@ class RecoveringReader:
         places = np.full(kept.count, len(part.column), np.int64)
         places[there] = np.searchsorted(held.rows(), kept.rows()[there])
         if there.all():
-            return take(part.column, places)
-        return replace(take(concat_columns([part.column, null_column(part.column.type, 1)], ""), places), nullable=True)
+            return part.column.take(places)
+        return concat_columns([part.column, null_column(part.column.type, 1)], "").take(places)._with(nullable=True)
 
     # ---- one column of one row group
 

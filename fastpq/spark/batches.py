@@ -11,7 +11,7 @@ from pyspark.sql import types as st
 from pyspark.sql.datasource import InputPartition
 
 from fastpq.api.file import ParquetFile
-from fastpq.arrays.table import Column, StructColumn, Table
+from fastpq.arrays.table import Column, Table
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 from fastpq.filters.predicate import And, Or
 from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema
@@ -25,6 +25,7 @@ from fastpq.spark.listing import spark_partition_value
 from fastpq.spark.planning import Split
 from fastpq.spark.types import conform_array, nulls_of, reader_schema
 from fastpq.spark.worker import keep_modules
+from fastpq.variant.storage import holds_variants
 from fastpq.variant.variant_column import VariantColumn
 
 VARIANT = ("metadata", "value")     # fields of an unshredded variant
@@ -238,7 +239,7 @@ def _unshredded(table: Table) -> Table:
     shredded = {
         name: VariantColumn.of(column).to_struct()
         for name, column in table.items()
-        if isinstance(column, StructColumn) and column.type.annotation == "VARIANT" and len(column.children) != len(VARIANT)
+        if holds_variants(column) and len(column.children) != len(VARIANT)
     }
     return Table({**table, **shredded}, num_rows=table.num_rows) if shredded else table
 

@@ -10,6 +10,7 @@ from fastpq.arrays.table import Table
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.variant.inference import infer_schema
 from fastpq.variant.shredding_schema import ShreddingSchema, normalized
+from fastpq.variant.storage import holds_variants
 from fastpq.variant.variant_column import VariantColumn
 
 Shredding = ShreddingSchema | Literal["infer"]
@@ -39,7 +40,7 @@ class Shredder:
         columns = dict(table)
         for name in self._wanted:
             column = table[name]
-            if not isinstance(column, StructColumn) or column.type.annotation != "VARIANT":
+            if not holds_variants(column):
                 raise SchemaError(f"only variants are shredded, not a {column.type}", column=name)
             try:
                 columns[name] = self._shredded(name, VariantColumn.of(column))

@@ -6,17 +6,22 @@ The StructType of a variant column has the annotation VARIANT. Its fields are me
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from typing import TypeGuard
 
 from fastpq.arrays.bitmap import count_zeros
 from fastpq.arrays.layouts import Array
-from fastpq.arrays.nested_columns import ListColumn, StructColumn, nested_field
+from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.arrays.table import AnyColumn, Column
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import Annotation, ListType, StructType
 from fastpq.schema.types import Type
 from fastpq.schema.variant_kinds import MAX_DEPTH
 from fastpq.variant.shredded import Shredded, ShreddedArray, ShreddedObject, TypedValue
+
+
+def holds_variants(column: AnyColumn) -> TypeGuard[StructColumn]:
+    """Whether a column has the logical type VARIANT."""
+    return isinstance(column, StructColumn) and column.type.annotation == "VARIANT"
 
 
 def shredded_of(column: StructColumn, depth: int = 0) -> Shredded:
@@ -89,19 +94,19 @@ def variant_struct(metadata: Column, shredded: Shredded, validity: Array | None)
 def _pair_columns(shredded: Shredded) -> dict[str, AnyColumn]:
     parts: dict[str, AnyColumn] = {}
     if shredded.value is not None:
-        parts["value"] = replace(shredded.value, nullable=True)
+        parts["value"] = shredded.value._with(nullable=True)
     typed = shredded.typed_value
-    if isinstance(typed, Column):
-        parts["typed_value"] = replace(typed, nullable=True)
-    elif isinstance(typed, ShreddedObject):
+    if isinstance(typed, ShreddedObject):
         fields = {name: _pair_struct(inner) for name, inner in typed.fields.items()}
         parts["typed_value"] = _struct(fields, len(typed), typed.validity, nullable=True)
-    elif typed is not None:
+    elif isinstance(typed, ShreddedArray):
         element = _pair_struct(typed.elements)
         nulls = 0 if typed.validity is None else count_zeros(typed.validity, len(typed))
         parts["typed_value"] = ListColumn(
-            ListType(nested_field("element", element)), typed.offsets, element, typed.validity if nulls else None, nulls
+            ListType(element.as_field("element")), typed.offsets, element, typed.validity if nulls else None, nulls
         )
+    elif typed is not None:
+        parts["typed_value"] = typed._with(nullable=True)
     return parts
 
 
@@ -120,10 +125,10 @@ def _struct(
     annotation: Annotation | None = None,
 ) -> StructColumn:
     nulls = 0 if validity is None else count_zeros(validity, length)
-    type_ = StructType(tuple(nested_field(name, part) for name, part in parts.items()), annotation)
+    type_ = StructType(tuple(part.as_field(name) for name, part in parts.items()), annotation)
     return StructColumn(type_, tuple(parts.values()), length, validity if nulls else None, nulls, nullable or nulls > 0)
 
 
 def _required(column: Column) -> Column:
     """A required column; the nulls of the given one, all under null variants, become empty values."""
-    return replace(column, validity=None, null_count=0, nullable=False)
+    return column._with(validity=None, null_count=0, nullable=False)

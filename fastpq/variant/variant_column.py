@@ -138,7 +138,7 @@ class VariantColumn:
             raise SchemaError(f"a {column.type} is no variant: it has no metadata")
         shredded, validity = shredded_of(column), column.validity if column.null_count else None
         if shredded.typed_value is None and shredded.value is not None and not shredded.value.null_count:
-            value = replace(shredded.value, validity=validity, null_count=column.null_count, nullable=True)
+            value = shredded.value._with(validity=validity, null_count=column.null_count, nullable=True)
             return cls(metadata, value)
         return cls.from_shredded(metadata, replace(shredded, validity=None), validity, limit=limit)
 
@@ -204,7 +204,8 @@ def _reader(column: Column) -> SliceReader:
 def _constant(data: bytes, rows: int) -> Column:
     """A dictionary-encoded column with the same bytes in every row."""
     once = BinaryOffsets(np.array([0, len(data)], np.int64), np.frombuffer(data, np.uint8))
-    return Column(BINARY, DictionaryValues(np.zeros(rows, np.int32), Column(BINARY, once, nullable=False)), nullable=False)
+    dictionary = Column._made(BINARY, once, nullable=False)
+    return Column._made(BINARY, DictionaryValues(np.zeros(rows, np.int32), dictionary), nullable=False)
 
 
 def _binary_column(offsets: Array, data: Array, validity: Array | None) -> Column:

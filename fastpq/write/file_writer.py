@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
 from fastpq import format as fmt
-from fastpq.arrays.nested_columns import used_bytes
 from fastpq.arrays.table import Table
 from fastpq.column.shred import LeafToWrite
 from fastpq.common.parallel import run_ordered, run_parallel
@@ -209,7 +208,7 @@ class FileWriter:
 
 
 def _table_bytes(table: Table) -> int:
-    return sum(map(used_bytes, table.columns))
+    return sum(column.used_bytes() for column in table.columns)
 
 
 def _copied(table: Table) -> Table:

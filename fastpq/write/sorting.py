@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastpq import format as fmt
-from fastpq.arrays.nested_columns import take
 from fastpq.arrays.table import Table
 from fastpq.column.layout import layout_of
 from fastpq.column.row_order import SortKey, first_unsorted, sorted_rows
@@ -70,7 +69,7 @@ class RowOrder:
         if not self._sorts or not orders:
             return table
         rows = np.concatenate(orders)
-        return Table({name: take(column, rows) for name, column in table.items()}, num_rows=table.num_rows)
+        return Table({name: column.take(rows) for name, column in table.items()}, num_rows=table.num_rows)
 
     def _order(self, leaves: Sequence[LeafToWrite], start: int, stop: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         keys = []

@@ -21,7 +21,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.arrays.nested_columns import take
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.predicate import And, Or, bind_filters
 from tests.interop.comparison import assert_same
@@ -255,7 +254,7 @@ def test_rows_are_those_of_duckdb_and_numpy(writer: str, seed: int, tmp_path: Pa
             truth = connection.sql(f"SELECT row FROM data WHERE {where} ORDER BY row").fetchnumpy()["row"]
             assert np.array_equal(np.sort(got["row"].to_numpy()), truth), (filters, where)
             mask = mask_of(bind_filters(filters, file.schema), lambda leaf: whole[leaf.column.name])
-            expected = fastpq.Table({name: take(column, np.flatnonzero(mask)) for name, column in whole.items()})
+            expected = fastpq.Table({name: column.take(np.flatnonzero(mask)) for name, column in whole.items()})
             assert got.equals(expected), filters
             assert file.count(filters) == len(truth), filters
             explanation = file.explain(filters)

@@ -1,4 +1,4 @@
-/* Large blocks of memory from the operating system, page-aligned so that whole pages can be offered back. */
+/* Large blocks of memory from the operating system, page-aligned for offering whole pages back. */
 #ifndef FASTPQ_BLOCKS_H
 #define FASTPQ_BLOCKS_H
 
@@ -25,7 +25,7 @@ static inline void *block_allocate(size_t size) {
     return block;
 }
 
-/* The kernel may take the pages of an idle block when it runs short; until then they need not be cleared again. */
+/* The kernel may take the pages of an idle block when memory is short; until then the pages need no clearing. */
 static inline void block_offer(void *block, size_t size) {
 #ifdef MADV_FREE
     madvise(block, size & ~(FASTPQ_PAGE - 1), MADV_FREE);

@@ -1,4 +1,4 @@
-/* Hashing and transcoding of short byte strings. */
+/* Code points to UTF-8. */
 #ifndef FASTPQ_TEXT_H
 #define FASTPQ_TEXT_H
 
@@ -6,38 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint64_t load_u64(const uint8_t *p) {
-    uint64_t v;
-    memcpy(&v, p, 8);
-    return v;
-}
-
-/* One to seven bytes as a number. */
-static inline uint64_t load_tail(const uint8_t *p, size_t size) {
-    uint64_t v = 0;
-    memcpy(&v, p, size);
-    return v;
-}
-
-static inline uint64_t mix(uint64_t a, uint64_t b) {
-    /* Multiplication folds all bits of both factors into the middle of the product: xor of its halves. */
-    unsigned __int128 product = (unsigned __int128)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static inline uint64_t slice_hash(const uint8_t *data, size_t size, uint64_t seed) {
-    const uint64_t odd = 0x9E3779B97F4A7C15u;
-    uint64_t h = seed ^ (uint64_t)size * odd;
-    while (size >= 8) {
-        h = mix(h ^ load_u64(data), odd);
-        data += 8;
-        size -= 8;
-    }
-    if (size) h = mix(h ^ load_tail(data, size), odd);
-    return mix(h ^ seed, odd);
-}
-
-/* Bytes that code points take in UTF-8; -1 where one is a surrogate or no code point. */
+/* Bytes of code points in UTF-8; -1 where one is a surrogate or no code point. */
 static inline int64_t ucs4_utf8_size(const uint32_t *text, size_t size) {
     int64_t total = 0;
     for (size_t i = 0; i < size; i++) {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Length of the well-formed sequence at p, of which the lead byte is not ASCII; 0 if ill-formed. */
+/* Length of the well-formed sequence at p; 0 if ill-formed. The lead byte is not ASCII. */
 static inline size_t utf8_sequence(const uint8_t *p, size_t left) {
     const uint8_t lead = p[0];
     const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;

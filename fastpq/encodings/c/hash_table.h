@@ -24,6 +24,8 @@ typedef struct {
     int64_t count;      /* distinct values */
     int64_t capacity;   /* distinct values before the table grows */
     size_t width;       /* bytes of a value; 0 for slices */
+    uint64_t seed;      /* of the hashes of slices, against strings chosen to collide */
+    int borrows;        /* slices: the bytes outlive the table and are not copied */
     uint8_t *values;    /* by code. Fixed width: the values; slices: a byte_slice each */
     uint8_t **chunks;   /* slices: the memory of the values' bytes */
     int64_t chunk_count, chunk_used, chunk_size;
@@ -40,8 +42,8 @@ static inline uint64_t word_of(const uint8_t *p, size_t size) {
     return word;
 }
 
-static inline uint64_t hash_bytes(const uint8_t *p, size_t size) {
-    const uint64_t k0 = UINT64_C(0x9E3779B97F4A7C15), k1 = UINT64_C(0xD6E8FEB86659FD93);
+static inline uint64_t hash_bytes(const uint8_t *p, size_t size, uint64_t seed) {
+    const uint64_t k0 = UINT64_C(0x9E3779B97F4A7C15), k1 = UINT64_C(0xD6E8FEB86659FD93) ^ seed;
     uint64_t hash = size * k1;
     for (; size >= 16; p += 16, size -= 16) hash = mix64(word_of(p, 8) ^ k0 ^ hash, word_of(p + 8, 8) ^ k1);
     if (size >= 8) return mix64(word_of(p, 8) ^ k0 ^ hash, word_of(p + size - 8, 8) ^ k1);
@@ -51,7 +53,7 @@ static inline uint64_t hash_bytes(const uint8_t *p, size_t size) {
 }
 
 static inline __attribute__((always_inline)) uint64_t hash_fixed(const uint8_t *p, const size_t width) {
-    if (width > 8) return hash_bytes(p, width);
+    if (width > 8) return hash_bytes(p, width, 0);
     return mix64(word_of(p, width) ^ UINT64_C(0xD6E8FEB86659FD93), UINT64_C(0x9E3779B97F4A7C15));
 }
 
@@ -69,7 +71,7 @@ static int table_grow(hash_table *table) {
     for (int64_t code = 0; code < table->count; code++) {
         uint64_t hash;
         if (table->width) hash = hash_fixed(values + (size_t)code * table->width, table->width);
-        else hash = hash_bytes(((byte_slice *)values)[code].data, ((byte_slice *)values)[code].size);
+        else hash = hash_bytes(((byte_slice *)values)[code].data, ((byte_slice *)values)[code].size, table->seed);
         uint64_t i = hash & (size - 1);
         while (slots[i].code != FASTPQ_EMPTY) i = (i + 1) & (size - 1);
         slots[i].code = (uint32_t)code;
@@ -157,7 +159,7 @@ static int64_t table_encode_slices(hash_table *table, const void *slices, int64_
     if (!table->slots && table_grow(table)) return -8;
     for (int64_t v = 0; v < n; v++) {
         const byte_slice value = values[v];
-        const uint64_t hash = hash_bytes(value.data, value.size);
+        const uint64_t hash = hash_bytes(value.data, value.size, table->seed);
         const uint32_t tag = (uint32_t)(hash >> 32);
         const byte_slice *known = (const byte_slice *)table->values;
         uint64_t i = hash & table->mask;
@@ -170,7 +172,7 @@ static int64_t table_encode_slices(hash_table *table, const void *slices, int64_
         if (table->slots[i].code == FASTPQ_EMPTY) {
             if (limit - *bytes < 4 || (uint64_t)(limit - *bytes - 4) < value.size) return v;
             byte_slice *added = (byte_slice *)table->values + table->count;
-            if (!(added->data = table_keep(table, value.data, value.size))) return -8;
+            if (!(added->data = table->borrows ? value.data : table_keep(table, value.data, value.size))) return -8;
             added->size = value.size;
             *bytes += 4 + (int64_t)value.size;
             table->slots[i].code = (uint32_t)table->count;

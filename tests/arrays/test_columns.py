@@ -1,0 +1,114 @@
+"""The family of columns: checks of the public constructors, copies, and the flat columns inside of nested ones."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+import fastpq
+from fastpq import Column, ColumnType, ListColumn, SchemaError, StructColumn, Type
+from fastpq.arrays.column_base import ColumnBase
+from fastpq.arrays.table import AnyColumn
+from fastpq.convert.numpy_input import column_from_numpy
+from fastpq.schema.nested_types import Field, MapType, StructType
+
+INT64 = ColumnType(Type.INT64)
+
+
+def flat() -> Column:
+    return Column(INT64, np.array([1, 0, 3]), np.array([0b101], np.uint8), 1)
+
+
+def lists() -> AnyColumn:
+    return column_from_numpy([[1, 2], None, [], [3, None]])
+
+
+def structs() -> AnyColumn:
+    return column_from_numpy([{"a": {"b": 1}, "c": "x"}, {"a": None, "c": "y"}, None, {"a": {"b": None}, "c": "z"}])
+
+
+def maps() -> ListColumn:
+    key, value = Field("key", INT64), Field("value", INT64)
+    pairs = StructColumn(StructType((key, value)), (flat().slice(0, 1), flat().slice(1, 2)), 1, nullable=False)
+    return ListColumn(MapType(key, value), np.array([0, 1], np.int32), pairs, nullable=False)
+
+
+@pytest.mark.parametrize("make", [flat, lists, structs, maps])
+def test_copies_are_equal_columns_of_the_same_fields(make: Callable[[], AnyColumn]) -> None:
+    column = make()
+    assert isinstance(column, ColumnBase)
+    for made in (pickle.loads(pickle.dumps(column)), copy.copy(column), copy.deepcopy(column), replace(column), column.slice()):
+        assert type(made) is type(column)
+        assert made.equals(column)
+        assert (made.type, made.null_count, made.nullable) == (column.type, column.null_count, column.nullable)
+    assert type(column).__match_args__ == tuple(field.name for field in fields(column))
+    assert not hasattr(column, "__dict__")
+
+
+@pytest.mark.parametrize("make", [flat, lists, structs])
+def test_public_constructors_check_the_nulls(make: Callable[[], AnyColumn]) -> None:
+    column = make()
+    with pytest.raises(SchemaError, match="no validity bitmap"):
+        replace(column, validity=None, null_count=1)
+    with pytest.raises(SchemaError, match="99 nulls among"):
+        replace(column, null_count=99)
+    assert column._with(null_count=99).null_count == 99     # for arrays that are right by construction
+
+
+def test_public_constructors_check_the_arrays() -> None:
+    with pytest.raises(SchemaError, match="not ascending within 4 elements"):
+        replace(lists(), offsets=np.array([0, 2, 1, 1, 4], np.int32))
+    with pytest.raises(SchemaError, match="2 values of field 'c' in 4 structs"):
+        replace(structs(), children=(structs()["a"], structs()["c"].slice(0, 2)))
+    with pytest.raises(SchemaError, match="dtype int32 where its type asks for int64"):
+        replace(flat(), values=np.zeros(3, np.int32))
+
+
+def test_a_change_names_fields_of_the_column() -> None:
+    with pytest.raises(AssertionError, match=r"no fields of a Column: \['offsets'\]"):
+        flat()._with(offsets=None)
+
+
+def test_leaves_stand_below_their_columns() -> None:
+    found = [([type(each) for each in above], leaf.type) for above, leaf in structs().leaves()]
+    text = structs()["c"].type
+    assert found == [([StructColumn, StructColumn], INT64), ([StructColumn], text)]
+    assert [(above, leaf.to_pylist()) for above, leaf in flat().leaves()] == [((), [1, None, 3])]
+
+
+def test_keys_of_maps_are_required_leaves() -> None:
+    key, value = (leaf for _, leaf in maps().leaves())
+    assert (key.nullable, value.nullable) == (False, True)
+
+
+def test_a_leaf_is_null_under_null_structs() -> None:
+    column = structs()
+    assert column.leaf(["a", "b"]).to_pylist() == [1, None, None, None]
+    assert column.leaf(["c"]).to_pylist() == ["x", "y", None, "z"]
+    assert column.leaf(["c"]).null_count == 1
+    assert flat().leaf([]).to_pylist() == [1, None, 3]
+
+
+@pytest.mark.parametrize(
+    ("make", "path", "message"),
+    [
+        (flat, ["a"], "has no field 'a'"),
+        (structs, ["a"], "is no leaf"),
+        (structs, ["z"], "0 fields are named 'z'"),
+        (structs, ["c", "d"], "has no field 'd'"),
+        (lists, ["element"], "is repeated"),
+    ],
+)
+def test_paths_without_a_leaf_are_refused(make: Callable[[], AnyColumn], path: list[str], message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        make().leaf(path)
+
+
+def test_a_table_takes_columns_of_the_family_alone() -> None:
+    with pytest.raises(SchemaError, match="a ndarray is no Column"):
+        fastpq.Table({"a": np.zeros(1)})
