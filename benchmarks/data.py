@@ -95,8 +95,9 @@ def make_encrypted_one_page(path: Path, scale: float) -> None:
     import fastpq
 
     properties = keys.for_fastpq_to_write(Job("make", "write", encrypted="uniform"))
-    pages = {"row_group_size": 100_000, "data_page_rows": 100_000, "data_page_size": 1 << 30, "dictionary_page_size": 1 << 30}
-    fastpq.write_table(source(scale), path, encryption_properties=properties, **pages)
+    rows, size = 100_000, 1 << 30
+    fastpq.write_table(source(scale), path, encryption_properties=properties, row_group_size=rows, data_page_rows=rows,
+                       data_page_size=size, dictionary_page_size=size)  # fmt: skip
 
 
 def make_wide(path: Path, scale: float) -> None:

@@ -8,6 +8,7 @@ before timing. Polars is measured in reading alone, since its writer has no choi
 from __future__ import annotations
 
 import os
+from functools import partial
 
 os.environ["POLARS_MAX_THREADS"] = "1"
 
@@ -87,7 +88,7 @@ def readers(data: bytes) -> dict[str, Callable[[], Any]]:
 
 def writers(table: pa.Table, encoding: str) -> dict[str, Callable[[], Any]]:
     ours, chosen = fastpq.read_table(written(table, encoding)), options(encoding)
-    bare = {"threads": 1, "write_page_index": False, "write_page_checksum": False}     # off by default in pyarrow
+    bare: dict[str, Any] = {"threads": 1, "write_page_index": False, "write_page_checksum": False}     # off by default in pyarrow
     return {
         "fastpq": lambda: fastpq.write_table(ours, io.BytesIO(), **chosen, **bare),
         "pyarrow": lambda: pq.write_table(table, io.BytesIO(), **chosen),
@@ -150,7 +151,7 @@ def main() -> None:
     for encoding, kind, size, read, write in measured(chosen.only, chosen.runs):
         source = np.zeros(size, np.uint8)
         target = np.empty_like(source)
-        copy = least({"memcpy": lambda source=source, target=target: np.copyto(target, source)}, chosen.runs)["memcpy"]
+        copy = least({"memcpy": partial(np.copyto, target, source)}, chosen.runs)["memcpy"]
         rates = [f"{VALUES / read[name] / 1e6:.0f}" if name in read else "-" for name in ("fastpq", "pyarrow", "polars")]
         rates += [f"{read['pyarrow'] / read['fastpq']:.2f}", f"{copy / read['fastpq']:.2f}"]
         rates += [f"{VALUES / write[name] / 1e6:.0f}" for name in ("fastpq", "pyarrow")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,8 @@ def hybrid() -> Iterator[Kernel]:
     for width in (1, 2, 4, 8, 12, 16, 20, 32):
         values = indices(width)
         stream = rle.encode(values, width)
-        yield f"RLE decode, {width} bits", values.nbytes, lambda s=stream, w=width: rle.decode(s, w, COUNT)
-        yield f"RLE encode, {width} bits", values.nbytes, lambda v=values, w=width: rle.encode(v, w)
+        yield f"RLE decode, {width} bits", values.nbytes, partial(rle.decode, stream, width, COUNT)
+        yield f"RLE encode, {width} bits", values.nbytes, partial(rle.encode, values, width)
 
 
 def deltas() -> Iterator[Kernel]:
@@ -41,8 +42,8 @@ def deltas() -> Iterator[Kernel]:
             values = np.cumsum(indices(width).astype(np.int64)).astype(dtype)
             stream, size = delta.encode(values), values.itemsize
             name = f"{values.dtype}, {width} bits"
-            yield f"DELTA_BINARY_PACKED decode, {name}", values.nbytes, lambda s=stream, n=size: delta.decode(s, COUNT, n)
-            yield f"DELTA_BINARY_PACKED encode, {name}", values.nbytes, lambda v=values: delta.encode(v)
+            yield f"DELTA_BINARY_PACKED decode, {name}", values.nbytes, partial(delta.decode, stream, COUNT, size)
+            yield f"DELTA_BINARY_PACKED encode, {name}", values.nbytes, partial(delta.encode, values)
 
 
 def streams() -> Iterator[Kernel]:
@@ -53,9 +54,9 @@ def streams() -> Iterator[Kernel]:
         yield (
             f"BYTE_STREAM_SPLIT decode, {name}",
             values.nbytes,
-            lambda s=stream, d=values.dtype: byte_stream_split.decode(s, d, 0, COUNT),
+            partial(byte_stream_split.decode, stream, values.dtype, 0, COUNT),
         )
-        yield f"BYTE_STREAM_SPLIT encode, {name}", values.nbytes, lambda v=values: byte_stream_split.encode(v)
+        yield f"BYTE_STREAM_SPLIT encode, {name}", values.nbytes, partial(byte_stream_split.encode, values)
 
 
 def decimal_floats() -> Iterator[Kernel]:
@@ -63,8 +64,8 @@ def decimal_floats() -> Iterator[Kernel]:
     for dtype in ("<f4", "<f8"):
         values = (indices(16) / 100).astype(dtype)
         page = alp.encode(values)
-        yield f"ALP decode, {values.dtype}", values.nbytes, lambda p=page, d=dtype: alp.decode(p, d, 0, COUNT)
-        yield f"ALP encode, {values.dtype}", values.nbytes, lambda v=values: alp.encode(v)
+        yield f"ALP decode, {values.dtype}", values.nbytes, partial(alp.decode, page, dtype, 0, COUNT)
+        yield f"ALP encode, {values.dtype}", values.nbytes, partial(alp.encode, values)
 
 
 def dictionaries() -> Iterator[Kernel]:
@@ -78,9 +79,14 @@ def dictionaries() -> Iterator[Kernel]:
         yield (
             f"RLE_DICTIONARY decode, {name}",
             values.nbytes,
-            lambda s=stream, w=width, d=distinct: dictionary.decode(s, w, d, COUNT),
+            partial(dictionary.decode, stream, width, distinct, COUNT),
         )
-        yield f"dictionary encode, {name}", values.nbytes, lambda v=values, n=size: dictionary.DictionaryEncoder(n).encode(v)
+        yield f"dictionary encode, {name}", values.nbytes, partial(dictionary_codes, values, size)
+
+
+def dictionary_codes(values: np.ndarray, size: int) -> object:
+    """Codes of values of a size in bytes, by a dictionary made anew."""
+    return dictionary.DictionaryEncoder(size).encode(values)
 
 
 def optional_values() -> Iterator[Kernel]:
@@ -99,15 +105,15 @@ def strings() -> Iterator[Kernel]:
     """PLAIN BYTE_ARRAY to views."""
     for length in (4, 12, 40):
         data = np.frombuffer((length.to_bytes(4, "little") + b"x" * length) * (COUNT // 8), np.uint8)
-        yield f"PLAIN decode, strings of {length}", data.nbytes, lambda d=data: plain.decode_views(d, COUNT // 8)
-        yield f"UTF-8 check, strings of {length}", data.nbytes, lambda d=data: plain.check_utf8(d)
+        yield f"PLAIN decode, strings of {length}", data.nbytes, partial(plain.decode_views, data, COUNT // 8)
+        yield f"UTF-8 check, strings of {length}", data.nbytes, partial(plain.check_utf8, data)
 
 
 def bounds() -> Iterator[Kernel]:
     """Minimum and maximum."""
     for order, dtype in ((Order.ORDER_INT32, "<i4"), (Order.ORDER_INT64, "<i8"), (Order.ORDER_DOUBLE, "<f8")):
         values = np.random.default_rng(0).integers(0, 1 << 30, COUNT).astype(dtype)
-        yield f"min and max, {values.dtype}", values.nbytes, lambda o=order, v=values: min_max(o, v.view(np.uint8), v.itemsize)
+        yield f"min and max, {values.dtype}", values.nbytes, partial(min_max, order, values.view(np.uint8), values.itemsize)
 
 
 def aes() -> Iterator[Kernel]:
@@ -119,13 +125,13 @@ def aes() -> Iterator[Kernel]:
         plain, out = bytes(size), bytearray(size + 64)
         for name, cipher in ours.items():
             stored = cipher.seal(ModuleType.DATA_PAGE, 0, plain)
-            yield f"AES-{name} seal, {size} bytes", size, lambda c=cipher, p=plain: c.seal(ModuleType.DATA_PAGE, 0, p)
+            yield f"AES-{name} seal, {size} bytes", size, partial(cipher.seal, ModuleType.DATA_PAGE, 0, plain)
             yield (
                 f"AES-{name} open, {size} bytes",
                 size,
-                lambda c=cipher, s=stored, o=out: c.open_to(ModuleType.DATA_PAGE, 0, s, o),
+                partial(cipher.open_to, ModuleType.DATA_PAGE, 0, stored, out),
             )
-        yield f"AES-GCM seal of cryptography, {size} bytes", size, lambda p=plain: theirs.encrypt(nonce, p, b"file")
+        yield f"AES-GCM seal of cryptography, {size} bytes", size, partial(theirs.encrypt, nonce, plain, b"file")
 
 
 def bloom_filters() -> Iterator[Kernel]:
@@ -134,5 +140,5 @@ def bloom_filters() -> Iterator[Kernel]:
     for size in (256 << 10, 16 << 20):
         name = f"filter of {size >> 10} KiB, 8-byte values"
         made = SplitBlockBloomFilter(size)
-        yield f"bloom filter insert, {name}", values.nbytes, lambda m=made: m.insert(values, 8)
-        yield f"bloom filter probe, {name}", values.nbytes, lambda m=made: m.probe(values, 8)
+        yield f"bloom filter insert, {name}", values.nbytes, partial(made.insert, values, 8)
+        yield f"bloom filter probe, {name}", values.nbytes, partial(made.probe, values, 8)

@@ -13,6 +13,7 @@ import secrets
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +51,22 @@ def measure(source: Path, folder: Path, runs: int) -> tuple[dict[str, float], di
     for _ in range(runs + 1):       # the first run starts cold, and is never the least
         for name, job in MODES.items():
             path = folder / f"{name}.parquet"
-            options = {"encryption_properties": keys.for_fastpq_to_write(job), "threads": 1, "row_group_size": ROW_GROUP_SIZE}
-            least(writing, name, lambda path=path, options=options: fastpq.write_table(table, path, **options))
+            options: dict[str, Any] = {
+                "encryption_properties": keys.for_fastpq_to_write(job), "threads": 1, "row_group_size": ROW_GROUP_SIZE
+            }
+            least(writing, name, partial(fastpq.write_table, table, path, **options))
             decryption = keys.for_fastpq_to_read(job)
             least(
                 reading,
                 name,
-                lambda path=path, decryption=decryption: fastpq.read_table(path, threads=1, decryption_properties=decryption),
+                partial(fastpq.read_table, path, threads=1, decryption_properties=decryption),
             )
     return writing, reading
+
+
+def open_all(cipher: GcmModuleCipher | CtrModuleCipher, modules: list[bytes], out: bytearray) -> None:
+    for module in modules:
+        cipher.open_to(ModuleType.DATA_PAGE, 0, module, out)
 
 
 def measure_parts(path: Path, runs: int) -> dict[str, float]:
@@ -76,7 +84,7 @@ def measure_parts(path: Path, runs: int) -> dict[str, float]:
     for name, cipher in (("GCM", GcmModuleCipher(key, b"file")), ("CTR", CtrModuleCipher(key, b"file"))):
         modules = {size: cipher.seal_body(ModuleType.DATA_PAGE, 0, page[:size], 0) for size in set(sizes)}
         for _ in range(runs + 1):
-            least(seconds, name, lambda c=cipher, m=modules: [c.open_to(ModuleType.DATA_PAGE, 0, m[size], out) for size in sizes])
+            least(seconds, name, partial(open_all, cipher, [modules[size] for size in sizes], out))
     for _ in range(runs + 1):
         least(seconds, "CRC-32", lambda: [crc32(memoryview(page)[:size]) for size in sizes])
     return seconds

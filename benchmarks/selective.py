@@ -125,7 +125,7 @@ def dated_http() -> Any:
     """HTTP filesystem for DuckDB: its own is a separate download, and fsspec's lacks the time of change needed by DuckDB."""
     from fsspec.implementations.http import HTTPFileSystem
 
-    class Dated(HTTPFileSystem):
+    class Dated(HTTPFileSystem):     # type: ignore[misc]
         def modified(self, path: str) -> datetime:
             return datetime.fromtimestamp(0, UTC)
 

@@ -64,7 +64,7 @@ class SparkBench:
             self.full(kind, where, service)
             self.write(kind, raw, options, service)
 
-    def ours(self, where: Path, service: dict[str, str], columns: list[str] | None = None, filters: Any = None) -> Any:
+    def ours(self, where: Path, service: dict[str, Any], columns: list[str] | None = None, filters: Any = None) -> Any:
         import fastpq.spark
 
         return fastpq.spark.read(self.spark, str(where), columns, filters, **service)
@@ -170,7 +170,7 @@ class SparkBench:
         return total / os.sysconf("SC_CLK_TCK")
 
     def parts(
-        self, name: str, where: Path, service: dict[str, str], columns: list[str] | None, use: Callable[[Any], Any]
+        self, name: str, where: Path, service: dict[str, Any], columns: list[str] | None, use: Callable[[Any], Any]
     ) -> None:
         """Profile of reading: reading on one core without Spark, and the query over batches in memory."""
         from fastpq.spark import scanning

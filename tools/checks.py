@@ -172,7 +172,7 @@ class Stage:
 
 STAGES = {
     "lint": Stage(lint, "ruff, cython-lint, clang-format, order of the rooms, prose", cores=1, plain=True),
-    "types": Stage(types, "strict mypy over the package, stubs against compiled modules", cores=1, plain=True),
+    "types": Stage(types, "strict mypy, stubs against compiled modules", cores=1, plain=True),
     "docs": Stage(docs, f"documentation, warnings are errors, to {SITE.relative_to(ROOT)}", cores=1),
     "release": Stage(release, "sdist and one wheel as they would be released"),
     "no-clones": Stage(no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),

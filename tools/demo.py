@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ class Demo:
             )
             require(np.array_equal(visible["l_orderkey"].to_numpy(), self.arrays["l_orderkey"]), "l_orderkey is right")
             for name in SECRET_COLUMNS:
-                self.refused(f"read {name}", fastpq.KeyAccessError, lambda name=name: file.read([name]))
+                self.refused(f"read {name}", fastpq.KeyAccessError, partial(file.read, [name]))
         self.refused("read without any key", fastpq.KeyAccessError, lambda: fastpq.read_table(self.encrypted))
 
     def tamper(self) -> None:
@@ -172,13 +173,16 @@ def is_decimal(column: fastpq.Column) -> bool:
 
 def array_of(column: fastpq.Column) -> np.ndarray:
     """A column as an array; decimals as integers in hundredths, since to_numpy would make a Python object of each value."""
-    return column.values if is_decimal(column) else column.to_numpy()
+    if not is_decimal(column):
+        return column.to_numpy()
+    assert isinstance(column.values, np.ndarray)
+    return column.values
 
 
 def same_values(got: pa.Table, truth: pa.Table) -> bool:
     """Whether two Arrow tables hold the same values; layouts and field flags may differ."""
     schema = pa.schema([pa.field(field.name, field.type) for field in truth.schema])
-    return got.cast(schema).equals(truth.cast(schema))
+    return bool(got.cast(schema).equals(truth.cast(schema)))
 
 
 def require(condition: bool, what: str) -> None:

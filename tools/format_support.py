@@ -198,10 +198,10 @@ def pages() -> Iterator[Feature]:
     for version, name in (("1.0", "data page V1"), ("2.0", "data page V2")):
         file = written({"x": np.arange(10)}, data_page_version=version)
         yield Feature(name, WRITES_TOO if fastpq.read_table(file).num_rows == 10 else NO)
-    file = bytearray(written({"x": np.arange(10)}, compression=None))
-    file[60] ^= 1
+    altered = bytearray(written({"x": np.arange(10)}, compression=None))
+    altered[60] ^= 1
     try:
-        fastpq.read_table(file)
+        fastpq.read_table(altered)
     except FormatError:
         yield Feature("page CRC-32", WRITES_TOO)
 

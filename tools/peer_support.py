@@ -103,7 +103,7 @@ STATUS = {
 }
 
 # Encodings supported by some libraries for some types only: a feature for each group of types.
-BY_TYPE = {
+BY_TYPE: dict[str, dict[str, tuple[str, ...]]] = {
     "DELTA_BYTE_ARRAY": {
         "DELTA_BYTE_ARRAY of BYTE_ARRAY": ("BYTE_ARRAY",),
         "DELTA_BYTE_ARRAY of FIXED_LEN_BYTE_ARRAY": ("FIXED_LEN_BYTE_ARRAY",),

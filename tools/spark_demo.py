@@ -17,9 +17,11 @@ from benchmarks.lineitem import lineitem
 from benchmarks.spark_session import CLIENT, session
 
 FOLDER = Path(__file__).resolve().parent.parent / "build" / "spark-demo"
-SERVICE = {"kms.client": CLIENT}
+SERVICE: dict[str, Any] = {"kms.client": CLIENT}
 KEYS = {"parquet.encryption.footer.key": "footer", "parquet.encryption.column.keys": "prices:l_extendedprice,l_discount"}
-NEW_KEYS = {"parquet.encryption.footer.key": "footer-2", "parquet.encryption.column.keys": "prices-2:l_extendedprice,l_discount"}
+NEW_KEYS: dict[str, Any] = {
+    "parquet.encryption.footer.key": "footer-2", "parquet.encryption.column.keys": "prices-2:l_extendedprice,l_discount"
+}
 PARTITION = "l_shipmode"
 AGGREGATE = ("sum(l_extendedprice * l_discount) as revenue", "count(*) as items")
 FILTERS = [("l_shipmode", "in", ["AIR", "RAIL"]), ("l_discount", ">=", Decimal("0.05"))]
@@ -83,7 +85,7 @@ class SparkDemo:
         import fastpq.spark as fs
 
         try:
-            fs.read(spark, str(self.dataset), **SERVICE, footer_key="00" * 16)
+            fs.read(spark, str(self.dataset), **SERVICE, footer_key="00" * 16)   # type: ignore[call-arg]
         except fastpq.SchemaError as error:
             self.console.print(f"  a key in an option: [red]SchemaError[/red]: {str(error)[:76]}...", highlight=False)
             return

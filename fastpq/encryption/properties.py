@@ -23,6 +23,8 @@ DEFAULT_ALLOWED_ALGORITHMS: tuple[Algorithm, ...] = ("AES_GCM_V1",)
 DEFAULT_V2_LAYOUT: V2Layout = "arrow"
 
 T = TypeVar("T")
+# Mapping is invariant in its keys, so Mapping[ColumnPath, bytes] admits no dict[str, bytes]; Mapping[PathT, bytes] does.
+PathT = TypeVar("PathT", bound=ColumnPath)
 
 
 class _Secret:
@@ -47,7 +49,7 @@ class PathMap(Generic[T]):
 
     __slots__ = ("_dotted", "_exact")
 
-    def __init__(self, entries: Mapping[ColumnPath, T]) -> None:
+    def __init__(self, entries: Mapping[PathT, T]) -> None:
         self._dotted: dict[str, T] = {}
         self._exact: dict[tuple[str, ...], T] = {}
         for path, value in entries.items():
@@ -56,9 +58,9 @@ class PathMap(Generic[T]):
                 self._dotted[path] = value
             else:
                 self._exact[path] = value
-        for path in self._exact:
-            if ".".join(path) in self._dotted:
-                raise SchemaError(f"two keys for the column path {'.'.join(path)}")
+        for names in self._exact:
+            if ".".join(names) in self._dotted:
+                raise SchemaError(f"two keys for the column path {'.'.join(names)}")
 
     def __len__(self) -> int:
         return len(self._dotted) + len(self._exact)
@@ -148,7 +150,7 @@ class FileEncryptionProperties(_Secret):
     def __init__(
         self,
         footer_key: Key,
-        column_keys: Mapping[ColumnPath, Key | ColumnEncryptionProperties] | None = None,
+        column_keys: Mapping[PathT, Key | ColumnEncryptionProperties] | None = None,
         *,
         footer_key_metadata: bytes | None = None,
         plaintext_footer: bool = False,
@@ -234,7 +236,7 @@ class FileDecryptionProperties(_Secret):
     def __init__(
         self,
         footer_key: Key | None = None,
-        column_keys: Mapping[ColumnPath, Key] | None = None,
+        column_keys: Mapping[PathT, Key] | None = None,
         *,
         key_retriever: KeyRetriever | None = None,
         aad_prefix: bytes | None = None,
@@ -288,7 +290,7 @@ def _as_column_properties(key: Key | ColumnEncryptionProperties) -> ColumnEncryp
     return key if isinstance(key, ColumnEncryptionProperties) else ColumnEncryptionProperties(as_key(key))
 
 
-def _mapping(column_keys: Mapping[ColumnPath, T] | None) -> Mapping[ColumnPath, T]:
+def _mapping(column_keys: Mapping[PathT, T] | None) -> Mapping[PathT, T]:
     if column_keys is not None and not isinstance(column_keys, Mapping):
         raise TypeError(f"column_keys maps column paths to keys; it is no {type(column_keys).__name__}")
     return column_keys or {}

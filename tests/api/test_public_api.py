@@ -17,6 +17,7 @@ import pytest
 import fastpq
 from fastpq import ParquetDataset, ParquetFile, ParquetWriter, WriterProperties
 from fastpq.api.writer_options import WriterOptions
+from fastpq.common.progress import Progress
 from fastpq.encryption import CryptoFactory, FileDecryptionProperties, FileEncryptionProperties
 from tests.requirements import is_there, needs, peer
 
@@ -141,7 +142,7 @@ def test_type_hints_are_found(path: str) -> None:
 def test_type_hints_are_the_types() -> None:
     hints = typing.get_type_hints(fastpq.read_table)
     assert hints["decryption_properties"] == FileDecryptionProperties | None
-    assert hints["progress"] == fastpq.common.progress.Progress | None
+    assert hints["progress"] == Progress | None
     assert typing.get_type_hints(ParquetFile.offset_index)["return"] == fastpq.OffsetIndex | None
     assert fastpq.ListColumn in typing.get_args(typing.get_type_hints(fastpq.ListColumn)["elements"])
 
@@ -172,7 +173,7 @@ def test_options_reach_the_file(tmp_path: Any) -> None:
             with pytest.raises((ValueError, fastpq.ParquetError)):
                 function(tmp_path / "a.parquet", **{name: value})
         with pytest.raises(TypeError, match="unexpected keyword argument 'thread'"):
-            function(tmp_path / "a.parquet", thread=1)
+            function(tmp_path / "a.parquet", thread=1)   # type: ignore[call-arg]
 
 
 # ---- options of writing: the fields of WriterProperties
@@ -219,7 +220,7 @@ def test_unknown_options_are_refused_with_near_names(given: str, near: str, tmp_
         with pytest.raises(TypeError, match=rf"unknown options: {given}; did you mean .*\b{near}\b"):
             write(**{given: 1})
     with pytest.raises(TypeError, match=r"unknown options: zzz$"):
-        ParquetWriter(tmp_path / "c", zzz=1)
+        ParquetWriter(tmp_path / "c", zzz=1)    # type: ignore[call-arg]
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 

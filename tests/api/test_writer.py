@@ -67,7 +67,7 @@ def test_zero_rows(tmp_path: Path) -> None:
 def test_unknown_options_and_columns_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "refused.parquet"
     with pytest.raises(TypeError, match="compresion"):
-        fastpq.write_table({"a": np.arange(3)}, path, compresion="zstd")
+        fastpq.write_table({"a": np.arange(3)}, path, compresion="zstd")   # type: ignore[call-arg]
     with pytest.raises(fastpq.SchemaError, match=r"column_encoding.*b"):
         fastpq.write_table({"a": np.arange(3)}, path, column_encoding={"b": "PLAIN"})
     with pytest.raises(fastpq.SchemaError, match=r"DELTA_BYTE_ARRAY does not fit INT64; it is for BYTE_ARRAY, FIXED.*column a"):
@@ -100,7 +100,7 @@ def test_key_value_metadata() -> None:
     assert fastpq.read_metadata(sink.getvalue()).key_value_metadata == {"made by": "a test"}
 
 
-def column(values: object, physical: Type = Type.BYTE_ARRAY, **more: object) -> fastpq.Table:
+def column(values: Any, physical: Type = Type.BYTE_ARRAY, **more: Any) -> fastpq.Table:
     return fastpq.Table({"a": fastpq.Column(ColumnType(physical), values, **more)})
 
 
@@ -133,10 +133,15 @@ def test_row_groups_of_one_column_are_encoded_at_once(threads: int) -> None:
     text = np.char.mod("item %d", np.arange(200_000) % 997).astype(object)
     text[::7] = None
     numbers = np.ma.MaskedArray(np.arange(200_000) * 3, mask=np.arange(200_000) % 5 == 0)
-    for options in ({}, {"use_dictionary": False}):
+    for use_dictionary in (True, False):
         sink = io.BytesIO()
         fastpq.write_table(
-            {"s": text, "n": numbers}, sink, row_group_size=7001, data_page_rows=1000, threads=threads, **options
+            {"s": text, "n": numbers},
+            sink,
+            row_group_size=7001,
+            data_page_rows=1000,
+            threads=threads,
+            use_dictionary=use_dictionary,
         )
         read = pq.read_table(sink)
         assert read.column("s").to_pylist() == text.tolist()
@@ -169,8 +174,9 @@ OPTIONS = ["row_group_size", "row_group_bytes", "data_page_size", "data_page_row
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_options_must_be_positive(option: str) -> None:
+    options: dict[str, Any] = {option: 0}
     with pytest.raises(ValueError, match=option):
-        fastpq.write_table({"a": np.arange(3)}, io.BytesIO(), **{option: 0})
+        fastpq.write_table({"a": np.arange(3)}, io.BytesIO(), **options)
 
 
 def test_long_strings_from_a_short_dictionary_keep_the_bound() -> None:

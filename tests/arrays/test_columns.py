@@ -24,12 +24,16 @@ def flat() -> Column:
     return Column(INT64, np.array([1, 0, 3]), np.array([0b101], np.uint8), 1)
 
 
-def lists() -> AnyColumn:
-    return column_from_numpy([[1, 2], None, [], [3, None]])
+def lists() -> ListColumn:
+    column = column_from_numpy([[1, 2], None, [], [3, None]])
+    assert isinstance(column, ListColumn)
+    return column
 
 
-def structs() -> AnyColumn:
-    return column_from_numpy([{"a": {"b": 1}, "c": "x"}, {"a": None, "c": "y"}, None, {"a": {"b": None}, "c": "z"}])
+def structs() -> StructColumn:
+    column = column_from_numpy([{"a": {"b": 1}, "c": "x"}, {"a": None, "c": "y"}, None, {"a": {"b": None}, "c": "z"}])
+    assert isinstance(column, StructColumn)
+    return column
 
 
 def maps() -> ListColumn:
@@ -111,4 +115,4 @@ def test_paths_without_a_leaf_are_refused(make: Callable[[], AnyColumn], path: l
 
 def test_a_table_takes_columns_of_the_family_alone() -> None:
     with pytest.raises(SchemaError, match="a ndarray is no Column"):
-        fastpq.Table({"a": np.zeros(1)})
+        fastpq.Table({"a": np.zeros(1)})      # type: ignore[dict-item]

@@ -6,6 +6,7 @@ import gc
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_a_block_serves_the_next_array_of_its_size() -> None:
 @pytest.mark.pooled
 def test_blocks_are_at_most_a_quarter_too_large() -> None:
     for size in (300_000, MiB - 1, MiB + 1, 9 * MiB, 17 * MiB + 3):
-        block = memory.empty(size).base
+        block: Any = memory.empty(size).base
         while isinstance(block, np.ndarray):
             block = block.base
         assert size <= memoryview(block).nbytes <= 1.25 * size + 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,14 @@ BYTES = ColumnType(Type.BYTE_ARRAY)
 INT64 = ColumnType(Type.INT64)
 
 
-def validity(values: list[Any]) -> tuple[Any, int]:
+def validity(values: Sequence[Any]) -> tuple[Any, int]:
     nulls = values.count(None)
     bits = sum((value is not None) << i for i, value in enumerate(values))
     raw = bits.to_bytes((len(values) + 7) // 8, "little")
     return (np.frombuffer(raw, np.uint8) if nulls else None), nulls
 
 
-def binary_column(values: list[bytes | None], type_: ColumnType = BYTES, dtype: Any = np.int32) -> Column:
+def binary_column(values: Sequence[bytes | None], type_: ColumnType = BYTES, dtype: Any = np.int32) -> Column:
     """Offsets that do not start at 0 and data that goes on after them, made without fastpq."""
     data = b"before" + b"".join(value or b"" for value in values) + b"after"
     ends = np.cumsum([6] + [len(value or b"") for value in values])
@@ -192,7 +193,7 @@ def broken_layouts() -> dict[str, Any]:
 @pytest.mark.parametrize("name", broken_layouts())
 def test_nothing_is_read_outside_the_memory(name: str) -> None:
     column = Column(TEXT, broken_layouts()[name])
-    actions = [column.to_pylist, column.to_numpy, lambda: column.equals(binary_column([b"x"], TEXT))]
+    actions: list[Callable[[], object]] = [column.to_pylist, column.to_numpy, lambda: column.equals(binary_column([b"x"], TEXT))]
     if not isinstance(column.values, DictionaryValues):
         actions.append(column.as_dictionary)
     if not isinstance(column.values, BinaryViews):
@@ -458,10 +459,10 @@ def test_concatenation() -> None:
         assert joined.to_pylist() == expected
         assert joined.null_count == expected.count(None)
     whole = binary_column(expected).as_dictionary()
-    halves = Table.concat([Table({"a": whole.slice(0, 3)}), Table({"a": whole.slice(3)})])["a"]
+    halves = Table.concat([Table({"a": whole.slice(0, 3)}), Table({"a": whole.slice(3)})]).flat("a")
     assert isinstance(halves.values, DictionaryValues)
     assert halves.equals(whole)
-    offsets = Table.concat([Table({"a": c}) for c in columns])["a"]
+    offsets = Table.concat([Table({"a": c}) for c in columns]).flat("a")
     assert isinstance(offsets.values, BinaryOffsets)
     assert offsets.values.data.tobytes() == b"".join(value or b"" for value in expected)
 

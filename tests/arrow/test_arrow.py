@@ -23,6 +23,7 @@ from tests.arrow.arrow_producer import (
     capsule_pointer,
     metadata,
 )
+from tests.narrowing import flat, present
 
 INT32 = ColumnType(Type.INT32)
 
@@ -36,10 +37,11 @@ def longs(*values: int) -> bytes:
 
 
 def column_of(schema: Field, values: Values) -> Column:
-    return import_column(Producer(schema, values))
+    return flat(import_column(Producer(schema, values)))
 
 
-def bits_of(bitmap: np.ndarray[Any, Any] | bytes) -> list[int]:
+def bits_of(bitmap: np.ndarray[Any, Any] | bytes | None) -> list[int]:
+    assert bitmap is not None
     return [byte >> i & 1 for byte in bytes(bitmap) for i in range(8)]
 
 
@@ -70,7 +72,7 @@ def test_children_live_each_on_their_own() -> None:
     )
     table = import_table(producer)
     assert producer.arrays == 1  # the struct itself
-    second = table["b"]
+    second = table.flat("b")
     del table
     gc.collect()
     assert producer.arrays == 2
@@ -83,7 +85,7 @@ def test_children_live_each_on_their_own() -> None:
 def test_struct_offset_and_child_offset_add_up() -> None:
     child = Values(9, [bytes([0b11101111, 0b11]), ints(*range(10))], null_count=1, offset=1)
     schema = Field(b"+s", children=[Field(b"i", b"a")])
-    column = import_table(Producer(schema, Values(5, [None], offset=2, children=[child])))["a"]
+    column = import_table(Producer(schema, Values(5, [None], offset=2, children=[child]))).flat("a")
     assert np.asarray(column.values).tolist() == [3, 0, 5, 6, 7]
     assert (column.null_count, bits_of(column.validity)[:5]) == (1, [1, 0, 1, 1, 1])
     with pytest.raises(SchemaError, match="rows 2 to 12"):
@@ -105,13 +107,13 @@ def test_unaligned_values_are_copied() -> None:
     schema, capsule = producer.__arrow_c_array__()
     array = CArray.from_address(capsule_pointer(capsule, b"arrow_array"))
     buffers = (ctypes.c_void_p * 2).from_address(array.buffers)
-    buffers[1] += 3
+    buffers[1] = present(buffers[1]) + 3
 
     class Shifted:
         def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
             return schema, capsule
 
-    values = import_column(Shifted()).values
+    values = flat(import_column(Shifted())).values
     assert isinstance(values, np.ndarray)
     assert values.flags.aligned
     assert values.tobytes() == longs(5, 6, 7)[3:19]
@@ -351,7 +353,7 @@ def test_streams_are_released_once() -> None:
     producer = StreamProducer(Field(b"+s", children=[Field(b"i", b"a")]), values)
     table = import_table(producer)
     assert (producer.streams, producer.schemas, producer.arrays) == (1, 1, 1)
-    assert np.asarray(table["a"].values).tolist() == [4, 5]
+    assert np.asarray(table.flat("a").values).tolist() == [4, 5]
     del table
     gc.collect()
     assert (producer.streams, producer.schemas, producer.arrays) == (1, 1, 2)

@@ -22,6 +22,7 @@ from tests.arrow.arrow_producer import (
     CStream,
     capsule_pointer,
 )
+from tests.narrowing import present
 
 INT32 = ColumnType(Type.INT32)
 TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
@@ -85,7 +86,7 @@ def test_moved_children_outlive_their_struct() -> None:
     batch = CArray()
     assert get_next(ctypes.addressof(stream), ctypes.addressof(batch)) == 0
     children = (ctypes.c_void_p * 2).from_address(batch.children)
-    original = CArray.from_address(children[0])
+    original = CArray.from_address(present(children[0]))
     moved = CArray.from_buffer_copy(original)
     original.release = None
     release(batch)
@@ -107,7 +108,7 @@ def test_strided_and_unaligned_columns_are_copied() -> None:
     for values in (strided, shifted):
         _, capsule = export_array(Column(ColumnType(Type.INT64), values))
         array = raw_array(capsule)
-        address = (ctypes.c_void_p * 2).from_address(array.buffers)[1]
+        address = present((ctypes.c_void_p * 2).from_address(array.buffers)[1])
         assert address % 8 == 0
         assert ctypes.string_at(address, values.nbytes) == values.tobytes()
 

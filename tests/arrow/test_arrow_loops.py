@@ -16,7 +16,8 @@ from fastpq.schema.types import ColumnType, String, Type
 TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
 
 
-def bits_of(bitmap: np.ndarray[Any, Any] | bytes) -> list[int]:
+def bits_of(bitmap: np.ndarray[Any, Any] | bytes | None) -> list[int]:
+    assert bitmap is not None
     return [byte >> i & 1 for byte in bytes(bitmap) for i in range(8)]
 
 
@@ -94,7 +95,7 @@ def test_concatenated_offsets_start_anywhere_and_widen() -> None:
     assert isinstance(values, BinaryOffsets)
     assert (values.offsets.tolist(), values.offsets.dtype, values.data.tobytes()) == (
         [0, 3, 6, 7],
-        np.int32,
+        np.dtype(np.int32),
         b"onetwo3",
     )
     values = concat_batches([Column(TEXT, words(b"a")), Column(TEXT, words(b"b", wide=True))]).values

@@ -8,6 +8,7 @@ import struct
 import sys
 import threading
 import zlib
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,8 +47,13 @@ CASES = {
 
 def decompress(codec: Codec, stream: bytes, size: int) -> bytes:
     target = np.full(size, 0xA5, np.uint8)
-    codec.decompress_into(stream, memoryview(target))
+    codec.decompress_into(stream, target.data)
     return target.tobytes()
+
+
+def forms_of(data: bytes) -> list[Any]:
+    """The same bytes in every kind of buffer."""
+    return [data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)]
 
 
 def foreign(name: str, **options: int) -> pa.Codec:
@@ -70,10 +76,11 @@ def test_round_trip(name: str, case: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_any_buffer_is_taken(name: str) -> None:
     codec = codec_for_write(name)
-    for data in (TEXT, bytearray(TEXT), memoryview(TEXT), np.frombuffer(TEXT, np.uint8)):
+    for data in forms_of(TEXT):
         stream = codec.compress(data)
-        for source in (bytes(stream), bytearray(stream), memoryview(stream), np.frombuffer(stream, np.uint8)):
-            for target in (bytearray(len(TEXT)), np.empty(len(TEXT), np.uint8)):
+        for source in forms_of(bytes(stream)):
+            targets: list[Any] = [bytearray(len(TEXT)), np.empty(len(TEXT), np.uint8)]
+            for target in targets:
                 codec.decompress_into(source, target)
                 assert bytes(target) == TEXT
 
@@ -108,7 +115,7 @@ def test_altered_streams_end_in_an_error_or_in_the_size_asked_for(name: str, cha
     target = np.zeros(5000 + 64, np.uint8)
     target[5000:] = 0x5A
     with contextlib.suppress(ParquetError):
-        codec.decompress_into(stream, target[:5000])
+        codec.decompress_into(stream, target[:5000].data)
     assert (target[5000:] == 0x5A).all()
 
 
@@ -165,7 +172,7 @@ def test_the_gil_is_released(name: str) -> None:
     data = CASES["integers"] * 12
     stream = bytes(codec.compress(data))
     target = np.empty(len(data), np.uint8)
-    for work in (lambda: codec.compress(data), lambda: codec.decompress_into(stream, target)):
+    for work in (lambda: codec.compress(data), lambda: codec.decompress_into(stream, target.data)):
         assert any(counts_while(work) > 500 for _ in range(200))     # the first time, unless the machine is very busy
 
 

@@ -143,9 +143,12 @@ def test_a_body_longer_than_the_chunk_is_refused() -> None:
 
 def test_bounds_name_their_property() -> None:
     stored, _ = chunk_of([dictionary(3, b"abc"), data(5, b"first")])
-    for bounds, name in (({"max_dictionary_size": 2}, "max_dictionary_size"), ({"max_page_size": 4}, "max_page_size")):
+    for bounds, name in (
+        (replace(DEFAULTS, max_dictionary_size=2), "max_dictionary_size"),
+        (replace(DEFAULTS, max_page_size=4), "max_page_size"),
+    ):
         with pytest.raises(LimitError, match=f"is over {name}"):
-            PageWalker(stored, ModuleCipher(), True, replace(DEFAULTS, **bounds)).count_values()
+            PageWalker(stored, ModuleCipher(), True, bounds).count_values()
     assert PageWalker(stored, ModuleCipher(), True, replace(DEFAULTS, max_dictionary_size=3)).count_values() == 5
 
 
@@ -169,7 +172,7 @@ def test_a_directory_gives_ordinals_and_is_checked() -> None:
     sizes = np.diff([*starts, len(stored)]).tolist()
     directory = np.array([[4, sizes[1], 5, -1], [9, sizes[2], -1, -1]], np.int64)
     walker = PageWalker(stored, ModuleCipher(), True, DEFAULTS, directory)
-    ordinals = [found.ordinal for found in iter(walker.next_page, None) if found is not None]
+    ordinals = [found.ordinal for found in iter(walker.next_page, None)]
     assert ordinals == [0, 4, 9]
     for wrong, text in (
         ([[4, sizes[1], 6, -1], [9, sizes[2], -1, -1]], r"5 values in .* has 6 in .*page 4"),
@@ -194,7 +197,7 @@ def test_encrypted_pages(expected: bool) -> None:
         header.compressed_page_size = len(sealed)
         stored += bytes(sealer.seal(outer, ordinal, fmt.encode(header))) + sealed
     walker = PageWalker(stored, GcmModuleCipher(KEY, b"file", 1, 2), expected, DEFAULTS)
-    found = [each for each in iter(walker.next_page, None) if each is not None]
+    found = [*iter(walker.next_page, None)]
     assert [each.start for each in found] == starts
     assert [each.ordinal for each in found] == [0, 0, 1]
     assert [each.body_start - each.start for each in found] == [len(each.header) + sealer.overhead for each in found]

@@ -273,7 +273,7 @@ def test_nothing_of_columns_without_a_key(tmp_path: Path) -> None:
     opening = FileDecryptionProperties(b"footerkey1234567")
     with ParquetFile(tmp_path / "a", decryption_properties=opening) as file:
         table = file.read(["open"])
-        shown = [file, file.metadata, file.schema, table, file.explain([("open", "<", 3)], ["open"]), file.recovery]
+        shown: list[Any] = [file, file.metadata, file.schema, table, file.explain([("open", "<", 3)], ["open"]), file.recovery]
         for each in shown:
             for text in (*checked(each), each._repr_html_(), str(each)):
                 assert "classified" not in text

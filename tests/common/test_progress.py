@@ -264,7 +264,7 @@ def test_a_growing_total_is_told_of_with_the_next_table(tmp_path: Path) -> None:
 def test_progress_cannot_write(method: str, at_end: bool, tmp_path: Path) -> None:
     """Refused at once, and the write goes on if progress catches the error."""
     data = {"a": np.arange(10), "b": np.arange(10)}
-    refused = []
+    refused: list[ValueError] = []
 
     def write(done: int, total: int) -> None:
         if (done == total) == at_end:
@@ -273,7 +273,12 @@ def test_progress_cannot_write(method: str, at_end: bool, tmp_path: Path) -> Non
             refused.append(caught.value)
 
     writer = ParquetWriter(tmp_path / "a", progress=write)
-    in_time(lambda: (writer.write_table(data), writer.close()))
+
+    def write_all() -> None:
+        writer.write_table(data)
+        writer.close()
+
+    in_time(write_all)
     assert len(refused) == 1
     assert fastpq.read_table(tmp_path / "a").num_rows == 10
 
@@ -341,7 +346,12 @@ def test_parallel_callers_lose_no_count() -> None:
     first = threading.Thread(target=meter.add, args=(1,))
     first.start()
     assert entered.wait(60)
-    second = threading.Thread(target=lambda: (meter.add(2), counted.set()))
+
+    def add_two() -> None:
+        meter.add(2)
+        counted.set()
+
+    second = threading.Thread(target=add_two)
     second.start()
     first.join(60)
     second.join(60)
@@ -379,10 +389,11 @@ def test_tqdm_takes_it(files: Path) -> None:
 
 
 def test_rich_takes_it(files: Path) -> None:
-    console = rich.console.Console(file=io.StringIO(), force_terminal=True)
+    shown = io.StringIO()
+    console = rich.console.Console(file=shown, force_terminal=True)
     with rich.progress.Progress(console=console) as bars:
         task = bars.add_task("reading")
         fastpq.read_table(files / "rows.parquet", progress=lambda done, total: bars.update(task, completed=done, total=total))
         assert bars.tasks[0].finished
         assert (bars.tasks[0].completed, bars.tasks[0].total) == (ROWS, ROWS)
-    assert "100%" in console.file.getvalue()
+    assert "100%" in shown.getvalue()

@@ -35,6 +35,7 @@ from fastpq.schema.types import (
     Unknown,
     Uuid,
 )
+from tests.narrowing import flat
 
 TEXT = ColumnType(Type.BYTE_ARRAY, None, String())
 BYTES = ColumnType(Type.BYTE_ARRAY)
@@ -66,7 +67,7 @@ NUMBERS = [
 def test_numbers(dtype: Any, expected: ColumnType) -> None:
     array = np.array([0, 1, 1, 0, 1], dtype)
     array.flags.writeable = False
-    column = column_from_numpy(array)
+    column = flat(column_from_numpy(array))
     assert (column.type, column.nullable, column.null_count) == (expected, False, 0)
     assert np.shares_memory(values_of(column), array)
     assert np.shares_memory(column.to_numpy(), array)
@@ -74,7 +75,7 @@ def test_numbers(dtype: Any, expected: ColumnType) -> None:
         again = column_from_numpy(other)
         assert again.type == expected
         assert again.to_numpy().tolist() == array.tolist()
-    masked = column_from_numpy(np.ma.MaskedArray(array, mask=[0, 1, 0, 0, 1]))
+    masked = flat(column_from_numpy(np.ma.MaskedArray(array, mask=[False, True, False, False, True])))
     assert (masked.nullable, masked.null_count) == (True, 2)
     assert values_of(masked).tolist() == [0, 0, 1, 0, 0]  # zero where null
     assert masked.to_pylist() == [False, None, True, False, None]
@@ -89,11 +90,11 @@ def test_unaligned_values_are_copied() -> None:
     assert not records["b"].flags.aligned
     table = table_from(records)
     assert table.to_pylist() == [{"a": 0, "b": 1, "c": "x"}, {"a": 0, "b": 2, "c": "yé"}, {"a": 0, "b": 3, "c": ""}]
-    assert values_of(table["b"]).flags.aligned
+    assert values_of(table.flat("b")).flags.aligned
 
 
 def test_masked_records() -> None:
-    records = np.ma.array([(1, 2.0), (3, 4.0)], dtype=[("a", "i4"), ("b", "f8")], mask=[(0, 1), (0, 0)])
+    records: Any = np.ma.array([(1, 2.0), (3, 4.0)], dtype=[("a", "i4"), ("b", "f8")], mask=[(False, True), (False, False)])
     table = table_from(records)
     assert table.to_pylist() == [{"a": 1, "b": None}, {"a": 3, "b": 4.0}]
     assert table["a"].nullable
@@ -119,7 +120,7 @@ def test_nan_is_a_value() -> None:
 )  # fmt: skip
 def test_datetimes(unit: str, expected: Any) -> None:
     array = np.array(["1970-02-02", "NaT", "1970-01-01"], "M8[us]").astype(f"M8[{unit}]")
-    column = column_from_numpy(array)
+    column = flat(column_from_numpy(array))
     assert column.type.logical == expected
     assert column.null_count == 1
     assert column.nullable
@@ -241,7 +242,7 @@ def test_string_arrays_in_threads() -> None:
     array = np.array([f"number {i} of a long array" for i in range(20_000)], StringDType())
 
     def there_and_back(_: int) -> bool:
-        return bool((column_from_numpy(array).as_views().to_numpy() == array).all())
+        return bool((flat(column_from_numpy(array)).as_views().to_numpy() == array).all())
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(there_and_back, range(24), timeout=600))
@@ -283,7 +284,7 @@ def test_void() -> None:
     for type_ in (interval, ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, Decimal(38, 0)), ColumnType(Type.INT32)):
         with pytest.raises(SchemaError, match="16 bytes do not fit"):
             column_from_numpy(array, type=type_)
-    masked = column_from_numpy(np.ma.MaskedArray(array, mask=[1, 0]))
+    masked = column_from_numpy(np.ma.MaskedArray(array, mask=[True, False]))
     assert masked.to_pylist() == [None, b"\0" * 16]
 
 
@@ -413,7 +414,7 @@ I8 = ColumnType(Type.INT32, None, Integer(8, True))
         ([7, None], ColumnType(Type.BYTE_ARRAY, None, Decimal(38, 1)), [D("7.0"), None]),
         ([D("1.50"), D("2")], ColumnType(Type.INT64, None, Decimal(10, 1)), [D("1.5"), D("2.0")]),
         ([1, None], ColumnType(Type.DOUBLE), [1.0, None]),
-        (np.ma.MaskedArray([1, 999], mask=[0, 1]), I8, [1, None]),
+        (np.ma.MaskedArray([1, 999], mask=[False, True]), I8, [1, None]),
     ],
 )
 def test_casts(array: Any, type_: ColumnType, expected: list[Any]) -> None:
@@ -457,7 +458,7 @@ def test_nullable_is_as_asked() -> None:
     assert column_from_numpy(np.arange(3), nullable=True).nullable
     assert not column_from_numpy(np.ma.MaskedArray([1, 2]), nullable=False).nullable
     assert column_from_numpy(np.ma.MaskedArray([1, 2])).nullable
-    for values in ([1, None], np.ma.MaskedArray([1, 2], mask=[0, 1]), np.array([0, "NaT"], "M8[s]")):
+    for values in ([1, None], np.ma.MaskedArray([1, 2], mask=[False, True]), np.array([0, "NaT"], "M8[s]")):
         with pytest.raises(SchemaError, match=r"value 1 is null .*\[column n\]"):
             column_from_numpy(values, nullable=False, name="n")
     column = column_from_numpy([1, None])
@@ -467,7 +468,7 @@ def test_nullable_is_as_asked() -> None:
 
 
 def test_columns_are_cast_too() -> None:
-    column = column_from_numpy(["a", None, "b"])
+    column = flat(column_from_numpy(["a", None, "b"]))
     as_bytes = column_from_numpy(column.as_dictionary(), type=BYTES)
     assert as_bytes.to_pylist() == [b"a", None, b"b"]
     assert column_from_numpy(as_bytes, type=TEXT).equals(column)
@@ -512,7 +513,7 @@ def test_arrow_data() -> None:
     assert back.to_pylist() == arrow.to_pylist()
     assert pa.array(table["a"]).to_pylist() == [1, None, 3]
     assert pa.schema(table).names == ["a", "s"]
-    assert isinstance(table["s"].as_views().values, BinaryViews)
+    assert isinstance(table.flat("s").as_views().values, BinaryViews)
 
 
 def test_pyarrow_reads_objects_the_same_way() -> None:

@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -116,7 +116,9 @@ def nested_table(rows: int) -> pa.Table:
 def nested_corpus() -> list[Sample]:
     """Nested files: of pyarrow and of fastpq in many encodings, and the valid small ones of the test data."""
     samples = []
-    for codec, version, auto in itertools.product(("none", "zstd"), ("1.0", "2.0"), (None, "auto")):
+    versions: tuple[Literal["1.0", "2.0"], ...] = ("1.0", "2.0")
+    choices: tuple[Literal["auto"] | None, ...] = (None, "auto")
+    for codec, version, auto in itertools.product(("none", "zstd"), versions, choices):
         sink = io.BytesIO()
         fastpq.write_table(
             nested_table(200), sink, compression=codec, data_page_version=version, encoding=auto, data_page_rows=30,

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,8 +32,8 @@ from tests.corrupt.mutate import Sample
 from tests.corrupt.value_corpus import described, geometries, schemas, split, variants
 
 MIB = 1 << 20
-BOUNDS = {"max_allocation": 512 * MIB, "max_page_size": 128 * MIB, "max_dictionary_size": 128 * MIB}
-LAYOUTS = ("views", "offsets", "dictionary")
+BOUNDS: dict[str, Any] = {"max_allocation": 512 * MIB, "max_page_size": 128 * MIB, "max_dictionary_size": 128 * MIB}
+LAYOUTS: tuple[Literal["views", "offsets", "dictionary"], ...] = ("views", "offsets", "dictionary")
 BATCH_SIZE = 77
 KEY = bytes(range(16))
 OPS = ("==", "<=", ">", "!=")
@@ -42,7 +42,7 @@ OPS = ("==", "<=", ">", "!=")
 def read(data: bytes, index: int) -> None:
     """Read all flat columns, in a way that depends on the index, and let pyarrow check every value of the result."""
     properties = fastpq.ReaderProperties(verify_checksums=index % 2 == 0, **BOUNDS)
-    options = {"strings": LAYOUTS[index % 3], "threads": 2 if index % 16 == 0 else 1, "properties": properties}
+    options: dict[str, Any] = {"strings": LAYOUTS[index % 3], "threads": 2 if index % 16 == 0 else 1, "properties": properties}
     with fastpq.ParquetFile(data, **options) as file:
         names = [column.name for column in file.schema.columns if column.is_flat]
         tables = file.iter_batches(BATCH_SIZE, names) if index % 5 == 0 else [file.read(names)]
@@ -110,7 +110,7 @@ def select(data: bytes, index: int) -> None:
             return
         column = flat[index % len(flat)]
         value = file.min_max(column.index)[index % 2]
-        filters = fastpq.Or((column.index, "is null"), (column.index, OPS[index % 4], value))
+        filters: Any = fastpq.Or((column.index, "is null"), (column.index, OPS[index % 4], value))
         filters = (column.index, "is null") if value is None else filters
         names = [column.name for column in flat]
         file.explain(filters, names)

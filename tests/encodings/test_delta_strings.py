@@ -8,6 +8,7 @@ import io
 import itertools
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from fastpq.schema import types
 from fastpq.schema.types import ColumnType, Type
 from tests.encodings import reference
 from tests.interop.parquet_java import ParquetJava, explicit_keys
+from tests.narrowing import present
 from tests.requirements import DATA, needs_data
 
 FOLDER = DATA / "parquet-testing/data"
@@ -208,7 +210,7 @@ def chained(values: list[bytes], type_: ColumnType) -> bytes:
 
 def made_by(writer: str, data: bytes) -> bytes:
     """The same file with another created_by."""
-    own = fastpq.read_metadata(data).created_by
+    own = present(fastpq.read_metadata(data).created_by)
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = data[start:-8].replace(bytes([len(own)]) + own.encode(), bytes([len(writer)]) + writer.encode())
     return data[:start] + footer + len(footer).to_bytes(4, "little") + data[-4:]
@@ -236,11 +238,12 @@ def test_values_far_larger_than_their_page() -> None:
     values = np.empty(count, object)
     values[:] = [bytes(size) + bytes([i % 256]) * i for i in range(count)]
     sink = io.BytesIO()
-    options = {"compression": "none", "use_dictionary": False, "data_page_size": 1 << 30}
+    options: dict[str, Any] = {"compression": "none", "use_dictionary": False, "data_page_size": 1 << 30}
     fastpq.write_table({"a": values}, sink, column_encoding={"a": "DELTA_BYTE_ARRAY"}, write_statistics=False, **options)
     assert len(sink.getvalue()) < 2 * size
     for bound in ("max_page_size", "max_allocation"):
-        properties = fastpq.ReaderProperties(**{bound: 100 << 20})
+        bounds: dict[str, Any] = {bound: 100 << 20}
+        properties = fastpq.ReaderProperties(**bounds)
         with pytest.raises(fastpq.LimitError, match=bound):
             fastpq.read_table(sink.getvalue(), properties=properties)
     assert fastpq.read_table(sink.getvalue())["a"].slice(299).to_pylist() == [values[299]]

@@ -177,7 +177,9 @@ def test_readers_without_keys_read_what_is_plaintext(tmp_path: Any, column: Any)
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @pytest.mark.parametrize("footer_key", [FOOTER_KEY, KEY, OTHER_KEY], ids=len)
 def test_columns_have_keys_of_their_own_sizes(footer_key: bytes, algorithm: Any) -> None:
-    paths = {"a": FOOTER_KEY, "b": ColumnEncryptionProperties(KEY), "c": OTHER_KEY, "d": ColumnEncryptionProperties()}
+    paths: dict[str, bytes | ColumnEncryptionProperties] = {
+        "a": FOOTER_KEY, "b": ColumnEncryptionProperties(KEY), "c": OTHER_KEY, "d": ColumnEncryptionProperties()
+    }
     columns = dict.fromkeys("abcde", ROWS * 3)
     data = write(columns, fastpq.FileEncryptionProperties(footer_key, paths, algorithm=algorithm))
     keys = fastpq.FileDecryptionProperties(
@@ -208,7 +210,9 @@ def test_a_key_at_its_end_leaves_the_old_file(tmp_path: Any, algorithm: Any, pla
 
 
 def test_a_retriever_gets_the_key_metadata_of_the_footer_and_of_columns() -> None:
-    paths = {"a": ColumnEncryptionProperties(KEY, key_metadata=b"id of a"), "b": OTHER_KEY}
+    paths: dict[str, bytes | ColumnEncryptionProperties] = {
+        "a": ColumnEncryptionProperties(KEY, key_metadata=b"id of a"), "b": OTHER_KEY
+    }
     data = write({"a": ROWS, "b": ROWS}, fastpq.FileEncryptionProperties(FOOTER_KEY, paths, footer_key_metadata=b"id of footer"))
     known = {b"id of a": KEY, b"id of footer": FOOTER_KEY}
     keys = fastpq.FileDecryptionProperties(column_keys={"b": OTHER_KEY}, key_retriever=known.__getitem__)

@@ -120,7 +120,7 @@ def test_reads_polars(tmp_path: Path, bits: int, column_keys: dict[str, bytes]) 
     path, footer_key = tmp_path / "polars.parquet", FOOTER_KEYS[bits]
     with warnings.catch_warnings(action="ignore"):
         keys = pl.ParquetEncryptionProperties(footer_key=footer_key, column_keys=column_keys)
-        pl.from_arrow(expected()).write_parquet(path, encryption=keys)
+        pl.DataFrame(pl.from_arrow(expected())).write_parquet(path, encryption=keys)
     assert_expected(fastpq.read_table(path, decryption_properties=fastpq.FileDecryptionProperties(footer_key, column_keys)))
 
 

@@ -23,6 +23,7 @@ from fastpq.encryption.file_ciphers import open_file_decryptor
 from fastpq.encryption.properties import ALGORITHMS, Algorithm
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, TagVerificationError
 from tests.encryption.module_walk import OpenFile, encrypt_file, open_file
+from tests.narrowing import present
 from tests.requirements import DATA, needs_data
 
 FOOTER_KEYS = {128: b"the footer's key", 192: b"the footer's key, longer", 256: b"the footer's key, of 32 bytes..."}
@@ -135,7 +136,7 @@ def test_what_pyarrow_sealed_opens(prefix: bytes | None, plaintext_footer: bool)
 @pytest.fixture(scope="module")
 def sealed(plain: bytes) -> bytes:
     """Two columns with keys of their own, one under the footer key, one in the clear."""
-    columns = {
+    columns: dict[str, bytes | ColumnEncryptionProperties] = {
         "price": ColumnEncryptionProperties(PRICE_KEY, key_metadata=b"the price's key id"),
         "name": NAME_KEY,
         "id": ColumnEncryptionProperties(),
@@ -160,7 +161,8 @@ def test_what_stands_in_the_footer(sealed: bytes) -> None:
         )
         assert price.meta_data is name.meta_data is None
         assert price.encrypted_column_metadata is not None
-        assert note.crypto_metadata is note.encrypted_column_metadata is None
+        assert note.crypto_metadata is None
+        assert note.encrypted_column_metadata is None
     algorithm = file.metadata.encryption_algorithm
     assert algorithm is not None
     assert algorithm.AES_GCM_V1 is not None
@@ -339,7 +341,7 @@ def test_a_footer_stays_what_was_verified(signed: bytes, tmp_path: Path) -> None
         with path.open("r+b") as stored:
             stored.write(signed.replace(b"price", b"prize"))
         assert file.schema.columns[1].name == "price"
-        assert file.metadata.row_group(0).column(1).chunk.meta_data.path_in_schema == ["price"]
+        assert present(file.metadata.row_group(0).column(1).chunk.meta_data).path_in_schema == ["price"]
     with pytest.raises(TagVerificationError, match="signature"):
         fastpq.read_metadata(path, decryption_properties=FileDecryptionProperties(FOOTER_KEY))
 

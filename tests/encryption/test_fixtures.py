@@ -87,7 +87,7 @@ def test_parquet_testing(name: str, by: str) -> None:
         with warnings.catch_warnings(action="ignore"):      # Polars calls its encryption unstable
             theirs = pl.ParquetDecryptionProperties(footer_key=keys[b"kf"], column_keys=columns)
             frame = pl.read_parquet(DATA / "parquet-testing/data" / name, columns=table.column_names, decryption=theirs)
-        assert pl.from_arrow(table).equals(frame)
+        assert pl.DataFrame(pl.from_arrow(table)).equals(frame)
         return
     rows = np.arange(table.num_rows)
     assert table.num_rows == 50

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pyarrow as pa
@@ -44,6 +44,11 @@ class Case:
     codec: str
     pages: str
     dictionary: bool
+
+    @property
+    def version(self) -> Literal["1.0", "2.0"]:
+        """The version of data pages."""
+        return "1.0" if self.pages == "1.0" else "2.0"
 
     @property
     def indexed(self) -> bool:
@@ -120,12 +125,12 @@ def write(case: Case, path: Path) -> None:
         truth(),
         path,
         compression=case.codec,
-        data_page_version=case.pages[:3],
+        data_page_version=case.version,
         use_dictionary=case.dictionary,
         row_group_size=200,
         data_page_rows=60,
         write_page_index=case.indexed,
-        bloom_filter=dict.fromkeys(("id", "name", *COLUMN_PATHS), True) if case.indexed else None,
+        bloom_filter=dict.fromkeys(("id", "name", *COLUMN_PATHS), True) if case.indexed else {},
         encryption_properties=encryption(case),
     )
 
@@ -141,7 +146,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Path]:
 
 def test_fastpq_reads(files: dict[Case, Path]) -> None:
     for case, path in files.items():
-        options = {"allowed_algorithms": [MODES[case.mode].get("algorithm", "AES_GCM_V1")]}
+        options: dict[str, Any] = {"allowed_algorithms": [MODES[case.mode].get("algorithm", "AES_GCM_V1")]}
         columns = dict.fromkeys(COLUMN_PATHS, COLUMN_KEY)
         explicit = fastpq.FileDecryptionProperties(FOOTER_KEY, columns, **options)
         assert_true(fastpq.read_table(path, decryption_properties=explicit))

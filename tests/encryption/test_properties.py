@@ -11,7 +11,7 @@ import pytest
 import fastpq
 from fastpq.encryption import AesKey, ColumnEncryptionProperties, FileDecryptionProperties, FileEncryptionProperties
 from fastpq.encryption.file_ciphers import open_file_encryptor
-from fastpq.encryption.properties import PathMap
+from fastpq.encryption.properties import ColumnPath, PathMap
 from fastpq.errors import CryptoError, SchemaError
 
 FOOTER_KEY = b"the footer's key"
@@ -47,17 +47,20 @@ def test_paths(listed: Any, covered: set[tuple[str, ...]]) -> None:
 
 
 def test_the_longest_path_holds() -> None:
-    entries = PathMap({"point": 1, ("point", "x"): 2})
+    mixed: dict[ColumnPath, int] = {"point": 1, ("point", "x"): 2}
+    entries = PathMap(mixed)
     assert [entries.find(path) for path in PATHS[:3]] == [None, 2, 1]
 
 
 def test_one_path_in_two_spellings_is_refused() -> None:
+    twice: dict[ColumnPath, bytes] = {"point.x": KEY, ("point", "x"): KEY}
     with pytest.raises(SchemaError, match=r"point\.x"):
-        FileDecryptionProperties(FOOTER_KEY, {"point.x": KEY, ("point", "x"): KEY})
+        FileDecryptionProperties(FOOTER_KEY, twice)
 
 
 def test_a_path_that_the_schema_does_not_have() -> None:
-    keys = FileEncryptionProperties(FOOTER_KEY, {"id": KEY, "pointt": KEY, ("point", "z"): KEY})
+    unknown: dict[ColumnPath, bytes] = {"id": KEY, "pointt": KEY, ("point", "z"): KEY}
+    keys = FileEncryptionProperties(FOOTER_KEY, unknown)
     with pytest.raises(SchemaError, match=r"point\.z, pointt$"):
         open_file_encryptor(keys, PATHS)
 
@@ -74,7 +77,7 @@ def test_which_columns_are_encrypted() -> None:
     assert encrypted(FileEncryptionProperties(FOOTER_KEY, {})) == everything
     assert encrypted(FileEncryptionProperties(FOOTER_KEY, encrypt_unlisted="plaintext")) == {}
     assert encrypted(FileEncryptionProperties(FOOTER_KEY, {"point": KEY})) == {"point.x": True, "point.y": True}
-    mixed = {"id": ColumnEncryptionProperties(), "point.x": KEY}
+    mixed: dict[str, bytes | ColumnEncryptionProperties] = {"id": ColumnEncryptionProperties(), "point.x": KEY}
     assert encrypted(FileEncryptionProperties(FOOTER_KEY, mixed)) == {"id": False, "point.x": True}
     unlisted = FileEncryptionProperties(FOOTER_KEY, {"point.x": KEY}, encrypt_unlisted="footer_key")
     assert encrypted(unlisted) == everything | {"point.x": True}
@@ -110,7 +113,8 @@ def test_what_makes_no_sense_is_refused() -> None:
         FileEncryptionProperties(FOOTER_KEY, store_aad_prefix=False)
     with pytest.raises(TypeError, match="aad_prefix"):
         FileEncryptionProperties(FOOTER_KEY, aad_prefix=wrong)
-    for algorithms in ([], [wrong], "AES_GCM_V1", ["AES_GCM_V1", wrong]):
+    refused: list[Any] = [[], [wrong], "AES_GCM_V1", ["AES_GCM_V1", wrong]]
+    for algorithms in refused:
         with pytest.raises(ValueError, match="allowed_algorithms"):
             FileDecryptionProperties(FOOTER_KEY, allowed_algorithms=algorithms)
     with pytest.raises(TypeError, match="unexpected keyword"):
@@ -161,4 +165,4 @@ def test_too_many_columns_to_encrypt() -> None:
     paths = [(f"c{index}",) for index in range(32769)]
     with pytest.raises(CryptoError, match="32768"):
         open_file_encryptor(FileEncryptionProperties(FOOTER_KEY), paths)
-    assert open_file_encryptor(FileEncryptionProperties(FOOTER_KEY, {"c5": KEY}), paths)
+    open_file_encryptor(FileEncryptionProperties(FOOTER_KEY, {"c5": KEY}), paths)

@@ -44,8 +44,8 @@ def written(mode: str, v2_layout: Any = "arrow", **options: Any) -> bytes:
     """A file of two row groups, with a dictionary, two pages in one chunk, page indexes and a bloom filter."""
     out = io.BytesIO()
     keys = fastpq.FileEncryptionProperties(FOOTER_KEY, v2_layout=v2_layout, **MODES[mode])
-    options = {"row_group_size": 4, "data_page_rows": 2, "compression": "none", "bloom_filter": {"price": True}} | options
-    fastpq.write_table(COLUMNS, out, use_dictionary=["name"], encryption_properties=keys, **options)
+    usual: dict[str, Any] = {"row_group_size": 4, "data_page_rows": 2, "compression": "none", "bloom_filter": {"price": True}}
+    fastpq.write_table(COLUMNS, out, use_dictionary=["name"], encryption_properties=keys, **usual | options)
     return out.getvalue()
 
 
@@ -98,7 +98,11 @@ def footer_start(data: bytes) -> int:
     return len(data) - FRAME - int.from_bytes(data[-FRAME : -FRAME + 4], "little")
 
 
-GCM_CASES = [(mode, {}) for mode in MODES if not mode.startswith("CTR")] + [("uniform", V2), ("by column", NO_CRC)]
+GCM_CASES: list[tuple[str, dict[str, Any]]] = [
+    *((mode, {}) for mode in MODES if not mode.startswith("CTR")),
+    ("uniform", V2),
+    ("by column", NO_CRC),
+]
 
 
 @pytest.mark.parametrize(("mode", "pages"), GCM_CASES, ids=str)

@@ -322,7 +322,7 @@ def column_of(name: str, values: list[Any]) -> Column:
     if dtype is not None:
         filled = np.array([0 if value is None else value for value in values], dtype)
         objects = np.ma.MaskedArray(filled, [value is None for value in values])
-    return table_of({name: objects}, ParquetSchema.of([(name, SCHEMA[name].type, True)]))[name]
+    return table_of({name: objects}, ParquetSchema.of([(name, SCHEMA[name].type, True)])).flat(name)
 
 
 def table_of(data: dict[str, Any], schema: ParquetSchema) -> Table:

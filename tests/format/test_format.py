@@ -6,6 +6,7 @@ import io
 import re
 import struct
 import tracemalloc
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -65,8 +66,11 @@ def of_struct(cls: type[Struct]) -> st.SearchStrategy[Struct]:
     def strategy(field: ThriftField) -> st.SearchStrategy[Any]:
         return values(field.type.kind, field.type.argument)
 
+    def member(name: str, value: Any) -> Any:
+        return cls(**{name: value})
+
     if issubclass(cls, Union):
-        return st.one_of([strategy(field).map(lambda value, n=name: cls(**{n: value})) for name, field in cls.ORDERED])
+        return st.one_of([strategy(field).map(partial(member, name)) for name, field in cls.ORDERED])
     required = {name: strategy(field) for name, field in cls.ORDERED if field.required}
     optional = {name: st.none() | strategy(field) for name, field in cls.ORDERED if not field.required}
     return st.builds(lambda given: cls(**given), st.fixed_dictionaries(required | optional))

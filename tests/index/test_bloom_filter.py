@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ class Reference:
         return all(int(self.words[block, word]) & bit for word, bit in enumerate(bits))
 
 
-def reader(values: list[bytes | None]) -> SliceReader:
+def reader(values: Sequence[bytes | None]) -> SliceReader:
     offsets = np.cumsum([0, *(len(value or b"") for value in values)]).astype(np.int32)
     data = np.frombuffer(b"".join(value or b"" for value in values), np.uint8)
     valid = np.packbits([value is not None for value in values], bitorder="little")

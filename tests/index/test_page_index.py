@@ -173,7 +173,8 @@ def page(values: int, nulls: int, bounds: tuple[bytes, bytes] | None, nan_count:
 
 
 def written(type_: ColumnType, *pages: Page) -> WrittenPages:
-    return WrittenPages(column=column(type_), **{name: [each[name] for each in pages] for name in page(0, 0, None)})
+    lists: dict[str, Any] = {name: [each[name] for each in pages] for name in page(0, 0, None)}
+    return WrittenPages(column=column(type_), **lists)
 
 
 def build(type_: ColumnType, *pages: Page, truncation: int = 64) -> fmt.ColumnIndex | None:

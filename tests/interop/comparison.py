@@ -36,7 +36,7 @@ def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def bits(column: pa.ChunkedArray) -> np.ndarray:
     """The bits of floating-point values as integers, which differ for different NaNs and zeros; zero for nulls."""
-    values = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
+    values: np.ndarray = pc.fill_null(column, pa.scalar(0, column.type)).to_numpy()
     return values.view(f"u{values.itemsize}")
 
 

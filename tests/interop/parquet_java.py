@@ -20,7 +20,7 @@ SHOWN = 4000        # characters of the JVM's log in the error after the JVM end
 def class_path(folder: Path) -> str:
     """Compile the programs of java/ into a folder; returns the class path for running the programs."""
     path = f"{folder}:{java_jars()}/*"
-    command = ["javac", "-cp", path, "-d", folder, *SOURCES.glob("*.java")]
+    command: list[str | Path] = ["javac", "-cp", path, "-d", folder, *SOURCES.glob("*.java")]
     subprocess.run(command, check=True, capture_output=True, text=True, env=environment())
     return path
 

@@ -29,6 +29,7 @@ from tests.interop.arrow_cases import (
     pattern,
     stored,
 )
+from tests.narrowing import flat
 from tests.requirements import peer
 
 
@@ -69,8 +70,9 @@ def test_polars_reads_us() -> None:
     gc.collect()
     assert_same(frame.to_dict(as_series=False), want)
     structs = pl.from_arrow(Stream(import_table(pa.table({"a": [1, None]}))))
+    assert isinstance(structs, pl.Series)
     assert structs.to_list() == [{"a": 1}, {"a": None}]
-    assert pl.Series(Array(import_column(pa.array(["x", None], pa.string_view())))).to_list() == ["x", None]
+    assert pl.Series(Array(flat(import_column(pa.array(["x", None], pa.string_view()))))).to_list() == ["x", None]
 
 
 def test_we_read_polars() -> None:
@@ -100,12 +102,12 @@ def test_we_read_polars() -> None:
         frame.clear(),
     ):
         table = import_table(data)
-        assert isinstance(table["s"].values, BinaryViews)
-        assert isinstance(table["cat"].values, DictionaryValues)
-        assert table["us"].type.logical == Timestamp("us", utc=True)
-        assert table["dec"].type.logical == Decimal(12, 2)
+        assert isinstance(table.flat("s").values, BinaryViews)
+        assert isinstance(table.flat("cat").values, DictionaryValues)
+        assert table.flat("us").type.logical == Timestamp("us", utc=True)
+        assert table.flat("dec").type.logical == Decimal(12, 2)
         assert_same(pa.table(Stream(table)).to_pydict(), data.to_dict(as_series=False))
-    assert stored(import_column(frame["s"])) == [b"short", None, b"a string of more than twelve bytes"]
+    assert stored(flat(import_column(frame["s"]))) == [b"short", None, b"a string of more than twelve bytes"]
     days = pl.DataFrame({"x": [dt.timedelta(1), None]})
     assert pl.DataFrame(Stream(import_table(days))).equals(days)
     nested = pl.DataFrame({"x": [{"a": 1, "b": [1, 2]}, None], "y": pl.Series([[1, 2], None], dtype=pl.Array(pl.Int8, 2))})
@@ -143,7 +145,7 @@ def test_we_read_duckdb() -> None:
     table = import_table(relation)
     assert table.num_rows == 300_000
     assert table["i"].null_count == 300_000 // 7
-    assert stored(table["i"])[:5] == [0, 1, 2, None, 4]
+    assert stored(table.flat("i"))[:5] == [0, 1, 2, None, 4]
     want = arrow_of(relation)
     back = pa.table(Stream(table))
     back.validate(full=True)
@@ -165,11 +167,11 @@ def test_pandas_reads_us_and_we_read_pandas() -> None:
     assert [None if pd.isna(value) else value.to_pydatetime() for value in frame["timestamp[us]"]] == want["timestamp[us]"]
     data = pd.DataFrame({"i": [1, 2], "s": ["x", None], "t": pd.to_datetime(["2024-02-29", None]), "f": [1.5, np.nan]})
     back = import_table(data)
-    assert stored(back["i"]) == [1, 2]
-    assert stored(back["s"]) == [b"x", None]
+    assert stored(back.flat("i")) == [1, 2]
+    assert stored(back.flat("s")) == [b"x", None]
     assert back["t"].null_count == 1
     series = pd.Series([1, None, 3], dtype="Int64")
-    assert stored(import_column(series)) == [1, None, 3]
+    assert stored(flat(import_column(series))) == [1, None, 3]
 
 
 def test_nanoarrow_both_ways() -> None:
@@ -180,14 +182,14 @@ def test_nanoarrow_both_ways() -> None:
     for name, case in CASES.items():
         if name.endswith("_view"):
             continue  # nanoarrow 0.9 corrupts memory when it passes on an array of more than 3 buffers, to pyarrow as well
-        column = import_column(nanoarrow.c_array(array_of(case, pattern(case.values, nulls=True))))
+        column = flat(import_column(nanoarrow.c_array(array_of(case, pattern(case.values, nulls=True)))))
         assert stored(column) == pattern(case.stored, nulls=True), name
     for name in ("int8", "bool", "float64", "string", "date32", "fixed_size_binary"):
-        checked = nanoarrow.Array(Array(table[name]))
+        checked = nanoarrow.Array(Array(table.flat(name)))
         assert checked.to_pylist() == want[name]
-        nanoarrow.c_array(Array(table[name])).view()
+        nanoarrow.c_array(Array(table.flat(name))).view()
     mine = nanoarrow.Array([1, None, 3], nanoarrow.int64())
-    assert stored(import_column(mine)) == [1, None, 3]
+    assert stored(flat(import_column(mine))) == [1, None, 3]
 
 
 def test_arro3_both_ways() -> None:
@@ -197,4 +199,4 @@ def test_arro3_both_ways() -> None:
     assert theirs.num_rows == 61
     assert_same(pa.table(theirs).to_pydict(), want)
     assert_same(pa.table(Stream(import_table(theirs))).to_pydict(), want)
-    assert stored(import_column(theirs["int8"])) == want["int8"]
+    assert stored(flat(import_column(theirs["int8"]))) == want["int8"]

@@ -45,6 +45,7 @@ from tests.interop.arrow_cases import (
     stored,
 )
 from tests.leaks import leaking_lines
+from tests.narrowing import flat
 
 
 def pieces(array: pa.Array, *lengths: int) -> pa.ChunkedArray:
@@ -94,7 +95,7 @@ def test_pyarrow_arrays_and_chunked_arrays(name: str) -> None:
     case = CASES[name]
     array = array_of(case, pattern(case.values, nulls=True))
     for source in (array, pieces(array, 4, 9)):
-        column = import_column(source)
+        column = flat(import_column(source))
         assert stored(column) == pattern(case.stored, nulls=True)
         back = pa.array(Array(column))
         back.validate(full=True)
@@ -115,7 +116,7 @@ def test_types_that_only_we_have() -> None:
     for column, type_, values in (
         (Column(ColumnType(Type.INT96), np.array([MS * 10**6])), pa.timestamp("ns"), [NOON]),
         (Column(fixed(Interval(), FLBA, 12), months), pa.binary(12), [bytes(range(12)), bytes(range(12, 24))]),
-        (Column(fixed(Enum(), Type.BYTE_ARRAY), import_column(pa.array(["x"])).values), pa.string(), ["x"]),
+        (Column(fixed(Enum(), Type.BYTE_ARRAY), flat(import_column(pa.array(["x"]))).values), pa.string(), ["x"]),
         (Column(fixed(Time("us", utc=True), Type.INT64), np.array([5])), pa.time64("us"), [dt.time(0, 0, 0, 5)]),
         (Column(fixed(Unknown(), Type.INT32), np.zeros(2, np.int32), np.zeros(1, np.uint8), 2), pa.null(), [None] * 2),
         (
@@ -139,7 +140,7 @@ REQUESTS = [
 @pytest.mark.parametrize("given", ["string", "large_string", "string_view", "dictionary of strings"])
 def test_requested_layouts_are_given(given: str, requested: pa.DataType) -> None:
     values = pattern(WORDS, nulls=True)
-    column = import_column(array_of(CASES[given], values))
+    column = flat(import_column(array_of(CASES[given], values)))
     _, capsule = export_array(column, requested.__arrow_c_schema__())
     assert capsule is not None
     array = pa.array(Array(column), requested)
@@ -155,13 +156,13 @@ def test_requested_layouts_are_given(given: str, requested: pa.DataType) -> None
 
 def test_no_value_is_copied_where_layouts_agree() -> None:
     array = pa.array([1, 2, 3], pa.int64())
-    column = import_column(array)
+    column = flat(import_column(array))
     assert isinstance(column.values, np.ndarray)
     assert column.values.ctypes.data == array.buffers()[1].address
     back = pa.array(Array(column))
     assert back.buffers()[1].address == array.buffers()[1].address
     text = pa.array(["a string of more than twelve bytes"], pa.string_view())
-    back = pa.array(Array(import_column(text)))
+    back = pa.array(Array(flat(import_column(text))))
     assert [buffer.address for buffer in back.buffers()[1:3]] == [buffer.address for buffer in text.buffers()[1:3]]
 
 
@@ -172,7 +173,7 @@ def test_a_consumer_may_outlive_us_and_a_producer_may_go_first() -> None:
     table = import_table(source)
     del source
     gc.collect()
-    values = table["a"].values
+    values = table.flat("a").values
     alive = weakref.ref(values)
     consumer = pa.table(Stream(table))
     del table, values
@@ -214,7 +215,8 @@ def arrow_bytes(expected: int | None = None) -> int:
         if expected is None or pa.total_allocated_bytes() == expected:
             break
         time.sleep(0.05)
-    return pa.total_allocated_bytes()
+    allocated: int = pa.total_allocated_bytes()
+    return allocated
 
 
 @pytest.mark.parametrize("every", [1, 2, 5])

@@ -21,6 +21,7 @@ from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import ProbedBlocks, probe_bloom_filters
 from tests.interop.comparison import assert_same
 from tests.interop.parquet_java import ParquetJava
+from tests.narrowing import present
 from tests.requirements import peer
 
 duckdb = peer("duckdb")
@@ -217,7 +218,7 @@ def test_nested_pages_are_those_of_pyarrow(tmp_path: Path) -> None:
                 assert pages.first_rows.tolist() == their_pages.first_rows.tolist() == list(range(0, 2000, 100))
                 if column.physical_type is fastpq.Type.BYTE_ARRAY:
                     assert np.array_equal(
-                        pages.unencoded_byte_array_data_bytes, their_pages.unencoded_byte_array_data_bytes    # type: ignore
+                        present(pages.unencoded_byte_array_data_bytes), present(their_pages.unencoded_byte_array_data_bytes)
                     )
                 sizes = mine.metadata.row_group(0).column(column.index).metadata.size_statistics
                 their_sizes = file.metadata.row_group(0).column(column.index).metadata.size_statistics

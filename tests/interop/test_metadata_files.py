@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
@@ -64,7 +65,7 @@ def test_a_bloom_filter_is_not_taken_from_another_file(tmp_path: Path) -> None:
     parts = [np.arange(first, 10_000, 2) for first in (0, 1)]
     footers = []
     for name, values in zip(("own", "other"), parts, strict=True):
-        options = {"compression": "none", "use_dictionary": False}
+        options: dict[str, Any] = {"compression": "none", "use_dictionary": False}
         fastpq.write_table({"id": values}, tmp_path / name, bloom_filter={"id": True}, **options)
         data = (tmp_path / name).read_bytes()
         footers.append(fmt.decode(fmt.FileMetaData, data[-8 - int.from_bytes(data[-8:-4], "little") : -8])[0])

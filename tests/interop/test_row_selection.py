@@ -66,7 +66,8 @@ def opened(kind: str, strings: str = "views") -> fastpq.ParquetFile:
 
 @functools.cache
 def truth() -> list[dict[str, Any]]:
-    return data().to_pylist()
+    rows: list[dict[str, Any]] = data().to_pylist()
+    return rows
 
 
 @st.composite
@@ -103,7 +104,7 @@ def test_ranges_are_slices_of_a_full_read(kind: str, bounds: list[tuple[int, int
 @given(kind=st.sampled_from(FILES), indices=st.lists(st.integers(-ROWS, ROWS - 1), max_size=60), chosen=columns)
 def test_take_is_that_of_numpy(kind: str, indices: list[int], chosen: Any) -> None:
     file = opened(kind)
-    rows = np.arange(ROWS).take(indices) if indices else []
+    rows: Any = np.arange(ROWS).take(indices) if indices else []
     assert file.take(indices, chosen).equals(expected_of(file, rows, chosen))
 
 

@@ -80,7 +80,7 @@ def test_geometries_of_duckdb(tmp_path: Path) -> None:
         query = f"SELECT * FROM (VALUES {listed}, (NULL)) AS t(g)"
         connection.sql(f"COPY ({query}) TO '{tmp_path}/theirs.parquet' (GEOPARQUET_VERSION 'NONE')")
         theirs = fastpq.read_table(tmp_path / "theirs.parquet")
-        assert isinstance(theirs["g"].type.logical, types.Geometry)
+        assert isinstance(theirs.flat("g").type.logical, types.Geometry)
         fastpq.write_table(theirs, tmp_path / "ours.parquet")
         query = "SELECT geo_bbox, geo_types FROM parquet_metadata('{}/{}.parquet')"
         boxes = {name: connection.sql(query.format(tmp_path, name)).fetchall()[0] for name in ("theirs", "ours")}
@@ -103,7 +103,7 @@ OLD: dict[str, tuple[ColumnType, list[Any]]] = {
 }
 for bits in (8, 16, 32, 64):
     for signed in (True, False):
-        type_ = ColumnType(Type.INT64 if bits == 64 else Type.INT32, None, types.Integer(bits, signed))    # type: ignore[arg-type]
+        type_ = ColumnType(Type.INT64 if bits == 64 else Type.INT32, None, types.Integer(bits, signed))
         OLD[f"{'int' if signed else 'uint'}_{bits}"] = (type_, [1, (1 << (bits - signed)) - 1])
 
 

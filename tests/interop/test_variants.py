@@ -18,6 +18,7 @@ from fastpq.file_reference import FileReference, file_column
 from fastpq.schema.nested_types import Field, ListType
 from fastpq.schema.types import ColumnType, String, Type
 from fastpq.variant import Variant, VariantColumn
+from tests.narrowing import present
 from tests.requirements import DATA, peer
 from tests.variant import reference
 
@@ -62,7 +63,9 @@ def test_cases_of_parquet_testing(case: dict[str, Any]) -> None:
     fastpq.write_table(table, sink)
     expected = case.get("variant_files") or [case["variant_file"]]
     for found in (table, fastpq.read_table(sink.getvalue()), in_batches(path)):
-        column = VariantColumn.of(found["var"])
+        stored = found["var"]
+        assert isinstance(stored, fastpq.StructColumn)
+        column = VariantColumn.of(stored)
         assert len(expected) == len(column)
         for row, name in enumerate(expected):
             assert column[row] == (None if name is None else Variant(*reference.split((CASES / name).read_bytes())))
@@ -137,7 +140,7 @@ def test_shredding_of_what_is_no_variant() -> None:
     with pytest.raises(SchemaError, match="only variants are shredded"):
         fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), shred={"x": "infer"})
     with pytest.raises(SchemaError, match="no shredding schema"):
-        fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), shred={"x": 7})
+        fastpq.write_table({"x": np.arange(3)}, io.BytesIO(), shred={"x": 7})  # type: ignore[dict-item]
 
 
 FILES = [
@@ -156,7 +159,7 @@ def test_file_references(tmp_path: Path) -> None:
     fastpq.write_table({"f": file_column(FILES)}, sink)
     path.write_bytes(sink.getvalue())
     assert fastpq.read_table(sink.getvalue())["f"].to_pylist() == FILES
-    assert fastpq.read_schema(sink.getvalue()).root.children[0].element.logicalType.FILE is not None
+    assert present(fastpq.read_schema(sink.getvalue()).root.children[0].element.logicalType).FILE is not None
     with duckdb.connect() as connection:
         theirs = [row for (row,) in connection.sql(f"SELECT f FROM read_parquet('{path}')").fetchall()]
     assert [None if row is None else FileReference(**row) for row in theirs] == FILES

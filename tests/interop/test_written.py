@@ -78,6 +78,14 @@ def decimal_value(i: int) -> decimal.Decimal:
     return decimal.Decimal(number(i) * 1009).scaleb(-2)
 
 
+def instant(unit: types.TimeUnitName, i: int) -> np.datetime64:
+    return np.datetime64(number(i) * 10**10, unit)
+
+
+def time_of_day(unit: types.TimeUnitName, i: int) -> np.timedelta64:
+    return np.timedelta64((number(i) + 125) * 1001, unit)
+
+
 # name: (type, value of row i, Arrow type in which all readers agree)
 COLUMNS: dict[str, tuple[ColumnType, Callable[[int], Any], pa.DataType]] = {
     "boolean": (ColumnType(Type.BOOLEAN), lambda i: i % 3 == 0, pa.bool_()),
@@ -102,7 +110,8 @@ COLUMNS: dict[str, tuple[ColumnType, Callable[[int], Any], pa.DataType]] = {
     "interval": (fixed(12, types.Interval()), lambda i: bytes([number(i) + 125] * 12), pa.binary(12)),
     "int96": (ColumnType(Type.INT96), lambda i: np.datetime64(number(i) * 10**15, "ns"), pa.timestamp("ns")),
 }
-for bits, signed in itertools.product((8, 16, 32, 64), (True, False)):
+BIT_WIDTHS: tuple[types.BitWidth, ...] = (8, 16, 32, 64)
+for bits, signed in itertools.product(BIT_WIDTHS, (True, False)):
     physical = Type.INT64 if bits == 64 else Type.INT32
     kind = getattr(pa, f"{'' if signed else 'u'}int{bits}")()
     COLUMNS[str(kind)] = (
@@ -110,16 +119,17 @@ for bits, signed in itertools.product((8, 16, 32, 64), (True, False)):
         (lambda i: number(i)) if signed else (lambda i: number(i) + 125),
         kind,
     )
-for unit, utc in itertools.product(("ms", "us", "ns"), (True, False)):
+TIME_UNITS: tuple[types.TimeUnitName, ...] = ("ms", "us", "ns")
+for unit, utc in itertools.product(TIME_UNITS, (True, False)):
     suffix = f"{unit}{'_utc' if utc else ''}"
     COLUMNS[f"timestamp_{suffix}"] = (
         ColumnType(Type.INT64, None, types.Timestamp(unit, utc)),
-        lambda i, unit=unit: np.datetime64(number(i) * 10**10, unit),
+        functools.partial(instant, unit),
         pa.timestamp(unit, "UTC" if utc else None),
     )
     COLUMNS[f"time_{suffix}"] = (
         ColumnType(Type.INT32 if unit == "ms" else Type.INT64, None, types.Time(unit, utc)),
-        lambda i, unit=unit: np.timedelta64((number(i) + 125) * 1001, unit),
+        functools.partial(time_of_day, unit),
         pa.time32("ms") if unit == "ms" else pa.time64(unit),
     )
 NEVER_REQUIRED = {"unknown"}

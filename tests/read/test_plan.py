@@ -87,7 +87,8 @@ def test_pages_that_hold_the_rows(data: bytes, start: int, stop: int) -> None:
         index = file.offset_index(1, 0)
     pages = plan_pages(chunk, index, RowRanges(np.array([[start, stop]]), GROUP), 0)
     if (start, stop) == (0, GROUP):
-        assert pages.pages is pages.kept is None
+        assert pages.pages is None
+        assert pages.kept is None
         assert pages.num_rows == GROUP
         return
     assert index is not None

@@ -149,14 +149,14 @@ def test_rows_that_only_the_footer_tells_of_are_not_made_up() -> None:
 
 
 def test_encrypted_pages_that_do_not_authenticate_are_lost() -> None:
-    keys = {"footer_key": FOOTER_KEY, "column_keys": {"text": SECRET_KEY}}
+    keys: dict[str, Any] = {"footer_key": FOOTER_KEY, "column_keys": {"text": SECRET_KEY}}
     data = file_of(encryption_properties=fastpq.FileEncryptionProperties(**keys, encrypt_unlisted="footer_key"))
-    opened = {"decryption_properties": fastpq.FileDecryptionProperties(**keys)}
+    opened: dict[str, Any] = {"decryption_properties": fastpq.FileDecryptionProperties(**keys)}
     for leaf in ("text", "list.list.element"):
         start, length = span(data, leaf, **opened)
         report = check(damaged(data, start + length - 1), [(leaf, 2 * GROUP - PAGE, 2 * GROUP)], **opened)
         assert "authenticate" in report.losses[0].reason or "tag" in report.losses[0].reason
-    without = {"decryption_properties": fastpq.FileDecryptionProperties(footer_key=FOOTER_KEY)}
+    without: dict[str, Any] = {"decryption_properties": fastpq.FileDecryptionProperties(footer_key=FOOTER_KEY)}
     with pytest.raises(fastpq.KeyAccessError):
         fastpq.recover_table(data, **without)
     table, report = fastpq.recover_table(data, ["number"], **without)

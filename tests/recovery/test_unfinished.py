@@ -6,7 +6,7 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from tests.requirements import peer
 duckdb = peer("duckdb")
 
 REPOSITORY = Path(__file__).parents[2]
-KEYS = {"footer_key": FOOTER_KEY, "column_keys": {"text": SECRET_KEY}}
+KEYS: dict[str, Any] = {"footer_key": FOOTER_KEY, "column_keys": {"text": SECRET_KEY}}
 
 
 @pytest.fixture(scope="module", params=["plaintext", "encrypted"])
@@ -124,7 +124,7 @@ def test_a_lost_footer(writer: str, hint: str) -> None:
     if writer == "pyarrow":
         pq.write_table(written(), sink, row_group_size=GROUP, data_page_size=2000, compression="zstd", data_page_version="2.0")
     else:
-        version = "2.0" if writer == "fastpq-v2" else "1.0"
+        version: Literal["1.0", "2.0"] = "2.0" if writer == "fastpq-v2" else "1.0"
         fastpq.write_table(written(), sink, row_group_size=GROUP, data_page_rows=100, data_page_version=version)
     data = sink.getvalue()
     known = {"schema": fastpq.read_schema(data)} if hint == "schema" else {"sibling": data}
@@ -190,8 +190,9 @@ def test_plaintext_pages_in_the_place_of_an_encrypted_file() -> None:
     strict = fastpq.FileDecryptionProperties(bytes(16))
     with pytest.raises(fastpq.CryptoError, match="allow_plaintext_files"):
         fastpq.recover_table(pages, schema=schema, decryption_properties=strict)
-    for options in ({"allow_plaintext_files": True}, {"allow_plaintext_files": True, "verify_footer_signature": False}):
-        lax = fastpq.FileDecryptionProperties(bytes(16), **options)
+    policies: list[dict[str, Any]] = [{}, {"verify_footer_signature": False}]
+    for policy in policies:
+        lax = fastpq.FileDecryptionProperties(bytes(16), allow_plaintext_files=True, **policy)
         assert fastpq.recover_table(pages, schema=schema, decryption_properties=lax).table.num_rows == 10
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ DECRYPTION = fastpq.FileDecryptionProperties(
 )
 
 
-def write(path: Path, protection: str, version: str, use_dictionary: bool) -> None:
+def write(path: Path, protection: str, version: Literal["1.0", "2.0"], use_dictionary: bool) -> None:
     rows = np.arange(ROWS)
     fastpq.write_table(
         {"id": rows * 3, "price": rows / 4, "name": np.char.mod("name %d", rows // 10)},
@@ -39,7 +40,7 @@ def write(path: Path, protection: str, version: str, use_dictionary: bool) -> No
         row_group_size=GROUP_ROWS,
         data_page_rows=PAGE_ROWS,
         data_page_version=version,
-        column_encoding={"id": "RLE_DICTIONARY"} if use_dictionary else None,
+        column_encoding={"id": "RLE_DICTIONARY"} if use_dictionary else {},
         use_dictionary=use_dictionary,
         bloom_filter={"id": True},
         encryption_properties=PROTECTION[protection],
@@ -67,7 +68,7 @@ def destroy(path: Path, kept: int | None) -> None:
     [*((protection, "1.0", False) for protection in PROTECTION), ("plaintext", "2.0", False), ("by column", "1.0", True)],
 )
 def test_we_and_parquet_java_skip_pages(
-    protection: str, version: str, use_dictionary: bool, tmp_path: Path, parquet_java: ParquetJava
+    protection: str, version: Literal["1.0", "2.0"], use_dictionary: bool, tmp_path: Path, parquet_java: ParquetJava
 ) -> None:
     path = tmp_path / "data.parquet"
     write(path, protection, version, use_dictionary)

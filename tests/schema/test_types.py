@@ -33,6 +33,7 @@ from fastpq.schema.types import (
     Uuid,
     max_precision,
 )
+from tests.narrowing import present
 
 ROW = re.compile(r"^([A-Z0-9_]+)(?:\((\d+)\))?\s+(None|\w+\(.*?\))\s+(\S+)\s+(\S+)\s+(\S+)$", re.MULTILINE)
 
@@ -102,7 +103,7 @@ def test_pyarrow_has_the_same_format_strings(column: ColumnType, arrow_type: pa.
     address = ctypes.addressof(schema)
     arrow_type._export_to_c(address)
     try:
-        assert ctypes.cast(schema[0], ctypes.c_char_p).value == column.arrow_format.encode()
+        assert ctypes.cast(present(schema[0]), ctypes.c_char_p).value == column.arrow_format.encode()
     finally:
         pa.DataType._import_from_c(address)  # takes it back and so releases it
 
@@ -118,9 +119,9 @@ def test_pyarrow_has_the_same_format_strings(column: ColumnType, arrow_type: pa.
         (Type.INT64, None, Date(), "may not annotate INT64"),
         (Type.INT64, None, Time("ms"), "may not annotate"),
         (Type.INT32, None, Time("us"), "may not annotate"),
-        (Type.INT64, None, Timestamp("s"), "not a time unit"),
+        (Type.INT64, None, Timestamp("s"), "not a time unit"),    # type: ignore[arg-type]
         (Type.INT64, None, Integer(32, True), "may not annotate"),
-        (Type.INT32, None, Integer(24, True), "bit width"),
+        (Type.INT32, None, Integer(24, True), "bit width"),    # type: ignore[arg-type]
         (Type.DOUBLE, None, Decimal(9, 2), "may not annotate"),
         (Type.INT32, None, Decimal(10, 2), "more than the 9 digits"),
         (Type.INT64, None, Decimal(19, 2), "more than the 18 digits"),

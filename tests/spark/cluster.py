@@ -56,7 +56,7 @@ def cluster(folder: Path, keys: Mapping[str, str]) -> Iterator[Cluster]:
         **keys,
     }
     log = folder / "master.log"
-    options = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    options: tuple[str, ...] = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     running = [_daemon("master.Master", environment, log, *options)]
     try:
         [master] = _wait_for(log, r"Starting Spark master at (spark://\S+)", 1, running)

@@ -21,14 +21,15 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import fastpq.spark
-from fastpq.spark import journal
 from fastpq.spark.source import FastpqDataSource
 from fastpq.spark.writer import Writer, Written
+from tests.narrowing import present
 
 BEFORE, AFTER = 50, 100
 PATIENCE = 600          # seconds: a last guard against a hang
 CLIENT = "tests.spark.kms:client"
-KEYS = {"kms.client": CLIENT, "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:id"}
+SERVICE: dict[str, Any] = {"kms.client": CLIENT}
+KEYS: dict[str, Any] = {"kms.client": CLIENT, "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:id"}
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -72,7 +73,7 @@ def new_rows(spark: SparkSession, trouble: Any = None) -> Any:
     def pass_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch.slice(0, 2)
-            if trouble is not None and TaskContext.get().partitionId() == 1:
+            if trouble is not None and task().partitionId() == 1:
                 trouble()
             yield batch.slice(2)
 
@@ -96,9 +97,14 @@ def killed_executor(spark: SparkSession, table: Path) -> None:
     append(new_rows(spark, kill), table)
 
 
+def task() -> TaskContext:
+    """The task that runs in this process."""
+    return present(TaskContext.get())
+
+
 def failing_task(spark: SparkSession, table: Path) -> None:
     def fail() -> None:
-        if TaskContext.get().attemptNumber() < 2:
+        if task().attemptNumber() < 2:
             raise OSError(errno.EIO, "bad luck")
 
     append(new_rows(spark, fail), table)
@@ -131,7 +137,7 @@ class FullDisk(Writer):
         def refuse(sink: Any, buffer: Any) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), sink.name)
 
-        fastpq.io.sink.FileSink.write = refuse  # type: ignore[method-assign]
+        fastpq.io.sink.FileSink.write = refuse  # type: ignore[assignment,method-assign]
         try:
             return super().write(iterator)
         finally:
@@ -155,7 +161,7 @@ class DyingDriver(Writer):
             calls += 1
             replace(one, other)
 
-        journal.os.replace = dying
+        os.replace = dying  # type: ignore[assignment]
         super().commit(messages)
 
 
@@ -193,7 +199,7 @@ def disk_full(spark: SparkSession, table: Path) -> None:
 
 
 def _dies(spark: SparkSession, table: Path, step: int) -> None:
-    DyingDriver.jvm, DyingDriver.step = spark._jvm.ProcessHandle.current().pid(), step
+    DyingDriver.jvm, DyingDriver.step = present(spark._jvm).ProcessHandle.current().pid(), step
     spark.dataSource.register(source_with(DyingDriver, "dying"))
     append(new_rows(spark), table, "dying")
     raise SystemExit("the driver should be dead")
@@ -210,13 +216,13 @@ def driver_killed_in_commit(spark: SparkSession, table: Path) -> None:
 def jobs(spark: SparkSession, table: Path) -> None:
     """Everything that can be done, with its plans on standard output: to look for keys in what it leaves behind."""
     append(new_rows(spark), table)
-    frame = fastpq.spark.read(spark, str(table), filters=[("id", ">=", 0)], **{"kms.client": CLIENT})
+    frame = fastpq.spark.read(spark, str(table), filters=[("id", ">=", 0)], **SERVICE)
     frame.explain(True)
     print(frame._jdf.queryExecution().toString())
     for job in (fastpq.spark.verify_dataset, fastpq.spark.rotate_keys, fastpq.spark.compact_dataset):
-        report = job(spark, str(table), **(KEYS if job is not fastpq.spark.verify_dataset else {"kms.client": CLIENT}))
+        report = job(spark, str(table), **(KEYS if job is not fastpq.spark.verify_dataset else SERVICE))
         assert {row.status for row in report.collect()} == {"ok"}, report.collect()
-    frame = fastpq.spark.scan(spark, str(table), ["id"], **{"kms.client": CLIENT})
+    frame = fastpq.spark.scan(spark, str(table), ["id"], **SERVICE)
     frame.explain(True)
     assert frame.count() == AFTER
 

@@ -19,6 +19,7 @@ from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.listing import list_files
 from tests.encryption.keys.peers import MASTER_KEYS, key_list, unwrap
+from tests.narrowing import present
 from tests.requirements import java_jars
 from tests.spark.cluster import Cluster, cluster
 from tests.spark.cluster_driver import AFTER, BEFORE, CLIENT
@@ -118,8 +119,9 @@ def keys_of(path: Path) -> list[bytes]:
     start = data.index(b'{"keyMaterialType"')      # before an encrypted footer
     materials = [json.JSONDecoder().raw_decode(data[start : start + 2000].decode("latin-1"))[0]]
     with open_file(str(path), ServiceOptions(CLIENT)) as file:
-        crypto = file.metadata.row_group(0).column(0).chunk.crypto_metadata
-        materials.append(json.loads(crypto.ENCRYPTION_WITH_COLUMN_KEY.key_metadata))
+        crypto = present(file.metadata.row_group(0).column(0).chunk.crypto_metadata)
+        column_key = present(crypto.ENCRYPTION_WITH_COLUMN_KEY)
+        materials.append(json.loads(present(column_key.key_metadata)))
     for material in materials:
         kek = unwrap(MASTER_KEYS, material["wrappedKEK"], material["masterKeyID"])
         sealed = base64.b64decode(material["wrappedDEK"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,11 @@ import pytest
 import fastpq
 import fastpq.spark
 from fastpq.spark import compaction, journal, running, staging
+from tests.narrowing import present
 from tests.spark.conftest import CLIENT
 
-SERVICE = {"kms.client": CLIENT}
-KEYS = {
+SERVICE: dict[str, Any] = {"kms.client": CLIENT}
+KEYS: dict[str, Any] = {
     "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price;kc2:tags.list.element", **SERVICE,
 }  # fmt: skip
 PLAIN = {"allowPlaintextFiles": "true", **SERVICE}
@@ -139,13 +141,13 @@ def test_a_job_over_no_files_is_told_of_once(source: Any, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("keys", [KEYS, EXTERNAL], ids=["internal", "external"])
-def test_encrypt_rotate_decrypt(source: Any, table: Path, keys: dict[str, str]) -> None:
+def test_encrypt_rotate_decrypt(source: Any, table: Path, keys: dict[str, Any]) -> None:
     truth = rows_of(source.read.parquet(str(table)))
     files = sorted(path.parent.name for path in table.rglob("*.parquet"))
     seen: list[tuple[int, int]] = []
     report = fastpq.spark.encrypt_dataset(source, str(table), progress=lambda *told: seen.append(told), **keys)
     assert statuses(report) == ["ok"] * 6
-    assert (report.agg({"rows": "sum"}).first()[0], seen[-1]) == (ROWS, (6, 6))
+    assert (present(report.agg({"rows": "sum"}).first())[0], seen[-1]) == (ROWS, (6, 6))
     assert sorted(path.parent.name for path in table.rglob("*.parquet")) == files
     assert not (table / journal.TEMPORARY).exists()
     with pytest.raises(fastpq.KeyAccessError):
@@ -179,7 +181,7 @@ def test_a_job_that_is_run_again_goes_on(source: Any, table: Path, monkeypatch: 
     broken.write_bytes(whole[:-9])
     with pytest.raises(fastpq.spark.JobError, match="1 of 6 files failed") as caught:
         fastpq.spark.encrypt_dataset(source, str(table), **KEYS)
-    assert sorted(row.status for row in caught.value.report.collect()) == ["error", *["ok"] * 5]
+    assert sorted(row.status for row in present(caught.value.report).collect()) == ["error", *["ok"] * 5]
     broken.write_bytes(whole)
     assert {path: data for path, data in content(table).items() if path in before} == before
     made = {path: path.stat().st_ino for path in (table / journal.TEMPORARY).rglob("*.parquet")}
@@ -250,20 +252,21 @@ def test_a_forged_plaintext_file_is_not_made_genuine(source: Any, table: Path) -
         with pytest.raises(fastpq.spark.JobError, match=r"(?i)allow_?plaintext_?files"):
             job(source, str(table), **options)
         assert {path: data for path, data in content(table).items() if path in before} == before
-    allowed = {"allowPlaintextFiles": True}
-    assert statuses(fastpq.spark.encrypt_dataset(source, str(table), **KEYS, **allowed)) == ["ok", *["skipped"] * 6]
+    report = fastpq.spark.encrypt_dataset(source, str(table), **KEYS, allowPlaintextFiles=True)
+    assert statuses(report) == ["ok", *["skipped"] * 6]
     assert fastpq.spark.read(source, str(table), ["id"], **SERVICE).count() > ROWS
 
 
 def test_jobs_without_what_they_need(source: Any, tmp_path: Path) -> None:
-    for call, options in (
+    cases: list[tuple[Callable[..., object], dict[str, Any]]] = [
         (fastpq.spark.encrypt_dataset, SERVICE),
         (fastpq.spark.encrypt_dataset, {"parquet.encryption.footer.key": "kf"}),
         (fastpq.spark.decrypt_dataset, {}),
         (fastpq.spark.rotate_keys, {}),
         (fastpq.spark.compact_dataset, {"partitionBy": "a"}),
         (fastpq.spark.encrypt_dataset, {**KEYS, "footer_key": "x"}),
-    ):
+    ]
+    for call, options in cases:
         with pytest.raises(fastpq.SchemaError):
             call(source, str(tmp_path), **options)
     (tmp_path / "a").write_bytes(b"")
@@ -305,9 +308,9 @@ def test_what_key_value_metadata_tell_survives_compaction(tmp_path: Path) -> Non
     target = tmp_path / "target"
     compaction.write_together(sources, str(target), None, None, {})
     assert pq.read_table(target)["d"].cast(pa.duration("s")).to_pylist() == frame["d"].tolist() * 2
-    keys = {"footer_key": b"0123456789abcdef", "column_keys": {"c": b"fedcba9876543210"}}
+    keys: dict[str, Any] = {"footer_key": b"0123456789abcdef", "column_keys": {"c": b"fedcba9876543210"}}
     compaction.write_together(sources, str(target), fastpq.FileEncryptionProperties(**keys, plaintext_footer=True), None, {})
-    opened = {"decryption_properties": fastpq.FileDecryptionProperties(**keys)}
+    opened: dict[str, Any] = {"decryption_properties": fastpq.FileDecryptionProperties(**keys)}
     copied = fastpq.read_metadata(target, **opened).key_value_metadata["ARROW:schema"]
     assert b"veiled" not in target.read_bytes() + base64.b64decode(copied or "")
     read = fastpq.read_pandas(target, **opened)

@@ -24,7 +24,7 @@ from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory
 from tests.spark.conftest import CLIENT
 
 COLUMN_KEYS = {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price;kc2:name"}
-SERVICE = {"kms.client": CLIENT}
+SERVICE: dict[str, Any] = {"kms.client": CLIENT}
 MODES = [
     COLUMN_KEYS,
     {"parquet.encryption.uniform.key": "kf"},
@@ -57,7 +57,7 @@ def test_exchange(source: Any, tmp_path: Path, mode: dict[str, str]) -> None:
 
 def test_a_user_without_a_key(source: Any, tmp_path: Path) -> None:
     frame_of(source).write.format("fastpq").mode("append").options(**COLUMN_KEYS, **SERVICE).save(str(tmp_path))
-    denied = {**SERVICE, "kms.conf.denied": "kc2"}
+    denied: dict[str, Any] = {**SERVICE, "kms.conf.denied": "kc2"}
     assert fastpq.spark.read(source, str(tmp_path), ["id", "price"], **denied).count() == 1000
     with pytest.raises(Exception, match=r"KeyAccessError.*column name"):
         fastpq.spark.read(source, str(tmp_path), ["name"], **denied).collect()

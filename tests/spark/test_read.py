@@ -23,6 +23,7 @@ from fastpq.spark import scanning
 from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.planning import plan_partitions
 from tests.io.range_server import serving
+from tests.narrowing import present
 
 EVERY_TYPE = """
     id % 2 = 0 as flag, cast(id as byte) as tiny, cast(id as short) as small, cast(id as int) as number, id as big,
@@ -121,7 +122,7 @@ def test_plan_of_partitions() -> None:
 
 
 def test_large_and_small_files(source: Any, tmp_path: Path) -> None:
-    options = {"row_group_size": 10_000, "compression": None, "use_dictionary": False}
+    options: dict[str, Any] = {"row_group_size": 10_000, "compression": None, "use_dictionary": False}
     fastpq.write_table({"x": np.arange(100_000)}, tmp_path / "large.parquet", **options)
     for number in range(5):
         fastpq.write_table({"x": np.arange(number)}, tmp_path / f"{number}.parquet")
@@ -214,7 +215,8 @@ def test_columns_without_nulls_come_as_such(source: Any, tmp_path: Path) -> None
     assert fastpq.spark.read(source, f"{path}/part=0", ["maybe"]).where("maybe is null").count() == 0
     assert fastpq.spark.read(source, path, ["maybe"]).where("maybe is null").count() == 1
     fastpq.write_table({"other": np.arange(3)}, tmp_path / "table" / "part=1" / "b.parquet")
-    assert fastpq.spark.read(source, path, ["big", "other"], schema=st.StructType.fromDDL("big bigint, other bigint")).where(
+    both = st.StructType([st.StructField("big", st.LongType()), st.StructField("other", st.LongType())])
+    assert fastpq.spark.read(source, path, ["big", "other"], schema=both).where(
         "big is null or other is null"
     ).count() == 23
 
@@ -222,7 +224,7 @@ def test_columns_without_nulls_come_as_such(source: Any, tmp_path: Path) -> None
 def forge_statistics(path: Path, **changes: Any) -> None:
     """Other statistics for the one column chunk of a file."""
     with fastpq.ParquetFile(path) as file:
-        statistics = file.metadata.row_group(0).column(0).statistics
+        statistics = present(file.metadata.row_group(0).column(0).statistics)
     stored = fmt.encode(statistics)
     for name, value in changes.items():
         setattr(statistics, name, value)
@@ -253,7 +255,7 @@ def test_integers_that_are_small_come_as_such(source: Any, tmp_path: Path) -> No
         ours, native = fastpq.spark.read(source, path, **options), source.read.parquet(path)
         assert ours.schema == native.schema
         assert sorted(ours.collect(), key=str) == sorted(native.collect(), key=str)
-        return ours._jdf.queryExecution().optimizedPlan().toString().count("as bigint")
+        return str(ours._jdf.queryExecution().optimizedPlan().toString()).count("as bigint")
 
     assert as_integers() == 2       # low, and the digits of cents
     assert as_integers(planningFooters=0) == 0
@@ -335,7 +337,8 @@ def test_decimals_beside_names_of_another_case(source: Any, tmp_path: Path) -> N
     pq.write_table(pa.table({"d": cents, "D": [5], "x": cents}), tmp_path / "a.parquet")
     read = fastpq.spark.read(source, str(tmp_path))
     assert [tuple(row) for row in read.collect()] == [(decimal.Decimal("1.23"), 5, decimal.Decimal("1.23"))]
-    both = st.StructType.fromDDL("d decimal(3, 2), D decimal(20, 2)")      # of one column each, and of the same
+    # of one column each, and of the same
+    both = st.StructType([st.StructField("d", st.DecimalType(3, 2)), st.StructField("D", st.DecimalType(20, 2))])
     path = str(tmp_path / "one.parquet")
     pq.write_table(pa.table({"d": cents}), path, store_decimal_as_integer=True)
     assert [tuple(row) for row in fastpq.spark.read(source, path, schema=both).collect()] == [(decimal.Decimal("1.23"),) * 2]
@@ -388,9 +391,10 @@ def test_remote_files(source: Any, tmp_path: Path) -> None:
         assert {row.status for row in fastpq.spark.verify_dataset(source, urls[0]).collect()} == {"ok"}
         with pytest.raises(FileNotFoundError):
             fastpq.spark.read(source, f"{server.url}/none.parquet")
+    options: dict[str, Any] = {"parquet.encryption.uniform.key": "k", "kms.client": "no:no"}
     for path, error in (("memory://nothing", fastpq.UnsupportedError), ("s3://me:secret@bucket/x", fastpq.SchemaError)):
         with pytest.raises(error) as caught:
-            fastpq.spark.encrypt_dataset(source, path, **{"parquet.encryption.uniform.key": "k", "kms.client": "no:no"})
+            fastpq.spark.encrypt_dataset(source, path, **options)
         assert "secret" not in str(caught.value)
 
 

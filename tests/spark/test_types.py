@@ -125,7 +125,7 @@ def test_types_that_are_refused(type_: st.DataType) -> None:
             check_schema(st.StructType([st.StructField("x", nested), st.StructField("y", st.LongType())]), WriteOptions("t"))
 
 
-ARROW_ONLY = {
+ARROW_ONLY: dict[str, tuple[pa.Array, list[Any]]] = {
     "fixed_size_list": (pa.array([[1, 2], None], pa.list_(pa.int32(), 2)), [[1, 2], None]),
     "list_view": (pa.array([[1], []], pa.list_view(pa.int32())), [[1], []]),
     "dictionary": (pa.array([5, 6]).dictionary_encode(), [5, 6]),

@@ -257,7 +257,7 @@ def assert_same_box(ours: Any, stored: Any, logical: Any) -> None:
     rounding = 1e-9 if isinstance(logical, Geography) else 0
     for one, other in zip(box(ours) or (), box(stored) or (), strict=True):
         assert (one is None) == (other is None)
-        assert one is None or abs(one - other) <= rounding
+        assert one is None or other is None or abs(one - other) <= rounding
 
 
 @needs_data

@@ -190,7 +190,7 @@ def test_slices(order: Order, key: Any, data: st.DataObject) -> None:
     assert high in values
     assert key(low) == min(map(key, values))
     assert key(high) == max(map(key, values))
-    ranked = sorted(values, key=functools.cmp_to_key(lambda left, right: compare(order, left, right)))
+    ranked = sorted(values, key=functools.cmp_to_key(functools.partial(compare, order)))
     assert [key(value) for value in ranked] == sorted(map(key, values))
 
 
@@ -200,7 +200,7 @@ def test_bounds_of_a_chunk_are_merged_from_its_pages(order: Order) -> None:
     for seed in range(20):
         array = np.frombuffer(np.random.default_rng(seed).integers(1, 60, 800, dtype=np.uint8).tobytes(), dtype)
         pages = [min_max(order, raw(page)) for page in np.array_split(array, 5)]
-        bounds = functools.reduce(lambda a, b: merge_bounds(order, a, b), [(low, high) for _, low, high in pages])  # type: ignore[arg-type,misc,return-value]
+        bounds = functools.reduce(lambda a, b: merge_bounds(order, a, b), [(low, high) for _, low, high in pages])  # type: ignore[arg-type]
         assert bounds == min_max(order, raw(array))[1:]
 
 

@@ -108,4 +108,4 @@ def test_the_order() -> None:
         assert total_extreme([bounds[-1], bounds[0]], 1) == bounds[-1]
     assert total_extreme([None], 1) is None
     with pytest.raises(ValueError, match="float_order"):
-        fastpq.write_table({"x": np.zeros(1)}, io.BytesIO(), float_order="ieee")
+        fastpq.write_table({"x": np.zeros(1)}, io.BytesIO(), float_order="ieee")    # type: ignore[arg-type]

@@ -158,7 +158,7 @@ def encrypted_files() -> dict[str, tuple[bytes, dict[str, Any]]]:
         found[feature] = format_support.written({"id": ROWS}, encryption_properties=encrypt), keys
     values = np.ma.masked_array(ROWS, mask=ROWS % 7 == 0)
     for layout in ("arrow", "parquet-java"):
-        encrypt = fastpq.FileEncryptionProperties(key, v2_layout=layout)    # type: ignore[arg-type]
+        encrypt = fastpq.FileEncryptionProperties(key, v2_layout=layout)
         file = format_support.written({"id": values}, data_page_version="2.0", encryption_properties=encrypt)
         found[f"pages V2, layout of {layout}"] = file, {"footer_key": key}
     return found

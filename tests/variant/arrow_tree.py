@@ -19,6 +19,7 @@ from fastpq.schema.types import Decimal, Type
 from fastpq.schema.variant_group import ArrayShape, ObjectShape, PairShape, variant_shape
 from fastpq.variant import Shredded, ShreddedArray, ShreddedObject, VariantColumn
 from fastpq.variant.shredding_schema import ShreddingSchema
+from tests.narrowing import flat
 
 
 def bitmap(array: pa.Array) -> np.ndarray | None:
@@ -29,9 +30,10 @@ def bitmap(array: pa.Array) -> np.ndarray | None:
 
 def leaf(array: pa.Array, column: ColumnDescriptor) -> Column:
     """A column of the type that the file has, which Arrow may not tell."""
-    found = import_column(array)
+    found = flat(import_column(array))
     logical = column.logical_type
     if isinstance(logical, Decimal) and column.physical_type in (Type.INT32, Type.INT64):
+        assert isinstance(found.values, np.ndarray)
         values = found.values.view("<i8").reshape(-1, 2)[:, 0].astype(column.type.dtype)
         return Column(column.type, values, found.validity, found.null_count)
     return Column(column.type, found.values, found.validity, found.null_count)

@@ -65,8 +65,8 @@ def primitive(value: Primitive) -> bytes:
         unscaled = int("".join(map(str, digits))) * (-1 if sign else 1)
         return header + bytes([-exponent]) + unscaled.to_bytes(DECIMAL_SIZES[kind], "little", signed=True)
     if kind == Kind.UUID:
-        return header + inner.bytes
-    raw = inner.encode() if kind == Kind.STRING else inner
+        return header + bytes(inner.bytes)
+    raw: bytes = inner.encode() if kind == Kind.STRING else inner
     return header + little(len(raw), 4) + raw
 
 
@@ -81,8 +81,8 @@ def container(basic: int, ids: list[bytes], starts: list[int], body: bytes, flag
 def encode(value: Any, ids: dict[str, int], shape: Shape = Shape()) -> bytes:
     """A value of dicts, lists and Primitives."""
     if isinstance(value, list):
-        parts = [encode(each, ids, shape) for each in value]
-        return container(3, [], [sum(map(len, parts[:i])) for i in range(len(parts))], b"".join(parts), 0, shape)
+        items = [encode(each, ids, shape) for each in value]
+        return container(3, [], [sum(map(len, items[:i])) for i in range(len(items))], b"".join(items), 0, shape)
     if isinstance(value, dict):
         names = sorted(value, key=str.encode)
         parts = {name: encode(value[name], ids, shape) for name in (names[::-1] if shape.backwards else names)}

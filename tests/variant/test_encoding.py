@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fastpq.arrays.layouts import BinaryOffsets
+from fastpq.arrays.table import Column
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError
 from fastpq.variant import MAX_DEPTH, Kind, Primitive, Variant, VariantColumn
 from tests.requirements import DATA, needs_data
@@ -340,13 +342,13 @@ def test_altered_bytes_end_in_a_value_or_a_typed_error(tree: Any, shape: Shape, 
 
 def test_a_column_names_the_wrong_row() -> None:
     column = VariantColumn.from_pylist([1, {"a": 2}, None, 3])
-    data = column.value.values.data.copy()
+    values = column.value.values
+    assert isinstance(values, BinaryOffsets)
+    data = np.array(values.data)
     data[2] = 63 << 2
     broken = VariantColumn(
         column.metadata,
-        type(column.value)(
-            column.value.type, type(column.value.values)(column.value.values.offsets, data), column.value.validity, 1
-        ),
+        Column(column.value.type, BinaryOffsets(values.offsets, data), column.value.validity, 1),
     )
     with pytest.raises(FormatError, match="row 1"):
         broken.to_pylist()

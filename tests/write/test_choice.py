@@ -98,7 +98,7 @@ def test_what_is_asked_for_comes_first() -> None:
         writer.write_table(data)
     assert [choice.encoding for choice in writer.encodings().values()] == ["PLAIN", "RLE_DICTIONARY"]
     with pytest.raises(ValueError, match="encoding must be"):
-        fastpq.write_table(data, io.BytesIO(), encoding="PLAIN")
+        fastpq.write_table(data, io.BytesIO(), encoding="PLAIN")    # type: ignore[arg-type]
 
 
 def test_a_column_without_values_is_chosen_for_later() -> None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from tests.narrowing import present
 
 ROWS = 10_000
 
@@ -161,7 +162,7 @@ def test_a_claim_of_rows_that_no_page_confirms_takes_no_memory() -> None:
     stored = written_by_fastpq({"a": np.arange(10)}, compression="none")
     footer_size = int.from_bytes(stored[-8:-4], "little")
     footer, _ = fmt.decode(fmt.FileMetaData, stored, len(stored) - 8 - footer_size)
-    footer.num_rows = footer.row_groups[0].num_rows = footer.row_groups[0].columns[0].meta_data.num_values = 2**40
+    footer.num_rows = footer.row_groups[0].num_rows = present(footer.row_groups[0].columns[0].meta_data).num_values = 2**40
     forged = fmt.encode(footer)
     stored = stored[: -8 - footer_size] + forged + len(forged).to_bytes(4, "little") + b"PAR1"
     with pytest.raises((fastpq.FormatError, fastpq.LimitError)):

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "status.h"
+
 #define FASTPQ_EMPTY UINT32_MAX
 
 typedef struct { /* the memory of Slice in views.pxd */
@@ -21,13 +23,13 @@ typedef struct {
 typedef struct {
     hash_slot *slots;
     uint64_t mask;
-    int64_t count;      /* distinct values */
-    int64_t capacity;   /* distinct values before the table grows */
-    size_t width;       /* bytes of a value; 0 for slices */
-    uint64_t seed;      /* of the hashes of slices, against strings chosen to collide */
-    int borrows;        /* slices: the bytes outlive the table and are not copied */
-    uint8_t *values;    /* by code. Fixed width: the values; slices: a byte_slice each */
-    uint8_t **chunks;   /* slices: the memory of the values' bytes */
+    int64_t count;    /* distinct values */
+    int64_t capacity; /* distinct values before the table grows */
+    size_t width;     /* bytes of a value; 0 for slices */
+    uint64_t seed;    /* of the hashes of slices, against strings chosen to collide */
+    int borrows;      /* slices: the bytes outlive the table and are not copied */
+    uint8_t *values;  /* by code. Fixed width: the values; slices: a byte_slice each */
+    uint8_t **chunks; /* slices: the memory of the values' bytes */
     int64_t chunk_count, chunk_used, chunk_size;
 } hash_table;
 
@@ -65,7 +67,7 @@ static int table_grow(hash_table *table) {
     if (values) table->values = values;
     if (!slots || !values) {
         free(slots);
-        return -1;
+        return FASTPQ_NO_MEMORY;
     }
     memset(slots, 0xFF, size * sizeof(hash_slot));
     for (int64_t code = 0; code < table->count; code++) {
@@ -110,7 +112,7 @@ static const uint8_t *table_keep(hash_table *table, const uint8_t *data, size_t 
 }
 
 /* Encodes n values of `width` bytes to codes until the dictionary would exceed `most` values. Returns the number of values
- * encoded, or -8 (NO_MEMORY in status.pxd) where memory runs out. */
+ * encoded, or FASTPQ_NO_MEMORY where memory runs out. */
 static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table *table, const uint8_t *values, int64_t n,
                                                                      int64_t most, uint32_t *codes, const size_t width) {
     for (int64_t v = 0; v < n; v++, values += width) {
@@ -130,7 +132,7 @@ static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table 
             table->slots[i].tag = tag;
             memcpy(table->values + (size_t)table->count * width, values, width);
             codes[v] = (uint32_t)table->count++;
-            if (table->count == table->capacity && table_grow(table)) return -8;
+            if (table->count == table->capacity && table_grow(table)) return FASTPQ_NO_MEMORY;
             continue;
         }
         codes[v] = table->slots[i].code;
@@ -139,7 +141,7 @@ static inline __attribute__((always_inline)) int64_t encode_of_width(hash_table 
 }
 
 static int64_t table_encode_fixed(hash_table *table, const uint8_t *values, int64_t n, int64_t most, uint32_t *codes) {
-    if (!table->slots && table_grow(table)) return -8;
+    if (!table->slots && table_grow(table)) return FASTPQ_NO_MEMORY;
     switch (table->width) {
         case 1: return encode_of_width(table, values, n, most, codes, 1);
         case 2: return encode_of_width(table, values, n, most, codes, 2);
@@ -152,11 +154,11 @@ static int64_t table_encode_fixed(hash_table *table, const uint8_t *values, int6
 }
 
 /* Encodes n slices to codes until the dictionary page would exceed `limit` bytes; *bytes is the size of the dictionary page.
- * Returns the number of slices encoded, or -8 (NO_MEMORY). */
+ * Returns the number of slices encoded, or FASTPQ_NO_MEMORY. */
 static int64_t table_encode_slices(hash_table *table, const void *slices, int64_t n, int64_t limit, int64_t *bytes,
                                    uint32_t *codes) {
     const byte_slice *values = slices;
-    if (!table->slots && table_grow(table)) return -8;
+    if (!table->slots && table_grow(table)) return FASTPQ_NO_MEMORY;
     for (int64_t v = 0; v < n; v++) {
         const byte_slice value = values[v];
         const uint64_t hash = hash_bytes(value.data, value.size, table->seed);
@@ -165,20 +167,19 @@ static int64_t table_encode_slices(hash_table *table, const void *slices, int64_
         uint64_t i = hash & table->mask;
         for (; table->slots[i].code != FASTPQ_EMPTY; i = (i + 1) & table->mask) {
             const byte_slice *candidate = known + table->slots[i].code;
-            if (table->slots[i].tag == tag && candidate->size == value.size &&
-                !memcmp(candidate->data, value.data, value.size))
+            if (table->slots[i].tag == tag && candidate->size == value.size && !memcmp(candidate->data, value.data, value.size))
                 break;
         }
         if (table->slots[i].code == FASTPQ_EMPTY) {
             if (limit - *bytes < 4 || (uint64_t)(limit - *bytes - 4) < value.size) return v;
             byte_slice *added = (byte_slice *)table->values + table->count;
-            if (!(added->data = table->borrows ? value.data : table_keep(table, value.data, value.size))) return -8;
+            if (!(added->data = table->borrows ? value.data : table_keep(table, value.data, value.size))) return FASTPQ_NO_MEMORY;
             added->size = value.size;
             *bytes += 4 + (int64_t)value.size;
             table->slots[i].code = (uint32_t)table->count;
             table->slots[i].tag = tag;
             codes[v] = (uint32_t)table->count++;
-            if (table->count == table->capacity && table_grow(table)) return -8;
+            if (table->count == table->capacity && table_grow(table)) return FASTPQ_NO_MEMORY;
             continue;
         }
         codes[v] = table->slots[i].code;

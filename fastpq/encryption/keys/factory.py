@@ -28,6 +28,7 @@ from fastpq.encryption.properties import (
     FileDecryptionProperties,
     FileEncryptionProperties,
     Key,
+    PathT,
     V2Layout,
 )
 from fastpq.errors import SchemaError
@@ -110,7 +111,7 @@ class CryptoFactory:
         filesystem: Any = None,
         *,
         footer_key: Key | None = None,
-        column_keys: Mapping[ColumnPath, Key] | None = None,
+        column_keys: Mapping[PathT, Key] | None = None,
         aad_prefix: bytes | None = None,
         allow_plaintext_files: bool = False,
         allowed_algorithms: Iterable[Algorithm] = DEFAULT_ALLOWED_ALGORITHMS,

@@ -51,7 +51,7 @@ def unwrap(keys: Keys, wrapped: str, identifier: str) -> bytes:
 
 
 def arrow_factory(wrapping: Keys = MASTER_KEYS, unwrapping: Keys | None = None) -> pe.CryptoFactory:
-    class ArrowKms(pe.KmsClient):
+    class ArrowKms(pe.KmsClient):     # type: ignore[misc]
         def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> str:
             return wrap(wrapping, key_bytes, master_key_identifier)
 
