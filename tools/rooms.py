@@ -1,4 +1,4 @@
-"""The rooms of fastpq: imports go downwards only, and a name has one meaning.
+"""The rooms of fastpq: imports go downwards only, a name has one meaning, and files and functions have a bound.
 
 A module imports from its own room and from rooms below. Imports for values, for types, inside functions, of Cython and of lazily
 loaded modules all count. No two modules define the same public class or function, and no two modules have the same name.
@@ -29,6 +29,9 @@ INTERFACES = frozenset({"encode", "decode", "compressor", "decompress_into"})
 # Structs have the names of parquet.thrift beside the classes of the same names; Spark's interfaces name the modules of its room.
 THRIFT, SPARK = "fastpq.format.parquet", "fastpq.spark"
 DEFINITION = re.compile(r"^(?:cdef |cpdef )?(?:class|def|struct) (\w+)", re.MULTILINE)
+
+MOST_LINES = 450            # of a file
+MOST_FUNCTION_LINES = 60    # of a function in Python, without its docstring
 
 CYTHON_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+(fastpq[\w.]*)[ \t]+)?c?import[ \t]+(?:\(([^)]*)\)|(.*))$", re.MULTILINE)
 LAZY = re.compile(r'LazyModule\("(fastpq[\w.]*)"\)')
@@ -104,10 +107,30 @@ def ambiguous(files: Mapping[str, list[Path]]) -> list[str]:
     return [f"{name} stands in {' and '.join(sorted(where))}" for name, where in sorted(places.items()) if len(where) > 1]
 
 
+def oversized(files: Mapping[str, list[Path]]) -> list[str]:
+    """Files and functions above their bounds."""
+    found = []
+    for path in sorted(path for paths in files.values() for path in paths):
+        text = path.read_text()
+        lines = text.count("\n")
+        if lines > MOST_LINES:
+            found.append(f"{path.relative_to(ROOT)} has {lines} lines")
+        functions = ast.walk(ast.parse(text)) if path.suffix == ".py" else ()
+        for node in functions:
+            if isinstance(node, ast.FunctionDef) and (length := _length(node)) > MOST_FUNCTION_LINES:
+                found.append(f"{path.relative_to(ROOT)}: {node.name} has {length} lines")
+    return found
+
+
+def _length(function: ast.FunctionDef) -> int:
+    doc = ast.get_docstring(function, clean=False)
+    return (function.end_lineno or 0) - function.lineno + 1 - (0 if doc is None else doc.count("\n") + 1)
+
+
 def main() -> int:
     """Print every fault; 1 if there is one."""
     files = modules()
-    faults = upward(files) + ambiguous(files)
+    faults = upward(files) + ambiguous(files) + oversized(files)
     print(*faults, sep="\n", end="\n" if faults else "")
     return 1 if faults else 0
 

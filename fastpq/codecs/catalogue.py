@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fastpq.codecs.codec import Buffer, Codec, DecompressInto
 from fastpq.errors import FormatError, LimitError, SchemaError, UnsupportedError
-from fastpq.format.parquet import CompressionCodec
+from fastpq.format.enums import CompressionCodec
 
 HIGHEST_ZSTD_LEVEL = 22             # zstandard.MAX_COMPRESSION_LEVEL
 LOWEST_ZSTD_LEVEL = -(1 << 17)      # ZSTD_minCLevel of the Zstandard library

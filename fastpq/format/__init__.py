@@ -1,6 +1,16 @@
 """The structs of parquet.thrift, and their decoder and encoder for the Thrift compact protocol."""
 
 from fastpq.format.compact import decode, decode_listed, decode_partly, encode
+from fastpq.format.enums import (
+    BoundaryOrder,
+    CompressionCodec,
+    ConvertedType,
+    EdgeInterpolationAlgorithm,
+    Encoding,
+    FieldRepetitionType,
+    PageType,
+    Type,
+)
 from fastpq.format.list_offsets import StructList
 from fastpq.format.parquet import (
     DATA_PAGE_TYPES,
@@ -10,7 +20,6 @@ from fastpq.format.parquet import (
     BloomFilterCompression,
     BloomFilterHash,
     BloomFilterHeader,
-    BoundaryOrder,
     BoundingBox,
     BsonType,
     ColumnChunk,
@@ -18,20 +27,15 @@ from fastpq.format.parquet import (
     ColumnIndex,
     ColumnMetaData,
     ColumnOrder,
-    CompressionCodec,
-    ConvertedType,
     DataPageHeader,
     DataPageHeaderV2,
     DateType,
     DecimalType,
     DictionaryPageHeader,
-    EdgeInterpolationAlgorithm,
-    Encoding,
     EncryptionAlgorithm,
     EncryptionWithColumnKey,
     EncryptionWithFooterKey,
     EnumType,
-    FieldRepetitionType,
     FileCryptoMetaData,
     FileMetaData,
     FileType,
@@ -56,7 +60,6 @@ from fastpq.format.parquet import (
     PageEncodingStats,
     PageHeader,
     PageLocation,
-    PageType,
     RowGroup,
     SchemaElement,
     SizeStatistics,
@@ -67,7 +70,6 @@ from fastpq.format.parquet import (
     TimestampType,
     TimeType,
     TimeUnit,
-    Type,
     TypeDefinedOrder,
     Uncompressed,
     UUIDType,

@@ -64,7 +64,7 @@ import numpy as np
 from numpy.dtypes import StringDType
 
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.format.parquet import Type as Type
+from fastpq.format.enums import Type as Type
 
 TimeUnitName = Literal["ms", "us", "ns"]
 BitWidth = Literal[8, 16, 32, 64]

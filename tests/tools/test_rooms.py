@@ -64,3 +64,18 @@ def test_a_name_with_two_meanings_is_found(tmp_path: Path, monkeypatch: pytest.M
         (tmp_path / "fastpq" / path).write_text(text)
     where = "fastpq.arrays.tree and fastpq.schema.tree"
     assert rooms.ambiguous(rooms.modules()) == [f"Node stands in {where}", f"module tree stands in {where}"]
+
+
+def test_files_and_functions_have_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert rooms.oversized(rooms.modules()) == []
+    monkeypatch.setattr(rooms, "ROOT", tmp_path)
+    (tmp_path / "fastpq/schema").mkdir(parents=True)
+    body = "    x = 1\n" * (rooms.MOST_FUNCTION_LINES - 1)
+    (tmp_path / "fastpq/schema/short.py").write_text(f'def f():\n    """One.\n\n    Two.\n    """\n{body}')
+    assert rooms.oversized(rooms.modules()) == []
+    (tmp_path / "fastpq/schema/long.py").write_text(f"def f():\n    x = 1\n{body}")
+    (tmp_path / "fastpq/schema/longer.pyx").write_text("\n" * (rooms.MOST_LINES + 1))
+    assert rooms.oversized(rooms.modules()) == [
+        f"fastpq/schema/long.py: f has {rooms.MOST_FUNCTION_LINES + 1} lines",
+        f"fastpq/schema/longer.pyx has {rooms.MOST_LINES + 1} lines",
+    ]

@@ -15,10 +15,11 @@
 #endif
 
 #define FASTPQ_SHUFFLED_WIDTH 25 /* bits: the widest value within four bytes at every starting bit */
-#define FASTPQ_EACH_SHUFFLED_WIDTH(DO)                                                                                           \
-    DO(1)                                                                                                                        \
-    DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) DO(14) DO(15) DO(16) DO(17) DO(18) DO(19) DO(20) \
-        DO(21) DO(22) DO(23) DO(24) DO(25)
+/* clang-format off */
+#define FASTPQ_EACH_SHUFFLED_WIDTH(DO) \
+    DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13) \
+    DO(14) DO(15) DO(16) DO(17) DO(18) DO(19) DO(20) DO(21) DO(22) DO(23) DO(24) DO(25)
+/* clang-format on */
 #define FASTPQ_EACH_OTHER_WIDTH(DO) DO(26) DO(27) DO(28) DO(29) DO(30) DO(31) DO(32)
 #define FASTPQ_EACH_WIDTH(DO) FASTPQ_EACH_SHUFFLED_WIDTH(DO) FASTPQ_EACH_OTHER_WIDTH(DO)
 

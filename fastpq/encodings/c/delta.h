@@ -76,11 +76,12 @@ static inline __attribute__((always_inline)) uint64_t sum_wide_of_width(const ui
 }
 
 #define FASTPQ_WIDE_FROM 26 /* bits: least width of decode_wide_deltas64, above the widths unpacked by shuffles */
-#define FASTPQ_EACH_WIDE(DO)                                                                                                   \
-    DO(26)                                                                                                                     \
-    DO(27) DO(28) DO(29) DO(30) DO(31) DO(32) DO(33) DO(34) DO(35) DO(36) DO(37) DO(38) DO(39) DO(40) DO(41) DO(42) DO(43)     \
-        DO(44) DO(45) DO(46) DO(47) DO(48) DO(49) DO(50) DO(51) DO(52) DO(53) DO(54) DO(55) DO(56) DO(57) DO(58) DO(59) DO(60) \
-            DO(61) DO(62) DO(63) DO(64)
+/* clang-format off */
+#define FASTPQ_EACH_WIDE(DO) \
+    DO(26) DO(27) DO(28) DO(29) DO(30) DO(31) DO(32) DO(33) DO(34) DO(35) DO(36) DO(37) DO(38) \
+    DO(39) DO(40) DO(41) DO(42) DO(43) DO(44) DO(45) DO(46) DO(47) DO(48) DO(49) DO(50) DO(51) \
+    DO(52) DO(53) DO(54) DO(55) DO(56) DO(57) DO(58) DO(59) DO(60) DO(61) DO(62) DO(63) DO(64)
+/* clang-format on */
 
 static uint64_t decode_wide_deltas64(const uint8_t *in, int64_t groups, int width, uint64_t least, uint64_t last, uint8_t *out) {
     switch (width) {
