@@ -21,7 +21,7 @@ ENCODINGS |= {"lengths": "DELTA_LENGTH_BYTE_ARRAY", "prefixes": "DELTA_BYTE_ARRA
 ENCODED = (
     "plain_int32", "plain_int64", "plain_double", "plain_string", "delta_int32", "delta_int64", "split_float", "split_double",
     "split_int64", "dictionary_int64", "dictionary_string", "lengths_string", "prefixes_string", "rle_boolean",
-)  # fmt: skip
+)
 NESTED = ("list_int64", "list_string", "map", "struct")
 
 

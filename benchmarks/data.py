@@ -97,7 +97,7 @@ def make_encrypted_one_page(path: Path, scale: float) -> None:
     properties = keys.for_fastpq_to_write(Job("make", "write", encrypted="uniform"))
     rows, size = 100_000, 1 << 30
     fastpq.write_table(source(scale), path, encryption_properties=properties, row_group_size=rows, data_page_rows=rows,
-                       data_page_size=size, dictionary_page_size=size)  # fmt: skip
+                       data_page_size=size, dictionary_page_size=size)
 
 
 def make_wide(path: Path, scale: float) -> None:

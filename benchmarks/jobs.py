@@ -10,7 +10,7 @@ from benchmarks.columns import ENCODED, NESTED
 NUMERIC = (
     "l_orderkey", "l_partkey", "l_suppkey", "l_linenumber", "l_quantity", "l_extendedprice", "l_discount", "l_tax",
     "l_shipdate", "l_commitdate", "l_receiptdate",
-)  # fmt: skip
+)
 STRINGS = ("l_returnflag", "l_linestatus", "l_shipinstruct", "l_shipmode", "l_comment")
 
 SECRET_COLUMNS = ("l_extendedprice", "l_comment")

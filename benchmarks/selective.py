@@ -66,7 +66,7 @@ def write_with_pyarrow(data: pa.Table, path: Path) -> None:
     pq.write_table(
         data, path, row_group_size=GROUP, max_rows_per_page=PAGE, write_page_index=True, use_dictionary=False,
         compression="none", bloom_filter_options={"token": {"ndv": GROUP, "fpp": 0.01}},
-    )  # fmt: skip
+    )
 
 
 def jobs(data: pa.Table) -> dict[str, tuple[Condition, list[str]]]:

@@ -51,7 +51,7 @@ def session(folder: Path, master_keys: Iterable[str], cores: int | None = None, 
     file_kms.create(keys, master_keys)
     os.environ |= {
         "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT), "SPARK_LOCAL_IP": "127.0.0.1", file_kms.VARIABLE: str(keys),
-    }  # fmt: skip
+    }
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.memory": memory,

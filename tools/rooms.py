@@ -115,10 +115,10 @@ def oversized(files: Mapping[str, list[Path]]) -> list[str]:
         lines = text.count("\n")
         if lines > MOST_LINES:
             found.append(f"{path.relative_to(ROOT)} has {lines} lines")
-        functions = ast.walk(ast.parse(text)) if path.suffix == ".py" else ()
-        for node in functions:
-            if isinstance(node, ast.FunctionDef) and (length := _length(node)) > MOST_FUNCTION_LINES:
-                found.append(f"{path.relative_to(ROOT)}: {node.name} has {length} lines")
+        if path.suffix == ".py":
+            functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+            long = [(node.name, _length(node)) for node in functions if _length(node) > MOST_FUNCTION_LINES]
+            found += [f"{path.relative_to(ROOT)}: {name} has {length} lines" for name, length in long]
     return found
 
 

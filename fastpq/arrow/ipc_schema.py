@@ -33,12 +33,12 @@ _FIXED_SIZE_BINARY, _FIXED_SIZE_LIST, _MAP, _DURATION = 15, 16, 17, 18
 _BARE = {
     "n": 1, "z": 4, "u": 5, "b": 6, "+l": 12, "+s": 13, "Z": 19, "U": 20, "+L": 21,
     "vz": 23, "vu": 24, "+vl": 25, "+vL": 26,
-}  # fmt: skip
+}
 _BARE_FORMATS = {number: text for text, number in _BARE.items()}
 _INT_FORMATS = {
     (8, 1): "c", (16, 1): "s", (32, 1): "i", (64, 1): "l",
     (8, 0): "C", (16, 0): "S", (32, 0): "I", (64, 0): "L",
-}  # fmt: skip
+}
 _INTS = {text: widths for widths, text in _INT_FORMATS.items()}
 _FLOATS, _UNITS, _DATES, _INTERVALS = "efg", "smun", "Dm", "MDn"
 _SECOND, _MILLISECOND = range(2)

@@ -147,7 +147,7 @@ def _to_month_day_nano(values: NDArray[Any]) -> NDArray[Any] | None:
 
 _FROM_INTERVAL: dict[str, Restore] = {
     "tiM": _to_months, "tiD": _to_day_time, "tin": _to_month_day_nano, "w:12": _unchanged,
-}  # fmt: skip
+}
 
 
 def months_to_interval(values: NDArray[Any]) -> NDArray[Any]:

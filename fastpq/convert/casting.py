@@ -17,7 +17,7 @@ from fastpq.schema.types import ColumnType, Date, Decimal, Float16, Integer, Int
 DATETIME_UNITS = {
     "Y": "D", "M": "D", "W": "D", "D": "D", "h": "ms", "m": "ms", "s": "ms", "ms": "ms", "us": "us", "ns": "ns",
     "ps": "ns", "fs": "ns", "as": "ns",
-}  # fmt: skip
+}
 # Stored unit of each unit of timedelta64. Years and months are missing: neither has a fixed length.
 TIMEDELTA_UNITS = {unit: "ms" if to == "D" else to for unit, to in DATETIME_UNITS.items() if unit not in "YM"}
 # Largest magnitude up to which every integer is exact as a float, by the float's bytes.

@@ -87,7 +87,7 @@ class ChunkPlan(NamedTuple):
         return ChunkPlan(
             self.column, self.row_group, row_offset, num_rows, num_values, self.start, self.length, self.metadata,
             self.v2_is_compressed, pages, kept,
-        )  # fmt: skip
+        )
 
     @property
     def ranges(self) -> list[tuple[int, int]]:

@@ -80,7 +80,7 @@ class RecoveryReport:
         headings = [
             Heading("column"), Heading("row group", is_number=True), Heading("rows", is_number=True),
             Heading("lost", is_number=True), Heading("reason", is_prose=True),
-        ]  # fmt: skip
+        ]
         rows = [
             (loss.column, str(loss.row_group), f"{loss.start:,} to {loss.stop - 1:,}", f"{loss.num_rows:,}", loss.reason)
             for loss in self.losses[:most]

@@ -252,7 +252,7 @@ class _Search:
             leaf, 0, 0, values, values, ranges[0][0], sum(length for _, length in ranges),
             ColumnChunkMetaData(entry, 0, leaf.index, FileDecryptor()), False,
             PageSelection(rows, ranges, directory, 1), None,
-        )  # fmt: skip
+        )
         in_shape = None if leaf.is_flat else self._leaves[leaf.index]
         try:
             return Probe(self._opener, plan, in_shape).page(plan)

@@ -371,7 +371,7 @@ _PHYSICAL_STORAGE = {
 _INTEGER_FORMATS = {
     (8, True): "c", (16, True): "s", (32, True): "i", (64, True): "l",
     (8, False): "C", (16, False): "S", (32, False): "I", (64, False): "L",
-}  # fmt: skip
+}
 _PHYSICAL_FORMATS = {
     Type.BOOLEAN: "b",
     Type.INT32: "i",

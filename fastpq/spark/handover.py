@@ -31,7 +31,7 @@ ARRAY_ROWS = 1000   # elements of an array in a row: the arrays of a row fit int
 FIXED_WIDTH = (
     st.BooleanType, st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.FloatType, st.DoubleType, st.DateType,
     st.TimestampType, st.TimestampNTZType,
-)  # fmt: skip
+)
 MIN_INT32, MAX_INT32 = -(1 << 31), (1 << 31) - 1
 
 _ADVICE = (

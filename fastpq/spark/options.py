@@ -30,11 +30,11 @@ _CONFIGURATION_PREFIX = "kms.conf."
 _READ = {
     "path", "paths", "basepath", "maxpartitionbytes", "minpartitions", "batchrows", "mergeschema", "filters", "pushfilters",
     "ignoremissingfiles", "maxfilespertrigger", "planningfooters", "columnarrays",
-}  # fmt: skip
+}
 _WRITE = {
     "path", "partitionby", "partitionoverwritemode", "maxopenfiles", "orphanseconds", "checkpointlocation",
     "streamid", "queryname",
-}  # fmt: skip
+}
 _SERVICE = {"kms.client", "kms.token.file", "allowplaintextfiles"}
 _PROPERTIES = {name.name.replace("_", "").lower(): name.name for name in fields(WriterProperties)}
 _FLAGS = {

@@ -118,7 +118,7 @@ def _reported(item: Task, work: Work[Task]) -> dict[str, Any]:
     return {
         "path": path, "status": outcome.status, "rows": outcome.rows, "bytes": size, "seconds": seconds, "error": error,
         "made": outcome.made,
-    }  # fmt: skip
+    }
 
 
 @contextmanager

@@ -36,7 +36,7 @@ _PHYSICAL = {
 _INTEGERS: dict[tuple[int, bool], st.DataType] = {
     (8, True): st.ByteType(), (16, True): st.ShortType(), (32, True): st.IntegerType(), (64, True): st.LongType(),
     (8, False): st.ShortType(), (16, False): st.IntegerType(), (32, False): st.LongType(), (64, False): st.DecimalType(20, 0),
-}  # fmt: skip
+}
 
 
 def spark_schema(schema: ParquetSchema) -> st.StructType:

@@ -46,7 +46,7 @@ def test_mypy_knows_the_options(tmp_path: Path) -> None:
         [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--config-file=", "--follow-imports=silent",
          f"--cache-dir={tmp_path / 'cache'}", str(checked)],
         capture_output=True, text=True, check=False, env=os.environ | {"MYPYPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
+    )
     errors: dict[int, set[str]] = {}
     for line in found.stdout.splitlines():
         where = re.fullmatch(rf"{re.escape(str(checked))}:(\d+): error: .*\[([\w-]+)\]", line)

@@ -216,7 +216,7 @@ def documented_attributes(found: type) -> dict[str, str]:
 def test_unknown_options_are_refused_with_near_names(given: str, near: str, tmp_path: Any) -> None:
     for write in (lambda **options: fastpq.write_table({"a": [1]}, tmp_path / "a", **options),
                   lambda **options: fastpq.write_dataset({"a": [1]}, tmp_path / "b", **options),
-                  lambda **options: ParquetWriter(tmp_path / "c", **options)):  # fmt: skip
+                  lambda **options: ParquetWriter(tmp_path / "c", **options)):
         with pytest.raises(TypeError, match=rf"unknown options: {given}; did you mean .*\b{near}\b"):
             write(**{given: 1})
     with pytest.raises(TypeError, match=r"unknown options: zzz$"):
@@ -234,7 +234,7 @@ def test_unknown_options_are_refused_with_near_names(given: str, near: str, tmp_
             "footer_key", "column_keys", "footer_key_metadata", "plaintext_footer", "algorithm", "encrypt_unlisted"}),
         (CryptoFactory.file_decryption_properties, FileDecryptionProperties, {"key_retriever"}),
     ],
-)  # fmt: skip
+)
 def test_crypto_factory_passes_options_on(method: Callable[..., Any], made: type, own: set[str]) -> None:
     given = inspect.signature(method).parameters
     for name, parameter in inspect.signature(made).parameters.items():

@@ -376,7 +376,7 @@ GOOD_UTF8 = ["00", "7f", "c280", "dfbf", "e0a080", "ed9fbf", "ee8080", "efbfbf",
 BAD_UTF8 = [
     "80", "bf", "c080", "c1bf", "c2", "c200", "e09fbf", "e0a0", "eda080", "edbfbf", "f08fbfbf", "f4908080", "f5808080",
     "ff", "e0a0c0", "f09080", "f0908000",
-]  # fmt: skip
+]
 
 
 def test_utf8_is_checked() -> None:

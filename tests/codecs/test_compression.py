@@ -362,7 +362,7 @@ def test_names() -> None:
     assert codec_for_write("LZ4_HADOOP").number == CompressionCodec.LZ4
     assert [codec_for_read(number).name for number in range(8)] == [
         "uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4_hadoop", "zstd", "lz4_raw",
-    ]  # fmt: skip
+    ]
 
 
 def test_unknown_codecs() -> None:

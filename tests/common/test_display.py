@@ -116,7 +116,7 @@ def test_values_of_every_kind() -> None:
         "moment": np.array(["2024-01-01T00:00:01", "NaT"], "datetime64[ms]"), "bytes": [b"\x00a", None],
         "struct": [{"a": 1, "b": [None, "x"]}, None], "bool": [True, None],
         "map": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64())),
-    })  # fmt: skip
+    })
     shown = {name: str(column).splitlines()[1].strip() for name, column in table.items()}
     assert shown["decimal"] == "1.50, null"
     assert shown["day"] == "2024-02-29, null"
@@ -289,7 +289,7 @@ def test_reprs_hold_no_values(tmp_path: Path) -> None:
     columns = dict.fromkeys(("s", "n", "f", "l", "r"), b"columnkey1234567")
     keys = FileEncryptionProperties(b"footerkey1234567", columns)
     data = {"s": ["classified"] * 9, "n": [777_333_111] * 9, "f": [777_333_111.5] * 9, "l": [["classified"]] * 9,
-            "r": [{"a": "classified"}] * 9}  # fmt: skip
+            "r": [{"a": "classified"}] * 9}
     fastpq.write_table(data, tmp_path / "a", encryption_properties=keys)
     opening = FileDecryptionProperties(b"footerkey1234567", columns)
     with ParquetFile(tmp_path / "a", decryption_properties=opening) as file:
@@ -298,7 +298,7 @@ def test_reprs_hold_no_values(tmp_path: Path) -> None:
         chunks = [file.metadata.row_group(0).column(index) for index in range(file.metadata.num_columns)]
         shown = [table, *table.columns, text.as_offsets().values, text.as_views().values,
                  text.as_dictionary().values, text.values, file.recovery, file, file.metadata, *chunks,
-                 *(chunk.statistics for chunk in chunks)]  # fmt: skip
+                 *(chunk.statistics for chunk in chunks)]
         assert bytes(chunks[0].statistics.min_value) == b"classified"      # type: ignore[union-attr, arg-type]
         for each in shown:
             for secret in ("classified", "777", " 99 108", repr(np.int64(777_333_111).tobytes())):
@@ -371,7 +371,7 @@ def test_half_made_objects_are_shown(kind: Any) -> None:
 
 def test_pieces() -> None:
     assert [of_bytes(number) for number in (0, 999, 1_000, 12_345, 999_499, 999_999, 5 * 10**18)] == [
-        "0 B", "999 B", "1.0 kB", "12.3 kB", "999 kB", "1.0 MB", "5.0 EB"]  # fmt: skip
+        "0 B", "999 B", "1.0 kB", "12.3 kB", "999 kB", "1.0 MB", "5.0 EB"]
     assert [counted(1, "row"), counted(0, "row"), counted(2_000, "loss")] == ["1 row", "0 rows", "2,000 losses"]
     assert shorten("a\nb\x1b", 10) == "a\\nb\\x1b"
     assert shorten("abcdef", 4) == "abc…"

@@ -85,7 +85,7 @@ READS: dict[str, tuple[Callable[[Path, Progress | None], Any], int, int]] = {
     "batches": (lambda at, tell: [*ParquetFile(at / "rows.parquet").iter_batches(700, progress=tell)], ROWS, 18),
     "damaged batches": (
         lambda at, tell: [*ParquetFile(at / "damaged.parquet", on_error="skip").iter_batches(700, progress=tell)], ROWS, 6),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", READS)
@@ -104,7 +104,7 @@ def test_reading_with_filters(filters: Any, files: Path) -> None:
         candidates = sum(group.rows for group in file.explain(filters).row_groups)
         for read in (lambda tell: file.read(filters=filters, progress=tell),
                      lambda tell: file.read(["price"], filters=filters, progress=tell),
-                     lambda tell: [*file.iter_batches(900, filters=filters, progress=tell)]):  # fmt: skip
+                     lambda tell: [*file.iter_batches(900, filters=filters, progress=tell)]):
             tell = Recorder()
             assert read(tell) == read(None)
             tell.check(candidates, 1)

@@ -117,7 +117,7 @@ def test_nan_is_a_value() -> None:
         ("us", Timestamp("us")), ("ns", Timestamp("ns")), ("ps", Timestamp("ns")),
         ("10ms", Timestamp("ms")), ("25s", Timestamp("ms")),
     ],
-)  # fmt: skip
+)
 def test_datetimes(unit: str, expected: Any) -> None:
     array = np.array(["1970-02-02", "NaT", "1970-01-01"], "M8[us]").astype(f"M8[{unit}]")
     column = flat(column_from_numpy(array))
@@ -520,6 +520,6 @@ def test_pyarrow_reads_objects_the_same_way() -> None:
     samples: list[list[Any]] = [
         [True, None], [1, None], [1.5, None], ["a", None], [b"a", None],
         [datetime.date(2020, 1, 1)], [datetime.datetime(2020, 1, 1, 1)], [datetime.time(1, 2, 3, 4)],
-    ]  # fmt: skip
+    ]
     for values in samples:
         assert pa.array(column_from_numpy(values)).to_pylist() == pa.array(values).to_pylist()

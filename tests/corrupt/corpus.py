@@ -123,7 +123,7 @@ def nested_corpus() -> list[Sample]:
         fastpq.write_table(
             nested_table(200), sink, compression=codec, data_page_version=version, encoding=auto, data_page_rows=30,
             row_group_size=120, use_dictionary=auto is None, arrow_schema=True,
-        )  # fmt: skip
+        )
         samples.append(sample(f"fastpq {codec} {version} {auto}", sink.getvalue()))
         sink = io.BytesIO()
         pages = {"data_page_size": 300, "write_batch_size": 16}

@@ -126,7 +126,7 @@ def splice(sample: Sample, random: Random) -> bytes:
 
 MUTATIONS: tuple[Callable[[Sample, Random], bytes], ...] = (
     flip, flip, overwrite, overwrite, grow, grow, grow, little_endian, footer_length, truncate, splice,
-)  # fmt: skip
+)
 
 
 def mutate(samples: Sequence[Sample], seed: int, index: int) -> tuple[str, bytes]:

@@ -25,7 +25,7 @@ PRIMITIVES = [
     Primitive(Kind.DECIMAL16, decimal.Decimal("1" * 30)), Primitive(Kind.DATE, 20_000), Primitive(Kind.TIME, 1),
     Primitive(Kind.TIMESTAMP, 1 << 50), Primitive(Kind.TIMESTAMP_NTZ_NANOS, 1 << 60), Primitive(Kind.BINARY, b"\x00" * 9),
     Primitive(Kind.STRING, "text"), Primitive(Kind.STRING, "longer é🐢 " * 10), Primitive(Kind.UUID, uuid.UUID(int=7)),
-]  # fmt: skip
+]
 NESTED: list[Any] = [
     PRIMITIVES,
     {f"k{i}": value for i, value in enumerate(PRIMITIVES)},

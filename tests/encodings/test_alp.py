@@ -177,7 +177,7 @@ def test_columns_of_a_file(version: Any, compression: str) -> None:
     fastpq.write_table(
         columns, sink, column_encoding=encodings, use_dictionary=False, compression=compression, data_page_version=version,
         data_page_size=40_000,
-    )  # fmt: skip
+    )
     with fastpq.ParquetFile(sink.getvalue()) as file:
         assert file.metadata.row_group(0).column(0).encodings.count(fastpq.format.Encoding.ALP) == 1
         table = file.read()

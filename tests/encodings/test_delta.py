@@ -151,7 +151,7 @@ HEADER = varint(128) + varint(4)
         "empty", "no count", "long varint", "no block", "block of 64", "no miniblocks", "no divisor", "miniblock of 16",
         "huge block", "huge miniblock count", "count", "too few", "no widths", "few widths", "65 bits", "255 bits", "short",
     ],
-)  # fmt: skip
+)
 def test_bad_streams(data: bytes) -> None:
     for width in (4, 8):
         with pytest.raises(FormatError):

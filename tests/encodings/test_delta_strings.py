@@ -128,7 +128,7 @@ def test_bad_lengths(data: bytes) -> None:
         "empty", "no suffixes", "few suffixes", "few prefixes", "short", "before the first", "too long", "negative prefix",
         "negative suffix", "huge suffix",
     ],
-)  # fmt: skip
+)
 def test_bad_strings(data: bytes) -> None:
     with pytest.raises(FormatError):
         delta_strings.decode_strings(data, 2)

@@ -60,7 +60,7 @@ def nonces_of_files() -> Nonces:
         fastpq.write_table(
             {"a": np.full(2_000, number), "b": np.arange(2_000.0)}, out, use_dictionary=False, data_page_rows=1,
             encryption_properties=keys,
-        )  # fmt: skip
+        )
         return nonces_within(out.getvalue())
 
     with ThreadPoolExecutor(THREADS) as pool:

@@ -362,7 +362,7 @@ def footer(column_type: ColumnType, statistics: fmt.Statistics, created_by: str,
     chunk = fmt.ColumnMetaData(
         type=column_type.physical, encodings=[], path_in_schema=["x"], codec=0, num_values=10, total_uncompressed_size=0,
         total_compressed_size=0, data_page_offset=4, statistics=statistics,
-    )  # fmt: skip
+    )
     group = fmt.RowGroup(columns=[fmt.ColumnChunk(meta_data=chunk)], total_byte_size=0, num_rows=10)
     metadata = fmt.FileMetaData(
         version=2, schema=element, num_rows=10, row_groups=[group], created_by=created_by, column_orders=order and [order]

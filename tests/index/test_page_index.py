@@ -49,7 +49,7 @@ def chunk_of(start: int, length: int) -> ColumnChunkMetaData:
     stored = fmt.ColumnMetaData(
         type=Type.INT32, encodings=[], path_in_schema=["a"], codec=0, num_values=30, total_uncompressed_size=length,
         total_compressed_size=length, data_page_offset=start,
-    )  # fmt: skip
+    )
     return ColumnChunkMetaData(fmt.ColumnChunk(file_offset=0, meta_data=stored), 0, 0, FileDecryptor())
 
 

@@ -44,7 +44,7 @@ class ParquetJava:
             self._jvm = subprocess.Popen(
                 ["java", *options, "-cp", class_path(folder), "Server"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment(),
-            )  # fmt: skip
+            )
 
     def run(self, program: str, *arguments: object) -> str:
         """Run a program; returns its printed text.

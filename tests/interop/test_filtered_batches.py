@@ -40,11 +40,11 @@ def test_memory_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "data.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=ROWS, compression="zstd", column_encoding={
         "id": "DELTA_BINARY_PACKED", "wide": "DELTA_BINARY_PACKED", "list.list.element": "DELTA_BINARY_PACKED",
-    }, use_dictionary=False, data_page_size=1 << 16)  # fmt: skip
+    }, use_dictionary=False, data_page_size=1 << 16)
     done = subprocess.run(
         [sys.executable, "-c", PEAK, str(path)],
         capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+    )
     count, grown = map(int, done.stdout.split())
     assert count == ROWS // 2 - 5
     whole = fastpq.read_table(path, ["id", "wide", "list"]).nbytes

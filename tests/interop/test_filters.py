@@ -293,7 +293,7 @@ def test_leaves_of_structs(writer: str, tmp_path: Path) -> None:
             ([("outer.inner.x", "!=", 7), ("row", "<", 50)], lambda row: row["row"] < 50 and x_of(row) not in (None, 7)),
             ([[("struct.b", "starts with", "12")], [("outer.inner.x", ">", 2990)]],
              lambda row: (row["struct"] is not None and row["struct"]["b"].startswith("12")) or (x_of(row) or 0) > 2990),
-        ]  # fmt: skip
+        ]
         for filters, holds in cases:
             expected = [row for row in rows if holds(row)]
             assert file.read(filters=filters).to_pylist() == expected, filters

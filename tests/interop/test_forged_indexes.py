@@ -42,7 +42,7 @@ def original(version: str) -> bytes:
     pq.write_table(
         table(), sink, max_rows_per_page=PAGE_ROWS, write_batch_size=10, write_page_index=True, data_page_version=version,
         use_dictionary=["word"], compression="none", bloom_filter_options={"id": {"ndv": ROWS, "fpp": 0.01}},
-    )  # fmt: skip
+    )
     return sink.getvalue()
 
 

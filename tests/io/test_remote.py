@@ -37,7 +37,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pq.write_table(
         table(), path, row_group_size=GROUP, max_rows_per_page=2500, write_page_index=True, use_dictionary=False,
         compression="none",
-    )  # fmt: skip
+    )
     return path
 
 
@@ -95,7 +95,7 @@ def test_bytes_buy_round_trips(path: Path, server: RangeServer, in_vain: int) ->
     fastpq.write_table(
         {"token": token, "id": np.arange(ROWS)}, beside, row_group_size=GROUP, bloom_filter={"token": True}, use_dictionary=False,
         compression=None,
-    )  # fmt: skip
+    )
     server.reset()
     properties = fastpq.ReaderProperties(round_trip_bytes=in_vain)
     with fastpq.ParquetFile(f"{server.url}/tokens.parquet", properties=properties) as file:

@@ -32,7 +32,7 @@ from tests.encryption.test_matrix import (
     assert_true,
     encryption,
     truth,
-)  # fmt: skip
+)
 from tests.interop.parquet_java import ParquetJava
 from tests.narrowing import present
 from tests.requirements import DATA, needs_data
@@ -124,7 +124,7 @@ def test_nothing_is_lost(files: dict[Case, Path]) -> None:
         copy = merged(before)
         assert decrypted(path) == copy
         assert decrypted(encrypted(path, fastpq.FileEncryptionProperties(OTHER), decryption_properties=KEYS),
-                         fastpq.FileDecryptionProperties(OTHER)) == copy  # fmt: skip
+                         fastpq.FileDecryptionProperties(OTHER)) == copy
         assert open_file(path.read_bytes(), KEYS).walk() > 50
         if case.mode != "CTR, signed footer":
             whole = before, copy

@@ -147,7 +147,7 @@ def test_names_paths_and_groups() -> None:
     assert schema[("place", "position", "y")].index == 4
     assert [column.name for column in schema.select(["when", "place"])] == [
         "when", "place.name", "place.position.x", "place.position.y",
-    ]  # fmt: skip
+    ]
     assert [column.index for column in schema.select(["place.position", 0, "place"])] == [3, 4, 0, 2]
     assert [column.index for column in schema.select(None)] == list(range(6))
     assert schema[0].is_flat

@@ -231,7 +231,7 @@ SCENARIOS = {
     scenario.__name__: scenario
     for scenario in (killed_executor, failing_task, speculation, disk_full, driver_killed_before_commit, driver_killed_in_commit,
                      jobs)
-}  # fmt: skip
+}
 
 
 def main() -> int:

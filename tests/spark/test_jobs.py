@@ -23,7 +23,7 @@ from tests.spark.conftest import CLIENT
 SERVICE: dict[str, Any] = {"kms.client": CLIENT}
 KEYS: dict[str, Any] = {
     "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price;kc2:tags.list.element", **SERVICE,
-}  # fmt: skip
+}
 PLAIN = {"allowPlaintextFiles": "true", **SERVICE}
 EXTERNAL = {**KEYS, "parquet.encryption.key.material.store.internally": "false"}
 ROWS = 1000
@@ -45,7 +45,7 @@ def table(source: Any, tmp_path: Path) -> Path:
         "id", "id / 4 as price", "concat('name ', id % 7) as name", "array(cast(id as string), null) as tags", "id % 2 as part"
     )
     bloom = {"parquet.bloom.filter.enabled#name": "true", "parquet.bloom.filter.expected.ndv#name": "7",
-             "parquet.enable.dictionary#name": "false"}  # fmt: skip
+             "parquet.enable.dictionary#name": "false"}
     frame.write.partitionBy("part").options(**bloom).parquet(str(path))
     return path
 
@@ -229,7 +229,7 @@ def test_compact(source: Any, table: Path, tmp_path: Path, monkeypatch: pytest.M
     assert statuses(fastpq.spark.compact_dataset(source, str(table))) == []
     fastpq.spark.encrypt_dataset(source, str(table), **KEYS)
     source.range(5).selectExpr("id", "0.0d as price", "'' as name", "array('') as tags", "id % 2 as part").write.format(
-        "fastpq").mode("append").options(**KEYS, partitionBy="part").save(str(table))  # fmt: skip
+        "fastpq").mode("append").options(**KEYS, partitionBy="part").save(str(table))
     truth = ours(source, table)
     with pytest.raises(fastpq.spark.JobError, match=r"kms\.client"):
         fastpq.spark.compact_dataset(source, str(table))
@@ -278,7 +278,7 @@ def test_verify_and_rotate_material(source: Any, tmp_path: Path) -> None:
     options = {
         "parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price",
         "parquet.encryption.key.material.store.internally": "false",
-    }  # fmt: skip
+    }
     frame = source.range(1000, numPartitions=2).selectExpr("id", "id / 4 as price")
     frame.write.format("fastpq").mode("append").options(**options, **SERVICE).save(str(tmp_path))
     before = {path: path.read_bytes() for path in tmp_path.glob("_KEY_MATERIAL_FOR_*")}

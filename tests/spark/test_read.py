@@ -271,7 +271,7 @@ def test_columns_of_fixed_width_come_as_arrays(source: Any, tmp_path: Path) -> N
     kinds = (
         "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal(9, 2)", "decimal(18, 0)", "date",
         "timestamp", "timestamp_ntz",
-    )  # fmt: skip
+    )
     path = str(tmp_path / "table")
     values = dict.fromkeys(kinds, "cast(id % 100 as {})")
     values |= {"boolean": "id % 3 = 0", "date": "date_add(date'2020-01-01', cast(id as int))"}
@@ -371,14 +371,14 @@ def test_types_of_others(source: Any, tmp_path: Path) -> None:
         "f16": pa.array([0.5, None], pa.float16()),
         "ms": pa.array([moment, None], pa.timestamp("ms")), "time": pa.array([datetime.time(1, 2, 3, 4), None], pa.time64("us")),
         "fixed": pa.array([b"abcd", None], pa.binary(4)),
-    })  # fmt: skip
+    })
     pq.write_table(table, tmp_path / "a.parquet")
     frame = source.read.format("fastpq").load(str(tmp_path))
     assert [kind for _, kind in frame.dtypes] == ["smallint", "decimal(20,0)", "float", "timestamp_ntz", "time(6)", "binary"]
     first = frame.first()
     assert (first.u8, first.u64, first.f16, first.ms, first.time, bytes(first.fixed)) == (
         255, decimal.Decimal(2**64 - 1), 0.5, moment, datetime.time(1, 2, 3, 4), b"abcd",
-    )  # fmt: skip
+    )
 
 
 def test_remote_files(source: Any, tmp_path: Path) -> None:

@@ -315,7 +315,7 @@ GEOMETRY = ColumnType(Type.BYTE_ARRAY, logical=Geometry())
 LOGICAL = [
     Geometry(), Geometry("EPSG:5070"), Geometry("srid:5070"), Geometry('{"type":"ProjectedCRS"}'), Geometry("projjson:key"),
     Geography(), Geography("OGC:CRS83", "KARNEY"), Geography(None, "SPHERICAL"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("logical", LOGICAL)
@@ -338,7 +338,7 @@ def test_written_files(logical: Any, version: Any) -> None:
         assert stored_geo(sink.getvalue(), 0, group) == {
             "geospatial_types": [1, 1001], "xmin": 1, "xmax": 3, "ymin": 2, "ymax": 4, "zmin": 5, "zmax": 5,
             "mmin": None, "mmax": None,
-        }  # fmt: skip
+        }
 
 
 def test_statistics_on_request_and_values_that_are_none() -> None:

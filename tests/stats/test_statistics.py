@@ -271,7 +271,7 @@ def test_pyarrow_writes_the_same_bounds(name: str, tmp_path: Path) -> None:
     assert low
     assert high
     theirs = [np.frombuffer(value, dtype) if isinstance(value, bytes) else np.array([value], dtype)
-              for value in (statistics.min, statistics.max)]  # fmt: skip
+              for value in (statistics.min, statistics.max)]
     assert [value.tobytes() for value in theirs] == [low, high]
 
 

@@ -14,7 +14,7 @@ FORMATS = {
     Kind.INT8: "<b", Kind.INT16: "<h", Kind.INT32: "<i", Kind.INT64: "<q", Kind.DOUBLE: "<d", Kind.DATE: "<i",
     Kind.TIMESTAMP: "<q", Kind.TIMESTAMP_NTZ: "<q", Kind.FLOAT: "<f", Kind.TIME: "<q", Kind.TIMESTAMP_NANOS: "<q",
     Kind.TIMESTAMP_NTZ_NANOS: "<q",
-}  # fmt: skip
+}
 DECIMAL_SIZES = {Kind.DECIMAL4: 4, Kind.DECIMAL8: 8, Kind.DECIMAL16: 16}
 
 

@@ -13,7 +13,7 @@ from tests.variant.reference import Shape
 INTEGER_BITS = {
     Kind.INT8: 8, Kind.INT16: 16, Kind.INT32: 32, Kind.INT64: 64, Kind.DATE: 32, Kind.TIMESTAMP: 64, Kind.TIMESTAMP_NTZ: 64,
     Kind.TIMESTAMP_NANOS: 64, Kind.TIMESTAMP_NTZ_NANOS: 64,
-}  # fmt: skip
+}
 DIGITS = {Kind.DECIMAL4: 9, Kind.DECIMAL8: 18, Kind.DECIMAL16: 38}
 
 

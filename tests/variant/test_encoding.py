@@ -166,7 +166,7 @@ def test_dictionaries_in_the_order_of_the_names_or_as_met() -> None:
         (datetime.datetime(1, 1, 1, tzinfo=UTC), Kind.TIMESTAMP), (b"\x00", Kind.BINARY), ("é" * 32, Kind.STRING),
         (uuid.UUID(int=5), Kind.UUID),
     ],
-)  # fmt: skip
+)
 def test_types_of_python_objects(value: Any, kind: Kind) -> None:
     variant = Variant.from_python(value)
     variant.check()
@@ -185,7 +185,7 @@ def test_types_of_python_objects(value: Any, kind: Kind) -> None:
         (datetime.datetime(2020, 1, 1, 1, tzinfo=datetime.timezone(datetime.timedelta(hours=1))),
          datetime.datetime(2020, 1, 1, tzinfo=UTC)),
     ],
-)  # fmt: skip
+)
 def test_what_else_is_taken(value: Any, expected: Any) -> None:
     typed = isinstance(expected, Primitive) and expected.kind == Kind.FLOAT
     assert Variant.from_python(value).to_python(typed=typed) == expected
@@ -199,7 +199,7 @@ def test_what_else_is_taken(value: Any, expected: Any) -> None:
         Primitive(Kind.INT8, 128), Primitive(Kind.INT8, 1.0), Primitive(Kind.DECIMAL4, decimal.Decimal("1234567890")),
         Primitive(Kind.NULL, 1), Primitive(Kind.TRUE, False), Primitive(Kind.STRING, b"x"), Primitive(Kind.INT8, True),
     ],
-)  # fmt: skip
+)
 def test_what_no_variant_holds(value: Any) -> None:
     with pytest.raises(SchemaError):
         Variant.from_python([value])
@@ -209,7 +209,7 @@ def test_what_python_has_no_type_for() -> None:
     for kind, number in [
         (Kind.DATE, -(1 << 31)), (Kind.DATE, 2_932_897), (Kind.TIMESTAMP, 1 << 62), (Kind.TIMESTAMP_NTZ, -(1 << 63)),
         (Kind.TIME, 86_400_000_000), (Kind.TIME, -1),
-    ]:  # fmt: skip
+    ]:
         variant = Variant.from_python(Primitive(kind, number))
         assert variant.to_python() == Primitive(kind, number)
         assert variant.to_json()
@@ -266,7 +266,7 @@ OBJECT_OF_TWO = bytes([0b10, 2, 0, 1, 0, 2, 4, 12, 1, 12, 2])
         # overlap and gap of the same size: inside, a value of three bytes, is also the start of another
         (ABC, bytes([0b10, 2, 0, 1, 0, 1, 5, 16, 12, 7, 0, 0]), "fill their space"),
     ],
-)  # fmt: skip
+)
 def test_wrong_bytes(metadata: bytes, value: bytes, message: str) -> None:
     for read in (Variant.to_python, Variant.to_json, Variant.check):
         with pytest.raises(FormatError, match=message):
@@ -283,7 +283,7 @@ def test_wrong_bytes(metadata: bytes, value: bytes, message: str) -> None:
         (EMPTY, bytes([Kind.DECIMAL4 << 2, 0]) + struct.pack("<i", 2**31 - 1), decimal.Decimal(2**31 - 1)),
         (EMPTY, bytes([Kind.TIME << 2]) + struct.pack("<q", -1), Primitive(Kind.TIME, -1)),
     ],
-)  # fmt: skip
+)
 def test_what_is_read_but_not_approved(metadata: bytes, value: bytes, expected: Any) -> None:
     variant = Variant(metadata, value)
     assert variant.to_python() == expected

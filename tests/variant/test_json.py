@@ -88,7 +88,7 @@ def test_json_that_is_too_deep(depth: int) -> None:
         (Primitive(Kind.DATE, -719_528), '"0000-01-01"'), (Primitive(Kind.DATE, 1 << 30), '"2941775-04-07"'),
         ("\"\\/\b\f\n\r\t\x00\x1f\x7fé🐢", '"\\"\\\\/\\b\\f\\n\\r\\t\\u0000\\u001f\x7fé🐢"'), ({"é\n": []}, '{"é\\n":[]}'),
     ],
-)  # fmt: skip
+)
 def test_json_of_values(value: Any, text: str) -> None:
     variant = Variant.from_python(value)
     assert variant.to_json() == text

@@ -28,7 +28,7 @@ VALUES: list[Any] = [
     Primitive(Kind.DATE, -719_528), datetime.datetime(2020, 1, 1, 1, 2, 3, 456000), datetime.datetime(1957, 1, 1, tzinfo=UTC),
     b"abc", b"", 'x"\\/\n\x01é🐢', "x" * 64, uuid.UUID(int=7), [], {}, [1, [2, None], {}], {"b": 1, "a": {"é": []}},
     {f"k{i}": i for i in range(300)}, ["x" * 300] * 300,
-]  # fmt: skip
+]
 
 
 def spark(java: ParquetJava, folder: Path, command: str, lines: list[str]) -> list[str]:
@@ -55,7 +55,7 @@ def test_spark_and_we_read_json_alike(parquet_java: ParquetJava, tmp_path: Path)
         "1.5", "1.50", "-0.0", "1e3", "0.00000000001", "12345678901234567890.12", "1" + "0" * 38 + ".5", "0.1E-7",
         "true", "null", '"x"', '"' + "y" * 64 + '"', "[]", "{}", '[1,"a",{"k":[null]}]', '{"b":1,"a":{"z":1,"y":2}}',
         '"\\u00e9\\ud83d\\udc22"',
-    ]  # fmt: skip
+    ]
     for document, line in zip(documents, spark(parquet_java, tmp_path, "from_json", documents), strict=True):
         theirs = Variant(*map(bytes.fromhex, line.split()))
         theirs.check()

@@ -93,7 +93,7 @@ def test_there_are_cases() -> None:
         ("rapidsai+cudf/29660a2ea0-variant_nested_shredded.parquet", "v_top", [7, "hello", 99]),
         ("rapidsai+cudf/983023f657-variant_nested_unshredded.parquet", "v_top", [7, "hello", 99]),
     ],
-)  # fmt: skip
+)
 def test_files_in_the_wild(name: str, column: str, expected: list[Any]) -> None:
     assert read_variants(WILD / name, column).to_pylist() == expected
 
@@ -193,7 +193,7 @@ def moment(microseconds: int) -> datetime.datetime:
         ((value({"event_type": string("login")}, NAMES), 0, None, None, None, None), {"event_type": "login"}),
         ((b"\x02\x00\x00", 0, None, None, None, None), {}),
     ],
-)  # fmt: skip
+)
 def test_events(row: tuple[Any, ...], expected: Any) -> None:
     found = event(*row)
     assert found.to_pylist() == [expected]
@@ -264,7 +264,7 @@ def test_null_rows_stay_null() -> None:
         ColumnType(Type.INT64, logical=Time("us", utc=True)), ColumnType(Type.INT64, logical=Timestamp("ms")),
         ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 32, Decimal(39, 0)),
     ],
-)  # fmt: skip
+)
 def test_types_that_no_variant_is_shredded_as(type_: ColumnType) -> None:
     with pytest.raises(FormatError):
         kind_of(type_)
@@ -304,7 +304,7 @@ WIDE = ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, Decimal(38, 10))
         (STRING, ["", "x" * 63, "x" * 64], [b"x", 1]),
         (UUID_TYPE, [uuid.UUID(int=5)], ["x", b"x" * 16]),
     ],
-)  # fmt: skip
+)
 def test_which_values_are_shredded(type_: ColumnType, fitting: list[Any], others: list[Any]) -> None:
     rows = [value for pair in zip(fitting * 3, others * 3, strict=False) for value in pair] + fitting + others
     variants = VariantColumn.from_pylist(rows, nulls=False)
