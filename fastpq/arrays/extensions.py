@@ -10,7 +10,7 @@ _REGISTERED: dict[str, str] = {}
 
 
 def register_extension(role: str, where: str) -> None:
-    """Name the function of a role.
+    """Register the place of the function of a role.
 
     Args:
         role: ``"export_schema"``, ``"export_array"`` or ``"export_stream"`` of the Arrow C data interface, or

@@ -1,4 +1,4 @@
-"""Schemas and arrays of the Arrow C data interface as plain Python objects: the seam between types and pointers."""
+"""ArrowSchema and ArrowArray as Python objects: arrow/ makes types and pointers of these, a column keeps its field."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def with_values(column: ColumnBase) -> str:
 
 
 def is_number(column: ColumnBase) -> bool:
-    """Whether values stand at the right."""
+    """Whether a column holds numbers, shown at the right."""
     if not isinstance(column.type, ColumnType):
         return False
     logical = column.type.logical

@@ -1,4 +1,4 @@
-"""A nested column, assembled from the decoded outputs of its leaves."""
+"""Outputs of all leaves to one nested column; assembly.pyx makes offsets of levels, shred.py is the reverse."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ cdef class NestedOutput(Output):
     """The decoded values of one leaf of a nested column, and the layers above the leaf.
 
     Args:
-        leaf: a fastpq.schema.shape.Leaf.
+        leaf: a fastpq.schema.shape.LeafShape.
         width: bytes of one value in memory.
         expected: number of slots with memory from the start.
     """

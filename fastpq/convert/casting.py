@@ -223,7 +223,7 @@ def pack_decimals(unscaled: Sequence[int], type_: ColumnType, name: str) -> Arra
 
 
 def is_raw(type_: ColumnType) -> bool:
-    """Whether a Column holds a type's FIXED_LEN_BYTE_ARRAY values as stored bytes: no annotation, UUID or INTERVAL."""
+    """Whether a Column holds a type's FIXED_LEN_BYTE_ARRAY values as stored: no logical type, or UUID or INTERVAL."""
     raw = type_.logical is None or isinstance(type_.logical, Uuid | Interval)
     return type_.physical == Type.FIXED_LEN_BYTE_ARRAY and raw
 

@@ -1,4 +1,4 @@
-"""View and Slice: the variable-length values of decoders and encoders."""
+"""View, Arrow's 16-byte string view, written by decoders; Slice, a pointer and a size, read by encoders."""
 
 from libc.stdint cimport int32_t, uint8_t
 

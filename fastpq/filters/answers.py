@@ -1,4 +1,4 @@
-"""Null count, minimum and maximum of a column, from statistics where these suffice and from the values elsewhere."""
+"""Null count, minimum and maximum of a column, from statistics if possible; the caller's function reads the rest."""
 
 from __future__ import annotations
 

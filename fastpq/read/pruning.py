@@ -21,7 +21,7 @@ EvidenceKind = Literal["statistics", "bloom filter", "column index", "dictionary
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Evidence for or against one condition in a row group.
+    """A finding about one condition in a row group, for explain.
 
     Attributes:
         kind: source of the evidence.

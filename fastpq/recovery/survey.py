@@ -126,7 +126,7 @@ class Probe:
         return self._decode(plan)[0]
 
     def page(self, plan: ChunkPlan) -> int:
-        """Decode one page of an uncertain column; returns the number of rows.
+        """Decode one page as if it belonged to the column of the plan; returns the number of rows.
 
         Raises:
             FormatError: the page holds no values of the column, or further bytes behind the values.

@@ -23,7 +23,7 @@ MAX_LEVEL = 255     # greatest definition or repetition level: levels are held i
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A list or a nullable struct on the path from the root to a leaf, and its values in the levels of the leaf.
+    """A list or a nullable struct above a leaf, with the levels at which it has a slot, a value and an element.
 
     Each value of the layer, null or not, has a slot. A slot is an entry of the levels with a repetition level of at most
     ``slot_repetition`` and a definition level of at least ``slot_definition``.

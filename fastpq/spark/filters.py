@@ -83,7 +83,7 @@ def columns_of(tree: Any) -> set[str]:
 
 
 def and_together(tree: Any, known: Mapping[str, Any]) -> Any:
-    """A filter tree with the conditions on known columns evaluated.
+    """A filter tree simplified by columns with one known value; True or False where these decide the tree.
 
     Args:
         tree: And, Or and conditions.
@@ -152,7 +152,7 @@ def decode_filters(text: str) -> Any:
     try:
         return _decoded(json.loads(text))
     except (ValueError, KeyError, TypeError, IndexError):
-        raise SchemaError("the option filters is JSON as fastpq.spark.encode_filters writes it") from None
+        raise SchemaError("the option filters is JSON as fastpq.spark.filters.encode_filters writes it") from None
 
 
 def _encoded(tree: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The encoding of a column, chosen by the stored sizes of a sample in each encoding."""
+"""The choice of a column's encoding from the measured sizes of a sample; pure arithmetic (sampling.py measures)."""
 
 from __future__ import annotations
 

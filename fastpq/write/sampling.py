@@ -1,4 +1,4 @@
-"""A sample of a column is encoded in every encoding of its type; the stored sizes choose the column's encoding."""
+"""Samples of columns: some rows, encoded in each encoding of the type and measured (choice.py chooses)."""
 
 from __future__ import annotations
 
