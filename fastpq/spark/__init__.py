@@ -1,7 +1,7 @@
 """PySpark data source ``fastpq`` and jobs over datasets, encrypted or plaintext; executors run fastpq's codec (extra ``spark``).
 
-The room: reader (the data source) and scanning (read and scan) plan on the driver with listing, footers and planning; batches reads
-in executors; staging, running and journal carry the jobs.
+The room: reader (the data source) and scanning (read and scan) plan on the driver with listing, footers and planning; batches
+reads in executors; staging, running and journal carry the jobs.
 
 The driver lists files, reads footers and plans partitions. Executors read and write files with one thread for each task. The
 writer and the rewriting jobs end with an atomic commit (fastpq.spark.journal). Plans and options name master keys, and never hold

@@ -1,7 +1,7 @@
 """The row groups of a new file: chunks are placed, entered into the footer with their indexes, and the footer ends the file.
 
 A row group is its column chunks, then its bloom filters (BloomFilter.md). The column indexes of all row groups, then their offset
-indexes stand before the footer (PageIndex.md).
+indexes stand before the footer (PageIndex.md). With checkpoint_every, footers also stand between row groups; the last one counts.
 """
 
 from __future__ import annotations
