@@ -94,6 +94,7 @@ class ParquetFile(IndexedFile):
             raise ValueError(f'strings must be "views", "offsets" or "dictionary", not {strings!r}')
         if coerce_int96_timestamp_unit not in ("ms", "us", "ns"):
             raise ValueError(f'coerce_int96_timestamp_unit must be "ms", "us" or "ns", not {coerce_int96_timestamp_unit!r}')
+        threads = resolve_threads(threads)
         self._closed = False
         properties = properties or _DEFAULT_PROPERTIES
         self._arrow_schema = arrow_schema
@@ -115,9 +116,7 @@ class ParquetFile(IndexedFile):
         except BaseException:
             self._source.close()
             raise
-        self._file = OpenFile(
-            self._source, self._metadata, properties, strings, coerce_int96_timestamp_unit, resolve_threads(threads)
-        )
+        self._file = OpenFile(self._source, self._metadata, properties, strings, coerce_int96_timestamp_unit, threads)
         self._reader: FileReader | RecoveringReader = FileReader(self._file)
         if on_error != "raise":
             from fastpq.recovery.reading import RecoveringReader

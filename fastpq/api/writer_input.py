@@ -42,7 +42,7 @@ class WriterInput:
         self._types = _types_of(schema)
         self._shredder = Shredder(shred) if shred else None
         self._with_arrow = properties.arrow_schema
-        self._given = dict(properties.key_value_metadata)
+        self._given = properties.key_value_metadata      # the caller may add entries until the footer is written
         self._with_categories = with_categories
         self._described: dict[str, str] = {}        # metadata of the first DataFrame
         self._arrow_fields: ArrowField | None = None
@@ -70,7 +70,7 @@ class WriterInput:
 
     def key_values(self) -> dict[str, str]:
         """The key-value metadata of the footer; given ones go before described ones."""
-        found = self._described | self._given
+        found = self._described | dict(self._given)
         if self._arrow_fields is not None:
             found.setdefault(ARROW_KEY, arrow_schema_entry(self._arrow_fields, found))
         return found

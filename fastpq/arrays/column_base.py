@@ -157,8 +157,13 @@ class ColumnBase(ABC):
         """The values at some places.
 
         Args:
-            indices: int64, each from 0 to ``len(self) - 1``.
+            indices: int64, each from 0 to ``len(self) - 1``; shape (n,).
+
+        Raises:
+            SchemaError: indices of another shape.
         """
+        if np.ndim(indices) != 1:
+            raise SchemaError(f"indices of shape {np.shape(indices)}, not of one dimension")
         validity, null_count = None, 0
         if self.validity is not None and self.null_count:
             mask = self.validity_mask()[indices]

@@ -373,11 +373,14 @@ def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
 
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(1, thread_name_prefix="fastpq-tail") as pool:
+    pool = ThreadPoolExecutor(1, thread_name_prefix="fastpq-tail")
+    try:
         asked = pool.submit(filesystem.cat_file, path, start=-DEFAULT_TAIL_READ)
         size = filesystem.info(path)["size"]
         # Some servers refuse the end: a later read then asks for its range.
         return size, b"" if asked.exception() is not None else asked.result()
+    finally:
+        pool.shutdown(wait=False)       # after an error the other call may need this very thread: it is not waited for
 
 
 def _read_only(data: Bytes) -> Bytes:

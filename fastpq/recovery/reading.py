@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,12 +52,15 @@ class RecoveringReader:
     """
 
     def __init__(self, file: OpenFile, on_error: OnError, lost: Callable[[Loss], None]) -> None:
-        self._scan = Scan(file.opener(file.metadata.schema.columns))
         self._metadata = file.metadata
         self._threads = file.threads
         self._file = file
         self._on_error = on_error
         self._lost = lost
+
+    @cached_property
+    def _scan(self) -> Scan:
+        return Scan(self._file.opener(self._metadata.schema.columns))
 
     def read(self, wanted: Wanted, out: Mapping[str, Any] | None, progress: Progress | None) -> Table:
         """Readable rows among the wanted rows, filtered by the predicate; rows with lost values in the predicate are left out."""
