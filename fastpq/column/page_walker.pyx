@@ -230,9 +230,15 @@ cdef class PageWalker:
     def verify_checksum(self, WalkedPage page not None):
         """Check the CRC-32 of a page body, where the header has one and verify_checksums is set.
 
+        Args:
+            page: a page of this walker.
+
         Raises:
             FormatError: another CRC-32.
+            ValueError: a page of a longer chunk.
         """
+        if page.stored.body + page.stored.body_size > self.size:
+            raise ValueError("a page of another walker")
         self.check_crc(&page.stored)
 
 

@@ -218,3 +218,12 @@ def test_errors_of_values_name_their_page(broken: int, tmp_path: Path) -> None:
     target.write_bytes(content)
     with pytest.raises(FormatError, match=f"not UTF-8 .*page {broken}]"):
         fastpq.read_table(target)
+
+
+def test_a_checksum_is_of_the_walkers_own_bytes() -> None:
+    stored, _ = chunk_of([dictionary(3, b"abc"), data(5, b"first")])
+    walker = PageWalker(stored, ModuleCipher(), True, DEFAULTS)
+    last = [*iter(walker.next_page, None)][-1]
+    walker.verify_checksum(last)
+    with pytest.raises(ValueError, match="another walker"):
+        PageWalker(stored[:-1], ModuleCipher(), True, DEFAULTS).verify_checksum(last)
