@@ -324,7 +324,8 @@ class ParquetFile(IndexedFile):
             first = rows.first_rows(self._metadata)
             bounds = rows.check_ranges(row_ranges, int(first[-1]))
             groups = [*rows.rows_of_groups(bounds, first, [group for group, _ in groups])]
-        return Wanted(chosen, groups, self._bound(filters), filters is not None or row_ranges is not None)
+        predicate = None if filters is None else self._bound(filters)
+        return Wanted(chosen, groups, predicate, filters is not None or row_ranges is not None)
 
     def _num_rows(self) -> int:
         with self._errors():
@@ -333,9 +334,7 @@ class ParquetFile(IndexedFile):
     def _select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
         return list(self.schema.columns) if columns is None else self.schema.select(columns)
 
-    def _bound(self, filters: Any) -> Predicate | None:
-        if filters is None:
-            return None
+    def _bound(self, filters: Any) -> Predicate:
         from fastpq.filters.predicate import bind_filters
 
         return bind_filters(filters, self.schema, self._file.types(self.schema.columns))

@@ -46,6 +46,7 @@ _NUMBERED: dict[int, _Kind] = {kind.number: kind for kind in _TABLE}
 _ALIASES = {"none": "uncompressed", "lz4": "lz4_raw"}
 
 
+@lru_cache(maxsize=64)
 def codec_for_read(codec: int) -> Codec:
     """The codec of a number in the metadata.
 

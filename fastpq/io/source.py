@@ -150,16 +150,14 @@ class Source:
             found[place] = data[request][start : start + asked[place][1]]
         return [part for part in found if part is not None]
 
-    def beside(self, file_path: str | None) -> Source:
-        """The source of a file, by its path relative to this file; this source itself if there is no path.
+    def beside(self, file_path: str) -> Source:
+        """The source of another file, by its path relative to this file.
 
         Raises:
             UnsupportedError: this source is a buffer or a file object, and has no path.
             FormatError: the path leads out of the directory, or to no file.
             OSError: the file cannot be opened.
         """
-        if not file_path:
-            return self
         if self.siblings is None:
             raise UnsupportedError(f"a column chunk in {file_path!r}, beside something that is not opened by its path")
         return self.siblings.open(file_path)

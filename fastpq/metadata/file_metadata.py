@@ -140,13 +140,13 @@ class ColumnChunkMetaData:
         Raises:
             FormatError: offset or length are negative.
         """
-        start = self.data_page_offset
-        dictionary = self.dictionary_page_offset
-        if dictionary is not None and 0 < dictionary < start:
-            start = dictionary
-        if start < 0 or self.total_compressed_size < 0:
-            raise FormatError(f"a column chunk of {self.total_compressed_size} bytes at offset {start}")
-        return start, self.total_compressed_size
+        stored = self.metadata
+        start, length = stored.data_page_offset, stored.total_compressed_size
+        if stored.dictionary_page_offset is not None and 0 < stored.dictionary_page_offset < start:
+            start = stored.dictionary_page_offset
+        if start < 0 or length < 0:
+            raise FormatError(f"a column chunk of {length} bytes at offset {start}")
+        return start, length
 
     def __repr__(self) -> str:
         open_already = self._metadata or self.chunk.meta_data       # a repr asks no key service, and does not fail
@@ -163,6 +163,11 @@ class RowGroupMetaData:
         index: index of the row group.
         decryptor: decryptor of the file.
         kept: column chunks of the file decoded already, by row group and column.
+
+    Attributes:
+        metadata: the struct as stored, without the column chunks.
+        num_rows: number of rows.
+        ordinal: the stored ordinal of the row group, a part of AADs; the index if none is stored.
     """
 
     def __init__(
@@ -185,16 +190,13 @@ class RowGroupMetaData:
         else:
             self._columns, behind = columns
             self.metadata, _ = fmt.decode_listed(fmt.RowGroup, footer, behind, {_COLUMNS: 0}, _COLUMNS)
+        self.num_rows: int = self.metadata.num_rows
+        self.ordinal: int = index if self.metadata.ordinal is None else self.metadata.ordinal
 
     @property
     def num_columns(self) -> int:
         """Number of column chunks."""
         return len(self._columns)
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows."""
-        return self.metadata.num_rows
 
     @property
     def total_byte_size(self) -> int:
@@ -215,11 +217,6 @@ class RowGroupMetaData:
     def sorting_columns(self) -> list[fmt.SortingColumn]:
         """Columns by which the rows are sorted."""
         return self.metadata.sorting_columns or []
-
-    @property
-    def ordinal(self) -> int:
-        """The stored ordinal of the row group, a part of AADs; the index if none is stored."""
-        return self.index if self.metadata.ordinal is None else self.metadata.ordinal
 
     def column(self, index: int) -> ColumnChunkMetaData:
         """The chunk of a leaf column.
@@ -268,6 +265,11 @@ class FileMetaData:
         footer: serialized FileMetaData; trailing bytes are ignored.
         decryptor: decrypts column metadata.
 
+    Attributes:
+        decryptor: as given.
+        metadata: the struct as stored, without schema, row groups and column orders.
+        num_row_groups: number of row groups.
+
     Raises:
         FormatError: the bytes are no FileMetaData.
     """
@@ -283,6 +285,7 @@ class FileMetaData:
         self._schema_elements = listed[_SCHEMA]
         self._row_groups = listed[_ROW_GROUPS]
         self._column_orders = listed.get(_COLUMN_ORDERS)
+        self.num_row_groups = len(self._row_groups.offsets)
 
     @property
     def version(self) -> int:
@@ -293,11 +296,6 @@ class FileMetaData:
     def num_rows(self) -> int:
         """Number of rows."""
         return self.metadata.num_rows
-
-    @property
-    def num_row_groups(self) -> int:
-        """Number of row groups."""
-        return len(self._row_groups.offsets)
 
     @property
     def created_by(self) -> str | None:

@@ -23,10 +23,11 @@ def fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> list[Bytes]:
     """The stored bytes of each chunk; chunks close together in a file are read with one request."""
     files: dict[str | None, list[int]] = {}
     for slot, chunk in enumerate(chunks):
-        files.setdefault(chunk.metadata.file_path, []).append(slot)
+        files.setdefault(chunk.metadata.chunk.file_path, []).append(slot)
     found: dict[int, Bytes] = {}
     for file_path, slots in files.items():
-        found |= zip(slots, _fetch_chunks(source.beside(file_path), [chunks[slot] for slot in slots]), strict=True)
+        file = source.beside(file_path) if file_path else source
+        found |= zip(slots, _fetch_chunks(file, [chunks[slot] for slot in slots]), strict=True)
     return [found[slot] for slot in range(len(chunks))]
 
 

@@ -103,6 +103,8 @@ class FileReader:
             from fastpq.read.outputs import Outputs
 
             outputs = Outputs(out, plan, whole.opener.types)
+        if progress is None:
+            return whole.read(plan, self._file.threads, outputs)
         meter = Meter(progress, plan.num_rows)
         table = whole.read(plan, self._file.threads, outputs, meter.span(plan.num_rows))
         meter.finish()

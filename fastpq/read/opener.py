@@ -75,15 +75,15 @@ class ChunkOpener:
 
     def pages(self, chunk: ChunkPlan, stored: Stored) -> PageReader:
         """A PageReader before the first page of a chunk."""
-        layout = self.layout(chunk.column)
+        layout, metadata = self.layout(chunk.column), chunk.metadata.metadata
         return PageReader(
             stored,
             self.cipher(chunk),
-            codec_for_read(chunk.metadata.codec),
+            codec_for_read(metadata.codec),
             chunk.column.max_definition_level,
             chunk.column.max_repetition_level,
             layout.stored_width == 0 and layout.width == VIEW_DTYPE.itemsize,
-            chunk.metadata.dictionary_page_offset is not None and (chunk.pages is None or chunk.pages.has_dictionary),
+            bool(metadata.dictionary_page_offset) and (chunk.pages is None or chunk.pages.has_dictionary),
             self.properties,
             None if chunk.pages is None else chunk.pages.directory,
             chunk.v2_is_compressed,

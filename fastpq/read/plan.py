@@ -329,22 +329,23 @@ def plan_chunk(
         start, length = _checked_range(chunk, column, num_rows, file_size)
     except (FormatError, UnsupportedError) as error:
         raise error.at(column=column.name, row_group=row_group) from None
-    if not chunk.file_path:
+    if not chunk.chunk.file_path:
         length = min(length + chunk_slack(created_by), file_size - start)
-    num_values = num_rows if column.max_repetition_level == 0 else chunk.num_values
+    num_values = num_rows if column.max_repetition_level == 0 else chunk.metadata.num_values
     compressed = v2_is_always_compressed(created_by)
     return ChunkPlan(column, row_group, offset, num_rows, num_values, start, length, chunk, compressed)
 
 
 def _checked_range(chunk: ColumnChunkMetaData, column: ColumnDescriptor, num_rows: int, file_size: int) -> tuple[int, int]:
     """Offset and length of a chunk in its file, after a check of the metadata against the schema and the file's size."""
-    if chunk.file_path and chunk.is_encrypted:
-        raise UnsupportedError(f"an encrypted column chunk in another file ({chunk.file_path!r})")
-    if chunk.physical_type != column.physical_type:
-        raise FormatError(f"a chunk of {chunk.physical_type!r} in a column of {column.physical_type.name}")
-    if chunk.num_values < num_rows:
-        raise FormatError(f"{chunk.num_values} values in a row group of {num_rows} rows")
+    path, stored = chunk.chunk.file_path, chunk.metadata
+    if path and chunk.is_encrypted:
+        raise UnsupportedError(f"an encrypted column chunk in another file ({path!r})")
+    if stored.type != column.element.type:
+        raise FormatError(f"a chunk of {stored.type!r} in a column of {column.physical_type.name}")
+    if stored.num_values < num_rows:
+        raise FormatError(f"{stored.num_values} values in a row group of {num_rows} rows")
     start, length = chunk.byte_range
-    if not chunk.file_path and (length > file_size or start > file_size - length):     # the size of another file is unknown here
+    if not path and (length > file_size or start > file_size - length):     # the size of another file is unknown here
         raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}")
     return start, length

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from fastpq.arrays.table import AnyColumn, Table
@@ -59,7 +60,10 @@ class Scan:
             threads, out, span: as for ``read``.
         """
         chunks = [chunk for column, _ in wanted for chunk in column.chunks]
-        decoded = sum(self._output_values(chunk) * self.opener.layout(chunk.column).width for chunk in chunks)
+        decoded = sum(
+            (chunk.num_values if chunk.column.max_repetition_level else chunk.num_rows) * self.opener.layout(chunk.column).width
+            for chunk in chunks
+        )
         stored = sum(chunk.num_bytes for chunk in chunks)
         self.opener.check_bytes(decoded)
         with Fetching(self.source, chunks, self.opener.properties, streaming=False) as buffers:
@@ -72,7 +76,7 @@ class Scan:
                 threads = 1
             if self.source.is_remote:
                 tasks.sort(key=lambda task: task.row)       # bytes arrive in this order
-            run_parallel(_do if span is None else _do_and_tell(span, tasks), tasks, threads)
+            run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
         read = run_parallel(lambda column: column.finish(), columns, threads)
         if out is not None:
             for (column, _), values in zip(wanted, read, strict=True):
@@ -138,11 +142,6 @@ class Scan:
 
         return NestedStream(self.opener, column, slots, buffers)
 
-    @staticmethod
-    def _output_values(chunk: ChunkPlan) -> int:
-        """Most values of a chunk in the output."""
-        return chunk.num_values if chunk.column.max_repetition_level else chunk.num_rows
-
 
 def check_plausible(opener: ChunkOpener, chunk: ChunkPlan, stored: Callable[[], Stored]) -> None:
     """Confirm an implausibly large number of values by the page headers, before memory is taken for the values.
@@ -165,10 +164,6 @@ def check_plausible(opener: ChunkOpener, chunk: ChunkPlan, stored: Callable[[], 
 
 def _named(plan: ReadPlan, columns: Sequence[AnyColumn]) -> dict[str, AnyColumn]:
     return {column.name: values for column, values in zip(plan.columns, columns, strict=True)}
-
-
-def _do(task: Task) -> None:
-    task.work()
 
 
 def _do_and_tell(span: Span, tasks: Sequence[Task]) -> Callable[[Task], None]:

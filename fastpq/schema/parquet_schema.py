@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import overload
+from typing import get_args, overload
 
 from fastpq import format as fmt
 from fastpq.common.display import ELLIPSIS, Grid, Heading, View, counted, more, to_html, to_text
@@ -302,10 +302,12 @@ def _listed(names: Sequence[str], most: int = 10) -> str:
     return ", ".join(repr(name) for name in names[:most]) + more
 
 
+_INT96_TYPES = {unit: ColumnType(Type.INT96, None, Timestamp(unit)) for unit in get_args(TimeUnitName)}
+
+
 def int96_types(columns: Iterable[ColumnDescriptor], unit: TimeUnitName) -> dict[int, ColumnType]:
     """In-memory types of INT96 columns, timestamps of a unit, by number of the column; other columns keep the schema's type."""
-    type_ = ColumnType(Type.INT96, None, Timestamp(unit))
-    return {column.index: type_ for column in columns if column.element.type == Type.INT96}
+    return {column.index: _INT96_TYPES[unit] for column in columns if column.element.type == Type.INT96}
 
 
 def column_grid(schema: ParquetSchema, most: int) -> Grid:

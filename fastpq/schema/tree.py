@@ -21,13 +21,17 @@ class SchemaNode:
         parent: the group around the node; None for the root.
         max_definition_level: optional and repeated nodes from the root down to this one.
         max_repetition_level: repeated nodes from the root down to this one.
+        nullable: whether the node itself is OPTIONAL, without regard to the groups around the node.
+        top: the node directly under the root on the path to this node; the root for the root.
     """
 
-    __slots__ = ("element", "max_definition_level", "max_repetition_level", "parent")
+    __slots__ = ("element", "max_definition_level", "max_repetition_level", "nullable", "parent", "top")
 
     def __init__(self, element: fmt.SchemaElement, parent: GroupNode | None) -> None:
         self.element = element
         self.parent = parent
+        self.nullable = element.repetition_type == OPTIONAL
+        self.top: SchemaNode = self if parent is None or parent.parent is None else parent.top
         if parent is None:
             self.max_definition_level = self.max_repetition_level = 0
         else:
@@ -58,11 +62,6 @@ class SchemaNode:
     def field_id(self) -> int | None:
         """The field id given by the writer, if any."""
         return self.element.field_id
-
-    @property
-    def nullable(self) -> bool:
-        """Whether this node is OPTIONAL, without regard to the groups around the node."""
-        return self.element.repetition_type == OPTIONAL
 
 
 class GroupNode(SchemaNode):
@@ -99,13 +98,15 @@ class ColumnDescriptor(SchemaNode):
         element: the leaf's SchemaElement.
         parent: the group around the leaf.
         index: number of the column among the leaves.
+        is_flat: whether the column stands directly under the root and is not repeated.
     """
 
-    __slots__ = ("_type", "index")
+    __slots__ = ("_type", "index", "is_flat")
 
     def __init__(self, element: fmt.SchemaElement, parent: GroupNode, index: int) -> None:
         SchemaNode.__init__(self, element, parent)
         self.index = index
+        self.is_flat = self.max_repetition_level == 0 and parent.parent is None
         self._type: ColumnType | None = None
 
     @property
@@ -145,19 +146,6 @@ class ColumnDescriptor(SchemaNode):
     def logical_type(self) -> LogicalType | None:
         """The logical type, or None."""
         return self.type.logical
-
-    @property
-    def top(self) -> SchemaNode:
-        """The node directly under the root on the path to the leaf; the leaf itself where the column is flat."""
-        node: SchemaNode = self
-        while node.parent is not None and node.parent.parent is not None:
-            node = node.parent
-        return node
-
-    @property
-    def is_flat(self) -> bool:
-        """Whether the column stands directly under the root and is not repeated."""
-        return self.max_repetition_level == 0 and self.parent is not None and self.parent.parent is None
 
     def __repr__(self) -> str:
         return f"<ColumnDescriptor {self.index} {leaf_line(self)}>"

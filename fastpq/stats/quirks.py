@@ -140,6 +140,7 @@ def bloom_filters_are_trusted(created_by: str | None) -> bool:
     return not _made(Quirk.BLOOM_FILTER, created_by)
 
 
+@lru_cache(maxsize=64)
 def chunk_slack(created_by: str | None) -> int:
     """Greatest number of bytes of a column chunk beyond its total_compressed_size; 0 for writers of right sizes.
 
@@ -148,6 +149,7 @@ def chunk_slack(created_by: str | None) -> int:
     return HEADER_SLACK if _made(Quirk.CHUNK_SIZE, created_by) else 0
 
 
+@lru_cache(maxsize=64)
 def v2_is_always_compressed(created_by: str | None) -> bool:
     """Whether data pages V2 are compressed with the chunk's codec even where is_compressed of their headers is False."""
     return _made(Quirk.IS_COMPRESSED, created_by)
