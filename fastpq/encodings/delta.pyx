@@ -6,6 +6,7 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from fastpq.encodings.status cimport BAD_LENGTH, BAD_RUN, TRUNCATED, raise_status
+from fastpq.encodings.varint cimport write_varint
 
 cdef extern from "c/bitpack.h" nogil:
     int SLACK "FASTPQ_UNPACK64_SLACK"
@@ -247,15 +248,6 @@ cdef int64_t sum_some(DeltaDecoder* decoder, uint8_t* out, int64_t count, size_t
 
 cdef int64_t delta_bound(int64_t count, size_t width) noexcept nogil:
     return HEADER_BOUND + (count // BLOCK + 1) * (10 + MINIBLOCKS + BLOCK * <int64_t>width)
-
-
-cdef inline uint8_t* write_varint(uint8_t* out, uint64_t value) noexcept nogil:
-    while value >= 0x80:
-        out[0] = <uint8_t>(value | 0x80)
-        out += 1
-        value >>= 7
-    out[0] = <uint8_t>value
-    return out + 1
 
 
 cdef inline uint8_t* write_zigzag(uint8_t* out, int64_t value) noexcept nogil:

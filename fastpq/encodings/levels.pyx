@@ -4,7 +4,7 @@ Values without nulls are spread to the set bits of a bitmap, and collected from 
 are validity bitmaps already: the runs are copied, never unpacked.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 import numpy as np
@@ -14,6 +14,7 @@ from fastpq.encodings.rle cimport (
     hybrid_start,
 )
 from fastpq.encodings.status cimport BAD_LEVEL, TRUNCATED, raise_status
+from fastpq.encodings.varint cimport write_varint
 
 cdef extern from "c/bitmap.h" nogil:
     int64_t count_bits(const uint8_t* bitmap, int64_t offset, int64_t count) noexcept
@@ -68,23 +69,14 @@ cdef int64_t bit_packed_levels_to_bitmap(const uint8_t* data, size_t size, int64
     return count_bits(bitmap, 0, count)
 
 
-cdef inline uint8_t* write_header(uint8_t* out, uint32_t header) noexcept nogil:
-    while header >= 0x80:
-        out[0] = <uint8_t>(header | 0x80)
-        out += 1
-        header >>= 7
-    out[0] = <uint8_t>header
-    return out + 1
-
-
 cdef int64_t bitmap_to_levels(const uint8_t* bitmap, int64_t bit_offset, int64_t count, uint8_t* out) noexcept nogil:
     cdef uint8_t* start = out
     cdef int64_t ones = count_bits(bitmap, bit_offset, count)
     if ones == 0 or ones == count:
-        out = write_header(out, <uint32_t>count << 1)
+        out = write_varint(out, <uint64_t>count << 1)
         out[0] = 1 if ones else 0
         return out + 1 - start
-    out = write_header(out, <uint32_t>((count + 7) // 8) << 1 | 1)
+    out = write_varint(out, <uint64_t>((count + 7) // 8) << 1 | 1)
     memset(out, 0, <size_t>(count + 7) // 8)
     copy_bits(bitmap, bit_offset, count, out)
     return out + (count + 7) // 8 - start
@@ -92,7 +84,7 @@ cdef int64_t bitmap_to_levels(const uint8_t* bitmap, int64_t bit_offset, int64_t
 
 cdef int64_t levels_all_valid(int64_t count, uint8_t* out) noexcept nogil:
     cdef uint8_t* start = out
-    out = write_header(out, <uint32_t>count << 1)
+    out = write_varint(out, <uint64_t>count << 1)
     out[0] = 1
     return out + 1 - start
 

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from fastpq.encodings.status cimport BAD_RUN, TRUNCATED, raise_status
+from fastpq.encodings.varint cimport write_varint
 
 import numpy as np
 
@@ -171,17 +172,8 @@ cdef int64_t hybrid_bound(int64_t count, int bit_width) noexcept nogil:
     return (count // 8 + 1) * (bit_width + 2) + 16
 
 
-cdef inline uint8_t* write_header(uint8_t* out, uint64_t header) noexcept nogil:
-    while header >= 0x80:
-        out[0] = <uint8_t>(header | 0x80)
-        out += 1
-        header >>= 7
-    out[0] = <uint8_t>header
-    return out + 1
-
-
 cdef uint8_t* write_rle(const uint32_t* value, int64_t count, int bit_width, uint8_t* out) noexcept nogil:
-    out = write_header(out, <uint64_t>count << 1)
+    out = write_varint(out, <uint64_t>count << 1)
     memcpy(out, value, <size_t>(bit_width + 7) // 8)
     return out + (bit_width + 7) // 8
 
@@ -191,7 +183,7 @@ cdef uint8_t* write_packed(const uint32_t* values, int64_t count, int bit_width,
     cdef uint32_t group[GROUP]
     cdef uint8_t packed[4 * 32]
     cdef int64_t groups = count // GROUP, left = count % GROUP
-    out = write_header(out, <uint64_t>((count + 7) // 8) << 1 | 1)
+    out = write_varint(out, <uint64_t>((count + 7) // 8) << 1 | 1)
     pack_groups(values, out, groups, bit_width)
     out += groups * 4 * bit_width
     if left:
@@ -208,7 +200,7 @@ cdef int64_t hybrid_encode(const uint32_t* values, int64_t count, int bit_width,
     cdef uint8_t* start = out
     cdef int64_t groups = count // 8, group = 0, packed = 0, same, repeats, worth
     if bit_width == 0:
-        return write_header(out, <uint64_t>count << 1) - start if count else 0
+        return write_varint(out, <uint64_t>count << 1) - start if count else 0
     worth = (2 + (bit_width + 7) // 8 + bit_width - 1) // bit_width
     while group < groups:
         group += varied_groups(values + 8 * group, groups - group)

@@ -6,18 +6,11 @@ from libc.stdint cimport int8_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcmp
 
+from fastpq.encodings.comparison cimport compare_byte_strings
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
 
 import numpy as np
-
-
-cdef inline int compare_slices(const Slice* left, const Slice* right) noexcept nogil:
-    cdef size_t shared = min(left.size, right.size)
-    cdef int order = memcmp(left.data, right.data, shared) if shared else 0
-    if order == 0:
-        return (left.size > right.size) - (left.size < right.size)
-    return 1 if order > 0 else -1
 
 
 cdef inline Slice slice_of(bytes value):
@@ -33,7 +26,7 @@ cdef inline bint is_among(const Slice* value, const Slice* others, Py_ssize_t si
     cdef int order
     while low < high:
         middle = (low + high) // 2
-        order = compare_slices(&others[middle], value)
+        order = compare_byte_strings(others[middle], value[0])
         if order == 0:
             return True
         if order < 0:
@@ -49,7 +42,7 @@ cdef struct Others:
 
 
 cdef int8_t order_of(const Slice* value, const Others* others) noexcept nogil:
-    return <int8_t>compare_slices(value, others.slices)
+    return <int8_t>compare_byte_strings(value[0], others.slices[0])
 
 
 cdef int8_t has_prefix(const Slice* value, const Others* others) noexcept nogil:

@@ -4,8 +4,9 @@
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcpy
 
+from fastpq.encodings.comparison cimport compare_byte_strings
 from fastpq.encodings.views cimport Slice
 
 cdef extern from "c/min_max.h" nogil:
@@ -132,10 +133,10 @@ cdef void _min_max_bytes(const Slice* values, int64_t count, Slice* minimum, Sli
     cdef int64_t i
     for i in range(1, count):
         key = prefix_key(values[i].data, values[i].size)
-        if key < low_key or (key == low_key and _compare_bytes(values[i], minimum[0]) < 0):
+        if key < low_key or (key == low_key and compare_byte_strings(values[i], minimum[0]) < 0):
             minimum[0] = values[i]
             low_key = key
-        if key > high_key or (key == high_key and _compare_bytes(values[i], maximum[0]) > 0):
+        if key > high_key or (key == high_key and compare_byte_strings(values[i], maximum[0]) > 0):
             maximum[0] = values[i]
             high_key = key
 
@@ -178,18 +179,10 @@ cdef int compare_fixed(int order, const uint8_t* left, const uint8_t* right, siz
 
 cdef int compare_slices(int order, Slice left, Slice right) noexcept nogil:
     if order == ORDER_BYTES:
-        return _compare_bytes(left, right)
+        return compare_byte_strings(left, right)
     if order == ORDER_SIGNED_BYTES:
         return _compare_signed(left, right)
     return 0
-
-
-cdef inline int _compare_bytes(Slice left, Slice right) noexcept nogil:
-    cdef size_t shared = min(left.size, right.size)
-    cdef int order = memcmp(left.data, right.data, shared) if shared else 0
-    if order == 0:
-        return (left.size > right.size) - (left.size < right.size)
-    return 1 if order > 0 else -1
 
 
 cdef inline int _compare_signed(Slice left, Slice right) noexcept nogil:
@@ -202,7 +195,7 @@ cdef inline int _compare_signed(Slice left, Slice right) noexcept nogil:
     right = _without_sign_bytes(right, 0xFF if negative else 0)
     if left.size != right.size:
         return 1 if (left.size > right.size) != negative else -1
-    return _compare_bytes(left, right)
+    return compare_byte_strings(left, right)
 
 
 cdef inline Slice _without_sign_bytes(Slice value, uint8_t sign) noexcept nogil:

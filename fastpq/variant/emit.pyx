@@ -4,6 +4,7 @@ from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, u
 from libc.stdlib cimport free, qsort, realloc
 from libc.string cimport memcpy, memmove
 
+from fastpq.encodings.comparison cimport compare_byte_strings
 from fastpq.encodings.views cimport Slice
 from fastpq.variant.wire cimport (
     ARRAY,
@@ -16,7 +17,6 @@ from fastpq.variant.wire cimport (
     OBJECT,
     SHORT_STRING,
     TOO_LARGE,
-    compare_text,
 )
 
 cdef extern from "c/variant.h" nogil:
@@ -151,13 +151,13 @@ cdef int64_t finish_object(Bytes* out, size_t start, uint32_t count, const Field
 
 
 cdef int _compare_fields(const void* left, const void* right) noexcept nogil:
-    return compare_text((<const Field*>left).name, (<const Field*>right).name)
+    return compare_byte_strings((<const Field*>left).name, (<const Field*>right).name)
 
 
 cdef void sort_fields(Field* fields, uint32_t count) noexcept nogil:
     cdef uint32_t i
     for i in range(1, count):
-        if compare_text(fields[i - 1].name, fields[i].name) > 0:
+        if compare_byte_strings(fields[i - 1].name, fields[i].name) > 0:
             qsort(fields, count, sizeof(Field), _compare_fields)
             return
 

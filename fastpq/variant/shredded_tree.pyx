@@ -4,9 +4,10 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
 cimport numpy as cnp
+from fastpq.encodings.comparison cimport compare_byte_strings
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SliceReader, array_start, held, raise_status
-from fastpq.variant.wire cimport BAD_STRUCTURE, DEPTH_LIMIT, TOO_DEEP, compare_text, raise_wrong
+from fastpq.variant.wire cimport BAD_STRUCTURE, DEPTH_LIMIT, TOO_DEEP, raise_wrong
 
 import numpy as np
 
@@ -24,7 +25,7 @@ cdef int64_t find_name(const Slice* names, int64_t count, Slice name) noexcept n
     cdef int order
     while low < high:
         middle = (low + high) // 2
-        order = compare_text(names[middle], name)
+        order = compare_byte_strings(names[middle], name)
         if order == 0:
             return middle
         if order < 0:

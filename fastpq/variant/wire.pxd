@@ -108,8 +108,6 @@ cdef int64_t open_container(const uint8_t* data, size_t size, Container* contain
 cdef size_t value_size(const uint8_t* data) noexcept nogil
 # Content of a checked string or binary value.
 cdef Slice text_of(const uint8_t* data) noexcept nogil
-# Compares as memcmp; a prefix sorts before longer texts.
-cdef int compare_text(Slice left, Slice right) noexcept nogil
 # Raises the exception of an error; returns any other status.
 cdef int64_t raise_wrong(int64_t status, str what) except -1
 

@@ -14,6 +14,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memcmp
 
+from fastpq.encodings.comparison cimport compare_byte_strings
 from fastpq.encodings.views cimport Slice
 
 from fastpq.errors import FormatError, LimitError
@@ -95,17 +96,9 @@ cdef int64_t read_names(const uint8_t* data, size_t size, bint strict, Names* na
         return BAD_DICTIONARY
     if strict and data[0] & 0x10:
         for i in range(1, names.count):
-            if compare_text(name_at(names, i - 1), name_at(names, i)) >= 0:
+            if compare_byte_strings(name_at(names, i - 1), name_at(names, i)) >= 0:
                 return NOT_SORTED
     return 0
-
-
-cdef int compare_text(Slice left, Slice right) noexcept nogil:
-    cdef size_t shared = min(left.size, right.size)
-    cdef int order = memcmp(left.data, right.data, shared) if shared else 0
-    if order == 0:
-        return (left.size > right.size) - (left.size < right.size)
-    return order
 
 
 cdef int64_t check_whole(const Names* names, Slice value, bint strict) noexcept nogil:
@@ -228,7 +221,7 @@ cdef int64_t _check_fields(const Names* names, const Container* container, bint 
             return BAD_FIELD_ID
         name = name_at(names, id)
         if i > 0:
-            order = compare_text(last, name)
+            order = compare_byte_strings(last, name)
             if order == 0:
                 return DUPLICATE_FIELD
             sorted = sorted and order < 0
@@ -239,7 +232,7 @@ cdef int64_t _check_fields(const Names* names, const Container* container, bint 
 
 
 cdef int _compare_names(const void* left, const void* right) noexcept nogil:
-    return compare_text((<const Slice*>left)[0], (<const Slice*>right)[0])
+    return compare_byte_strings((<const Slice*>left)[0], (<const Slice*>right)[0])
 
 
 cdef int64_t _check_distinct(const Names* names, const Container* container) noexcept nogil:
@@ -252,7 +245,7 @@ cdef int64_t _check_distinct(const Names* names, const Container* container) noe
         fields[i] = name_at(names, id_at(container, i))
     qsort(fields, container.count, sizeof(Slice), _compare_names)
     for i in range(1, container.count):
-        if compare_text(fields[i - 1], fields[i]) == 0:
+        if compare_byte_strings(fields[i - 1], fields[i]) == 0:
             status = DUPLICATE_FIELD
             break
     free(fields)

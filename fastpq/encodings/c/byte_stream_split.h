@@ -52,75 +52,76 @@ __attribute__((target("avx2"), always_inline)) static inline void interleave_two
 }
 
 #define FASTPQ_TWO_BLOCKS (2 * FASTPQ_SPLIT_BLOCK)
-#define FASTPQ_JOIN_TWO(K, ROUNDS)                                                                                       \
-    __attribute__((target("avx2"))) static int64_t join_two_##K(const uint8_t *streams, int64_t stride, int64_t count,   \
-                                                                uint8_t *out) {                                          \
-        int64_t i = 0;                                                                                                   \
-        for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {                                                 \
-            __m256i vectors[8];                                                                                          \
-            for (int k = 0; k < K; k++) vectors[k] = _mm256_loadu_si256((const __m256i *)(streams + k * stride + i));    \
-            interleave_two(vectors, K, ROUNDS);                                                                          \
-            for (int j = 0; j < K; j += 2) {                                                                             \
-                uint8_t *const first = out + i * K + FASTPQ_SPLIT_BLOCK * j;                                             \
-                const __m256i a = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x20);                           \
-                const __m256i b = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x31);                           \
-                _mm256_storeu_si256((__m256i *)first, a);                                                                \
-                _mm256_storeu_si256((__m256i *)(first + FASTPQ_SPLIT_BLOCK * K), b);                                     \
-            }                                                                                                            \
-        }                                                                                                                \
-        return i;                                                                                                        \
-    }                                                                                                                    \
-    __attribute__((target("avx2"))) static int64_t split_two_##K(const uint8_t *values, int64_t count, uint8_t *streams, \
-                                                                 int64_t stride) {                                       \
-        int64_t i = 0;                                                                                                   \
-        for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {                                                 \
-            __m256i vectors[8];                                                                                          \
-            for (int j = 0; j < K; j += 2) {                                                                             \
-                const uint8_t *const first = values + i * K + FASTPQ_SPLIT_BLOCK * j;                                    \
-                const __m256i a = _mm256_loadu_si256((const __m256i *)first);                                            \
-                const __m256i b = _mm256_loadu_si256((const __m256i *)(first + FASTPQ_SPLIT_BLOCK * K));                 \
-                vectors[j] = _mm256_permute2x128_si256(a, b, 0x20);                                                      \
-                vectors[j + 1] = _mm256_permute2x128_si256(a, b, 0x31);                                                  \
-            }                                                                                                            \
-            interleave_two(vectors, K, 4);                                                                               \
-            for (int k = 0; k < K; k++) _mm256_storeu_si256((__m256i *)(streams + k * stride + i), vectors[k]);          \
-        }                                                                                                                \
-        return i;                                                                                                        \
-    }
-FASTPQ_JOIN_TWO(2, 1)
-FASTPQ_JOIN_TWO(4, 2)
-FASTPQ_JOIN_TWO(8, 3)
-#undef FASTPQ_JOIN_TWO
-#endif
 
-/* Joins values of 2, 4 and 8 bytes, two blocks at a time on processors with AVX2; returns the number of values joined. */
-static inline int64_t join_pairs(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out, int64_t width) {
-#ifdef FASTPQ_X86_CLONES
-    if (__builtin_cpu_supports("avx2")) {
-        if (width == 2) return join_two_2(streams, stride, count, out);
-        if (width == 4) return join_two_4(streams, stride, count, out);
-        if (width == 8) return join_two_8(streams, stride, count, out);
+/* Joins values of K bytes, two blocks at a time; returns the number of values joined. */
+__attribute__((target("avx2"), always_inline)) static inline int64_t join_two(const uint8_t *streams, int64_t stride,
+                                                                              int64_t count, uint8_t *out, const int K,
+                                                                              const int rounds) {
+    int64_t i = 0;
+    for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {
+        __m256i vectors[8];
+        for (int k = 0; k < K; k++) vectors[k] = _mm256_loadu_si256((const __m256i *)(streams + k * stride + i));
+        interleave_two(vectors, K, rounds);
+        for (int j = 0; j < K; j += 2) {
+            uint8_t *const first = out + i * K + FASTPQ_SPLIT_BLOCK * j;
+            const __m256i a = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x20);
+            const __m256i b = _mm256_permute2x128_si256(vectors[j], vectors[j + 1], 0x31);
+            _mm256_storeu_si256((__m256i *)first, a);
+            _mm256_storeu_si256((__m256i *)(first + FASTPQ_SPLIT_BLOCK * K), b);
+        }
     }
-#endif
-    return 0;
+    return i;
 }
 
-/* Splits values of 2, 4 and 8 bytes, two blocks at a time on processors with AVX2; returns the number of values split. */
-static inline int64_t split_pairs(const uint8_t *values, int64_t count, uint8_t *streams, int64_t stride, int64_t width) {
-#ifdef FASTPQ_X86_CLONES
-    if (__builtin_cpu_supports("avx2")) {
-        if (width == 2) return split_two_2(values, count, streams, stride);
-        if (width == 4) return split_two_4(values, count, streams, stride);
-        if (width == 8) return split_two_8(values, count, streams, stride);
+/* Splits values of K bytes, two blocks at a time; returns the number of values split. */
+__attribute__((target("avx2"), always_inline)) static inline int64_t split_two(const uint8_t *values, int64_t count,
+                                                                               uint8_t *streams, int64_t stride, const int K) {
+    int64_t i = 0;
+    for (; i + FASTPQ_TWO_BLOCKS <= count; i += FASTPQ_TWO_BLOCKS) {
+        __m256i vectors[8];
+        for (int j = 0; j < K; j += 2) {
+            const uint8_t *const first = values + i * K + FASTPQ_SPLIT_BLOCK * j;
+            const __m256i a = _mm256_loadu_si256((const __m256i *)first);
+            const __m256i b = _mm256_loadu_si256((const __m256i *)(first + FASTPQ_SPLIT_BLOCK * K));
+            vectors[j] = _mm256_permute2x128_si256(a, b, 0x20);
+            vectors[j + 1] = _mm256_permute2x128_si256(a, b, 0x31);
+        }
+        interleave_two(vectors, K, 4);
+        for (int k = 0; k < K; k++) _mm256_storeu_si256((__m256i *)(streams + k * stride + i), vectors[k]);
     }
-#endif
-    return 0;
+    return i;
 }
+
+/* join_two for values of 2, 4 and 8 bytes, 0 for others. */
+__attribute__((target("avx2"))) static int64_t join_pairs(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out,
+                                                          int64_t width) {
+    switch (width) {
+        case 2: return join_two(streams, stride, count, out, 2, 1);
+        case 4: return join_two(streams, stride, count, out, 4, 2);
+        case 8: return join_two(streams, stride, count, out, 8, 3);
+        default: return 0;
+    }
+}
+
+/* split_two for values of 2, 4 and 8 bytes, 0 for others. */
+__attribute__((target("avx2"))) static int64_t split_pairs(const uint8_t *values, int64_t count, uint8_t *streams, int64_t stride,
+                                                           int64_t width) {
+    switch (width) {
+        case 2: return split_two(values, count, streams, stride, 2);
+        case 4: return split_two(values, count, streams, stride, 4);
+        case 8: return split_two(values, count, streams, stride, 8);
+        default: return 0;
+    }
+}
+#endif
 
 /* Joins K streams, each `stride` bytes behind the one before, to K neighbouring bytes of count values of `width` bytes. */
 static inline __attribute__((always_inline)) void join_some(const uint8_t *streams, int64_t stride, int64_t count, uint8_t *out,
                                                             const int64_t width, const int K, const int rounds) {
-    int64_t i = width == K ? join_pairs(streams, stride, count, out, width) : 0;
+    int64_t i = 0;
+#ifdef FASTPQ_X86_CLONES
+    if (width == K && __builtin_cpu_supports("avx2")) i = join_pairs(streams, stride, count, out, width);
+#endif
     for (; K > 1 && i + FASTPQ_SPLIT_BLOCK <= count; i += FASTPQ_SPLIT_BLOCK) {
         split_vector vectors[8];
         for (int k = 0; k < K; k++) memcpy(vectors + k, streams + k * stride + i, FASTPQ_SPLIT_BLOCK);
@@ -137,7 +138,10 @@ static inline __attribute__((always_inline)) void join_some(const uint8_t *strea
 /* Splits K neighbouring bytes of count values of `width` bytes into K streams, each `stride` bytes behind the one before. */
 static inline __attribute__((always_inline)) void split_some(const uint8_t *values, int64_t count, uint8_t *streams,
                                                              int64_t stride, const int64_t width, const int K) {
-    int64_t i = width == K ? split_pairs(values, count, streams, stride, width) : 0;
+    int64_t i = 0;
+#ifdef FASTPQ_X86_CLONES
+    if (width == K && __builtin_cpu_supports("avx2")) i = split_pairs(values, count, streams, stride, width);
+#endif
     for (; K > 1 && i + FASTPQ_SPLIT_BLOCK <= count; i += FASTPQ_SPLIT_BLOCK) {
         split_vector vectors[8];
         if (width == K) memcpy(vectors, values + i * width, (size_t)(FASTPQ_SPLIT_BLOCK * K));

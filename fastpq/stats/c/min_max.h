@@ -27,6 +27,7 @@ FASTPQ_MIN_MAX_INTEGERS(min_max_int64, int64_t)
 FASTPQ_MIN_MAX_INTEGERS(min_max_uint32, uint32_t)
 FASTPQ_MIN_MAX_INTEGERS(min_max_uint64, uint64_t)
 FASTPQ_MIN_MAX_INTEGERS(min_max_bytes, uint8_t)
+#undef FASTPQ_MIN_MAX_INTEGERS
 
 /* Number of NaNs: values above infinity once the sign bit is cleared. Blocks of 32768 values let the counters be as narrow as the
  * values, for vectors of more lanes. */
@@ -48,6 +49,7 @@ FASTPQ_MIN_MAX_INTEGERS(min_max_bytes, uint8_t)
 FASTPQ_COUNT_NANS(count_nans_float16, uint16_t, 0x7fff, 0x7c00)
 FASTPQ_COUNT_NANS(count_nans_float, uint32_t, 0x7fffffff, 0x7f800000)
 FASTPQ_COUNT_NANS(count_nans_double, uint64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
+#undef FASTPQ_COUNT_NANS
 
 /* Bounds of floats; at least one float is not NaN. Floats are compared as integers: with the magnitude inverted below zero, the
  * bits are in the order of the values, -0.0 (-1) right before +0.0 (0). For the minimum, NaNs are replaced by the greatest
@@ -78,6 +80,7 @@ FASTPQ_COUNT_NANS(count_nans_double, uint64_t, 0x7fffffffffffffff, 0x7ff00000000
 FASTPQ_MIN_MAX_FLOATS(min_max_float16, int16_t, 0x7fff, 0x7c00)
 FASTPQ_MIN_MAX_FLOATS(min_max_float, int32_t, 0x7fffffff, 0x7f800000)
 FASTPQ_MIN_MAX_FLOATS(min_max_double, int64_t, 0x7fffffffffffffff, 0x7ff0000000000000)
+#undef FASTPQ_MIN_MAX_FLOATS
 
 /* Returns -1, 0 or 1: left less than, equal to or greater than right. */
 #define FASTPQ_COMPARE(NAME, TYPE)                                      \
@@ -95,6 +98,7 @@ FASTPQ_COMPARE(compare_uint64, uint64_t)
 FASTPQ_COMPARE(compare_float, float)
 FASTPQ_COMPARE(compare_double, double)
 FASTPQ_COMPARE(compare_bytes, uint8_t)
+#undef FASTPQ_COMPARE
 
 /* A FLOAT16 as an integer in the order of the values: the magnitude with its sign. Both zeros are 0. */
 static inline int float16_value(const uint8_t *data) {
