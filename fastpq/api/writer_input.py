@@ -81,7 +81,7 @@ class WriterInput:
             self._arrow_fields = arrow_fields(table)
         if self._arrow_fields is not None:
             return
-        for name, column in table.items():
+        for name, column in zip(table.names, table.columns, strict=True):
             if needs_arrow_schema(column):
                 raise UnsupportedError("Parquet has no durations; arrow_schema=True keeps the durations of Arrow", column=name)
 

@@ -37,22 +37,17 @@ VISIBLE_TO_ALL = (
 
 
 class FileEncryptor:
-    """Encryptor of a plaintext file, and base class of the others: gives ciphers of column chunks, and frames the footer."""
+    """Encryptor of a plaintext file, and base class of the others: gives ciphers of column chunks, and frames the footer.
 
-    @property
-    def magic(self) -> bytes:
-        """The first and the last four bytes of the file."""
-        return MAGIC
+    Attributes:
+        magic: the first and the last four bytes of the file.
+        encryption_algorithm: field of the FileMetaData; inside an encrypted footer, an authentic copy.
+        footer_signing_key_metadata: field of the FileMetaData: helps readers find the key of the signature.
+    """
 
-    @property
-    def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
-        """``encryption_algorithm`` of the FileMetaData; inside an encrypted footer, an authentic copy."""
-        return None
-
-    @property
-    def footer_signing_key_metadata(self) -> bytes | None:
-        """``footer_signing_key_metadata`` of the FileMetaData: helps readers find the key of the signature."""
-        return None
+    magic: bytes = MAGIC
+    encryption_algorithm: fmt.EncryptionAlgorithm | None = None
+    footer_signing_key_metadata: bytes | None = None
 
     def chunk_cipher(self, column_path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
         """The cipher of a column chunk: the null cipher for a plaintext column.
@@ -103,14 +98,10 @@ class KeyedFileEncryptor(FileEncryptor):
         }
         if properties.algorithm == "AES_GCM_CTR_V1":
             self._cipher_class: type[GcmModuleCipher] = CtrModuleCipher
-            self._algorithm = fmt.EncryptionAlgorithm(AES_GCM_CTR_V1=fmt.AesGcmCtrV1(**parameters))
+            self.encryption_algorithm = fmt.EncryptionAlgorithm(AES_GCM_CTR_V1=fmt.AesGcmCtrV1(**parameters))
         else:
             self._cipher_class = GcmModuleCipher
-            self._algorithm = fmt.EncryptionAlgorithm(AES_GCM_V1=fmt.AesGcmV1(**parameters))
-
-    @property
-    def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
-        return self._algorithm
+            self.encryption_algorithm = fmt.EncryptionAlgorithm(AES_GCM_V1=fmt.AesGcmV1(**parameters))
 
     def chunk_cipher(self, column_path: tuple[str, ...], row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
         column = self._columns[column_path]
@@ -154,13 +145,11 @@ class KeyedFileEncryptor(FileEncryptor):
 class EncryptedFooterEncryptor(KeyedFileEncryptor):
     """Seals the modules of a file whose footer is encrypted (5.4)."""
 
-    @property
-    def magic(self) -> bytes:
-        return ENCRYPTED_MAGIC
+    magic = ENCRYPTED_MAGIC
 
     def frame_footer(self, footer: bytes) -> bytes:
         crypto = fmt.FileCryptoMetaData(
-            encryption_algorithm=self._algorithm, key_metadata=self._properties.footer_key_metadata
+            encryption_algorithm=self.encryption_algorithm, key_metadata=self._properties.footer_key_metadata
         )
         return _framed(fmt.encode(crypto) + self._footer_cipher().seal(ModuleType.FOOTER, NO_PAGE, footer), self.magic)
 
@@ -173,9 +162,9 @@ class EncryptedFooterEncryptor(KeyedFileEncryptor):
 class PlaintextFooterEncryptor(KeyedFileEncryptor):
     """Seals the modules of a file whose footer is plaintext, and signed (5.5)."""
 
-    @property
-    def footer_signing_key_metadata(self) -> bytes | None:
-        return self._properties.footer_key_metadata
+    def __init__(self, properties: FileEncryptionProperties, schema_paths: Sequence[tuple[str, ...]]) -> None:
+        super().__init__(properties, schema_paths)
+        self.footer_signing_key_metadata = properties.footer_key_metadata
 
     def sorting_columns(self, columns: list[fmt.SortingColumn] | None) -> list[fmt.SortingColumn] | None:
         """The sorting columns before the first encrypted column, whose order would disclose values."""

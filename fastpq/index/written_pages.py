@@ -58,7 +58,7 @@ class WrittenPages:
             fmt.PageLocation(offset=offset, compressed_page_size=size, first_row_index=row)
             for offset, size, row in zip(offsets, self.sizes, rows, strict=False)
         ]
-        unencoded = self.unencoded_byte_array_data_bytes if self.column.physical_type is Type.BYTE_ARRAY else None
+        unencoded = self.unencoded_byte_array_data_bytes if self.column.type.physical is Type.BYTE_ARRAY else None
         return fmt.OffsetIndex(
             page_locations=locations, unencoded_byte_array_data_bytes=None if unencoded is None else list(unencoded)
         )
@@ -93,7 +93,7 @@ class WrittenPages:
 
     def size_statistics(self) -> fmt.SizeStatistics | None:
         """The SizeStatistics of the chunk; None where all their fields are unset."""
-        is_bytes = self.column.physical_type is Type.BYTE_ARRAY
+        is_bytes = self.column.type.physical is Type.BYTE_ARRAY
         statistics = fmt.SizeStatistics(
             unencoded_byte_array_data_bytes=sum(self.unencoded_byte_array_data_bytes) if is_bytes else None,
             repetition_level_histogram=self._summed(self.repetition_level_histograms),

@@ -105,7 +105,7 @@ class EncodedChunk:
         return fmt.ColumnChunk(
             file_offset=0,
             meta_data=fmt.ColumnMetaData(
-                type=spec.descriptor.physical_type,
+                type=spec.descriptor.type.physical,
                 encodings=sorted(encodings),
                 path_in_schema=list(spec.descriptor.path),
                 codec=spec.codec.number,
@@ -150,7 +150,7 @@ def _statistics(spec: ColumnSpec, writer: ChunkWriter, pages: WrittenPages) -> f
         statistics.distinct_count = writer.distinct_count
     if smallest is None or largest is None:
         return statistics
-    if spec.descriptor.physical_type is Type.BYTE_ARRAY and spec.layout.conversion is Conversion.VARIABLE:
+    if spec.descriptor.type.physical is Type.BYTE_ARRAY and spec.layout.conversion is Conversion.VARIABLE:
         text = spec.descriptor.type.is_text
         statistics.min_value, statistics.is_min_value_exact = truncate_min(smallest, spec.truncation, text)
         largest, exact = truncate_max(largest, spec.truncation, text)
@@ -167,6 +167,6 @@ def _check_precision(spec: ColumnSpec, bound: bytes) -> None:
     column, logical = spec.descriptor, spec.descriptor.logical_type
     if not isinstance(logical, Decimal):
         return
-    order: Literal["little", "big"] = "little" if column.physical_type in (Type.INT32, Type.INT64) else "big"
+    order: Literal["little", "big"] = "little" if column.type.physical in (Type.INT32, Type.INT64) else "big"
     if abs(int.from_bytes(bound, order, signed=True)) >= 10**logical.precision:
         raise SchemaError(f"a decimal of more than {logical.precision} digits", column=column.name)

@@ -180,6 +180,8 @@ class FileWriter:
                 raise
 
         undecided = [index for index, spec in enumerate(self._specs) if spec.choice is None and num_rows]
+        if not undecided:
+            return
         for index, choice in zip(undecided, run_parallel(choose, undecided, self._threads), strict=True):
             if choice is not None:
                 self._specs[index] = self._specs[index].with_choice(choice)

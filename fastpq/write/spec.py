@@ -99,7 +99,7 @@ def _column_spec(column: ColumnDescriptor, properties: WriterProperties) -> Colu
     settings = ChunkSettings(
         max_definition_level=column.max_definition_level,
         max_repetition_level=column.max_repetition_level,
-        dictionary=dictionary and column.physical_type is not Type.BOOLEAN,
+        dictionary=dictionary and column.type.physical is not Type.BOOLEAN,
         keep_dictionary=asked is not None,
         value_encoding=fmt.Encoding.PLAIN if asked is None or asked in _DICTIONARY_ENCODINGS else asked,
         index_encoding=asked if asked == fmt.Encoding.PLAIN_DICTIONARY else fmt.Encoding.RLE_DICTIONARY,
@@ -137,7 +137,7 @@ def _bloom_filter(column: ColumnDescriptor, option: BloomFilterOption) -> tuple[
         raise ValueError(f"fpp of the bloom filter of {column.name} must be between 0 and 1, not {fpp}")
     if ndv is not None and (not isinstance(ndv, int) or ndv < 0):
         raise ValueError(f"ndv of the bloom filter of {column.name} must be a number of values, not {ndv}")
-    if column.physical_type is Type.BOOLEAN:
+    if column.type.physical is Type.BOOLEAN:
         raise SchemaError("a BOOLEAN column has no bloom filter", column=column.name)
     return fpp, ndv
 
@@ -157,7 +157,7 @@ def _encoding_asked_for(column: ColumnDescriptor, properties: WriterProperties) 
     if name is None:
         return None
     try:
-        return check_writable(name, column.physical_type)
+        return check_writable(name, column.type.physical)
     except ParquetError as error:
         error.at(column=column.name)
         raise
