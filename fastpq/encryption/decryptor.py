@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NoReturn
 
 from fastpq import format as fmt
@@ -47,6 +48,9 @@ class FileDecryptor:
         Raises:
             CryptoError: the algorithms differ.
         """
+
+    def ask_for_keys(self, chunks: Iterable[fmt.ColumnChunk]) -> None:
+        """Ask a distant key service for the keys of column chunks all at once; the errors come when the chunks are opened."""
 
     def column_metadata(
         self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int

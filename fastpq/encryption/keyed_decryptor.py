@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from fastpq import format as fmt
@@ -12,7 +11,8 @@ from fastpq.encryption.decryptor import FileDecryptor, Sealed, column_name, refu
 from fastpq.encryption.evp import AesKey
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
-from fastpq.encryption.properties import FileDecryptionProperties, as_key
+from fastpq.encryption.properties import FileDecryptionProperties
+from fastpq.encryption.retrieved_keys import RetrievedKeys
 from fastpq.encryption.variants import CtrModuleCipher, DuckDbModuleCipher
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, TagVerificationError, UnsupportedError
 
@@ -35,8 +35,7 @@ class KeyedFileDecryptor(FileDecryptor):
         self._file_aad = self._check_aad()
         self._footer_key_metadata = key_metadata
         self._authentic = not encrypted_footer and not properties.verify_footer_signature
-        self._retrieved: dict[bytes, AesKey | None] = {}
-        self._retrieving = threading.Lock()
+        self._retrieved = RetrievedKeys.of(properties, key_metadata)
 
     def open_footer(self, module: Sealed) -> bytes:
         with self._naming_an_unstored_prefix():
@@ -76,6 +75,17 @@ class KeyedFileDecryptor(FileDecryptor):
         if key is None:
             refuse_column(chunk)
         return self._cipher(key, chunk, row_group_ordinal, column_ordinal)
+
+    def ask_for_keys(self, chunks: Iterable[fmt.ColumnChunk]) -> None:
+        if self._retrieved is None:
+            return
+        columns = [chunk.crypto_metadata.ENCRYPTION_WITH_COLUMN_KEY for chunk in chunks if chunk.crypto_metadata is not None]
+        explicit = self._properties.column_keys
+        self._retrieved.ask(
+            column.key_metadata
+            for column in columns
+            if column is not None and column.key_metadata is not None and not explicit.find(tuple(column.path_in_schema))
+        )
 
     def _cipher(
         self, key: AesKey, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
@@ -156,15 +166,7 @@ class KeyedFileDecryptor(FileDecryptor):
             raise
 
     def _retrieve(self, key_metadata: bytes | None) -> AesKey | None:
-        """The key retriever's key for key metadata; asked once for each, since the retriever may call a distant service."""
-        retriever = self._properties.key_retriever
-        if retriever is None or key_metadata is None:
-            return None
-        with self._retrieving:
-            if key_metadata not in self._retrieved:
-                key = retriever(key_metadata)
-                self._retrieved[key_metadata] = None if key is None else as_key(key)
-            return self._retrieved[key_metadata]
+        return None if self._retrieved is None or key_metadata is None else self._retrieved.get(key_metadata)
 
 
 class DuckDbFileDecryptor(KeyedFileDecryptor):

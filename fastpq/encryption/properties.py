@@ -261,6 +261,15 @@ class FileDecryptionProperties(_Secret):
         if not self.allowed_algorithms or not self.allowed_algorithms.issubset(ALGORITHMS):
             raise ValueError(f"allowed_algorithms must be some of {', '.join(ALGORITHMS)}, not {allowed_algorithms!r}")
 
+    def retriever_of(self, footer_key_metadata: bytes | None) -> KeyRetriever | None:
+        """The key retriever for one file, or None; the retriever of a CryptoFactory makes one for each file.
+
+        Args:
+            footer_key_metadata: key metadata of the file's footer; None if there are none.
+        """
+        of_file: Callable[[bytes | None], KeyRetriever] | None = getattr(self.key_retriever, "retriever_of_file", None)
+        return self.key_retriever if of_file is None else of_file(footer_key_metadata)
+
     def __repr__(self) -> str:
         if not hasattr(self, "key_retriever"):
             return "<FileDecryptionProperties, unfinished>"

@@ -163,6 +163,8 @@ def plan_read(
     chosen = choose_row_groups(metadata.num_row_groups, row_groups)
     groups = [metadata.row_group(index) for index in chosen]
     offsets = [0]
+    for group in groups[:1]:
+        metadata.decryptor.ask_for_keys(group.column(column.index).chunk for column in columns)
     for index, group in zip(chosen, groups, strict=True):
         if group.num_rows < 0:
             raise FormatError(f"a row group of {group.num_rows} rows", row_group=index)

@@ -82,6 +82,8 @@ class Selector:
             TagVerificationError: an encrypted index was altered.
         """
         groups = [self._start(slot, index, rows) for slot, (index, rows) in enumerate(wanted)]
+        for group in groups[:1]:
+            self._opener.decryptor.ask_for_keys(self._chunk(group, column).chunk for column in self.every_column)
         for group in groups:
             group.by_statistics(self._statistics_of(group))
         self._use_bloom_filters([group for group in groups if group.outcome is Outcome.SOME])
