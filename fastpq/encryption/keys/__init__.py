@@ -1,7 +1,8 @@
 """Keys from a key service (KMS): clients of services, CryptoFactory, and key material in the format of parquet-java and Arrow.
 
 A file's data keys are wrapped by master keys of the service (``kms``, and one module for each kind of client), directly or
-through key encryption keys (``wrapping``). Wrapped keys are stored in the file or beside (``material``, ``store``).
+through key encryption keys (``wrapping``, ``unwrapping``). Wrapped keys are stored in the file or beside (``material``,
+``store``).
 """
 
 from fastpq.encryption.keys.aws import AwsKmsClient

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
-from fastpq.encryption.keys.configuration import DEFAULT_CACHE_LIFETIME, DecryptionConfiguration, EncryptionConfiguration
+from fastpq.encryption.keys.configuration import (
+    DEFAULT_CACHE_LIFETIME,
+    DecryptionConfiguration,
+    EncryptionConfiguration,
+    TrustedMasterKeys,
+)
 from fastpq.encryption.keys.kms import (
     DEFAULT_KMS_INSTANCE_ID,
     DEFAULT_KMS_INSTANCE_URL,
@@ -18,7 +23,8 @@ from fastpq.encryption.keys.material import COLUMN_REFERENCE, FOOTER_REFERENCE, 
 from fastpq.encryption.keys.rotation import rotate
 from fastpq.encryption.keys.secret import random_key
 from fastpq.encryption.keys.store import MaterialFile, MaterialPath
-from fastpq.encryption.keys.wrapping import Caches, FileKeyUnwrapper, FileKeyWrapper, KeyService
+from fastpq.encryption.keys.unwrapping import FileKeyUnwrapper, KeyServiceRetriever, ServiceAccess
+from fastpq.encryption.keys.wrapping import Caches, FileKeyWrapper, KeyService
 from fastpq.encryption.properties import (
     DEFAULT_ALLOWED_ALGORITHMS,
     DEFAULT_V2_LAYOUT,
@@ -40,7 +46,9 @@ class CryptoFactory:
     """Makes encryption and decryption properties of files; their data keys are wrapped by master keys in a key service (KMS).
 
     Key material is compatible with parquet-java and Arrow in both directions. Clients of the service and key encryption keys
-    (KEKs) are cached for each access token, with the lifetimes of the configurations. Any number of threads may share a factory.
+    (KEKs) are cached for each connection (instance, URL, token and all options), with the lifetimes of the configurations and
+    up to a number. Credentials that a client takes from elsewhere, as from the environment, are no part of a connection: give
+    each identity a factory of its own. Any number of threads may share a factory.
 
     Args:
         kms_client_factory: function or class that makes a KmsClient of a KmsConnectionConfig.
@@ -120,7 +128,8 @@ class CryptoFactory:
     ) -> FileDecryptionProperties:
         """Make properties for reading a file.
 
-        Properties for internal key material serve any number of files, if one key service has all their keys.
+        Properties for internal key material serve any number of files. Where kms_connection_config leaves instance or URL of the
+        key service open and decryption_config trusts the files, each file's keys come from the service that the file names.
 
         Args:
             kms_connection_config: how to reach the key service.
@@ -139,17 +148,14 @@ class CryptoFactory:
             SchemaError: two spellings of one column path.
             ValueError, TypeError: options unknown, contradictory or of a wrong type.
         """
-        unwrapper = FileKeyUnwrapper(
-            self._kms_client_factory,
-            kms_connection_config,
-            decryption_config or DecryptionConfiguration(),
-            self._caches,
-            None if parquet_file_path is None else _material_file(parquet_file_path, filesystem),
+        access = ServiceAccess(
+            self._kms_client_factory, kms_connection_config, decryption_config or DecryptionConfiguration(), self._caches
         )
+        material_file = None if parquet_file_path is None else _material_file(parquet_file_path, filesystem)
         return FileDecryptionProperties(
             footer_key,
             column_keys,
-            key_retriever=unwrapper,
+            key_retriever=KeyServiceRetriever(access, material_file),
             aad_prefix=aad_prefix,
             allow_plaintext_files=allow_plaintext_files,
             allowed_algorithms=allowed_algorithms,
@@ -164,8 +170,10 @@ class CryptoFactory:
         filesystem: Any = None,
         double_wrapping: bool = True,
         cache_lifetime_seconds: float = DEFAULT_CACHE_LIFETIME.total_seconds(),
+        read_kms_url: bool | None = None,
         *,
         trust_kms_url_from_file: bool = False,
+        trusted_master_keys: TrustedMasterKeys | None = None,
     ) -> list[str]:
         """Wrap the data keys of files anew, with the newest versions of their master keys; key material must be external.
 
@@ -179,25 +187,29 @@ class CryptoFactory:
             filesystem: fsspec filesystem of the path.
             double_wrapping: wrap data keys with new KEKs; else the service wraps each data key.
             cache_lifetime_seconds: lifetime of cached clients and KEKs.
+            read_kms_url: pyarrow's name of trust_kms_url_from_file.
             trust_kms_url_from_file: as in DecryptionConfiguration.
+            trusted_master_keys: as in DecryptionConfiguration; material under another master key is not rotated.
 
         Returns:
             Paths of the files.
 
         Raises:
             SchemaError: a file without a material file, or no file; nothing is rotated then.
-            KeyAccessError: the key service does not unwrap or wrap a key. The error has the path of the file; all files before
-                are rotated.
+            KeyAccessError: the key service does not unwrap or wrap a key, or a name from the material is not trusted. The error
+                has the path of the file; all files before are rotated.
         """
         configuration = DecryptionConfiguration(
-            cache_lifetime=timedelta(seconds=cache_lifetime_seconds), trust_kms_url_from_file=trust_kms_url_from_file
+            timedelta(seconds=cache_lifetime_seconds),
+            read_kms_url,
+            trust_kms_url_from_file=trust_kms_url_from_file,
+            trusted_master_keys=trusted_master_keys,
         )
+        access = ServiceAccess(self._kms_client_factory, kms_connection_config, configuration, self._caches)
         self._caches.write_keks.clear()     # wrapped by the old versions
         return rotate(
             MaterialPath(parquet_file_path, filesystem),
-            lambda material_file: FileKeyUnwrapper(
-                self._kms_client_factory, kms_connection_config, configuration, self._caches, material_file
-            ),
+            lambda material_file: FileKeyUnwrapper(access, material_file, serialize_reference(FOOTER_REFERENCE)),
             double_wrapping,
         )
 

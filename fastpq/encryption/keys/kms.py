@@ -45,21 +45,12 @@ class KmsClient(Protocol):
 
 
 class _Hidden(str):
-    """Text of an access token, with a placeholder as repr: some tools show the variables of a traceback."""
+    """Text of an access token or an option, with a placeholder as repr: some tools show the variables of a traceback."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return "<access token>"
-
-
-class _AccessToken:
-    """Holder of an access token: its owner may refresh the token while clients are in use."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: str) -> None:
-        self.value = _Hidden(value)
+        return "<hidden>"
 
 
 class KmsConnectionConfig:
@@ -68,8 +59,11 @@ class KmsConnectionConfig:
     Args:
         kms_instance_id: name of the service, if there are several; empty for the name stored in a file, or ``"DEFAULT"``.
         kms_instance_url: URL of the service; empty for ``"DEFAULT"``, the client's own default.
-        key_access_token: credential of the caller at the service. Caches are kept apart by token.
+        key_access_token: credential of the caller at the service.
         custom_kms_conf: options of the client, text by name.
+
+    Instance, URL, token and options together name the cached clients and keys of a CryptoFactory: configurations that differ in
+    one of them share nothing. None stands for the default of an argument, as in pyarrow.
 
     Raises:
         TypeError: an argument is not text.
@@ -79,48 +73,56 @@ class KmsConnectionConfig:
 
     def __init__(
         self,
-        kms_instance_id: str = "",
+        kms_instance_id: str | None = "",
         *,
-        kms_instance_url: str = "",
-        key_access_token: str = DEFAULT_KEY_ACCESS_TOKEN,
+        kms_instance_url: str | None = "",
+        key_access_token: str | None = DEFAULT_KEY_ACCESS_TOKEN,
         custom_kms_conf: Mapping[str, str] | None = None,
     ) -> None:
         custom = dict(custom_kms_conf or {})
-        texts = (kms_instance_id, kms_instance_url, key_access_token, *custom, *custom.values())
-        if not all(isinstance(text, str) for text in texts):
+        identifier = "" if kms_instance_id is None else kms_instance_id
+        url = "" if kms_instance_url is None else kms_instance_url
+        token = DEFAULT_KEY_ACCESS_TOKEN if key_access_token is None else key_access_token
+        if not all(isinstance(text, str) for text in (identifier, url, token, *custom, *custom.values())):
             raise TypeError("a KmsConnectionConfig holds text only")
-        self.kms_instance_id = kms_instance_id
-        self.kms_instance_url = kms_instance_url
+        self.kms_instance_id: str = identifier
+        self.kms_instance_url: str = url
         self.custom_kms_conf: Mapping[str, str] = custom
-        self._token = _AccessToken(key_access_token)
+        self._token = _Hidden(token)
 
     @property
     def key_access_token(self) -> str:
         """The current token: long-lived clients should read this property at each call."""
-        return self._token.value
+        return self._token
 
     def refresh_key_access_token(self, value: str) -> None:
-        """Replace the token, also for all clients made with this configuration.
+        """Replace the token; a CryptoFactory uses the new token from its next call of the key service on, with a new client.
 
         Args:
             value: the new token.
         """
         if not isinstance(value, str):
             raise TypeError("a key access token is text")
-        self._token.value = _Hidden(value)
+        self._token = _Hidden(value)
 
     def resolved(self, kms_instance_id: str, kms_instance_url: str) -> KmsConnectionConfig:
-        """A copy for one instance at one URL; both configurations share the token.
+        """A copy for one instance at one URL, with the present token and options; later changes leave the copy as it is.
 
         Args:
             kms_instance_id: the instance.
             kms_instance_url: its URL.
         """
-        config = KmsConnectionConfig(
-            kms_instance_id, kms_instance_url=kms_instance_url, custom_kms_conf=self.custom_kms_conf
+        return KmsConnectionConfig(
+            kms_instance_id,
+            kms_instance_url=kms_instance_url,
+            key_access_token=self._token,
+            custom_kms_conf=self.custom_kms_conf,
         )
-        config._token = self._token
-        return config
+
+    def cache_name(self) -> tuple[object, ...]:
+        """Instance, URL and all options, hashable: what else than the token decides the answers of a client."""
+        options = sorted((name, _Hidden(value)) for name, value in self.custom_kms_conf.items())
+        return (self.kms_instance_id, self.kms_instance_url, *options)
 
     def __repr__(self) -> str:
         return f"<KmsConnectionConfig of instance {self.kms_instance_id or DEFAULT_KMS_INSTANCE_ID!r}>"

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from fastpq.encryption.keys.cache import TokenCache
 from fastpq.encryption.keys.material import FOOTER_REFERENCE, parse_key_material
 from fastpq.encryption.keys.store import MaterialFile, MaterialPath
-from fastpq.encryption.keys.wrapping import FileKeyUnwrapper, FileKeyWrapper, KeyEncryptionKey
+from fastpq.encryption.keys.unwrapping import FileKeyUnwrapper
+from fastpq.encryption.keys.wrapping import FileKeyWrapper, KeyEncryptionKey
 from fastpq.errors import FormatError, ParquetError, SchemaError
 
 SHOWN = 3       # most file names in an error
@@ -48,11 +49,10 @@ def _rotate_file(
     double_wrapping: bool,
     keks: TokenCache[KeyEncryptionKey],
 ) -> None:
-    entries = {reference: parse_key_material(text) for reference, text in material_file.read().items()}
-    footer = entries.get(FOOTER_REFERENCE)
-    if footer is None:
+    entries = {reference: parse_key_material(text) for reference, text in unwrapper.entries().items()}
+    if FOOTER_REFERENCE not in entries:
         raise FormatError("a key material file without the footer key")
-    service = unwrapper.service(footer)     # the footer key's material names the key service, if the caller does not
+    service = unwrapper.service()     # the footer key's material names the key service, if the caller does not
     keys = {reference: unwrapper.unwrap(material) for reference, material in entries.items()}
     wrapper = FileKeyWrapper(
         service,

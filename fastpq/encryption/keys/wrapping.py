@@ -1,4 +1,4 @@
-"""Wrapping of data keys for new files, and unwrapping for reading.
+"""Access to a key service with its caches, and wrapping of data keys for new files; unwrapping has the other direction.
 
 Single wrapping: the key service wraps each data key. Double wrapping: key encryption keys (KEKs) wrap data keys, and the
 service wraps the KEKs.
@@ -8,28 +8,20 @@ from __future__ import annotations
 
 import base64
 import secrets
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import NoReturn, TypeVar
 
 from fastpq.encryption.evp import AesKey
 from fastpq.encryption.keys.cache import TokenCache
-from fastpq.encryption.keys.configuration import DecryptionConfiguration
-from fastpq.encryption.keys.kms import (
-    DEFAULT_KMS_INSTANCE_ID,
-    DEFAULT_KMS_INSTANCE_URL,
-    KmsClient,
-    KmsClientFactory,
-    KmsConnectionConfig,
-)
-from fastpq.encryption.keys.material import KeyMaterial, decode_base64, parse_key_material, parse_key_metadata, shown
-from fastpq.encryption.keys.secret import lend_key, open_key, random_key, seal_key, take_key
-from fastpq.encryption.keys.store import MaterialFile
+from fastpq.encryption.keys.kms import KmsClient, KmsClientFactory, KmsConnectionConfig
+from fastpq.encryption.keys.material import KeyMaterial, shown
+from fastpq.encryption.keys.secret import lend_key, random_key, seal_key, take_key
 from fastpq.errors import CryptoError, KeyAccessError, ParquetError
 
 KEK_ID_SIZE = 16    # random bytes
+MOST_CLIENTS = 256  # of a factory's cache
 
 T = TypeVar("T")
 
@@ -53,10 +45,10 @@ class KeyEncryptionKey:
 
 
 class Caches:
-    """The caches of a CryptoFactory, each by access token: clients, KEKs for writing, KEKs for reading."""
+    """The caches of a CryptoFactory, each by the whole connection: clients, KEKs for writing, KEKs for reading."""
 
     def __init__(self) -> None:
-        self.clients: TokenCache[KmsClient] = TokenCache()
+        self.clients: TokenCache[KmsClient] = TokenCache(most=MOST_CLIENTS)
         self.write_keks: TokenCache[KeyEncryptionKey] = TokenCache()
         self.read_keks: TokenCache[AesKey] = TokenCache()
 
@@ -74,7 +66,8 @@ class KeyService:
 
     Args:
         factory: makes the client, if none is cached.
-        connection: how to connect, with a definite instance and URL.
+        connection: how to connect, with a definite instance and URL; a copy of its own (KmsConnectionConfig.resolved), whose
+            token does not change.
         caches: caches of the CryptoFactory.
         lifetime: lifetime of new cache entries.
     """
@@ -85,6 +78,7 @@ class KeyService:
         self._factory = factory
         self._connection = connection
         self._lifetime = lifetime
+        self._token, self._name = connection.key_access_token, connection.cache_name()
         self.caches = caches
         self.instance_id = connection.kms_instance_id
         self.instance_url = connection.kms_instance_url
@@ -110,13 +104,12 @@ class KeyService:
         client = self._client()
         return _asked("unwrap", master_key_id, lambda: take_key(lambda: client.unwrap_key(wrapped, master_key_id)))
 
-    def cached(self, cache: TokenCache[T], name: tuple[object, ...], make: Callable[[], T]) -> T:
-        """A cached value of this instance and its access token, made if missing."""
-        token = self._connection.key_access_token
-        return cache.get(token, (self.instance_id, self.instance_url, *name), self._lifetime, make)
+    def cached(self, cache: TokenCache[T], name: Hashable, make: Callable[[], T]) -> T:
+        """A cached value of this connection, made if missing."""
+        return cache.get(self._token, (self._name, name), self._lifetime, make)
 
     def _client(self) -> KmsClient:
-        return self.cached(self.caches.clients, (), self._make_client)
+        return self.cached(self.caches.clients, "client", self._make_client)
 
     def _make_client(self) -> KmsClient:
         try:
@@ -170,102 +163,6 @@ class FileKeyWrapper:
     ) -> KeyMaterial:
         service = self._service
         return KeyMaterial(is_footer_key, service.instance_id, service.instance_url, master_key_id, dek, kek_id, kek)
-
-
-class FileKeyUnwrapper:
-    """The key retriever of one file: data keys from key metadata; any number of threads may call an unwrapper.
-
-    Args:
-        factory: makes clients of key services.
-        connection: how to connect; the file may name an instance or URL left open here.
-        configuration: lifetime of cache entries, and trust in the URL named by the file.
-        caches: caches of the CryptoFactory.
-        material_file: the material file, for external key material; None if the path of the file is unknown.
-    """
-
-    def __init__(
-        self,
-        factory: KmsClientFactory,
-        connection: KmsConnectionConfig,
-        configuration: DecryptionConfiguration,
-        caches: Caches,
-        material_file: MaterialFile | None,
-    ) -> None:
-        self._factory = factory
-        self._connection = connection
-        self._configuration = configuration
-        self._caches = caches
-        self._material_file = material_file
-        self._entries: dict[str, str] | None = None
-        self._service: KeyService | None = None
-        self._settling = threading.Lock()
-
-    def __call__(self, key_metadata: bytes) -> AesKey:
-        """The data key for key metadata.
-
-        Raises:
-            KeyAccessError: the key service does not unwrap the key, or the material file is missing.
-            FormatError, UnsupportedError, LimitError: metadata or material are malformed, or not PKMT1.
-            TagVerificationError: the wrapped key was altered.
-        """
-        metadata = parse_key_metadata(key_metadata)
-        return self.unwrap(metadata if isinstance(metadata, KeyMaterial) else self._external(metadata))
-
-    def unwrap(self, material: KeyMaterial) -> AesKey:
-        """The data key of key material."""
-        service = self.service(material)
-        if material.kek_id is None:
-            return service.unwrap(material.wrapped_dek, material.master_key_id)
-        wrapped_kek, kek_id, master_key_id = str(material.wrapped_kek), material.kek_id, material.master_key_id
-        kek = service.cached(
-            self._caches.read_keks,
-            (master_key_id, kek_id, wrapped_kek),
-            lambda: service.unwrap(wrapped_kek, master_key_id),
-        )
-        return open_key(kek, decode_base64(material.wrapped_dek, "wrappedDEK"), kek_id)
-
-    def service(self, material: KeyMaterial) -> KeyService:
-        """The key service of the file: as named by the caller, or else by the material of the footer key.
-
-        Raises:
-            KeyAccessError: the URL named by the material is not trusted.
-        """
-        with self._settling:
-            if self._service is None:
-                instance_id = self._connection.kms_instance_id or material.kms_instance_id or DEFAULT_KMS_INSTANCE_ID
-                self._service = KeyService(
-                    self._factory,
-                    self._connection.resolved(instance_id, self._url(material.kms_instance_url)),
-                    self._caches,
-                    self._configuration.cache_lifetime,
-                )
-            return self._service
-
-    def _url(self, named: str | None) -> str:
-        """URL of the key service, given the URL named by the file."""
-        if self._connection.kms_instance_url:
-            return self._connection.kms_instance_url
-        if named in (None, DEFAULT_KMS_INSTANCE_URL) or self._configuration.trust_kms_url_from_file:
-            return named or DEFAULT_KMS_INSTANCE_URL
-        raise KeyAccessError(
-            f"the file says that its key service is at {shown(str(named))}, and anybody can have written that: "
-            "give kms_instance_url, or trust_kms_url_from_file=True"
-        )
-
-    def _external(self, reference: str) -> KeyMaterial:
-        if self._material_file is None:
-            raise KeyAccessError(
-                "the file's keys are in a key material file beside it: file_decryption_properties needs parquet_file_path"
-            )
-        with self._settling:
-            if self._entries is None:
-                self._entries = self._material_file.read()
-        if reference not in self._entries:
-            raise KeyAccessError("the key material file has no entry for a key of the file", path=self._material_file.path)
-        return parse_key_material(self._entries[reference])
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a FileKeyUnwrapper has access to keys and cannot be copied or pickled")
 
 
 def _text_of(wrapped: object, client: KmsClient) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+import math
 import pickle
 import subprocess
 import sys
@@ -97,8 +98,7 @@ def test_lengths(bits: int) -> None:
     properties = keys.file_encryption_properties(CONNECTION, configuration)
     assert isinstance(properties.footer_key, fastpq.encryption.AesKey)
     assert properties.footer_key.bits == bits
-    [kek] = [entry.value for names in keys._caches.write_keks._tokens.values() for entry in names.values()]
-    assert kek is not None
+    [kek] = keys._caches.write_keks.values()
     assert kek.key.bits == bits
 
 
@@ -131,10 +131,13 @@ def test_a_refreshed_token_reaches_the_client() -> None:
     config = KmsConnectionConfig(key_access_token="old")
     keys = CryptoFactory(recorder)
     keys.file_encryption_properties(config, UNIFORM)
+    opened = keys.file_decryption_properties(config).key_retriever
     config.refresh_key_access_token("new")
-    assert recorder.configs[0].key_access_token == "new"
-    keys.file_encryption_properties(config, UNIFORM)
-    assert len(recorder.clients) == 2       # what the old token brought is not for the new one
+    made = keys.file_encryption_properties(config, UNIFORM)
+    assert opened is not None
+    assert opened(made.footer_key_metadata or b"")
+    # the client of the old token serves others who have the old token, and keeps it
+    assert [made_for.key_access_token for made_for in recorder.configs] == ["old", "new"]
 
 
 def test_the_connection_is_stored_with_the_footer_key_and_settled() -> None:
@@ -155,9 +158,13 @@ def test_the_connection_is_stored_with_the_footer_key_and_settled() -> None:
         (KmsConnectionConfig(), True, ("eu", "https://from.the.file")),
         (KmsConnectionConfig("us", kms_instance_url="https://own"), True, ("us", "https://own")),
         (KmsConnectionConfig("us", kms_instance_url="https://own"), False, ("us", "https://own")),
+        (KmsConnectionConfig(kms_instance_url="https://own"), False, None),
+        (KmsConnectionConfig(kms_instance_url="https://own"), True, ("eu", "https://own")),
+        (KmsConnectionConfig("us"), False, None),
+        (KmsConnectionConfig("us"), True, ("us", "https://from.the.file")),
     ],
 )
-def test_a_url_from_a_file_is_used_only_when_trusted(
+def test_names_from_a_file_are_used_only_when_trusted(
     tmp_path: Path, reader: KmsConnectionConfig, trust: bool, reached: tuple[str, str] | None
 ) -> None:
     path = tmp_path / "file.parquet"
@@ -167,7 +174,7 @@ def test_a_url_from_a_file_is_used_only_when_trusted(
     configuration = DecryptionConfiguration(trust_kms_url_from_file=trust)
     properties = CryptoFactory(recorder).file_decryption_properties(reader, configuration)
     if reached is None:
-        with pytest.raises(fastpq.KeyAccessError, match=r"https://from\.the\.file.*trust_kms_url_from_file"):
+        with pytest.raises(fastpq.KeyAccessError, match=r"(https://from\.the\.file|'eu').*trust_kms_url_from_file"):
             fastpq.read_table(path, decryption_properties=properties)
         assert not recorder.clients
         return
@@ -314,7 +321,10 @@ def test_types_are_checked() -> None:
     with pytest.raises(TypeError, match="timedelta"):
         EncryptionConfiguration("kf", uniform_encryption=True, cache_lifetime=wrong)
     with pytest.raises(TypeError, match="timedelta"):
-        DecryptionConfiguration(cache_lifetime=wrong)
+        DecryptionConfiguration(cache_lifetime="600")   # type: ignore[arg-type]
+    for seconds in (-1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="negative"):
+            DecryptionConfiguration(cache_lifetime=seconds)
     text: Any = "False"         # which would count as true: it would open a footer, or a policy
     with pytest.raises(TypeError, match="plaintext_footer is True or False"):
         EncryptionConfiguration("kf", uniform_encryption=True, plaintext_footer=text)
@@ -434,7 +444,7 @@ def test_nothing_shows_a_key_or_a_token() -> None:
     keys = factory()
     made = keys.file_encryption_properties(config, UNIFORM)
     opened = keys.file_decryption_properties(config)
-    [kek] = [entry.value for names in keys._caches.write_keks._tokens.values() for entry in names.values()]
+    [kek] = keys._caches.write_keks.values()
     for thing in (config, keys, made, opened, opened.key_retriever, kek, config.resolved("a", "b")):
         assert secret not in repr(thing)
         assert "x" * 16 not in repr(thing)

@@ -162,8 +162,9 @@ def fixtures() -> list[dict[str, Any]]:
 def test_fixture_through_the_key_service(entry: dict[str, Any]) -> None:
     path = DATA / "encryption/fixtures" / entry["file"]
     master_keys = {name: bytes.fromhex(key) for name, key in entry["master_keys"].items()}
-    # that file names a URL, so the reader has to say where to go
-    connection = KmsConnectionConfig(kms_instance_url="https://own") if entry["name"] == "pa_single" else CONNECTION
+    # that file names an instance and a URL, so the reader has to say where to go
+    own = KmsConnectionConfig("inst1", kms_instance_url="https://own")
+    connection = own if entry["name"] == "pa_single" else CONNECTION
     keys = factory(master_keys).file_decryption_properties(
         connection, parquet_file_path=path, allowed_algorithms=[entry["algorithm"]]
     )
