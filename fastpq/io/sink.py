@@ -129,11 +129,16 @@ class FileSink(Sink):
     """A local file, written under a temporary name in its directory and renamed by commit.
 
     The temporary name is hidden and ends in ``.tmp``; only a killed process leaves a temporary file behind (temporary_files
-    finds these). Permissions are those of the replaced file, or the umask's; a symbolic link is followed, not replaced.
+    finds these). Permissions are those of the replaced file, or the umask's.
+
+    Args:
+        path: path of the file.
+        follow_links: whether a symbolic link is followed; else the link is replaced by the file.
     """
 
-    def __init__(self, path: str) -> None:
-        self._target = os.path.realpath(path)
+    def __init__(self, path: str, *, follow_links: bool = True) -> None:
+        folder, name = os.path.split(path)
+        self._target = os.path.realpath(path) if follow_links else os.path.join(os.path.realpath(folder), name)
         self._temporary = _temporary_path(self._target, secrets.token_hex(TOKEN_BYTES))
         mode = _mode_of(self._target)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -174,14 +179,14 @@ def temporary_files(target: str) -> list[str]:
 
 
 def _mode_of(path: str) -> int | None:
-    """The permissions of an existing file; None if there is none."""
+    """The permissions of an existing file; None if there is none, or a link that is not followed."""
     try:
-        status = os.stat(path)
+        status = os.lstat(path)
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    return stat.S_IMODE(status.st_mode)
+    return None if stat.S_ISLNK(status.st_mode) else stat.S_IMODE(status.st_mode)
 
 
 def _remove_temporary(file: io.FileIO, path: str, owner: int) -> None:

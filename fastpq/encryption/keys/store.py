@@ -14,7 +14,7 @@ from typing import Any
 from fastpq.encryption.keys.material import LARGEST_MATERIAL_FILE, compact, parse_material_file
 from fastpq.errors import KeyAccessError, LimitError, ParquetError, SchemaError
 from fastpq.io.location import Remote, locate
-from fastpq.io.sink import open_sink
+from fastpq.io.sink import FileSink, open_sink
 from fastpq.io.source import open_source
 
 PREFIX = "_KEY_MATERIAL_FOR_"
@@ -46,6 +46,8 @@ class MaterialPath:
         located = locate(where if filesystem is None else _OnFilesystem(filesystem, os.fspath(where)))
         if located is None:
             raise SchemaError(f"key material is found by a path, not by {type(where).__name__}")
+        if isinstance(located, Remote) and _is_local(located.filesystem):
+            located = located.path.removeprefix("file://")
         self.filesystem = located.filesystem if isinstance(located, Remote) else None
         self.path = located.path if isinstance(located, Remote) else located
 
@@ -151,11 +153,14 @@ class MaterialFile:
     def write(self, entries: Mapping[str, str]) -> None:
         """Replace the material file; at every moment there is the old file or the new one.
 
+        A symbolic link in the place of the file is replaced, not followed: whoever may write in the folder may have put it there.
+
         Args:
             entries: material as JSON text, by reference.
         """
         self._remove(self._place.sibling(".", ".crc"))      # Hadoop's checksum of the old file does not fit the new one
-        with open_sink(self._place.opened) as sink:
+        place = self._place
+        with FileSink(place.path, follow_links=False) if place.filesystem is None else open_sink(place.opened) as sink:
             sink.write(compact(dict(entries)).encode())
         self._remove(self._interrupted())
 
@@ -168,6 +173,12 @@ class MaterialFile:
                 os.unlink(place.path)
         elif place.exists():
             place.filesystem.rm_file(place.path)
+
+
+def _is_local(filesystem: Any) -> bool:
+    """Whether an fsspec filesystem has the files of the operating system, by their paths."""
+    protocol = filesystem.protocol
+    return "file" in ((protocol,) if isinstance(protocol, str) else protocol)
 
 
 def _hidden(name: str) -> bool:
