@@ -27,6 +27,7 @@ FORMAT = "fastpq-keyring-1"
 WRAPPED_PREFIX = "keyring:v"
 DEFAULT_MASTER_KEY_BITS = 256
 LARGEST_KEYRING = 1 << 24       # bytes
+LARGEST_PASSPHRASE = 1 << 16    # bytes
 
 # scrypt with N = 2^17, r = 8, p = 1 takes 128 MiB and some tenths of a second (OWASP's first choice)
 DEFAULT_SCRYPT_LOG_N = 17
@@ -47,10 +48,12 @@ class Keyring:
 
     Args:
         path: the keyring file.
-        passphrase: the passphrase of the file.
+        passphrase: the passphrase of the file, 1 to 65536 bytes; text counts in UTF-8.
 
     Raises:
         FileNotFoundError: there is no file; Keyring.create makes one.
+        TypeError: a passphrase neither text nor bytes.
+        ValueError: a passphrase of a wrong length.
         KeyAccessError: another passphrase, or the file was altered.
         FormatError, LimitError: the file is no keyring.
     """
@@ -98,9 +101,8 @@ class Keyring:
 
     @property
     def key_ids(self) -> list[str]:
-        """The identifiers of the master keys."""
-        with self._using:
-            return sorted(self._keys)
+        """The identifiers of the master keys in the current file."""
+        return sorted(self._current())
 
     def create_key(self, master_key_identifier: str, bits: int = DEFAULT_MASTER_KEY_BITS) -> None:
         """Add a master key.
@@ -161,12 +163,16 @@ class Keyring:
 
     def _known(self, master_key_identifier: str) -> list[AesKey]:
         """The versions of a master key in the current file."""
+        return list(_versions(self._current(), master_key_identifier))
+
+    def _current(self) -> Keys:
+        """The keys in the current file, read again if the file was replaced."""
         with self._using:
             state = _state(self._path)
             if state != self._state:
                 self._keys = self._read()
                 self._state = state
-            return list(_versions(self._keys, master_key_identifier))
+            return self._keys
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[Keys]:
@@ -193,7 +199,7 @@ class Keyring:
         return _opened(content, self._passphrase_key, self._path)
 
     def __repr__(self) -> str:
-        return f"<Keyring {self._path!r} with {len(self._keys)} master keys>"
+        return f"<Keyring {self._path!r}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Keyring holds keys and cannot be copied or pickled")
@@ -203,9 +209,14 @@ def _derive(passphrase: str | bytes, kdf: dict[str, Any]) -> AesKey:
     # imported late: scrypt is slow to import, and only keyrings need scrypt
     from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-    secret = passphrase.encode() if isinstance(passphrase, str) else bytes(passphrase)
-    if not secret:
-        raise ValueError("a keyring needs a passphrase")
+    if not isinstance(passphrase, str | bytes | bytearray):     # bytes(8) would be eight zeros
+        raise TypeError(f"a passphrase is text or bytes, not {type(passphrase).__name__}")
+    try:
+        secret = passphrase.encode() if isinstance(passphrase, str) else bytes(passphrase)
+    except UnicodeEncodeError:
+        raise ValueError("a passphrase that is no text: half of a surrogate pair") from None    # the cause shows the passphrase
+    if not 0 < len(secret) <= LARGEST_PASSPHRASE:
+        raise ValueError(f"a keyring needs a passphrase of 1 to {LARGEST_PASSPHRASE} bytes, not {len(secret)}")
     scrypt = Scrypt(decode_base64(kdf["salt"], "salt"), length=32, n=1 << kdf["log_n"], r=kdf["r"], p=kdf["p"])
     return take_key(lambda: scrypt.derive(secret))
 

@@ -86,6 +86,7 @@ def test_versions(path: Path, keyring: Keyring) -> None:
 def test_changes_by_others_are_seen(path: Path, keyring: Keyring) -> None:
     other = Keyring(path, PASSPHRASE)
     other.create_key("new")
+    assert keyring.key_ids == ["kc", "kf", "new"]
     assert keyring.unwrap_key(other.wrap_key(KEY, "new"), "new") == KEY
     other.rotate_key("kf")
     assert keyring.wrap_key(KEY, "kf").startswith("keyring:v2:")
@@ -147,8 +148,32 @@ def test_another_passphrase(path: Path, keyring: Keyring) -> None:
     with pytest.raises(fastpq.KeyAccessError, match="another passphrase") as raised:
         Keyring(path, "incorrect horse")
     assert "horse" not in str(raised.value)
-    with pytest.raises(ValueError, match="needs a passphrase"):
-        Keyring(path, "")
+
+
+@pytest.mark.parametrize("passphrase", [8, True, None, 3.5, ["correct horse"], memoryview(b"correct horse")], ids=str)
+def test_passphrases_that_are_neither_text_nor_bytes(path: Path, passphrase: Any, keyring: Keyring, tmp_path: Path) -> None:
+    """bytes(8) would be a passphrase of eight zeros."""
+    with pytest.raises(TypeError, match="passphrase is text or bytes"):
+        Keyring(path, passphrase)
+    with pytest.raises(TypeError, match="passphrase is text or bytes"):
+        Keyring.create(tmp_path / "new", passphrase, scrypt_log_n=CHEAP)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("passphrase", ["", b"", bytearray(), "x" * 65537, "ß" * 32769, "secret \ud800"])
+def test_passphrases_of_wrong_lengths(path: Path, passphrase: Any, keyring: Keyring, tmp_path: Path) -> None:
+    for use in (Keyring, lambda path, passphrase: Keyring.create(path, passphrase, scrypt_log_n=CHEAP)):
+        with pytest.raises(ValueError, match="passphrase") as raised:
+            use(path if use is Keyring else tmp_path / "new", passphrase)
+        assert "secret" not in repr(raised.value)
+        assert raised.value.__cause__ is None
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("passphrase", ["x", b"\0", "x" * 65536, bytearray(b"a passphrase to clear")])
+def test_passphrases_of_allowed_lengths(passphrase: Any, tmp_path: Path) -> None:
+    Keyring.create(tmp_path / "new", passphrase, scrypt_log_n=CHEAP).create_key("kf")
+    assert Keyring(tmp_path / "new", passphrase).key_ids == ["kf"]
 
 
 @pytest.mark.parametrize(
