@@ -78,7 +78,9 @@ def compact_dataset(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.trusted.keys``: names of the master keys that files may be under, separated by commas. Default: all.
+            - ``kms.instance.id``: instance of the key service; files that name an instance are refused without. Default: the
+              instance of the client.
             - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
             - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.

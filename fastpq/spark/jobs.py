@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fastpq.api.file import ParquetFile
 from fastpq.common.progress import Progress
-from fastpq.errors import SchemaError
+from fastpq.errors import CryptoError, SchemaError
 from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords
 from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.options import encryption_of, options_as_text, service_of
-from fastpq.spark.rewriting import reencrypt_dataset
-from fastpq.spark.running import TaskOutcome, Work, report_of, run_tasks
+from fastpq.spark.rewriting import is_encrypted_file, reencrypt_dataset
+from fastpq.spark.running import SKIPPED, TaskOutcome, Work, report_of, run_tasks
 
 _ROWS_AT_A_TIME = 100_000
 
@@ -37,7 +37,9 @@ def verify_dataset(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.trusted.keys``: names of the master keys that files may be under, separated by commas. Default: all.
+            - ``kms.instance.id``: instance of the key service; files that name an instance are refused without. Default: the
+              instance of the client.
             - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
             - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
@@ -56,8 +58,8 @@ def rotate_keys(
     """Put a dataset under the newest versions of its master keys.
 
     Without options of encryption, the data keys of each file are wrapped anew in its key material file, and data files stay as
-    they are; files with internal key material report an error. With options of encryption (``parquet.encryption.footer.key``
-    ...), each file is encrypted page by page under new data keys, as by encrypt_dataset.
+    they are; files with internal key material and plaintext files report an error. With options of encryption
+    (``parquet.encryption.footer.key`` ...), each file is encrypted page by page under new data keys, as by encrypt_dataset.
 
     Args:
         spark: the session.
@@ -82,18 +84,22 @@ def rotate_keys(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.trusted.keys``: names of the master keys that files may be under, separated by commas. Default: all.
+            - ``kms.instance.id``: instance of the key service; files that name an instance are refused without. Default: the
+              instance of the client.
             - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
             - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
             - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:
-        A row for each file: path, status (``ok``, ``skipped`` or ``error``), rows, bytes, seconds, error.
+        A row for each file: path, status (``ok`` or ``error``; with ``allowPlaintextFiles`` also ``skipped``, for a plaintext
+        file), rows, bytes, seconds, error.
 
     Raises:
         SchemaError: no key service.
-        JobError: a file could not be encrypted anew; the dataset stays as it was.
+        JobError: a file could not be encrypted anew; or, without ``allowPlaintextFiles``, there are plaintext files: they may
+            have been put in the place of encrypted ones. The dataset stays as it was.
     """
     given = options_as_text(options)
     service = service_of(given)
@@ -113,8 +119,17 @@ def _over_files(
 
 
 def _rotate(path: str, service: ServiceOptions) -> TaskOutcome:
+    if not is_encrypted_file(path):
+        if service.allow_plaintext_files:
+            return TaskOutcome(SKIPPED)
+        raise CryptoError(
+            "the file is plaintext, and may have been put in the place of an encrypted one (allowPlaintextFiles=true skips it)"
+        )
     service.factory().rotate_master_keys(
-        service.connection(), path, cache_lifetime_seconds=service.cache_lifetime_seconds
+        service.connection(),
+        path,
+        cache_lifetime_seconds=service.cache_lifetime_seconds,
+        trusted_master_keys=service.trusted_master_keys,
     )
     return TaskOutcome()
 

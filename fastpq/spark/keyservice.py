@@ -6,8 +6,6 @@ worker builds its own client, with credentials from its own environment or files
 
 from __future__ import annotations
 
-import base64
-import binascii
 import importlib
 import os
 import threading
@@ -26,19 +24,15 @@ from fastpq.encryption.keys import (
 )
 from fastpq.encryption.keys.kms import DEFAULT_KEY_ACCESS_TOKEN, client_options
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
-from fastpq.errors import KeyAccessError, SchemaError
+from fastpq.errors import KeyAccessError
+from fastpq.spark.refusals import TOKEN_VARIABLE, refuse_key
 
-TOKEN_VARIABLE = "FASTPQ_KEY_ACCESS_TOKEN"
 KEYRING_VARIABLE = "FASTPQ_KEYRING"
+KEYRING = "keyring"     # name of the client
 PASSPHRASE_VARIABLE = "FASTPQ_KEYRING_PASSPHRASE"
 DEFAULT_CACHE_LIFETIME_SECONDS = 600.0
-KEY_SIZES = (16, 24, 32)
 
-_SECRET_WORDS = ("secret", "password", "passphrase", "credential", "access.token", "accesstoken", "key.list", "key_list")
-_SECRET_NAMES = frozenset(
-    {"footer_key", "column_keys", "footerkey", "columnkeys", "encryption_properties", "decryption_properties", "key", "keys"}
-)
-_factories: dict[ServiceOptions, CryptoFactory] = {}
+_factories: dict[str, CryptoFactory] = {}       # by the name of the client, whose caches go by the whole connection
 _guard = threading.Lock()
 
 
@@ -54,6 +48,7 @@ class ServiceOptions:
         cache_lifetime_seconds: seconds for which a worker keeps clients and key encryption keys.
         allow_plaintext_files: read plaintext files too; a plaintext file may have been put in the place of an encrypted one.
         allow_ctr: read AES_GCM_CTR_V1 too, although its pages are not authenticated.
+        trusted_master_keys: identifiers of the master keys that files may be under; None for all.
     """
 
     client: str
@@ -64,6 +59,7 @@ class ServiceOptions:
     cache_lifetime_seconds: float = DEFAULT_CACHE_LIFETIME_SECONDS
     allow_plaintext_files: bool = False
     allow_ctr: bool = False
+    trusted_master_keys: tuple[str, ...] | None = None
 
     @property
     def cache_lifetime(self) -> timedelta:
@@ -72,12 +68,14 @@ class ServiceOptions:
     def factory(self) -> CryptoFactory:
         """The CryptoFactory of this process; it caches clients and keys for cache_lifetime_seconds."""
         with _guard:
-            if self not in _factories:
-                _factories[self] = CryptoFactory(load_client(self.client))
-            return _factories[self]
+            if self.client not in _factories:
+                _factories[self.client] = CryptoFactory(load_client(self.client))
+            return _factories[self.client]
 
     def connection(self) -> KmsConnectionConfig:
         """The connection to the key service, with the access token of this machine."""
+        if self.client == KEYRING:
+            return _keyring_connection(dict(self.configuration))
         return KmsConnectionConfig(
             self.instance_id,
             kms_instance_url=self.instance_url,
@@ -89,7 +87,7 @@ class ServiceOptions:
         """Decryption properties of one file."""
         return self.factory().file_decryption_properties(
             self.connection(),
-            DecryptionConfiguration(cache_lifetime=self.cache_lifetime),
+            DecryptionConfiguration(cache_lifetime=self.cache_lifetime, trusted_master_keys=self.trusted_master_keys),
             path,
             allow_plaintext_files=self.allow_plaintext_files,
             allowed_algorithms=("AES_GCM_V1", "AES_GCM_CTR_V1") if self.allow_ctr else ("AES_GCM_V1",),
@@ -132,7 +130,7 @@ def load_client(name: str) -> Callable[[KmsConnectionConfig], KmsClient]:
     Raises:
         KeyAccessError: the import fails on this machine, or the object is not callable.
     """
-    if name == "keyring":
+    if name == KEYRING:
         return keyring
     module, _, attribute = name.partition(":") if ":" in name else name.rpartition(".")
     try:
@@ -146,11 +144,17 @@ def load_client(name: str) -> Callable[[KmsConnectionConfig], KmsClient]:
 
 
 def keyring(config: KmsConnectionConfig) -> Keyring:
-    """The Keyring client ``keyring``, of the file at the option ``kms.conf.path`` or $FASTPQ_KEYRING.
+    """The Keyring client ``keyring``: the file at the option ``path``, with the access token for passphrase."""
+    return Keyring(config.custom_kms_conf["path"], config.key_access_token)
 
-    The passphrase is $FASTPQ_KEYRING_PASSPHRASE, or the first line of the file at ``kms.conf.passphraseFile``.
+
+def _keyring_connection(configuration: Mapping[str, str]) -> KmsConnectionConfig:
+    """The connection to the keyring at the option ``kms.conf.path`` or $FASTPQ_KEYRING.
+
+    The passphrase is $FASTPQ_KEYRING_PASSPHRASE, or the first line of the file at ``kms.conf.passphraseFile``. Path and
+    passphrase are read at each connection: both name the cached clients and keys.
     """
-    custom = client_options(config, "path", "passphraseFile")
+    custom = client_options(KmsConnectionConfig(custom_kms_conf=configuration), "path", "passphraseFile")
     path = custom.get("path") or os.environ.get(KEYRING_VARIABLE)
     if not path:
         raise KeyAccessError(f"where is the keyring? Give the option kms.conf.path, or set {KEYRING_VARIABLE}")
@@ -158,56 +162,7 @@ def keyring(config: KmsConnectionConfig) -> Keyring:
     passphrase = _first_line(file) if file else os.environ.get(PASSPHRASE_VARIABLE)
     if passphrase is None:
         raise KeyAccessError(f"the keyring's passphrase is not in {PASSPHRASE_VARIABLE}, nor kms.conf.passphraseFile given")
-    return Keyring(path, passphrase)
-
-
-def is_secret_option(name: str) -> bool:
-    """Whether an option of this name would carry a secret, judged by words in the name."""
-    folded = name.lower()
-    if folded.endswith("file"):     # the path of a secret, not the secret
-        return False
-    return folded in _SECRET_NAMES or any(word in folded for word in _SECRET_WORDS)
-
-
-def refuse_secrets(options: Mapping[str, str]) -> None:
-    """Refuse options named like secrets: Spark writes options into plans, logs and pickles.
-
-    Raises:
-        SchemaError: an option named like a secret. The message hides the value.
-    """
-    for name in options:
-        if is_secret_option(name):
-            raise SchemaError(
-                f"the option {name!r} would carry a secret, and Spark writes options into plans, event logs and pickles. "
-                "Name master keys by their identifiers (parquet.encryption.footer.key, parquet.encryption.column.keys) and "
-                f"a client (kms.client); its credentials belong in the executors' environment ({TOKEN_VARIABLE}) or in a file"
-            )
-
-
-def refuse_key(identifier: str) -> None:
-    """Refuse a key given in place of a master key's identifier: text of a key's length in hex or base64.
-
-    Raises:
-        SchemaError: the identifier is a key. The message hides the key.
-    """
-    if _is_hex_key(identifier) or _is_base64_key(identifier):
-        raise SchemaError(
-            "an identifier of a master key was expected, and what was given looks like a key itself. Keys must not be in "
-            "options, which Spark writes into plans and logs: keep the key in a key service and give its name there"
-        )
-
-
-def _is_hex_key(text: str) -> bool:
-    return len(text) in {2 * size for size in KEY_SIZES} and all(letter in "0123456789abcdefABCDEF" for letter in text)
-
-
-def _is_base64_key(text: str) -> bool:
-    if not text.endswith("="):
-        return False
-    try:
-        return len(base64.b64decode(text, validate=True)) in KEY_SIZES
-    except (binascii.Error, ValueError):
-        return False
+    return KmsConnectionConfig(key_access_token=passphrase, custom_kms_conf={"path": path})
 
 
 def _token(file: str | None) -> str:

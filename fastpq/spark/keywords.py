@@ -13,6 +13,7 @@ ServiceKeywords = TypedDict(
     {
         "kms.client": str,
         "kms.token.file": str,
+        "kms.trusted.keys": str,
         "kms.instance.id": str,
         "kms.instance.url": str,
         "cache.lifetime.seconds": float | str,

@@ -16,7 +16,8 @@ from typing import Any
 from fastpq.errors import SchemaError
 from fastpq.options import WriterProperties
 from fastpq.spark.filters import decode_filters
-from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, ServiceOptions, refuse_secrets
+from fastpq.spark.keyservice import DEFAULT_CACHE_LIFETIME_SECONDS, Encryption, ServiceOptions
+from fastpq.spark.refusals import refuse_key, refuse_secrets
 
 DEFAULT_MAX_PARTITION_BYTES = 128 << 20     # as spark.sql.files.maxPartitionBytes
 DEFAULT_BATCH_ROWS = 100_000
@@ -35,7 +36,7 @@ _WRITE = {
     "path", "partitionby", "partitionoverwritemode", "maxopenfiles", "orphanseconds", "checkpointlocation",
     "streamid", "queryname",
 }
-_SERVICE = {"kms.client", "kms.token.file", "allowplaintextfiles"}
+_SERVICE = {"kms.client", "kms.token.file", "kms.trusted.keys", "allowplaintextfiles"}
 _PROPERTIES = {name.name.replace("_", "").lower(): name.name for name in fields(WriterProperties)}
 _FLAGS = {
     "complete.columns": "complete_columns",
@@ -188,7 +189,7 @@ def encryption_of(options: Mapping[str, str]) -> Encryption | None:
 
 def _checked(options: Mapping[str, str], known: set[str]) -> dict[str, str]:
     """Options by name in lower case, options of encryption without the prefix; refuses secrets and unknown names."""
-    refuse_secrets(options)
+    refuse_secrets(options, known)      # values of the known options are paths and names, and may look like keys
     given: dict[str, str] = {}
     for name, value in options.items():
         if name.lower().startswith(_CONFIGURATION_PREFIX):      # the client's own names keep their case
@@ -221,7 +222,17 @@ def _service(given: Mapping[str, str]) -> ServiceOptions | None:
         _number(given, "cache.lifetime.seconds", DEFAULT_CACHE_LIFETIME_SECONDS),
         _flag(given, "allowplaintextfiles", False),
         given.get("algorithm", "").upper() == "AES_GCM_CTR_V1",
+        _trusted_keys(given["kms.trusted.keys"]) if "kms.trusted.keys" in given else None,
     )
+
+
+def _trusted_keys(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not names:
+        raise SchemaError("kms.trusted.keys is 'key,key': names of master keys")
+    for name in names:
+        refuse_key(name)
+    return names
 
 
 def _encryption(given: Mapping[str, str]) -> Encryption | None:

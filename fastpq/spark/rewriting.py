@@ -15,7 +15,7 @@ from fastpq.rewriting.files import decrypt_file, encrypt_file
 from fastpq.spark.keyservice import Encryption, ServiceOptions
 from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords
 from fastpq.spark.options import encryption_of, options_as_text, service_of
-from fastpq.spark.staging import each_file, replace, stage_of
+from fastpq.spark.staging import Skipping, each_file, replace, stage_of
 
 
 def encrypt_dataset(
@@ -50,7 +50,9 @@ def encrypt_dataset(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.trusted.keys``: names of the master keys that files may be under, separated by commas. Default: all.
+            - ``kms.instance.id``: instance of the key service; files that name an instance are refused without. Default: the
+              instance of the client.
             - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
             - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
@@ -74,13 +76,14 @@ def encrypt_dataset(
         encrypt_file(source, target, service.encryption(encryption, target))
         return read_metadata(source).num_rows
 
-    return _over_files(spark, path, ("encrypt", encryption, service), service, write, progress)
+    skipping: Skipping = "some" if service.allow_plaintext_files else "all"
+    return _over_files(spark, path, ("encrypt", encryption, service), write, progress, skipping)
 
 
 def decrypt_dataset(
     spark: SparkSession, path: str, *, progress: Progress | None = None, **options: Unpack[ServiceKeywords]
 ) -> DataFrame:
-    """Decrypt the encrypted files of a dataset, in the manner of encrypt_dataset.
+    """Decrypt the files of a dataset, all of them encrypted, in the manner of encrypt_dataset.
 
     Args:
         spark: the session.
@@ -93,18 +96,22 @@ def decrypt_dataset(
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
               FASTPQ_KEY_ACCESS_TOKEN.
-            - ``kms.instance.id``: instance of the key service. Default: the instance named in the files' key material.
+            - ``kms.trusted.keys``: names of the master keys that files may be under, separated by commas. Default: all.
+            - ``kms.instance.id``: instance of the key service; files that name an instance are refused without. Default: the
+              instance of the client.
             - ``kms.instance.url``: URL of the key service. Default: the URL of the client.
             - ``cache.lifetime.seconds``: seconds for which a worker keeps clients and keys. Default ``600``.
             - ``allowPlaintextFiles``: with a key service, read plaintext files too. Default ``False``.
             - ``kms.conf.NAME``: option NAME of the client.
 
     Returns:
-        A row for each file: path, status (``ok``, or ``skipped`` for a plaintext file), rows, bytes, seconds, error.
+        A row for each file: path, status (``ok``; with ``allowPlaintextFiles`` also ``skipped``, for a plaintext file), rows,
+        bytes, seconds, error.
 
     Raises:
         SchemaError: no key service, wrong options, or files changed during the job.
-        JobError: as encrypt_dataset.
+        JobError: a file could not be decrypted; or, without ``allowPlaintextFiles``, there are plaintext files: they may have
+            been put in the place of encrypted ones. After a finished job all files are plaintext. The dataset stays as it was.
     """
     service = service_of(options_as_text(options))
     if service is None:
@@ -118,13 +125,13 @@ def decrypt_dataset(
         decrypt_file(source, target, keys)
         return rows_of(source, keys)
 
-    return _over_files(spark, path, ("decrypt", service), service, write, progress)
+    return _over_files(spark, path, ("decrypt", service), write, progress, _skipping_plaintext(service))
 
 
 def reencrypt_dataset(
     spark: SparkSession, path: str, encryption: Encryption, service: ServiceOptions, progress: Progress | None
 ) -> DataFrame:
-    """Encrypt a dataset's encrypted files under new data keys, skipping plaintext; returns and raises as encrypt_dataset."""
+    """Encrypt a dataset's encrypted files under new data keys; returns and raises as decrypt_dataset."""
 
     def write(sources: list[str], target: str) -> int | None:
         (source,) = sources
@@ -134,7 +141,7 @@ def reencrypt_dataset(
         encrypt_file(source, target, service.encryption(encryption, target), decryption_properties=keys)
         return rows_of(source, keys)
 
-    return _over_files(spark, path, ("rotate", encryption, service), service, write, progress)
+    return _over_files(spark, path, ("rotate", encryption, service), write, progress, _skipping_plaintext(service))
 
 
 def encryption_options(options: Mapping[str, object]) -> tuple[Encryption, ServiceOptions]:
@@ -166,9 +173,14 @@ def _over_files(
     spark: SparkSession,
     path: str,
     settings: tuple[Any, ...],
-    service: ServiceOptions,
     write: Callable[[list[str], str], int | None],
     progress: Progress | None,
+    skipping: Skipping,
 ) -> DataFrame:
     stage = stage_of(path, settings[0], *settings[1:])
-    return replace(spark, stage, each_file(stage.root), write, progress, mixed=service.allow_plaintext_files)
+    return replace(spark, stage, each_file(stage.root), write, progress, skipping=skipping)
+
+
+def _skipping_plaintext(service: ServiceOptions) -> Skipping:
+    """Which plaintext files a job skips whose files should be encrypted: none, unless the caller allows plaintext files."""
+    return "some" if service.allow_plaintext_files else "none"

@@ -14,6 +14,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
@@ -21,8 +22,10 @@ from fastpq.common.progress import Progress
 from fastpq.errors import SchemaError
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path
-from fastpq.spark.running import ERROR, OK, SKIPPED, JobError, TaskOutcome, Work, report_of, run_tasks
+from fastpq.spark.running import ERROR, SKIPPED, JobError, TaskOutcome, Work, report_of, run_tasks
 from fastpq.spark.writer import companions_of, material_of
+
+Skipping = Literal["some", "all", "none"]
 
 _OWN_SUFFIX = re.compile(r"-r[0-9a-f]{12}$")
 
@@ -138,19 +141,21 @@ def replace(
     write: Callable[[list[str], str], int | None],
     progress: Progress | None,
     *,
-    mixed: bool = True,
+    skipping: Skipping = "some",
 ) -> DataFrame:
     """Make all new files on executors, then swap them for their sources.
 
     Args:
         spark, stage, replacements, write, progress: of the job.
-        mixed: whether the job may skip some files and not others, as with plaintext files among encrypted files.
+        skipping: whether ``write`` may skip ``"some"`` files; ``"all"`` files or none, as a job that was done before; or
+            ``"none"``. Files that stand out may be forgeries in the place of encrypted files.
 
     Returns:
         The report: a row for each replacement.
 
     Raises:
-        JobError: a file could not be made, or files are mixed. The dataset stays as it was; the job can be run again.
+        JobError: a file could not be made, or was skipped against ``skipping``. The dataset stays as it was; the job can be run
+            again.
         SchemaError: a source changed during the job. The dataset stays as it was; the job can be run again.
     """
     work: Work[Replacement] = Work(
@@ -160,22 +165,36 @@ def replace(
     )
     rows = run_tasks(spark, replacements, work, progress)
     report = report_of(spark, rows)
-    if failed := [row for row in rows if row.status == ERROR]:
-        error = JobError(
-            f"{len(failed)} of {len(rows)} files failed, and the dataset stays as it was; a job that is run again goes on from "
-            f"here. The first error: {failed[0].error}"
-        )
-        error.report = report
-        raise error
-    if not mixed and {OK, SKIPPED} <= {row.status for row in rows}:
-        error = JobError(
-            "plaintext and encrypted files stand side by side, and one may have been put in the place of another; the dataset "
-            "stays as it was (allowPlaintextFiles=true goes on)"
-        )
+    if problem := _problem(rows, skipping):
+        if all(row.status == SKIPPED for row in rows):
+            journal.abandon(stage.root, stage.job)
+        error = JobError(problem)
         error.report = report
         raise error
     _commit(stage, replacements, rows)
     return report
+
+
+def _problem(rows: list[Row], skipping: Skipping) -> str | None:
+    """Why the new files may not take the place of their sources; None if they may."""
+    failed = [row for row in rows if row.status == ERROR]
+    if failed:
+        return (
+            f"{len(failed)} of {len(rows)} files failed, and the dataset stays as it was; a job that is run again goes on from "
+            f"here. The first error: {failed[0].error}"
+        )
+    skipped = sum(row.status == SKIPPED for row in rows)
+    if skipping != "some" and 0 < skipped < len(rows):
+        return (
+            "plaintext and encrypted files stand side by side, and one may have been put in the place of another; the dataset "
+            "stays as it was (allowPlaintextFiles=true goes on)"
+        )
+    if skipping == "none" and skipped:
+        return (
+            f"all {skipped} files are plaintext: the job was done before, or plaintext files were put in the place of encrypted "
+            "ones; the dataset stays as it was (allowPlaintextFiles=true reports the files as skipped)"
+        )
+    return None
 
 
 def _commit(stage: Stage, replacements: list[Replacement], rows: list[Row]) -> None:

@@ -165,7 +165,15 @@ def test_encrypt_rotate_decrypt(source: Any, table: Path, keys: dict[str, Any]) 
     assert statuses(fastpq.spark.verify_dataset(source, str(table), **SERVICE)) == ["ok"] * 6
     assert statuses(fastpq.spark.decrypt_dataset(source, str(table), **SERVICE)) == ["ok"] * 6
     assert rows_of(source.read.parquet(str(table))) == truth
-    assert statuses(fastpq.spark.decrypt_dataset(source, str(table), **SERVICE)) == ["skipped"] * 6
+    before = content(table)
+    jobs = ((fastpq.spark.decrypt_dataset, SERVICE), (fastpq.spark.rotate_keys, keys))
+    for job, options in jobs:
+        with pytest.raises(fastpq.spark.JobError, match="all 6 files are plaintext") as caught:     # decrypted, or replaced
+            job(source, str(table), **options)
+        assert statuses(caught.value.report) == ["skipped"] * 6
+        assert not (table / journal.TEMPORARY).exists()
+        assert statuses(job(source, str(table), **options, allowPlaintextFiles=True)) == ["skipped"] * 6
+    assert content(table) == before
     path = next(table.rglob("*.parquet"))
     with fastpq.ParquetFile(path) as file:
         assert file.bloom_filter(0, "name") is not None
@@ -286,6 +294,15 @@ def test_verify_and_rotate_material(source: Any, tmp_path: Path) -> None:
     rotated = fastpq.spark.rotate_keys(source, str(tmp_path), **SERVICE)
     assert [row.status for row in rotated.collect()] == ["ok", "ok"]
     assert all(path.read_bytes() != content for path, content in before.items())
+    encrypted = {path: path.read_bytes() for path in tmp_path.glob("part-*")}
+    for path in encrypted:      # the key material stays beside
+        fastpq.write_table({"id": [1], "price": [0.5]}, path)
+    replaced = fastpq.spark.rotate_keys(source, str(tmp_path), **SERVICE).collect()
+    assert [row.status for row in replaced] == ["error", "error"]
+    assert all("may have been put in the place" in row.error for row in replaced)
+    assert statuses(fastpq.spark.rotate_keys(source, str(tmp_path), **PLAIN)) == ["skipped"] * 2
+    for path, whole in encrypted.items():
+        path.write_bytes(whole)
     damaged = min(tmp_path.glob("part-*"))
     with fastpq.spark.batches.open_file(str(damaged), fastpq.spark.options.service_of(SERVICE)) as file:
         start, size = file.metadata.row_group(0).column(1).byte_range

@@ -14,14 +14,14 @@ from pyspark import cloudpickle
 
 import fastpq
 import fastpq.spark
-from fastpq.encryption import KmsConnectionConfig
+from fastpq.encryption import Keyring
 from fastpq.spark.batches import open_file
-from fastpq.spark.keyservice import ServiceOptions, keyring
+from fastpq.spark.keyservice import KEYRING_VARIABLE, PASSPHRASE_VARIABLE, Encryption, ServiceOptions
 from fastpq.spark.options import read_options, write_options
 from fastpq.spark.scanning import _reader_of, plan
 from fastpq.spark.writer import Writer
-from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory
-from tests.spark.conftest import CLIENT
+from tests.encryption.keys.peers import MASTER_KEYS, arrow_factory, key_list
+from tests.spark.conftest import CLIENT, KEYS_VARIABLE
 
 COLUMN_KEYS = {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:price;kc2:name"}
 SERVICE: dict[str, Any] = {"kms.client": CLIENT}
@@ -101,7 +101,49 @@ def test_options_that_do_not_fit(options: dict[str, str]) -> None:
 
 def test_options_of_a_keyring() -> None:
     with pytest.raises(fastpq.SchemaError, match="custom_kms_conf"):
-        keyring(KmsConnectionConfig(custom_kms_conf={"passphrasefile": "/somewhere"}))
+        ServiceOptions("keyring", configuration=(("passphrasefile", "/somewhere"),)).connection()
+    with pytest.raises(fastpq.KeyAccessError, match="FASTPQ_KEYRING"):
+        ServiceOptions("keyring").connection()
+    with pytest.raises(fastpq.KeyAccessError, match="FASTPQ_KEYRING_PASSPHRASE"):
+        ServiceOptions("keyring", configuration=(("path", "/somewhere"),)).connection()
+
+
+def test_keyrings_of_the_environment_share_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process whose environment changes: each keyring has master keys of its own under the same names."""
+    service, encryption = ServiceOptions("keyring"), Encryption("kf", options={"uniform_encryption": True})
+    for name in ("one", "two"):
+        Keyring.create(tmp_path / name, f"passphrase {name}", scrypt_log_n=10).create_key("kf")
+
+    def use(name: str) -> None:
+        monkeypatch.setenv(KEYRING_VARIABLE, str(tmp_path / name))
+        monkeypatch.setenv(PASSPHRASE_VARIABLE, f"passphrase {name}")
+
+    path = str(tmp_path / "file.parquet")
+    use("one")
+    fastpq.write_table({"a": [1, 2]}, path, encryption_properties=service.encryption(encryption, path))
+    assert open_file(path, service).count() == 2
+    use("two")
+    with pytest.raises(fastpq.TagVerificationError):
+        open_file(path, service)
+    monkeypatch.setenv(PASSPHRASE_VARIABLE, "passphrase one")
+    with pytest.raises(fastpq.KeyAccessError, match="another passphrase"):
+        open_file(path, service)
+    use("one")
+    assert open_file(path, service).count() == 2
+
+
+def test_master_keys_that_a_reader_does_not_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEYS_VARIABLE, key_list(MASTER_KEYS))
+    path = str(tmp_path / "file.parquet")
+    written = ServiceOptions(CLIENT).encryption(Encryption("kc1", options={"uniform_encryption": True}), path)
+    fastpq.write_table({"a": [1, 2]}, path, encryption_properties=written)
+    for keys, trusted in (("kc1, kf", True), ("kf", False)):
+        service = read_options({"path": path, "kms.trusted.keys": keys, **SERVICE}).service
+        if trusted:
+            assert open_file(path, service).count() == 2
+            continue
+        with pytest.raises(fastpq.KeyAccessError, match="none of trusted_master_keys"):
+            open_file(path, service)
 
 
 def test_a_plaintext_file_in_the_place_of_an_encrypted_one(tmp_path: Path) -> None:
