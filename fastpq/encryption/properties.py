@@ -206,7 +206,8 @@ class FileDecryptionProperties(_Secret):
         footer_key: 16, 24 or 32 bytes, copied.
         column_keys: keys by column path, as for FileEncryptionProperties; paths missing from a file are ignored.
         key_retriever: function from key metadata of the file to a key, or to None if there is no key; called where no explicit
-            key is given. Its exceptions reach the caller.
+            key is given, by one thread at a time for a file. Its exceptions reach the caller; an answer of another type than
+            bytes is a CryptoError.
         aad_prefix: AAD prefix of the file; needed for files without a stored prefix.
         allow_plaintext_files: read plaintext files too. An attacker could replace an encrypted file by a forged plaintext file.
         allowed_algorithms: algorithms accepted in a file. The file's own statement of its algorithm is not authenticated: an

@@ -57,8 +57,9 @@ class KmsConnectionConfig:
     """How to reach a key service; shows no token, and cannot be copied or pickled.
 
     Args:
-        kms_instance_id: name of the service, if there are several; empty for the name stored in a file, or ``"DEFAULT"``.
-        kms_instance_url: URL of the service; empty for ``"DEFAULT"``, the client's own default.
+        kms_instance_id: name of the service, if there are several; empty for ``"DEFAULT"``, the client's own default.
+        kms_instance_url: URL of the service; empty for ``"DEFAULT"``, the client's own default. Where name or URL are empty, a
+            reader takes them from the file if DecryptionConfiguration trusts the file; files that name others are refused else.
         key_access_token: credential of the caller at the service.
         custom_kms_conf: options of the client, text by name.
 
