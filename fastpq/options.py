@@ -14,6 +14,7 @@ MIB = 1 << 20
 # Defaults of ReaderProperties; sizes in bytes.
 DEFAULT_VERIFY_CHECKSUMS = True
 DEFAULT_VERIFY_DECIMALS = True
+DEFAULT_VERIFY_TIMES = True
 DEFAULT_MAX_FOOTER_SIZE = 256 * MIB
 DEFAULT_MAX_PAGE_SIZE = 1 << 30
 DEFAULT_MAX_DICTIONARY_SIZE = 256 * MIB
@@ -98,6 +99,7 @@ class ReaderProperties:
     Attributes:
         verify_checksums: check the CRC-32 of every page, if stored.
         verify_decimals: refuse decimals of more digits than the precision of their column.
+        verify_times: refuse times of day that are negative, or 24 hours or more.
         max_footer_size: largest serialized footer.
         max_page_size: largest page, compressed or not.
         max_dictionary_size: largest uncompressed dictionary page.
@@ -113,6 +115,7 @@ class ReaderProperties:
 
     verify_checksums: bool = DEFAULT_VERIFY_CHECKSUMS
     verify_decimals: bool = DEFAULT_VERIFY_DECIMALS
+    verify_times: bool = DEFAULT_VERIFY_TIMES
     max_footer_size: int = DEFAULT_MAX_FOOTER_SIZE
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE
     max_dictionary_size: int = DEFAULT_MAX_DICTIONARY_SIZE

@@ -168,7 +168,7 @@ cdef class ChunkReader:
         if (not in_chunk or self.page.encoding != PLAIN or self.page_rows != self.remaining
                 or self.values.cursor_size < size or <size_t>self.values.cursor % min(self.width, 8)):
             return None
-        self.values.check_decimals(self.values.cursor, self.remaining)
+        self.values.check_values(self.values.cursor, self.remaining)
         return self.pages.owner[start:start + size]
 
     cdef int _attach(self, Output output) except -1:

@@ -6,12 +6,13 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from fastpq.schema.types import ColumnType, Decimal, Integer, Timestamp, Type
+from fastpq.schema.types import ColumnType, Decimal, Integer, Time, Timestamp, Type
 
 VIEW_WIDTH = 16
 
 _STORED_WIDTH = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
 _UNITS_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+_SECONDS_PER_DAY = 86_400
 
 
 class Conversion(IntEnum):
@@ -38,6 +39,7 @@ class Layout(NamedTuple):
         text: whether values are UTF-8.
         physical: the physical type of the column.
         digits: most digits of a decimal; 0 for other columns.
+        ticks: ticks of a day, for a column of times; 0 for other columns, and without a check.
     """
 
     conversion: Conversion
@@ -47,13 +49,16 @@ class Layout(NamedTuple):
     text: bool = False
     physical: Type = Type.BYTE_ARRAY
     digits: int = 0
+    ticks: int = 0
 
 
 @lru_cache(maxsize=4096)        # called for every chunk of a column
 def layout_of(column_type: ColumnType) -> Layout:
     """The Layout of a column type."""
-    digits = column_type.logical.precision if isinstance(column_type.logical, Decimal) else 0
-    return _layout_of(column_type)._replace(physical=column_type.physical, digits=digits)
+    logical = column_type.logical
+    digits = logical.precision if isinstance(logical, Decimal) else 0
+    ticks = _SECONDS_PER_DAY * _UNITS_PER_SECOND[logical.unit] if isinstance(logical, Time) else 0
+    return _layout_of(column_type)._replace(physical=column_type.physical, digits=digits, ticks=ticks)
 
 
 def _layout_of(column_type: ColumnType) -> Layout:

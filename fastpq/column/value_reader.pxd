@@ -21,6 +21,7 @@ cdef class ValueReader:
     cdef bint text
     cdef int digits                     # most digits of a decimal; 0 without a check
     cdef uint64_t[4] largest            # decimal of `digits` digits
+    cdef int64_t ticks                  # in a day, for a time of day; 0 without a check
     cdef int checked                    # the encoding last checked against the type; -1 before the first
     cdef int encoding                   # of the page
     cdef int64_t count                  # values of the page, nulls left out
@@ -51,8 +52,8 @@ cdef class ValueReader:
     # Decodes the next count values to out, without gaps for nulls.
     cdef int read(self, uint8_t* out, int64_t count) except -1 nogil
 
-    # Checks count decoded values: no decimal has more digits than the column's type.
-    cdef int check_decimals(self, const uint8_t* values, int64_t count) except -1 nogil
+    # Checks count decoded values: no decimal has more digits than the column's type, and no time is outside a day.
+    cdef int check_values(self, const uint8_t* values, int64_t count) except -1 nogil
 
     cdef int64_t _start(self) except? -100 nogil
     cdef int64_t _start_indices(self) noexcept nogil

@@ -32,6 +32,9 @@ cdef extern from "c/decimals.h" nogil:
     void largest_decimal(int digits, uint64_t* limit) noexcept
     bint decimals_fit(const uint8_t* values, size_t width, int64_t count, const uint64_t* limit) noexcept
 
+cdef extern from "c/times.h" nogil:
+    bint times_fit(const uint8_t* values, size_t width, int64_t count, int64_t ticks) noexcept
+
 from fastpq.arrays import memory
 from fastpq.encodings.registry import check_readable
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
@@ -58,6 +61,7 @@ cdef class ValueReader:
         self.text = layout.text
         self.digits = layout.digits if pages.verify_decimals else 0
         largest_decimal(self.digits, self.largest)
+        self.ticks = layout.ticks
         self.checked = -1
         self.dictionary_size = -1
         self.allowance = pages.max_allocation
@@ -167,7 +171,7 @@ cdef class ValueReader:
         status = self._decode(self.dictionary.data, self.count)
         if status < 0:
             self._fail(status, b"dictionary page")
-        self.check_decimals(self.dictionary.data, self.count)
+        self.check_values(self.dictionary.data, self.count)
         self.dictionary_size = self.done = self.count
         return 0
 
@@ -180,17 +184,20 @@ cdef class ValueReader:
         else:
             status = self._decode(out, count)
             if status >= 0:
-                self.check_decimals(out, count)
+                self.check_values(out, count)
         if status < 0:
             self._fail(status, VALUES)
         self.done += count
         return 0
 
-    cdef int check_decimals(self, const uint8_t* values, int64_t count) except -1 nogil:
+    cdef int check_values(self, const uint8_t* values, int64_t count) except -1 nogil:
         if self.digits and count and not decimals_fit(values, self.width, count, self.largest):
             with gil:
                 raise FormatError(f"a decimal of more than {self.digits} digits (verify_decimals=False reads it)",
                                   page=self.pages.ordinal)
+        if self.ticks and count and not times_fit(values, self.width, count, self.ticks):
+            with gil:
+                raise FormatError("a TIME outside of a day (verify_times=False reads it)", page=self.pages.ordinal)
         return 0
 
     cdef int64_t _decode(self, uint8_t* out, int64_t count) except? -100 nogil:

@@ -16,7 +16,7 @@ from fastpq.errors import SchemaError
 from fastpq.index.written_pages import FLOAT_ORDERS, WrittenPages
 from fastpq.io.sink import Sink
 from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.schema.types import Decimal, Geography, Geometry, Type
+from fastpq.schema.types import Decimal, Geography, Geometry, Time, Type
 from fastpq.stats.bounds import truncate_max, truncate_min
 from fastpq.stats.geospatial import GeospatialBounds
 from fastpq.write.row_groups import PlacedChunk
@@ -62,7 +62,7 @@ class EncodedChunk:
         """Write the pages.
 
         Raises:
-            SchemaError: a decimal of more digits than its type allows.
+            SchemaError: a decimal of more digits than its type allows, or a time outside of a day.
         """
         start = sink.tell()
         for piece in self.writer.pieces:
@@ -140,7 +140,7 @@ def _statistics(spec: ColumnSpec, writer: ChunkWriter, pages: WrittenPages) -> f
     smallest, largest = writer.pages.minimum(), writer.pages.maximum()
     for bound in (smallest, largest):
         if bound is not None:
-            _check_precision(spec, bound)
+            _check_bound(spec, bound)
     if not spec.settings.statistics:
         return None
     statistics = fmt.Statistics(null_count=writer.null_count)
@@ -162,11 +162,15 @@ def _statistics(spec: ColumnSpec, writer: ChunkWriter, pages: WrittenPages) -> f
     return statistics
 
 
-def _check_precision(spec: ColumnSpec, bound: bytes) -> None:
-    """Refuse decimals of more digits than their type allows; strict readers cut or reject these."""
+def _check_bound(spec: ColumnSpec, bound: bytes) -> None:
+    """Refuse decimals of more digits than their type allows, and times outside of a day; strict readers cut or reject these."""
     column, logical = spec.descriptor, spec.descriptor.logical_type
-    if not isinstance(logical, Decimal):
+    if not isinstance(logical, Decimal | Time):
         return
     order: Literal["little", "big"] = "little" if column.type.physical in (Type.INT32, Type.INT64) else "big"
-    if abs(int.from_bytes(bound, order, signed=True)) >= 10**logical.precision:
+    value = int.from_bytes(bound, order, signed=True)
+    if isinstance(logical, Time):
+        if not 0 <= value < spec.layout.ticks:
+            raise SchemaError(f"a TIME of {value} {logical.unit}, outside of a day", column=column.name)
+    elif abs(value) >= 10**logical.precision:
         raise SchemaError(f"a decimal of more than {logical.precision} digits", column=column.name)

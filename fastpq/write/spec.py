@@ -18,7 +18,7 @@ from fastpq.index.written_pages import FLOAT_ORDERS
 from fastpq.options import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, ColumnSwitch, WriterProperties
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.shape import MAX_LEVEL
-from fastpq.schema.types import Decimal, Type
+from fastpq.schema.types import Decimal, Time, Type
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
 from fastpq.write.choice import EncodingChoice
@@ -95,7 +95,7 @@ def _column_spec(column: ColumnDescriptor, properties: WriterProperties) -> Colu
     dictionary = _is_on(properties.use_dictionary, column.name) if asked is None else asked in _DICTIONARY_ENCODINGS
     statistics = _is_on(properties.write_statistics, column.name)
     fpp, ndv = _bloom_filter(column, properties.bloom_filter.get(column.name, False))
-    order = order_of(column.type) if statistics or isinstance(column.logical_type, Decimal) else Order.ORDER_NONE
+    order = order_of(column.type) if statistics or isinstance(column.logical_type, Decimal | Time) else Order.ORDER_NONE
     settings = ChunkSettings(
         max_definition_level=column.max_definition_level,
         max_repetition_level=column.max_repetition_level,

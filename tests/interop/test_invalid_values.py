@@ -89,3 +89,46 @@ def test_text_that_is_not_utf8(encoding: str, bad: bytes, annotation: str) -> No
     with pytest.raises(fastpq.FormatError, match="UTF-8"):
         fastpq.read_table(data)
     assert fastpq.read_table(sink.getvalue())["t"].to_pylist()[1] == bad
+
+
+# Time types with the ticks of a day.
+TIME_TYPES = {
+    "ms": (pa.time32("ms"), 86_400 * 10**3),
+    "us": (pa.time64("us"), 86_400 * 10**6),
+    "ns": (pa.time64("ns"), 86_400 * 10**9),
+}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("layout", ["plain", "dictionary", "delta", "view"])
+@pytest.mark.parametrize("unit", TIME_TYPES)
+def test_times_outside_of_a_day(unit: str, layout: str, nested: bool) -> None:
+    type_, day = TIME_TYPES[unit]
+    for value, valid in ((0, True), (day - 1, True), (day, False), (-1, False), (-day, False)):
+        numbers = pa.array([0, value, 1] if layout == "view" else [0, None, value, 1], pa.int32() if unit == "ms" else pa.int64())
+        values = numbers.cast(type_)
+        if nested:
+            values = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+        table = pa.table({"t": values}, schema=pa.schema([pa.field("t", values.type, nullable=layout != "view")]))
+        encoding = {"column_encoding": "DELTA_BINARY_PACKED"} if layout == "delta" else {}
+        sink = io.BytesIO()
+        pq.write_table(table, sink, use_dictionary=layout == "dictionary", compression="none", **encoding)
+        data = sink.getvalue()
+        if valid:
+            pa.table(fastpq.read_table(data)).validate(full=True)
+        else:
+            with pytest.raises(fastpq.FormatError, match="a TIME outside of a day"):
+                fastpq.read_table(data)
+            as_stored = fastpq.read_table(data, properties=fastpq.ReaderProperties(verify_times=False))
+            read = as_stored["t"].elements if nested else as_stored["t"]
+            assert value in read.values.tolist()
+
+
+@pytest.mark.parametrize("statistics", [True, False])
+@pytest.mark.parametrize("unit", TIME_TYPES)
+def test_times_outside_of_a_day_are_not_written(unit: str, statistics: bool) -> None:
+    type_, day = TIME_TYPES[unit]
+    numbers = pa.array([0, None, day - 1, day], pa.int32() if unit == "ms" else pa.int64())
+    fastpq.write_table(pa.table({"t": numbers[:3].cast(type_)}), io.BytesIO(), write_statistics=statistics)
+    with pytest.raises(fastpq.SchemaError, match=f"a TIME of {day} {unit}, outside of a day"):
+        fastpq.write_table(pa.table({"t": numbers.cast(type_)}), io.BytesIO(), write_statistics=statistics)
