@@ -167,9 +167,10 @@ def _list_form(name: str, flags: int, column: ListColumn, request: FieldNode | N
     inner = request.children[0] if request is not None and len(request.children) == 1 else None
     element_name = element_of(column.type).name if column.elements.arrow is None else column.elements.arrow.name
     if column.pairs is not None:
+        column = _without_null_keys(column, column.pairs)
         elements = _form(element_name, column.elements, inner)
         flags |= 0 if column.arrow is None else column.arrow.flags & KEYS_SORTED
-        children = (_with_required_key(elements.node, column.pairs),)
+        children = (_with_required_key(elements.node),)
         node = FieldNode("+m", name, flags, exported_metadata(column, "+m"), children)
         return Form(node, lambda: _list_node(column, np.int32, elements))
     own = "+L" if column.offsets.dtype == np.int64 else "+l"
@@ -213,7 +214,7 @@ def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None)
         if wanted is not None and isinstance(given.values, DictionaryValues):
             flags |= wanted.flags & ORDERED     # a dictionary made by _with_layout is in no order
         own = None if isinstance(given.values, DictionaryValues) else extension_metadata(given.type)
-        metadata = exported_metadata(given, index, own)
+        metadata = exported_metadata(given, index, own, is_dictionary=True)
         node = FieldNode(index, name, flags, metadata, dictionary=replace(entries.node, metadata=None))
         return Form(node, lambda: _dictionary_node(column, index, entries))
     wanted = request or column.arrow
@@ -286,16 +287,32 @@ def _with_offsets(column: Column, *, wide: bool) -> Column:
     return column._with(values=BinaryOffsets(offsets, values.data))
 
 
-def _with_required_key(entry: FieldNode, pairs: StructColumn) -> FieldNode:
-    """The schema of a map's entries, with required keys. Arrow's maps have no null keys; a file may declare keys optional.
+def _with_required_key(entry: FieldNode) -> FieldNode:
+    """The schema of a map's entries, with required keys: a file may declare keys optional."""
+    key, value = entry.children
+    return replace(entry, flags=0, children=(replace(key, flags=key.flags & ~NULLABLE), value))
+
+
+def _without_null_keys(column: ListColumn, pairs: StructColumn) -> ListColumn:
+    """A map column without null pairs and null keys: Arrow has neither, and a consumer may abort the process at one.
 
     Raises:
-        SchemaError: a key is null.
+        SchemaError: a pair or a key of a map is null. Every key of the type UNKNOWN is null.
     """
-    key, value = entry.children
-    if pairs.children[0].null_count:
+    if not _null_keys(pairs):
+        return column
+    used = column.used_elements()
+    assert isinstance(used, StructColumn)
+    if _null_keys(used):
         raise SchemaError("a map with null keys, which Arrow does not have")
-    return replace(entry, flags=0, children=(replace(key, flags=key.flags & ~NULLABLE), value))
+    return column._with(offsets=column.offsets - column.offsets[0], elements=used)
+
+
+def _null_keys(pairs: StructColumn) -> int:
+    """Number of null pairs and null keys."""
+    key = pairs.children[0]
+    is_unknown = isinstance(key, Column) and isinstance(key.type.logical, Unknown)
+    return pairs.null_count + (len(key) if is_unknown else key.null_count)
 
 
 def _format(column: Column) -> str:

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from fastpq.arrays.concat import concat_offsets, concat_validity
 from fastpq.arrays.nodes import FieldNode
+from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
 from fastpq.arrow.batches import concat_batches
+from fastpq.arrow.canonical import PARQUET_VARIANT
 from fastpq.arrow.capsules_in import ForeignArray
 from fastpq.arrow.flat_import import (
     checked_list_views,
@@ -23,9 +25,10 @@ from fastpq.arrow.flat_import import (
     read_validity,
     read_values,
 )
-from fastpq.arrow.formats import EXTENSION_NAME, PARQUET_VARIANT, FormatLayout, arrow_type, fixed_list_size, index_dtype
+from fastpq.arrow.formats import EXTENSION_NAME, FormatLayout, arrow_type, fixed_list_size, index_dtype
 from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.schema.nested_types import Annotation, ListType, MapType, StructType
+from fastpq.schema.types import ColumnType, Geography, Geometry, Type
 
 
 class ImportedField(ABC):
@@ -206,4 +209,17 @@ class _LeafField(ImportedField):
         return Column(self.values.type, empty, nullable=self.nullable)
 
     def _joined(self, columns: list[Column]) -> Column:
-        return concat_batches(columns)
+        column = concat_batches(columns)
+        return _as_bytes(column) if isinstance(column.type.logical, Geometry | Geography) else column
+
+
+def _as_bytes(column: Column) -> Column:
+    """A column of geometries as plain BYTE_ARRAY where a value is no WKB; other columns unchanged."""
+    from fastpq.stats.geospatial import are_geometries
+
+    if are_geometries(SliceReader(column.values, column.validity if column.null_count else None)):
+        return column
+    values, plain = column.values, ColumnType(Type.BYTE_ARRAY)
+    if isinstance(values, DictionaryValues):
+        values = DictionaryValues(values.codes, values.dictionary._with(type=plain))
+    return column._with(type=plain, values=values)

@@ -40,6 +40,7 @@ from fastpq.arrays.nodes import FieldNode
 from fastpq.arrays.table import AnyColumn
 from fastpq.arrow import casts as convert
 from fastpq.arrow import restoring
+from fastpq.arrow.canonical import PARQUET_VARIANT, is_sound
 from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata, geospatial_type
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.schema.types import (
@@ -63,7 +64,6 @@ from fastpq.schema.types import (
 
 EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
-PARQUET_VARIANT = b"arrow.parquet.variant"
 
 
 class FormatLayout(Enum):
@@ -172,35 +172,31 @@ def extension_metadata(column_type: ColumnType) -> dict[bytes, bytes] | None:
     return None
 
 
-# Storage formats of each extension type.
-_STORAGE = {
-    b"arrow.uuid": ("w:16",),
-    b"arrow.json": ("u", "U", "vu"),
-    GEOARROW_WKB: ("z", "Z", "vz"),
-}
-
-
 VARIANT_METADATA = {EXTENSION_NAME: PARQUET_VARIANT, EXTENSION_METADATA: b""}
 
 
-def exported_metadata(column: AnyColumn, text: str, own: dict[bytes, bytes] | None = None) -> dict[bytes, bytes] | None:
+def exported_metadata(
+    column: AnyColumn, text: str, own: dict[bytes, bytes] | None = None, *, is_dictionary: bool = False
+) -> dict[bytes, bytes] | None:
     """The field metadata of an exported column.
 
     These are the metadata of the column's earlier Arrow field, if any, and the metadata of the column type's extension type.
-    The earlier field's extension type is dropped where the format has changed or is no storage of the extension type.
+    The earlier field's extension type is dropped where the format has changed, or where format and extension metadata are not
+    those of the extension type: pyarrow refuses the whole table then.
 
     Args:
         column: the column.
         text: the exported format; for a dictionary, the format of its indices.
         own: metadata of the column type's extension type; None without an extension type.
+        is_dictionary: whether the column is exported as a dictionary.
     """
     found: dict[bytes, bytes] = {}
     if column.arrow is not None and column.arrow.metadata:
         found = dict(column.arrow.metadata)
         name = found.get(EXTENSION_NAME)
         if name is not None:
-            stands = column.arrow.format == text and text in _STORAGE.get(name, (text,)) and name != PARQUET_VARIANT
-            if not stands:
+            storage = "a dictionary" if is_dictionary else text
+            if column.arrow.format != text or not is_sound(name, storage, found.get(EXTENSION_METADATA, b"")):
                 found = {key: value for key, value in found.items() if key not in (EXTENSION_NAME, EXTENSION_METADATA)}
     return {**found, **(own or {})} or None
 

@@ -1,7 +1,9 @@
 """GEOMETRY and GEOGRAPHY <-> the metadata of Arrow's extension type geoarrow.wkb (geoarrow.org/extension-types.html).
 
 A type without a CRS means OGC:CRS84 in Parquet and an unknown CRS in GeoArrow. Exported metadata therefore name OGC:CRS84.
-Imported metadata without a CRS most likely mean longitude and latitude, too, and count as OGC:CRS84.
+Imported metadata without a CRS most likely mean longitude and latitude, too, and count as OGC:CRS84. Metadata of another form, as
+GeoArrow had before version 1.0, and values other than WKB belong to no geometry: their columns are imported as plain BYTE_ARRAY,
+and keep the extension type as any other type without a Parquet equivalent.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ from __future__ import annotations
 import json
 from typing import Any, cast, get_args
 
-from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.schema.types import EdgeAlgorithm, Geography, Geometry
 
 GEOARROW_WKB = b"geoarrow.wkb"
@@ -19,28 +20,25 @@ _PLANAR = "planar"
 _SRID = "srid:"
 
 
-def geospatial_type(metadata: bytes) -> Geometry | Geography:
-    """The logical type of a geoarrow.wkb field.
+def geospatial_type(metadata: bytes) -> Geometry | Geography | None:
+    """The logical type of a geoarrow.wkb field; None for metadata of another form than a JSON object, and for edges unknown to
+    Parquet.
 
     Args:
         metadata: the field's extension metadata, JSON or empty.
-
-    Raises:
-        SchemaError: the metadata is no JSON object.
-        UnsupportedError: edges of a kind unknown to Parquet.
     """
     try:
         found = json.loads(metadata) if metadata else {}
-    except (ValueError, RecursionError) as error:
-        raise SchemaError("the metadata of geoarrow.wkb is no JSON") from error
+    except (ValueError, RecursionError):
+        return None
     if not isinstance(found, dict):
-        raise SchemaError("the metadata of geoarrow.wkb is no JSON object")
+        return None
     crs, edges = _parquet_crs(found), found.get("edges") or _PLANAR
     if edges == _PLANAR:
         return Geometry(crs)
     algorithm = str(edges).upper()
     if algorithm not in get_args(EdgeAlgorithm):
-        raise UnsupportedError(f"edges {edges!r} of geoarrow.wkb, unknown to Parquet")
+        return None
     return Geography(crs, cast(EdgeAlgorithm, algorithm))
 
 

@@ -1,6 +1,8 @@
 from fastpq import format as fmt
 from fastpq.arrays.slices import SliceReader
 
+def are_geometries(values: SliceReader) -> bool: ...
+
 class GeospatialBounds:
     count: int
     def __init__(self, geography: bool) -> None: ...

@@ -14,7 +14,7 @@ A box is given where the points of the values bound the whole geometries:
 
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from fastpq.encodings.views cimport Slice
 from fastpq.arrays.slices cimport SLICE_BLOCK, SliceReader, raise_status
@@ -186,6 +186,28 @@ cdef int _read_value(Slice value, Extent* extent) noexcept nogil:
     cursor.left = value.size
     status = _read_geometry(&cursor, extent, 0xFFFFFFFFU, 0)
     return TRAILING if status == 0 and cursor.left else status
+
+
+def are_geometries(SliceReader values not None):
+    """Whether every value is WKB, nulls left out; EWKB, which GeospatialBounds refuses, counts as WKB."""
+    cdef Slice block[SLICE_BLOCK]
+    cdef Extent extent
+    cdef int64_t n, i, read = 0, row = 0
+    cdef int status = 0
+    memset(&extent, 0, sizeof(Extent))
+    with nogil:
+        while row < values.count and status == 0:
+            n = min(<int64_t>SLICE_BLOCK, values.count - row)
+            read = values.read(row, n, block)
+            if read < 0:
+                break
+            for i in range(n):
+                if block[i].data != NULL and status == 0:
+                    status = _read_value(block[i], &extent)
+                    status = 0 if status == EWKB else status
+            row += n
+    raise_status(read)
+    return status == 0
 
 
 cdef class GeospatialBounds:
