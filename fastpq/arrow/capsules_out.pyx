@@ -255,9 +255,17 @@ def array_capsule(node):
 
 
 def stream_capsule(schema, batches):
-    """A capsule "arrow_array_stream" of a FieldNode and ArrayNodes; each batch is given once."""
+    """A capsule "arrow_array_stream" of a FieldNode and ArrayNodes; each batch is given once.
+
+    Raises:
+        SchemaError: a name that the C data interface cannot carry. A consumer would get this error from the stream, as its own.
+    """
+    cdef ArrowSchema probe
     cdef StreamState state = StreamState()
-    cdef ArrowArrayStream* stream = <ArrowArrayStream*> zeroed(sizeof(ArrowArrayStream))
+    cdef ArrowArrayStream* stream
+    fill_schema(&probe, schema)
+    release_schema(&probe)
+    stream = <ArrowArrayStream*> zeroed(sizeof(ArrowArrayStream))
     state.schema = schema
     state.batches = list(batches)
     stream.get_schema = stream_schema

@@ -271,3 +271,13 @@ def test_types_that_we_do_not_have(type_: pa.DataType) -> None:
     source = pa.table({"fine": pa.array([], pa.int8()), "other": pa.chunked_array([], type_)})
     with pytest.raises(UnsupportedError, match=r"is not supported.*column other"):
         import_table(source)
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\0", "\ud800"])
+def test_names_that_arrow_cannot_carry(name: str) -> None:
+    """A SchemaError before pyarrow has a stream: out of the stream the error would be pyarrow's OSError."""
+    column = Column(INT64, np.arange(3))
+    table = Table({"x": column, name: column})
+    for export in (pa.table, Table.__arrow_c_schema__, Table.__arrow_c_stream__):
+        with pytest.raises(SchemaError, match="the name"):
+            export(table)
