@@ -16,10 +16,11 @@ import numpy as np
 
 from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.layouts import DictionaryValues
+from fastpq.arrays.numpy_output import UNITS_A_DAY, fixed_values
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
-from fastpq.schema.types import ColumnType, Date, String, Timestamp, Type
+from fastpq.schema.types import ColumnType, Date, String, Time, Timestamp, Type
 
 if TYPE_CHECKING:
     import pandas
@@ -336,6 +337,8 @@ def _flat_series(column: Column, numpy_type: str, details: dict[str, Any]) -> An
         text = numpy_type if numpy_type in ("object", "str", "string") else None
         return pd.Series(column.to_pylist(), dtype=text if text or len(column) else "str")
     dtype = column.type.numpy_dtype
+    if isinstance(logical, Time) and not numpy_type.startswith("timedelta64"):
+        return _time_series(column, logical)
     if isinstance(logical, Date) or dtype.kind in "OV":
         return pd.Series(column.to_pylist(), dtype=object)
     if dtype.kind in "biu" and (column.null_count or numpy_type[:1].isupper() or numpy_type == "boolean"):
@@ -346,6 +349,18 @@ def _flat_series(column: Column, numpy_type: str, details: dict[str, Any]) -> An
     if isinstance(logical, Timestamp) and logical.utc:
         return _in_zone(pd.Series(values).dt.tz_localize("UTC"), metadata.get("timezone"))
     return pd.Series(values)
+
+
+def _time_series(column: Column, logical: Time) -> Any:
+    """Times of day as datetime.time, as pyarrow gives them; a column with a time that datetime.time cannot hold as timedelta64."""
+    import pandas as pd
+
+    ticks, day = fixed_values(column).astype(np.int64), UNITS_A_DAY[logical.unit]
+    if bool((ticks < 0).any() or (ticks >= day).any()) or (logical.unit == "ns" and bool((ticks % 1000).any())):
+        return pd.Series(column.to_numpy(nulls="nan"))
+    if logical.unit == "ns":
+        column = column._with(type=ColumnType(Type.INT64, None, Time("us")), values=ticks // 1000)
+    return pd.Series(column.to_pylist(), dtype=object)
 
 
 def _in_zone(instants: Any, zone: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import subprocess
@@ -10,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -201,3 +204,46 @@ def test_metadata_that_are_no_object(text: str) -> None:
     sink = io.BytesIO()
     fastpq.write_table({"int": np.arange(3)}, sink, key_value_metadata={"pandas": text})
     assert_frame_equal(fastpq.read_pandas(sink.getvalue()), pd.DataFrame({"int": np.arange(3)}))
+
+
+TIME_TYPES = [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")]
+
+
+@pytest.mark.parametrize("nulls", [True, False])
+@pytest.mark.parametrize("type_", TIME_TYPES, ids=str)
+def test_times_of_day_are_those_of_pyarrow(type_: pa.DataType, nulls: bool) -> None:
+    times = [datetime.time(0), datetime.time(23, 59, 59), datetime.time(1, 2, 3)] + [None] * nulls
+    table = pa.table({"t": pa.array(times, type_)})
+    pq.write_table(table, sink := io.BytesIO())
+    frame = fastpq.read_pandas(sink.getvalue())
+    assert_frame_equal(frame, table.to_pandas())
+    assert frame["t"].tolist() == times
+    fastpq.write_table(frame, again := io.BytesIO())
+    assert_frame_equal(fastpq.read_pandas(again.getvalue()), frame)
+    assert pq.read_table(io.BytesIO(again.getvalue()))["t"].to_pylist() == times
+    empty = fastpq.read_pandas(sink.getvalue(), filters=[("t", ">", datetime.time(23, 59, 59))])
+    assert_frame_equal(empty, table.slice(0, 0).to_pandas())
+
+
+def test_times_finer_than_microseconds_stay_timedelta64() -> None:
+    table = pa.table({"t": pa.array([1, None, 86_400 * 10**9 - 1], pa.int64()).cast(pa.time64("ns"))})
+    with pytest.raises(pa.ArrowInvalid, match="non-zero nanoseconds"):
+        table.to_pandas()
+    pq.write_table(table, sink := io.BytesIO())
+    got = fastpq.read_pandas(sink.getvalue())["t"]
+    assert got.dtype == "timedelta64[ns]"
+    assert got.isna().tolist() == [False, True, False]
+    assert got.dropna().astype("int64").tolist() == [1, 86_400 * 10**9 - 1]
+
+
+def test_times_outside_of_a_day_are_timedelta64() -> None:
+    table = pa.table({"t": pa.array([-1, 0], pa.int64()).cast(pa.time64("us"))})
+    pq.write_table(table, sink := io.BytesIO())
+    as_stored = fastpq.ReaderProperties(verify_times=False)
+    got = fastpq.read_pandas(sink.getvalue(), properties=as_stored)["t"]
+    assert got.tolist() == [pd.Timedelta(-1, "us"), pd.Timedelta(0)]
+
+
+def test_a_frame_of_timedelta64_comes_back_as_timedelta64() -> None:
+    frame = pd.DataFrame({"t": np.array([0, 86_399_999_999], "m8[us]")})
+    assert_frame_equal(fastpq.read_pandas(written(frame)), frame)
