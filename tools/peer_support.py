@@ -165,7 +165,10 @@ CITED: dict[tuple[str, str], tuple[str, str]] = {
 }
 
 NOTES = {
-    "INT96": "deprecated; it holds timestamps.",
+    "INT96": (
+        "deprecated; it holds timestamps. A column is read in nanoseconds; in microseconds or milliseconds where a value read "
+        'does not fit (`coerce_int96_timestamp_unit="auto"`).'
+    ),
     "INTERVAL": "has a ConvertedType and no LogicalType.",
     "ALP": "a preview of the specification. fastpq writes it where `column_encoding` asks for it.",
     "LZO": "fastpq needs the extra `lzo`.",

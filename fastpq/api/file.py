@@ -25,10 +25,9 @@ from fastpq.metadata.file_metadata import facts_of
 from fastpq.metadata.footer import read_finished
 from fastpq.options import OnError, ReaderProperties
 from fastpq.read import rows
-from fastpq.read.file_reader import FileReader, OpenFile, Wanted
+from fastpq.read.file_reader import FileReader, OpenFile, Wanted, in_fitting_units
 from fastpq.read.opener import StringLayout
-from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, column_grid
-from fastpq.schema.types import TimeUnitName
+from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, Int96UnitName, column_grid
 
 if TYPE_CHECKING:
     from fastpq.arrow.hints import ArrowFields
@@ -61,8 +60,10 @@ class ParquetFile(IndexedFile):
             may keep the file mapped.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory, ``"ms"``, ``"us"`` or ``"ns"``; values out of range are
-            refused.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory. ``"ms"``, ``"us"``, ``"ns"``: values out of range are
+            refused. ``"auto"``: nanoseconds, and where the values read of a column do not fit, microseconds, then milliseconds. A
+            read has one unit for a column, in all row groups and batches; other rows of the file may have another one.
+            ``iter_batches`` decodes INT96 columns twice for this, and ``read`` where a value does not fit.
         arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow (fastpq.arrow.hints).
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
@@ -82,7 +83,7 @@ class ParquetFile(IndexedFile):
         memory_map: bool = True,
         threads: int | None = None,
         strings: StringLayout = "views",
-        coerce_int96_timestamp_unit: TimeUnitName = "ns",
+        coerce_int96_timestamp_unit: Int96UnitName = "auto",
         arrow_schema: bool = True,
         properties: ReaderProperties | None = None,
         decryption_properties: encryption.FileDecryptionProperties | None = None,
@@ -92,8 +93,10 @@ class ParquetFile(IndexedFile):
             raise ValueError(f'on_error must be "raise", "null" or "skip", not {on_error!r}')
         if strings not in ("views", "offsets", "dictionary"):
             raise ValueError(f'strings must be "views", "offsets" or "dictionary", not {strings!r}')
-        if coerce_int96_timestamp_unit not in ("ms", "us", "ns"):
-            raise ValueError(f'coerce_int96_timestamp_unit must be "ms", "us" or "ns", not {coerce_int96_timestamp_unit!r}')
+        if coerce_int96_timestamp_unit not in ("auto", "ms", "us", "ns"):
+            raise ValueError(
+                f'coerce_int96_timestamp_unit must be "auto", "ms", "us" or "ns", not {coerce_int96_timestamp_unit!r}'
+            )
         threads = resolve_threads(threads)
         self._closed = False
         properties = properties or _DEFAULT_PROPERTIES
@@ -117,11 +120,7 @@ class ParquetFile(IndexedFile):
             self._source.close()
             raise
         self._file = OpenFile(self._source, self._metadata, properties, strings, coerce_int96_timestamp_unit, threads)
-        self._reader: FileReader | RecoveringReader = FileReader(self._file)
-        if on_error != "raise":
-            from fastpq.recovery.reading import RecoveringReader
-
-            self._reader = RecoveringReader(self._file, on_error, self._losses.append)
+        self._on_error: OnError = on_error
 
     @property
     def recovery(self) -> losses.RecoveryReport:
@@ -171,7 +170,17 @@ class ParquetFile(IndexedFile):
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         with self._errors():
-            return self._restored(self._reader.read(self._wanted(columns, row_groups, row_ranges, filters), out, progress))
+            wanted = self._wanted(columns, row_groups, row_ranges, filters)
+            file = self._first_units(wanted, filters)
+            if out is not None:
+                from fastpq.read.int96 import with_units_of
+
+                file = with_units_of(file, out, wanted.columns)
+
+            def read(file: OpenFile, reader: FileReader | RecoveringReader) -> Table:
+                return reader.read(self._bound_anew(wanted, filters, file), out, progress)
+
+            return self._restored(in_fitting_units(file, wanted, self._reader_for, read))
 
     def take(self, indices: Any, columns: Iterable[ColumnKey] | None = None) -> Table:
         """Read rows by their numbers, in any order and with repetitions, as numpy.take.
@@ -191,7 +200,9 @@ class ParquetFile(IndexedFile):
             first = rows.first_rows(self._metadata)
             chosen = rows.check_indices(indices, int(first[-1]))
             groups = rows.rows_of_groups(rows.ranges_of(np.unique(chosen)), first, range(self.num_row_groups))
-            return self._restored(self._reader.take(Wanted(self._select(columns), groups, is_selective=True), chosen))
+            wanted = Wanted(self._select(columns), groups, is_selective=True)
+            table = in_fitting_units(self._file, wanted, self._reader_for, lambda _, reader: reader.take(wanted, chosen))
+            return self._restored(table)
 
     def head(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
         """The first rows.
@@ -269,7 +280,14 @@ class ParquetFile(IndexedFile):
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         with self._errors():
             wanted = self._wanted(columns, row_groups, row_ranges, filters)
-            return self._while_open(map(self._restored, self._reader.batches(wanted, batch_size, progress)))
+            file = self._file
+            if file.int96_unit == "auto":
+                from fastpq.read.int96 import fitted
+
+                file = fitted(file, wanted, self._reader_for)
+            wanted = self._bound_anew(wanted, filters, file)
+            tables = self._reader_for(file).batches(wanted, batch_size, progress)
+            return self._while_open(map(self._restored, tables))
 
     def count(self, filters: Any = None) -> int:
         """Number of rows matching filters; row groups decided by statistics or indexes are not read.
@@ -283,7 +301,12 @@ class ParquetFile(IndexedFile):
         if filters is None:
             return self._metadata.num_rows
         with self._errors():
-            return self._reader.count(self._wanted((), None, None, filters))
+            wanted = self._wanted((), None, None, filters)
+
+            def count(file: OpenFile, reader: FileReader | RecoveringReader) -> int:
+                return reader.count(self._bound_anew(wanted, filters, file))
+
+            return in_fitting_units(self._first_units(wanted, filters), wanted, self._reader_for, count)
 
     def explain(
         self,
@@ -308,7 +331,7 @@ class ParquetFile(IndexedFile):
 
         with self._errors():
             wanted = self._wanted(columns, row_groups, row_ranges, filters)
-            scan = self._reader.selective(wanted)
+            scan = self._reader_for(self._file).selective(wanted)
             return explain(scan, scan.select(wanted.groups))
 
     def _wanted(
@@ -324,8 +347,7 @@ class ParquetFile(IndexedFile):
             first = rows.first_rows(self._metadata)
             bounds = rows.check_ranges(row_ranges, int(first[-1]))
             groups = [*rows.rows_of_groups(bounds, first, [group for group, _ in groups])]
-        predicate = None if filters is None else self._bound(filters)
-        return Wanted(chosen, groups, predicate, filters is not None or row_ranges is not None)
+        return Wanted(chosen, groups, self._bound(filters, self._file), filters is not None or row_ranges is not None)
 
     def _num_rows(self) -> int:
         with self._errors():
@@ -334,10 +356,32 @@ class ParquetFile(IndexedFile):
     def _select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
         return list(self.schema.columns) if columns is None else self.schema.select(columns)
 
-    def _bound(self, filters: Any) -> Predicate:
+    def _bound(self, filters: Any, file: OpenFile) -> Predicate | None:
+        if filters is None:
+            return None
         from fastpq.filters.predicate import bind_filters
 
-        return bind_filters(filters, self.schema, self._file.types(self.schema.columns))
+        return bind_filters(filters, self.schema, file.types(self.schema.columns))
+
+    def _first_units(self, wanted: Wanted, filters: Any) -> OpenFile:
+        """The file in the units of INT96 columns tried first."""
+        if filters is None:
+            return self._file
+        from fastpq.read.int96 import units_for_filter
+
+        return units_for_filter(self._file, wanted, lambda file: self._bound(filters, file), self._reader_for)
+
+    def _bound_anew(self, wanted: Wanted, filters: Any, file: OpenFile) -> Wanted:
+        """A read with its filters bound to the units of a file."""
+        return wanted if file is self._file else wanted._replace(predicate=self._bound(filters, file))
+
+    def _reader_for(self, file: OpenFile) -> FileReader | RecoveringReader:
+        """The reader of this file with other units."""
+        if self._on_error == "raise":
+            return FileReader(file)
+        from fastpq.recovery.reading import RecoveringReader
+
+        return RecoveringReader(file, self._on_error, self._losses.append)
 
     def _restored(self, table: Table) -> Table:
         """A table with the Arrow fields of its columns, where the file has an ARROW:schema."""

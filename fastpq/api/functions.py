@@ -13,8 +13,7 @@ from fastpq.common.progress import Progress
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import OnError, ReaderProperties
 from fastpq.read.opener import StringLayout
-from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema
-from fastpq.schema.types import TimeUnitName
+from fastpq.schema.parquet_schema import ColumnKey, Int96UnitName, ParquetSchema
 
 if TYPE_CHECKING:
     import pandas
@@ -34,7 +33,7 @@ def read_table(
     memory_map: bool = True,
     threads: int | None = None,
     strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    coerce_int96_timestamp_unit: Int96UnitName = "auto",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
     decryption_properties: encryption.FileDecryptionProperties | None = None,
@@ -54,7 +53,8 @@ def read_table(
         memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
+            finest unit in which the values read of a column fit.
         arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
@@ -96,7 +96,7 @@ def read_pandas(
     memory_map: bool = True,
     threads: int | None = None,
     strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    coerce_int96_timestamp_unit: Int96UnitName = "auto",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
     decryption_properties: encryption.FileDecryptionProperties | None = None,
@@ -115,7 +115,8 @@ def read_pandas(
         memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
+            finest unit in which the values read of a column fit.
         arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
@@ -152,7 +153,7 @@ def read_metadata(
     memory_map: bool = True,
     threads: int | None = None,
     strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    coerce_int96_timestamp_unit: Int96UnitName = "auto",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
     decryption_properties: encryption.FileDecryptionProperties | None = None,
@@ -165,7 +166,8 @@ def read_metadata(
         memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
+            finest unit in which the values read of a column fit.
         arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
@@ -196,7 +198,7 @@ def read_schema(
     memory_map: bool = True,
     threads: int | None = None,
     strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    coerce_int96_timestamp_unit: Int96UnitName = "auto",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
     decryption_properties: encryption.FileDecryptionProperties | None = None,
@@ -209,7 +211,8 @@ def read_schema(
         memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
+            finest unit in which the values read of a column fit.
         arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.

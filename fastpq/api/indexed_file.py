@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from fastpq.arrays.table import Column
 from fastpq.common.lazy import LazyModule
 from fastpq.errors import ParquetError, UnsupportedError
 from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
-from fastpq.read.file_reader import Wanted
+from fastpq.read.file_reader import Wanted, in_fitting_units
 from fastpq.read.plan import choose_row_groups
 from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, ParquetSchema
 
@@ -21,20 +21,24 @@ if TYPE_CHECKING:
     from fastpq.io.source import Source
     from fastpq.read.file_reader import FileReader, OpenFile
     from fastpq.recovery.reading import RecoveringReader
+    from fastpq.schema.types import TimeUnitName
 else:       # types of annotations, found by typing.get_type_hints
     bloom_filter = LazyModule("fastpq.index.bloom_filter")
     page_index = LazyModule("fastpq.index.page_index")
 
 
 class IndexedFile:
-    """The base class of ParquetFile: metadata, statistics, page indexes and bloom filters of the file."""
+    """The base class of ParquetFile: metadata, statistics, page indexes, bloom filters and units of the file."""
 
     if TYPE_CHECKING:       # set by ParquetFile
         _source: Source
         _metadata: FileMetaData
         _file: OpenFile
-        _reader: FileReader | RecoveringReader
         _closed: bool
+
+        def _reader_for(self, file: OpenFile) -> FileReader | RecoveringReader: ...
+
+        def _wanted(self, columns: Any, row_groups: Any, row_ranges: Any, filters: Any) -> Wanted: ...
 
     @property
     def metadata(self) -> FileMetaData:
@@ -68,8 +72,13 @@ class IndexedFile:
 
         with self._errors():
             chosen = self._flat(column)
-            type_ = self._file.types([chosen]).get(chosen.index, chosen.type)
-            return answers.column_min_max(self._metadata, chosen, type_, self._reader_of(chosen))
+            wanted = Wanted([chosen], [(group, None) for group in range(self.num_row_groups)])
+
+            def answer(file: OpenFile, reader: FileReader | RecoveringReader) -> tuple[Any, Any]:
+                type_ = file.types([chosen]).get(chosen.index, chosen.type)
+                return answers.column_min_max(self._metadata, chosen, type_, _column_read_by(reader, chosen))
+
+            return in_fitting_units(self._file, wanted, self._reader_for, answer)
 
     def null_count(self, column: ColumnKey) -> int:
         """The number of nulls of a column; row groups without a null count in their statistics are read.
@@ -85,7 +94,13 @@ class IndexedFile:
 
         with self._errors():
             chosen = self._flat(column)
-            return answers.null_count(self._metadata, chosen, self._reader_of(chosen))
+            wanted = Wanted([chosen], [(group, None) for group in range(self.num_row_groups)])
+            return in_fitting_units(
+                self._file,
+                wanted,
+                self._reader_for,
+                lambda _, reader: answers.null_count(self._metadata, chosen, _column_read_by(reader, chosen)),
+            )
 
     def offset_index(self, row_group: int, column: ColumnKey) -> page_index.OffsetIndex | None:
         """Places of the pages of a column chunk, checked against the file; None without an OffsetIndex (PageIndex.md).
@@ -159,12 +174,21 @@ class IndexedFile:
             raise UnsupportedError("statistics of a nested column", column=column.name)
         return column
 
-    def _reader_of(self, column: ColumnDescriptor) -> ReadColumn:
-        def read(row_groups: Sequence[int]) -> Column:
-            wanted = Wanted([column], [(group, None) for group in row_groups])
-            return self._reader.read(wanted, None, None).flat(column.name)
+    def _with_units(self, units: Mapping[tuple[str, int], TimeUnitName]) -> None:
+        """Read INT96 columns in given units or coarser ones, by name of the column and number of the leaf inside."""
+        from fastpq.read.int96 import numbered_leaves
 
-        return read
+        known = {leaf.index: units[place] for place, leaf in numbered_leaves(self.schema) if place in units}
+        self._file = self._file._replace(int96_units=known)
+
+    def _fitting_units(self, columns: Iterable[ColumnKey], filters: Any) -> dict[tuple[str, int], TimeUnitName]:
+        """The unit of each INT96 column of a read, by name of the column and number of the leaf inside."""
+        from fastpq.read.int96 import fitted, numbered_leaves
+
+        with self._errors():
+            file = fitted(self._file, self._wanted(columns, None, None, filters), self._reader_for)
+        places = ((place, leaf.index) for place, leaf in numbered_leaves(self.schema))
+        return {place: file.int96_units[index] for place, index in places if index in file.int96_units}
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -176,3 +200,10 @@ class IndexedFile:
         except ParquetError as error:
             error.at(path=self._source.name)
             raise
+
+
+def _column_read_by(reader: FileReader | RecoveringReader, column: ColumnDescriptor) -> ReadColumn:
+    def read(row_groups: Sequence[int]) -> Column:
+        return reader.read(Wanted([column], [(group, None) for group in row_groups]), None, None).flat(column.name)
+
+    return read

@@ -6,6 +6,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from fastpq.errors import UnsupportedError
 from fastpq.schema.types import ColumnType, Decimal, Integer, Time, Timestamp, Type
 
 VIEW_WIDTH = 16
@@ -26,6 +27,10 @@ class Conversion(IntEnum):
     DECIMAL = 5
     VARIABLE = 6
     VARIABLE_DECIMAL = 7
+
+
+class OutsideUnitError(UnsupportedError):
+    """An INT96 timestamp is outside of the unit chosen for its column in memory."""
 
 
 class Layout(NamedTuple):

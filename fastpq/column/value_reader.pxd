@@ -18,6 +18,7 @@ cdef class ValueReader:
     cdef size_t stored_width
     cdef size_t width
     cdef int64_t units
+    cdef bint fits_microseconds         # whether the INT96 values last found out of range fit microseconds
     cdef bint text
     cdef int digits                     # most digits of a decimal; 0 without a check
     cdef uint64_t[4] largest            # decimal of `digits` digits

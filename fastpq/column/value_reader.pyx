@@ -36,10 +36,14 @@ cdef extern from "c/times.h" nogil:
     bint times_fit(const uint8_t* values, size_t width, int64_t count, int64_t ticks) noexcept
 
 from fastpq.arrays import memory
+from fastpq.column.layout import OutsideUnitError
 from fastpq.encodings.registry import check_readable
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 
 cdef const char* VALUES = b"values"
+
+cdef enum:
+    MICROSECONDS = 1000000      # in a second
 
 
 cdef class ValueReader:
@@ -225,7 +229,10 @@ cdef class ValueReader:
             status = self._stored(self.stored.data, count)
             if status < 0:
                 return status
-        return from_stored(self.conversion, stored, self.stored_width, count, out, self.width, self.units)
+        status = from_stored(self.conversion, stored, self.stored_width, count, out, self.width, self.units)
+        if status == OUT_OF_RANGE and self.conversion == TIMESTAMP96:
+            self.fits_microseconds = from_stored(TIMESTAMP96, stored, self.stored_width, count, out, self.width, MICROSECONDS) >= 0
+        return status
 
     cdef int64_t _stored(self, uint8_t* out, int64_t count) except? -100 nogil:
         """Decode count fixed-width values of an encoding other than PLAIN, into PLAIN form."""
@@ -339,6 +346,8 @@ cdef class ValueReader:
     cdef int _fail(self, int64_t status, const char* what) except -1 nogil:
         if status == OUT_OF_RANGE and self.conversion == TIMESTAMP96:
             with gil:
-                raise UnsupportedError("an INT96 timestamp outside datetime64[ns]: read it with "
-                                       "coerce_int96_timestamp_unit='us' or 'ms'", page=self.pages.ordinal)
+                unit = {MICROSECONDS: "us"}.get(self.units, "ns")
+                fitting = "'us' or 'ms'" if self.fits_microseconds else "'ms'"
+                raise OutsideUnitError(f"an INT96 timestamp outside datetime64[{unit}]: read it with "
+                                       f"coerce_int96_timestamp_unit={fitting}", page=self.pages.ordinal)
         return self.pages.fail(status, what)

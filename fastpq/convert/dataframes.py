@@ -352,7 +352,7 @@ def _flat_series(column: Column, numpy_type: str, details: dict[str, Any]) -> An
 
 
 def _time_series(column: Column, logical: Time) -> Any:
-    """Times of day as datetime.time, as pyarrow gives them; a column with a time that datetime.time cannot hold as timedelta64."""
+    """Times of day as datetime.time, as in pyarrow; timedelta64 for a column with a time that datetime.time cannot hold."""
     import pandas as pd
 
     ticks, day = fixed_values(column).astype(np.int64), UNITS_A_DAY[logical.unit]

@@ -22,11 +22,13 @@ from fastpq.errors import SchemaError
 from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
 from fastpq.options import OnError, ReaderProperties
+from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import Field
-from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.schema.types import ColumnType, TimeUnitName
+from fastpq.schema.parquet_schema import Int96UnitName, ParquetSchema
+from fastpq.schema.types import ColumnType, TimeUnitName, Type
 
+Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, by name and number of the leaf
 DatasetDecryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
 
 
@@ -35,6 +37,9 @@ class ParquetDataset:
 
     The constructor reads the footers of all files; reads open the files again. A column missing in a file is null in its rows.
     Signed integers of different widths become the widest. A partition column replaces a column of the same name in the files.
+    An INT96 column has one unit in all files, in which the values of every file fit; ``iter_batches`` decodes the INT96 columns
+    of all files before the first Table, unless ``coerce_int96_timestamp_unit`` names a unit. With "auto", ``schema`` has
+    nanoseconds.
 
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
@@ -44,7 +49,8 @@ class ParquetDataset:
         memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
+            finest unit in which the values read of a column fit.
         arrow_schema: give columns the Arrow types named in the metadata's ARROW:schema.
         properties: bounds and checks.
         on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
@@ -65,7 +71,7 @@ class ParquetDataset:
         memory_map: bool = True,
         threads: int | None = None,
         strings: StringLayout = "views",
-        coerce_int96_timestamp_unit: TimeUnitName = "ns",
+        coerce_int96_timestamp_unit: Int96UnitName = "auto",
         arrow_schema: bool = True,
         properties: ReaderProperties | None = None,
         on_error: OnError = "raise",
@@ -74,6 +80,7 @@ class ParquetDataset:
             raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
         self._decryption = decryption_properties
         self._strings = strings
+        self._unit = coerce_int96_timestamp_unit
         self._open_file = partial(
             ParquetFile,
             memory_map=memory_map,
@@ -131,6 +138,8 @@ class ParquetDataset:
         """
         names = self._chosen(columns)
         parts = [*self._parts(names, filters, progress, None)]
+        if units := units_of(parts):
+            parts = [*self._parts(names, filters, progress, None, units)]
         if not parts:
             fields = [self._fields[name] for name in names]
             parts = [Table({field.name: conform(null_column(field.type, 0), field) for field in fields})]
@@ -157,7 +166,9 @@ class ParquetDataset:
         """
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-        return self._parts(self._chosen(columns), filters, progress, batch_size)
+        names = self._chosen(columns)
+        units = self._units(names, filters) if self._unit == "auto" else {}
+        return self._parts(names, filters, progress, batch_size, units)
 
     def count(self, filters: Any = None) -> int:
         """Number of rows matching filters.
@@ -172,7 +183,32 @@ class ParquetDataset:
             return self.num_rows
         return sum(part.num_rows for part in self.iter_batches(columns=[], filters=filters))
 
-    def _parts(self, names: list[str], filters: Any, progress: Progress | None, batch_size: int | None) -> Iterator[Table]:
+    def _units(self, names: list[str], filters: Any) -> Units:
+        """The unit of each INT96 column of a read of all files: the coarsest that one of the files needs."""
+        found: Units = {}
+        if not any(column.physical_type is Type.INT96 for column in self.schema.columns):
+            return found
+        for number, data_file in enumerate(self._files):
+            rest = True if filters is None else self._residual(filters, number)
+            if rest is not False:
+                with self._open(data_file) as file:
+                    paths = [(name,) for name in self._own_names(names, number)]
+                    for place, unit in file._fitting_units(paths, None if rest is True else rest).items():
+                        found[place] = coarser(found.get(place, unit), unit)
+        return found
+
+    def _own_names(self, names: list[str], number: int) -> list[str]:
+        """The columns read from a file."""
+        return [name for name in names if name in self._own[number] and name not in self._partitions]
+
+    def _parts(
+        self,
+        names: list[str],
+        filters: Any,
+        progress: Progress | None,
+        batch_size: int | None,
+        units: Units | None = None,
+    ) -> Iterator[Table]:
         if filters is not None:
             bind_filters(filters, self.schema)      # refuses wrong filters before any file is read
         meter = Meter(progress, self.num_rows)
@@ -182,9 +218,9 @@ class ParquetDataset:
                 meter.add(self._rows[number])
             else:
                 with self._open(data_file) as file:
-                    own = [name for name in names if name in self._own[number] and name not in self._partitions]
+                    file._with_units(units or {})
                     # paths, since names may hold dots
-                    paths, wanted = [(name,) for name in own], None if rest is True else rest
+                    paths, wanted = [(name,) for name in self._own_names(names, number)], None if rest is True else rest
                     span = meter.span(self._rows[number])
                     told = None if span is None else span.reach
                     tables = (
@@ -267,7 +303,7 @@ def read_dataset(
     memory_map: bool = True,
     threads: int | None = None,
     strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    coerce_int96_timestamp_unit: Int96UnitName = "auto",
     arrow_schema: bool = True,
     properties: ReaderProperties | None = None,
     on_error: OnError = "raise",
@@ -285,7 +321,8 @@ def read_dataset(
         memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
+            finest unit in which the values read of a column fit.
         arrow_schema: give columns the Arrow types named in the metadata's ARROW:schema.
         properties: bounds and checks.
         on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with

@@ -43,8 +43,8 @@ def unify(schemas: Iterable[tuple[str, dict[str, Field]]]) -> dict[str, Field]:
 
 
 def conform(column: AnyColumn, field: Field) -> AnyColumn:
-    """A column of a file in the dataset's type, with integers widened."""
-    if column.type != field.type and isinstance(field.type, ColumnType):
+    """A column of a file in the dataset's type, with integers widened; INT96 columns keep their unit."""
+    if column.type != field.type and isinstance(field.type, ColumnType) and field.type.physical is not Type.INT96:
         column = column_from_numpy(column, type=field.type, name=field.name)
     return column._with(nullable=field.nullable)
 

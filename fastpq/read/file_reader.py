@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from fastpq.arrays.table import Table
+from fastpq.column.layout import OutsideUnitError
 from fastpq.common.progress import Meter, Progress
 from fastpq.io.source import Source
 from fastpq.metadata.file_metadata import FileMetaData
@@ -15,13 +17,23 @@ from fastpq.options import ReaderProperties
 from fastpq.read.opener import ChunkOpener, StringLayout
 from fastpq.read.plan import ReadPlan, plan_read
 from fastpq.read.scan import Scan
-from fastpq.schema.parquet_schema import ColumnDescriptor, int96_types
+from fastpq.schema.parquet_schema import ColumnDescriptor, Int96UnitName, int96_types
 from fastpq.schema.types import ColumnType, TimeUnitName
 
 if TYPE_CHECKING:
     from fastpq.filters.predicate import Predicate
     from fastpq.index.ranges import Int64s, RowRanges
     from fastpq.read.selective import SelectiveScan
+
+
+Reader = TypeVar("Reader", bound="Batches")
+Result = TypeVar("Result")
+
+
+class Batches(Protocol):
+    """A reader of Tables."""
+
+    def batches(self, wanted: Wanted, batch_size: int, progress: Progress | None) -> Iterator[Table]: ...
 
 
 class Wanted(NamedTuple):
@@ -48,16 +60,18 @@ class OpenFile(NamedTuple):
         metadata: its footer.
         properties: bounds and checks.
         strings: layout of variable-length values.
-        int96_unit: unit of INT96 timestamps.
+        int96_unit: unit of INT96 timestamps; ``"auto"`` tries nanoseconds.
         threads: chunks decoded at the same time.
+        int96_units: other units of INT96 columns, by number of the leaf.
     """
 
     source: Source
     metadata: FileMetaData
     properties: ReaderProperties
     strings: StringLayout
-    int96_unit: TimeUnitName
+    int96_unit: Int96UnitName
     threads: int
+    int96_units: Mapping[int, TimeUnitName] = MappingProxyType({})
 
     def opener(self, leaves: Iterable[ColumnDescriptor], strings: StringLayout | None = None) -> ChunkOpener:
         """A ChunkOpener for the chunks of leaves.
@@ -72,7 +86,29 @@ class OpenFile(NamedTuple):
 
     def types(self, leaves: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
         """Types in memory other than the schema's, by the number of the leaf."""
-        return int96_types(leaves, self.int96_unit)
+        return int96_types(leaves, "ns" if self.int96_unit == "auto" else self.int96_unit, self.int96_units)
+
+
+def in_fitting_units(
+    file: OpenFile, wanted: Wanted, reader_of: Callable[[OpenFile], Reader], work: Callable[[OpenFile, Reader], Result]
+) -> Result:
+    """The result of work(file, reader); with the unit ``"auto"``, a second time where an INT96 value does not fit nanoseconds.
+
+    Args:
+        file: the file.
+        wanted: columns and rows of the read.
+        reader_of: returns a reader of the file in its units.
+        work: reads the rows.
+    """
+    try:
+        return work(file, reader_of(file))
+    except OutsideUnitError:
+        if file.int96_unit != "auto":
+            raise
+    from fastpq.read.int96 import fitted
+
+    file = fitted(file, wanted, reader_of)
+    return work(file, reader_of(file))
 
 
 class FileReader:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fastpq.arrays.concat import concat_columns
 from fastpq.arrays.table import AnyColumn, Table
+from fastpq.column.layout import OutsideUnitError
 from fastpq.common.progress import Meter, Progress
 from fastpq.convert.nulls import null_column
 from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
@@ -167,10 +168,13 @@ class RecoveringReader:
         except ParquetError as error:
             if not is_damage(error):
                 raise
+            self._check_unit(error)
         surveys = [self._survey(output, leaf, group, asked.num_rows) for leaf in columns]
         intact = RowRanges.every(asked.num_rows)
         for survey in surveys:
             intact &= survey.intact
+            for _, reason in survey.broken:
+                self._check_unit(reason)
         for leaf, survey in zip(columns, surveys, strict=True):
             for first, stop in ~survey.intact & asked:
                 self._lost(Loss(group, leaf.name, start + first, start + stop, survey.reason(first, stop)))
@@ -187,6 +191,11 @@ class RecoveringReader:
                     self._lost(Loss(group, leaf.name, start + first, start + stop, str(error)))
             return _Part(RowRanges.none(asked.num_rows), self._nothing(columns))
         return _Part(intact, column)
+
+    def _check_unit(self, error: ParquetError) -> None:
+        """Raise the error of an INT96 value out of range where the unit follows the values: the value is not lost."""
+        if isinstance(error, OutsideUnitError) and self._file.int96_unit == "auto":
+            raise error
 
     @staticmethod
     def _chosen(column: ColumnPlan, rows: RowRanges) -> ColumnPlan:

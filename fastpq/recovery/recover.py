@@ -21,14 +21,13 @@ from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.metadata.footer import read_finished
 from fastpq.options import OnError, ReaderProperties
-from fastpq.read.file_reader import OpenFile, Wanted
+from fastpq.read.file_reader import OpenFile, Wanted, in_fitting_units
 from fastpq.read.opener import ChunkOpener, StringLayout
 from fastpq.recovery.footers import FoundFooter, find_footer
 from fastpq.recovery.losses import ON_ERROR, Loss, RecoveryReport, merged_losses
 from fastpq.recovery.reading import RecoveringReader
 from fastpq.recovery.rebuild import Rebuilt, rebuild
-from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema, int96_types
-from fastpq.schema.types import TimeUnitName
+from fastpq.schema.parquet_schema import ColumnKey, Int96UnitName, ParquetSchema, int96_types
 
 # Codecs in the order of trial; UNCOMPRESSED comes last, since it accepts any bytes of the right length.
 _CODECS = (
@@ -66,7 +65,7 @@ def recover_table(
     threads: int | None = None,
     memory_map: bool = True,
     strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: TimeUnitName = "ns",
+    coerce_int96_timestamp_unit: Int96UnitName = "auto",
     properties: ReaderProperties | None = None,
     decryption_properties: FileDecryptionProperties | None = None,
     progress: Progress | None = None,
@@ -93,7 +92,8 @@ def recover_table(
         threads: number of chunks decoded at the same time; None for one a core.
         memory_map: map a local file instead of reading the file into memory.
         strings: layout of variable-length values: ``"views"``, ``"offsets"`` or ``"dictionary"``.
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
+        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
+            finest unit in which the values read of a column fit.
         properties: bounds and checks.
         decryption_properties: keys, for encrypted files.
         progress: called as ``progress(done, total)`` after each row group, in rows; the last call is
@@ -119,7 +119,12 @@ def recover_table(
             losses: list[Loss] = []
             every_group = [(group, None) for group in range(metadata.num_row_groups)]
             wanted = Wanted(metadata.schema.select(columns), every_group)
-            table = RecoveringReader(file, on_error, losses.append).read(wanted, None, progress)
+            table = in_fitting_units(
+                file,
+                wanted,
+                lambda file: RecoveringReader(file, on_error, losses.append),
+                lambda _, reader: reader.read(wanted, None, progress),
+            )
         except ParquetError as error:
             error.at(path=source.name)
             raise

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import get_args, overload
+from typing import Literal, get_args, overload
 
 from fastpq import format as fmt
 from fastpq.common.display import ELLIPSIS, Grid, Heading, View, counted, more, to_html, to_text
@@ -32,6 +32,8 @@ TEXT_LINES, HTML_LINES = 24, 200
 _REPETITIONS = (REQUIRED, OPTIONAL, REPEATED)
 
 ColumnKey = str | tuple[str, ...] | int
+# Units of INT96 timestamps in memory. "auto": of each column, the finest unit in which the values of a read fit.
+Int96UnitName = TimeUnitName | Literal["auto"]
 
 
 class ParquetSchema:
@@ -305,9 +307,22 @@ def _listed(names: Sequence[str], most: int = 10) -> str:
 _INT96_TYPES = {unit: ColumnType(Type.INT96, None, Timestamp(unit)) for unit in get_args(TimeUnitName)}
 
 
-def int96_types(columns: Iterable[ColumnDescriptor], unit: TimeUnitName) -> dict[int, ColumnType]:
-    """In-memory types of INT96 columns, timestamps of a unit, by number of the column; other columns keep the schema's type."""
-    return {column.index: _INT96_TYPES[unit] for column in columns if column.element.type == Type.INT96}
+def int96_types(
+    columns: Iterable[ColumnDescriptor], unit: TimeUnitName, units: Mapping[int, TimeUnitName] | None = None
+) -> dict[int, ColumnType]:
+    """In-memory types of INT96 columns, timestamps, by number of the column; other columns keep the schema's type.
+
+    Args:
+        columns: the columns.
+        unit: their unit.
+        units: other units, by number of the column.
+    """
+    chosen = units or {}
+    return {
+        column.index: _INT96_TYPES[chosen.get(column.index, unit)]
+        for column in columns
+        if column.element.type == Type.INT96
+    }
 
 
 def column_grid(schema: ParquetSchema, most: int) -> Grid:

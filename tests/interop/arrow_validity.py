@@ -1,4 +1,4 @@
-"""Forged files, read and handed to Arrow libraries: run by test_arrow_validity.py in a child process, because a library may abort.
+"""Forged files, read and handed to Arrow libraries: run by test_arrow_validity.py in a child process, for a library may abort.
 
 Each file is written with bare physical types; then one leaf of its footer gets an annotation. Each case is printed before it is
 tried, so that the last line of a dead process names the case.
@@ -46,7 +46,7 @@ UNITS = {
 DECIMALS = ((0, 1), (2, 9), (2, 18), (0, 38), (0, 76), (0, 77), (5, 4), (-1, 4), (0, 0))
 
 
-def annotations() -> Iterator[tuple[str, dict[str, Any]]]:
+def leaf_annotations() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every annotation of a leaf, valid and not, as fields of a SchemaElement."""
     yield "none", {}
     for number in range(23):
@@ -112,13 +112,14 @@ def annotated_files() -> Iterator[tuple[str, bytes]]:
             sink = io.BytesIO()
             fastpq.write_table(pa.table({"c": array}), sink, compression=None)
             leaf = 1 if position == "value" else 0
-            for name, fields in annotations():
+            for name, fields in leaf_annotations():
                 yield f"{name} on {physical} as {position}", forged(sink.getvalue(), leaf, fields)
 
 
 FORMATS = (
-    "n", "b", "c", "C", "s", "S", "i", "I", "l", "L", "e", "f", "g", "z", "Z", "vz", "u", "U", "vu", "w:2", "w:12", "w:16", "tdD", "tdm",
-    "tts", "ttm", "ttu", "ttn", "tss:", "tsm:Mars/Crater", "tsu:UTC", "tsn:+25:99", "tDs", "tDn", "tiM", "tiD", "tin",
+    "n", "b", "c", "C", "s", "S", "i", "I", "l", "L", "e", "f", "g", "z", "Z", "vz", "u", "U", "vu", "w:2", "w:12", "w:16",
+    "tdD", "tdm", "tts", "ttm", "ttu", "ttn", "tss:", "tsm:Mars/Crater", "tsu:UTC", "tsn:+25:99", "tDs", "tDn",
+    "tiM", "tiD", "tin",
     "d:9,2", "d:9,2,32", "d:18,2,64", "d:38,0", "d:76,0,256", "+s", "+l", "+L", "+vl", "+vL", "+w:1", "+w:0", "+w:2", "+m",
 )  # fmt: skip
 EXTENSIONS = (

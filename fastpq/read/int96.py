@@ -1,0 +1,144 @@
+"""Units of INT96 timestamps in memory, chosen by the values: the finest unit in which all values of a read fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from fastpq.arrays.table import Table
+from fastpq.column.layout import OutsideUnitError
+from fastpq.read.file_reader import Batches, OpenFile, Wanted
+from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
+from fastpq.schema.types import TimeUnitName, Type
+
+if TYPE_CHECKING:
+    from fastpq.filters.predicate import Condition, Predicate
+
+# Units of timestamps, the finest first. Every INT96 timestamp fits milliseconds.
+UNITS: tuple[TimeUnitName, ...] = tuple(reversed(get_args(TimeUnitName)))
+# Rows decoded at a time in the search for values out of range.
+_ROWS = 65_536
+
+
+def int96_leaves(wanted: Wanted) -> list[ColumnDescriptor]:
+    """The INT96 columns of a read, those of its filters included; each once."""
+    filtered = [leaf.column for leaf in _conditions(wanted.predicate)]
+    columns = {column.index: column for column in (*wanted.columns, *filtered)}
+    return [column for column in columns.values() if column.element.type == Type.INT96]
+
+
+def with_units_of(file: OpenFile, out: Mapping[str, Any], columns: Iterable[ColumnDescriptor]) -> OpenFile:
+    """The open file with the units of datetime64 arrays to read INT96 columns into, where units are chosen by the values.
+
+    Args:
+        file: the file.
+        out: arrays by name of the column.
+        columns: the columns of the read.
+    """
+    if file.int96_unit != "auto":
+        return file
+    units: dict[int, TimeUnitName] = {}
+    for column in columns:
+        array = out.get(column.name)
+        if column.element.type == Type.INT96 and isinstance(array, np.ndarray) and array.dtype.kind == "M":
+            named = np.datetime_data(array.dtype)[0]
+            units.update((column.index, unit) for unit in UNITS if unit == named)
+    return file._replace(int96_units={**file.int96_units, **units}) if units else file
+
+
+def fitted(file: OpenFile, wanted: Wanted, reader_of: Callable[[OpenFile], Batches]) -> OpenFile:
+    """The open file with the finest fitting unit of each INT96 column of a read; the columns are decoded for this, in batches.
+
+    Args:
+        file: the file, with the units tried first.
+        wanted: columns and rows of the read. Of rows under a filter, all count.
+        reader_of: returns a reader of the file in given units.
+    """
+    units = {leaf.index: _finest(file, leaf, wanted, reader_of) for leaf in int96_leaves(wanted)}
+    if not units:
+        return file
+    return file._replace(int96_units={**file.int96_units, **units})
+
+
+def _finest(
+    file: OpenFile, leaf: ColumnDescriptor, wanted: Wanted, reader_of: Callable[[OpenFile], Batches]
+) -> TimeUnitName:
+    *finer, coarsest = UNITS[UNITS.index(file.int96_units.get(leaf.index, UNITS[0])) :]
+    alone = wanted._replace(columns=[leaf], predicate=None)
+    for unit in finer:
+        reader = reader_of(file._replace(int96_units={leaf.index: unit}))
+        try:
+            for _ in reader.batches(alone, _ROWS, None):
+                pass
+        except OutsideUnitError:
+            continue
+        return unit
+    return coarsest
+
+
+def units_for_filter(
+    file: OpenFile,
+    wanted: Wanted,
+    bind: Callable[[OpenFile], Predicate | None],
+    reader_of: Callable[[OpenFile], Batches],
+) -> OpenFile:
+    """The open file with the units tried first under a filter; fitting ones where the filter has a value outside of nanoseconds.
+
+    The range of nanoseconds alone would decide the filter then, without a look at the values.
+
+    Args:
+        file: the file.
+        wanted: columns and rows of the read.
+        bind: returns the predicate for a file's units.
+        reader_of: returns a reader of the file in given units.
+    """
+    tried = _conditions(wanted.predicate)
+    if file.int96_unit != "auto" or not any(leaf.column.element.type == Type.INT96 for leaf in tried):
+        return file
+    coarser_ones = [_conditions(bind(file._replace(int96_unit=unit, int96_units={}))) for unit in UNITS[1:]]
+    by_range = any(_is_constant(a) != _is_constant(b) for other in coarser_ones for a, b in zip(tried, other, strict=True))
+    return fitted(file, wanted, reader_of) if by_range else file
+
+
+def _conditions(predicate: Predicate | None) -> list[Condition]:
+    from fastpq.filters.predicate import leaves
+
+    return [] if predicate is None else [*leaves(predicate)]
+
+
+def _is_constant(condition: Condition) -> bool:
+    """Whether a condition has the same answer for all values other than null."""
+    from fastpq.filters.predicate import Membership, NullTest
+
+    return isinstance(condition, NullTest) or (isinstance(condition, Membership) and not condition.keys)
+
+
+def numbered_leaves(schema: ParquetSchema) -> Iterator[tuple[tuple[str, int], ColumnDescriptor]]:
+    """The leaves of a schema, each with the name of its column and its number inside the column."""
+    counts: Counter[str] = Counter()
+    for leaf in schema.columns:
+        name = leaf.path[0]
+        yield (name, counts[name]), leaf
+        counts[name] += 1
+
+
+def coarser(one: TimeUnitName, other: TimeUnitName) -> TimeUnitName:
+    """The coarser one of two units."""
+    return max(one, other, key=UNITS.index)
+
+
+def units_of(tables: Iterable[Table]) -> dict[tuple[str, int], TimeUnitName]:
+    """The coarsest unit of each INT96 column of tables, by name and number of the leaf; empty where all tables agree."""
+    found: dict[tuple[str, int], set[TimeUnitName]] = {}
+    for table in tables:
+        for name, column in table.items():
+            for number, (_, leaf) in enumerate(column.leaves()):
+                if leaf.type.physical is Type.INT96:
+                    logical: Any = leaf.type.logical
+                    found.setdefault((name, number), set()).add(logical.unit)
+    if all(len(units) == 1 for units in found.values()):
+        return {}
+    return {place: max(units, key=UNITS.index) for place, units in found.items()}
