@@ -180,7 +180,7 @@ class ParquetFile(IndexedFile):
             def read(file: OpenFile, reader: FileReader | RecoveringReader) -> Table:
                 return reader.read(self._bound_anew(wanted, filters, file), out, progress)
 
-            return self._restored(in_fitting_units(file, wanted, self._reader_for, read))
+            return self._restored(in_fitting_units(file, wanted, self._reader_for, read), wanted.columns)
 
     def take(self, indices: Any, columns: Iterable[ColumnKey] | None = None) -> Table:
         """Read rows by their numbers, in any order and with repetitions, as numpy.take.
@@ -202,7 +202,7 @@ class ParquetFile(IndexedFile):
             groups = rows.rows_of_groups(rows.ranges_of(np.unique(chosen)), first, range(self.num_row_groups))
             wanted = Wanted(self._select(columns), groups, is_selective=True)
             table = in_fitting_units(self._file, wanted, self._reader_for, lambda _, reader: reader.take(wanted, chosen))
-            return self._restored(table)
+            return self._restored(table, wanted.columns)
 
     def head(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
         """The first rows.
@@ -287,7 +287,7 @@ class ParquetFile(IndexedFile):
                 file = fitted(file, wanted, self._reader_for)
             wanted = self._bound_anew(wanted, filters, file)
             tables = self._reader_for(file).batches(wanted, batch_size, progress)
-            return self._while_open(map(self._restored, tables))
+            return self._while_open(self._restored(table, wanted.columns) for table in tables)
 
     def count(self, filters: Any = None) -> int:
         """Number of rows matching filters; row groups decided by statistics or indexes are not read.
@@ -383,9 +383,9 @@ class ParquetFile(IndexedFile):
 
         return RecoveringReader(file, self._on_error, self._losses.append)
 
-    def _restored(self, table: Table) -> Table:
-        """A table with the Arrow fields of its columns, where the file has an ARROW:schema."""
-        return table if self._arrow is None else self._arrow.restored(table)
+    def _restored(self, table: Table, leaves: Iterable[ColumnDescriptor]) -> Table:
+        """The table of some leaves with the Arrow fields of its columns, where the file has an ARROW:schema."""
+        return table if self._arrow is None else self._arrow.restored(table, dict.fromkeys(leaf.top for leaf in leaves))
 
     @cached_property
     def _arrow(self) -> ArrowFields | None:

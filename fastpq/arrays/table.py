@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from itertools import islice
 from typing import Any
 
@@ -33,24 +34,47 @@ TEXT_ROWS, TEXT_COLUMNS = 5, 12
 HTML_ROWS, HTML_COLUMNS = 10, 20
 
 
+class _Items(ItemsView[str, AnyColumn]):
+    """Name and column of each column of a table, also of columns of one name."""
+
+    _mapping: Table
+
+    def __iter__(self) -> Iterator[tuple[str, AnyColumn]]:
+        return iter(self._mapping._pairs)
+
+
+class _Values(ValuesView[AnyColumn]):
+    """Each column of a table, also of columns of one name."""
+
+    _mapping: Table
+
+    def __iter__(self) -> Iterator[AnyColumn]:
+        return iter(self._mapping.columns)
+
+
 class Table(Mapping[str, AnyColumn]):
     """Columns of equal length by name, in order.
 
+    A file may repeat names, and so may a table: iteration, ``names``, ``columns`` and ``items`` have every column, and a
+    repeated name in ``[]`` is an error.
+
     Args:
-        columns: the columns.
+        columns: the columns by name, or pairs of name and column.
         num_rows: number of rows, needed without columns; must agree with the columns otherwise.
 
     Raises:
         SchemaError: names of another type than str, or columns of different lengths.
     """
 
-    __slots__ = ("_columns", "num_rows")
+    __slots__ = ("_by_name", "_pairs", "num_rows")
 
     num_rows: int
 
-    def __init__(self, columns: Mapping[str, AnyColumn], *, num_rows: int | None = None) -> None:
-        self._columns = dict(columns)
-        for name, column in self._columns.items():
+    def __init__(
+        self, columns: Mapping[str, AnyColumn] | Iterable[tuple[str, AnyColumn]], *, num_rows: int | None = None
+    ) -> None:
+        self._pairs = list(columns.items() if isinstance(columns, Mapping) else columns)
+        for name, column in self._pairs:
             if not isinstance(name, str):
                 raise SchemaError(f"the name of a column is a str, not {name!r}")
             if not isinstance(column, ColumnBase):
@@ -58,39 +82,59 @@ class Table(Mapping[str, AnyColumn]):
             num_rows = len(column) if num_rows is None else num_rows
             if len(column) != num_rows:
                 raise SchemaError(f"{len(column)} values in a table of {num_rows} rows", column=name)
+        self._by_name = dict(self._pairs)
         self.num_rows = num_rows or 0
+
+    def _of(self, columns: Iterable[AnyColumn], num_rows: int | None = None) -> Table:
+        """A table of the same names.
+
+        Args:
+            columns: the columns, in order.
+            num_rows: number of rows; None for as many as before.
+        """
+        return Table(zip(self.names, columns, strict=True), num_rows=self.num_rows if num_rows is None else num_rows)
 
     @property
     def names(self) -> list[str]:
         """Names of the columns."""
-        return list(self._columns)
+        return [name for name, _ in self._pairs]
 
     @property
     def columns(self) -> list[AnyColumn]:
         """The columns."""
-        return list(self._columns.values())
+        return [column for _, column in self._pairs]
 
     @property
     def num_columns(self) -> int:
         """How many columns there are; ``len`` is the same."""
-        return len(self._columns)
+        return len(self._pairs)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all columns; see Column.nbytes."""
-        return sum(column.nbytes for column in self._columns.values())
+        return sum(column.nbytes for column in self.columns)
 
     @property
     def schema(self) -> ParquetSchema:
         """The schema of a file of the table."""
-        return ParquetSchema.of(column.as_field(name) for name, column in self._columns.items())
+        return ParquetSchema.of(column.as_field(name) for name, column in self._pairs)
 
     def __getitem__(self, name: str) -> AnyColumn:
         try:
-            return self._columns[name]
+            found: AnyColumn = self._by_name[name]
         except KeyError:
             more = "" if len(self) <= 10 else f" and {len(self) - 10} more"
             raise SchemaError(f"there is no column {name!r}; the table has {self.names[:10]}{more}") from None
+        if len(self._by_name) < len(self._pairs):
+            self._check_unique([name])
+        return found
+
+    def _check_unique(self, names: Iterable[str]) -> None:
+        """Refuse names of several columns."""
+        counts = Counter(self.names)
+        for name in names:
+            if counts[name] > 1:
+                raise SchemaError(f"there are {counts[name]} columns {name!r}: take one of table.columns by its number")
 
     def flat(self, name: str) -> Column:
         """The flat column of a name.
@@ -113,16 +157,26 @@ class Table(Mapping[str, AnyColumn]):
             name: name of the column.
             default: returned where there is none.
         """
-        return self._columns.get(name, default)
+        if name not in self._by_name:
+            return default
+        return self[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._columns
+        return name in self._by_name
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+        return iter(self.names)
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self._pairs)
+
+    def items(self) -> ItemsView[str, AnyColumn]:
+        """Name and column of each column."""
+        return _Items(self)
+
+    def values(self) -> ValuesView[AnyColumn]:
+        """Each column."""
+        return _Values(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Table) and self.equals(other)
@@ -143,7 +197,7 @@ class Table(Mapping[str, AnyColumn]):
         from fastpq.arrays.preview import is_number, type_text, value_texts
 
         shown = min(self.num_rows, most_rows)
-        some = list(islice(self._columns.items(), most_columns))
+        some = list(islice(self._pairs, most_columns))
         headings = [Heading(name, type_text(column.type), is_number(column)) for name, column in some]
         columns = [value_texts(column, 0, shown) for _, column in some]
         notes = [more(self.num_rows, shown, "row") if most_rows else "", more(len(self), len(some), "column")]
@@ -177,8 +231,7 @@ class Table(Mapping[str, AnyColumn]):
             stop: row behind the last; None for all rows from start on.
         """
         start, stop, _ = slice(start, stop).indices(self.num_rows)
-        sliced = {name: column.slice(start, stop) for name, column in self._columns.items()}
-        return Table(sliced, num_rows=max(stop - start, 0))
+        return self._of((column.slice(start, stop) for column in self.columns), max(stop - start, 0))
 
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> dict[str, Array]:
         """Every column as a NumPy array (``Column.to_numpy``).
@@ -186,11 +239,20 @@ class Table(Mapping[str, AnyColumn]):
         Args:
             nulls: as for ``Column.to_numpy``.
             strings: as for ``Column.to_numpy``.
+
+        Raises:
+            SchemaError: also, two columns of one name.
         """
-        return {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._columns.items()}
+        self._check_unique(self.names)
+        return {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._pairs}
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """A dict for each row (values as in ``Column.to_pylist``)."""
+        """A dict for each row (values as in ``Column.to_pylist``).
+
+        Raises:
+            SchemaError: two columns of one name.
+        """
+        self._check_unique(self.names)
         names, lists = self.names, [column.to_pylist() for column in self.columns]
         if not names:
             return [{} for _ in range(self.num_rows)]
@@ -217,8 +279,9 @@ class Table(Mapping[str, AnyColumn]):
                 raise SchemaError(f"table {number} has the columns {table.names}, table 0 has {first.names}")
         from fastpq.arrays.concat import concat_columns
 
-        columns = {name: concat_columns([table[name] for table in tables], name) for name in first.names}
-        return Table(columns, num_rows=sum(table.num_rows for table in tables))
+        parts = zip(*(table.columns for table in tables), strict=True)
+        columns = [concat_columns(list(columns), name) for name, columns in zip(first.names, parts, strict=True)]
+        return first._of(columns, sum(table.num_rows for table in tables))
 
     def __arrow_c_schema__(self) -> object:
         """Arrow PyCapsule interface: a struct of the columns' types."""

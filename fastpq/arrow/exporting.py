@@ -116,7 +116,7 @@ def _forms(table: Table, request: FieldNode | None) -> list[Form]:
                 f"is not that of a table of {len(fields)} columns"
             )
         fields = list(request.children)
-    return [_named(_form, name, name, table[name], field) for name, field in zip(table.names, fields, strict=True)]
+    return [_named(_form, name, name, column, field) for (name, column), field in zip(table.items(), fields, strict=True)]
 
 
 def table_schema(table: Table) -> FieldNode:

@@ -7,7 +7,7 @@ columns and changes no value. A broken entry is ignored, and so is a field in co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -70,39 +70,40 @@ class ArrowFields:
     """
 
     def __init__(self, text: str | None, nodes: Sequence[ParquetNode]) -> None:
-        self._nodes = {node.element.name: (number, node) for number, node in enumerate(nodes)}
+        self._numbers = {node: number for number, node in enumerate(nodes)}
         self._schema = None if text is None else _opened(text, len(nodes))
-        self._fields: dict[str, FieldNode | None] = {}     # decoded fields; None for a broken or misplaced one
+        self._fields: dict[ParquetNode, FieldNode | None] = {}     # decoded fields; None for a broken or misplaced one
 
-    def restored(self, table: Table) -> Table:
-        """A table of columns of the file, with their Arrow fields; unchanged for a file without a usable entry."""
+    def restored(self, table: Table, nodes: Iterable[ParquetNode]) -> Table:
+        """A table of columns of the file, with their Arrow fields; unchanged for a file without a usable entry.
+
+        Args:
+            table: the table.
+            nodes: schema nodes of its columns.
+        """
         if self._schema is None:
             return table
-        return Table({name: self._column(name, column) for name, column in table.items()}, num_rows=table.num_rows)
+        return table._of(_with(column, self._field(node)) for column, node in zip(table.columns, nodes, strict=True))
 
     def durations(self) -> list[tuple[str, ...]]:
         """Path and, as the last item, format of each field of durations, which Parquet stores as plain numbers."""
         if self._schema is None:
             return []
-        fields = [field for name in self._nodes if (field := self._field(name)) is not None]
+        fields = [field for node in self._numbers if (field := self._field(node)) is not None]
         return [path for field in fields for path in _durations(field)]
 
-    def _column(self, name: str, column: AnyColumn) -> AnyColumn:
-        return _with(column, self._field(name))
+    def _field(self, node: ParquetNode) -> FieldNode | None:
+        if node not in self._fields:
+            self._fields[node] = self._decoded(node)
+        return self._fields[node]
 
-    def _field(self, name: str) -> FieldNode | None:
-        if name not in self._fields:
-            self._fields[name] = self._decoded(name)
-        return self._fields[name]
-
-    def _decoded(self, name: str) -> FieldNode | None:
+    def _decoded(self, node: ParquetNode) -> FieldNode | None:
         assert self._schema is not None
-        number, node = self._nodes[name]
         try:
-            field = self._schema.field(number, 2 * _count(node))
+            field = self._schema.field(self._numbers[node], 2 * _count(node))
         except (FormatError, UnsupportedError):
             return None
-        return field if field.name == name else None
+        return field if field.name == node.element.name else None
 
 
 def _durations(field: FieldNode) -> Iterator[tuple[str, ...]]:

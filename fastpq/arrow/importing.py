@@ -33,10 +33,6 @@ def import_table(source: Any) -> Table:
     schema, arrays = _open(source)
     if schema.format != "+s" or schema.dictionary is not None:
         raise SchemaError(f"a table needs a struct, and the source gives Arrow format {schema.format!r}")
-    names = [child.name for child in schema.children]
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise SchemaError(f"a table names each column once, and the source repeats {', '.join(map(repr, twice))}")
     fields = [field_of(child) for child in schema.children]
     num_rows = 0
     parts: list[list[AnyColumn]] = [[] for _ in fields]
@@ -44,10 +40,10 @@ def import_table(source: Any) -> Table:
         num_rows += array.length
         for part, column in zip(parts, _take_fields(array, fields), strict=True):
             part.append(column)
-    columns = {
-        node.name: with_field(_joined(field, part), node)
+    columns = [
+        (node.name, with_field(_joined(field, part), node))
         for node, field, part in zip(schema.children, fields, parts, strict=True)
-    }
+    ]
     return Table(columns, num_rows=num_rows)
 
 

@@ -266,14 +266,17 @@ def dataframe_of(table: Table, described: PandasMetadata | None = None) -> panda
     except ImportError as error:
         raise UnsupportedError("a DataFrame needs the package pandas (extra: fastpq[pandas])") from error
     described = described or PandasMetadata()
-    columns = {name: _series(name, column, described.columns.get(name, {})) for name, column in table.items()}
-    index = [name for name in described.index if name in columns]
-    frame = pd.DataFrame({name: values for name, values in columns.items() if name not in index})
+    columns = [(name, _series(name, column, described.columns.get(name, {}))) for name, column in table.items()]
+    by_name = dict(columns)
+    index = [name for name in described.index if table.names.count(name) == 1]
+    kept = [(name, values) for name, values in columns if name not in index]
+    frame = pd.DataFrame(dict(enumerate(values for _, values in kept)))
+    frame.columns = pd.Index([name for name, _ in kept])
     if not frame.columns.size:
         frame = pd.DataFrame(index=range(table.num_rows))
     if index:
         names = [_text(described.columns.get(name, {"name": name}).get("name")) for name in index]
-        levels = [pd.Index(columns[name], name=label) for name, label in zip(index, names, strict=True)]
+        levels = [pd.Index(by_name[name], name=label) for name, label in zip(index, names, strict=True)]
         frame.index = levels[0] if len(levels) == 1 else pd.MultiIndex.from_arrays(levels, names=names)
     else:
         frame.index = _range_index(described, table.num_rows)

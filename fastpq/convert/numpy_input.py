@@ -109,10 +109,10 @@ def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None
         raise SchemaError(f"the schema has {unknown}, which the table has not; it has {list(obj)}")
     if isinstance(obj, Table) and not wanted:
         return obj
-    columns = {}
+    columns = []
     for name, values in obj.items():
         type_, nullable = wanted.get(name, (None, None))
-        columns[name] = column_from_numpy(values, type=type_, nullable=nullable, name=str(name))
+        columns.append((name, column_from_numpy(values, type=type_, nullable=nullable, name=str(name))))
     return Table(columns, num_rows=obj.num_rows if isinstance(obj, Table) else None)
 
 

@@ -289,6 +289,8 @@ class ParquetDataset:
     @staticmethod
     def _fields_of(file: ParquetFile) -> dict[str, Field]:
         columns = file.read(row_groups=[])
+        for name in columns.names:
+            columns[name]       # refuses two columns of one name
         return {name: Field(name, column.type, column.nullable) for name, column in columns.items()}
 
 

@@ -82,7 +82,7 @@ def write_dataset(
     rest, written, meter = table.select(kept), [], Meter(progress, table.num_rows)
     for number, ((_, rows), folder) in enumerate(zip(groups, folders, strict=True)):
         where, path = _target(root, folder, f"part-{number}-{secrets.token_hex(16)}.parquet")
-        part = rest if rows is None else Table({name: column.take(rows) for name, column in rest.items()})
+        part = rest if rows is None else rest._of((column.take(rows) for column in rest.columns), len(rows))
         span = meter.span(part.num_rows)
         write_table(
             part,

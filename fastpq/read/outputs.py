@@ -32,7 +32,10 @@ class Outputs:
     def __init__(self, arrays: Mapping[str, Any], plan: ReadPlan, types: Mapping[int, ColumnType]) -> None:
         self._arrays = dict(arrays)
         planned = {column.name: column for column in plan.columns}
+        names = [column.name for column in plan.columns]
         for name, array in self._arrays.items():
+            if names.count(name) > 1:
+                raise SchemaError("one array in out for several columns of one name: read one column by its number", column=name)
             if name not in planned:
                 raise SchemaError("out has an array for a column that is not read", column=name)
             flat = planned[name].flat

@@ -157,7 +157,7 @@ def plan_read(
 
     Raises:
         SchemaError: a row group outside the file.
-        UnsupportedError: two columns of one name, or an encrypted chunk in another file.
+        UnsupportedError: an encrypted chunk in another file.
         FormatError: metadata contradict each other or the file's size.
     """
     chosen = choose_row_groups(metadata.num_row_groups, row_groups)
@@ -179,8 +179,6 @@ def plan_read(
         node = column.top
         planned.setdefault(node, ColumnPlan(node, [])).leaves.append((column, chunks))
     outputs = list(planned.values())
-    if len({output.name for output in outputs}) < len(outputs):
-        raise UnsupportedError("reading two columns of one name at a time: choose one by its number")
     for output in outputs:
         output.leaves.sort(key=lambda leaf: leaf[0].index)
     return ReadPlan(offsets[-1], outputs)

@@ -162,8 +162,8 @@ def check_plausible(opener: ChunkOpener, chunk: ChunkPlan, stored: Callable[[], 
             opener.pages(chunk, stored()).require_values(chunk.num_values)
 
 
-def _named(plan: ReadPlan, columns: Sequence[AnyColumn]) -> dict[str, AnyColumn]:
-    return {column.name: values for column, values in zip(plan.columns, columns, strict=True)}
+def _named(plan: ReadPlan, columns: Sequence[AnyColumn]) -> list[tuple[str, AnyColumn]]:
+    return [(column.name, values) for column, values in zip(plan.columns, columns, strict=True)]
 
 
 def _do_and_tell(span: Span, tasks: Sequence[Task]) -> Callable[[Task], None]:

@@ -34,7 +34,7 @@ from fastpq.read.outputs import Outputs
 from fastpq.read.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages, plan_read, plan_rows
 from fastpq.read.scan import Scan
 from fastpq.read.selection import GroupSelection, Selector
-from fastpq.schema.parquet_schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +134,8 @@ class SelectiveScan:
         read = dict(self._read_rows(others, groups, threads, span))
         for column in self._columns:
             if column.is_flat and column.index in known:
-                read[column.name] = self._joined(column, matches, threads)
-        return self._finished(Table({name: read[name] for name in self._names}, num_rows=num_rows))
+                read[column.top] = self._joined(column, matches, threads)
+        return self._finished(self._table([read[node] for node in self._nodes], num_rows))
 
     def _may_read_together(self, selections: Sequence[GroupSelection]) -> bool:
         """Whether to read all columns at once, before the predicate is evaluated.
@@ -176,8 +176,8 @@ class SelectiveScan:
         read = dict(self._read_rows(self.every_column, groups, threads, span))
         mask, _ = self._mask(read)
         kept = None if mask.all() else np.flatnonzero(mask)
-        columns = {name: read[name] if kept is None else read[name].take(kept) for name in self._names}
-        return self._finished(Table(columns, num_rows=len(mask) if kept is None else len(kept)))
+        columns = [read[node] if kept is None else read[node].take(kept) for node in self._nodes]
+        return self._finished(self._table(columns, len(mask) if kept is None else len(kept)))
 
     def _read_all(
         self,
@@ -197,10 +197,10 @@ class SelectiveScan:
         plan = self._plan_rows(self._columns, groups)
         if out is not None:
             return self._finished(self._scan.read(plan, threads, Outputs(out, plan, self._scan.opener.types), span))
-        read = dict(self._read_rows(self._columns, groups, threads, span))
+        read = [column for _, column in self._read_rows(self._columns, groups, threads, span)]
         if order is not None:
-            read = {name: column.take(order) for name, column in read.items()}
-        return self._finished(Table(read, num_rows=plan.num_rows if order is None else len(order)))
+            read = [column.take(order) for column in read]
+        return self._finished(self._table(read, plan.num_rows if order is None else len(order)))
 
     def batches(
         self, selections: Sequence[GroupSelection], batch_size: int, threads: int, progress: Progress | None = None
@@ -241,9 +241,14 @@ class SelectiveScan:
         return sum(match.group.rows.count for match in self._match(selections, threads))
 
     @cached_property
-    def _names(self) -> list[str]:
-        """Names of the columns of the result, in order."""
-        return list(dict.fromkeys(column.top.element.name for column in self._columns))
+    def _nodes(self) -> list[SchemaNode]:
+        """The columns of the result, in order, as nodes directly under the root."""
+        return list(dict.fromkeys(column.top for column in self._columns))
+
+    def _table(self, columns: Iterable[AnyColumn], num_rows: int) -> Table:
+        """The result, of its columns in order."""
+        names = [node.element.name for node in self._nodes]
+        return Table(zip(names, columns, strict=True), num_rows=num_rows)
 
     @cached_property
     def _nothing(self) -> Table:
@@ -268,7 +273,7 @@ class SelectiveScan:
             wanted = [(column, plan.num_rows) for plan in plans for column in plan.columns]
             half = sum(selection.pruning.rows.count for _, selection in part) // 2
             read = iter(self._scan.columns(wanted, threads, span=None if meter is None else meter.span(half)))
-            columns = [{column.name: next(read) for column in plan.columns} for plan in plans]
+            columns = [{column.node: next(read) for column in plan.columns} for plan in plans]
             for (place, _), found in zip(part, run_parallel(self._masked, zip(part, columns, strict=True), threads), strict=True):
                 matches[place] = found
         return matches
@@ -289,7 +294,7 @@ class SelectiveScan:
         if part:
             yield part
 
-    def _masked(self, work: tuple[tuple[int, GroupSelection], dict[str, AnyColumn]]) -> _Match:
+    def _masked(self, work: tuple[tuple[int, GroupSelection], dict[SchemaNode, AnyColumn]]) -> _Match:
         (_, selection), read = work
         mask, columns = self._mask(read)
         wanted = {column.index for column in self._columns}
@@ -303,17 +308,17 @@ class SelectiveScan:
             },
         )
 
-    def _mask(self, read: Mapping[str, AnyColumn]) -> tuple[NDArray[np.bool_], dict[int, Column]]:
+    def _mask(self, read: Mapping[SchemaNode, AnyColumn]) -> tuple[NDArray[np.bool_], dict[int, Column]]:
         """Evaluate the predicate.
 
         Args:
-            read: the columns of the predicate, by name.
+            read: the columns of the predicate, by the node directly under the root.
 
         Returns:
             A mask of the matching rows, and the leaves of the predicate by number.
         """
         assert self._predicate is not None
-        columns = {number: leaf_of(read[column.top.element.name], column) for number, column in self._filtered.items()}
+        columns = {number: leaf_of(read[column.top], column) for number, column in self._filtered.items()}
         return mask_of(self._predicate, lambda leaf: columns[leaf.column.index]), columns
 
     def _stream_matching(self, selection: GroupSelection, threads: int, span: Span | None) -> RowRanges:
@@ -325,7 +330,8 @@ class SelectiveScan:
         masks: list[NDArray[np.bool_]] = []
         done = 0
         for window in self._scan.batches(plan, WINDOW, threads):
-            masks.append(self._mask(window)[0])
+            nodes = (column.node for column in plan.columns)
+            masks.append(self._mask(dict(zip(nodes, window.columns, strict=True)))[0])
             done += window.num_rows
             if span is not None:
                 span.reach(done, rows.count)
@@ -336,12 +342,12 @@ class SelectiveScan:
 
     def _read_rows(
         self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows], threads: int, span: Span | None = None
-    ) -> Iterator[tuple[str, AnyColumn]]:
-        """The values of columns in rows of row groups, by name; all chunks are fetched together."""
+    ) -> Iterator[tuple[SchemaNode, AnyColumn]]:
+        """The values of columns in rows of row groups, by the node directly under the root; all chunks are fetched together."""
         loose = [loosen(column) for column in self._plan_rows(columns, groups).columns]
         found = self._scan.columns([(column.plan, column.num_rows) for column in loose], threads, span=span)
         for column, values in zip(loose, found, strict=True):
-            yield column.plan.name, values if column.kept is None else values.take(column.kept)
+            yield column.plan.node, values if column.kept is None else values.take(column.kept)
 
     def _joined(self, column: ColumnDescriptor, matches: Sequence[_Match], threads: int) -> AnyColumn:
         """A column of the predicate in all matching rows.
@@ -349,7 +355,7 @@ class SelectiveScan:
         The values of undecided row groups were read for the predicate; the values of decided row groups are read here.
         """
         decided = [match.group for match in matches if column.index not in match.columns]
-        rest = dict(self._read_rows([column], decided, threads))[column.name] if decided else None
+        rest = dict(self._read_rows([column], decided, threads))[column.top] if decided else None
         parts: list[AnyColumn] = []
         start = 0
         for match in matches:
@@ -376,8 +382,7 @@ class SelectiveScan:
 
     def _finished(self, table: Table) -> Table:
         """A Table with columns in their final layout, released from pages held mostly for omitted rows."""
-        columns = {name: self._finish(_compact(column)) for name, column in table.items()}
-        return Table(columns, num_rows=table.num_rows)
+        return table._of(self._finish(_compact(column)) for column in table.columns)
 
 
 def _compact(column: AnyColumn) -> AnyColumn:

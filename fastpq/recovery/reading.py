@@ -28,7 +28,7 @@ from fastpq.read.scan import Scan
 from fastpq.read.selective import SelectiveScan, leaf_of
 from fastpq.recovery.losses import Loss
 from fastpq.recovery.survey import ChunkSurvey, is_damage, survey_chunk
-from fastpq.schema.parquet_schema import ColumnDescriptor
+from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 from fastpq.schema.shape import LeafShape, leaves_of, shape_of
 
 
@@ -77,7 +77,7 @@ class RecoveringReader:
             return self._empty(wanted)
         table, numbers = Table.concat([table for table, _ in found]), np.concatenate([kept for _, kept in found])
         places = np.searchsorted(numbers, rows[np.isin(rows, numbers)])
-        return Table({name: column.take(places) for name, column in table.items()}, num_rows=len(places))
+        return table._of((column.take(places) for column in table.columns), len(places))
 
     def batches(self, wanted: Wanted, batch_size: int, progress: Progress | None) -> Iterator[Table]:
         """Rows of ``read`` in Tables of batch_size rows; only the last Table may be shorter."""
@@ -105,7 +105,7 @@ class RecoveringReader:
         filtered = [] if predicate is None else [leaf.column for leaf in leaves(predicate)]
         every = list({column.index: column for column in [*filtered, *columns]}.values())
         starts = first_rows(self._metadata)
-        names = [output.name for output in self._plan(columns, ()).columns]
+        nodes = [output.node for output in self._plan(columns, ()).columns]
         sizes = np.diff(starts).tolist()
         chosen = [(group, RowRanges.every(sizes[group]) if rows is None else rows) for group, rows in wanted.groups]
         meter = Meter(progress, sum(asked.count for _, asked in chosen))
@@ -113,11 +113,12 @@ class RecoveringReader:
             if not asked.count:
                 continue
             parts = {
-                output.name: self._part(output, group, asked, int(starts[group]))
+                output.node: self._part(output, group, asked, int(starts[group]))
                 for output in self._plan(every, ()).columns
             }
             kept = self._kept(parts, asked, predicate, filtered)
-            table = Table({name: self._fitted(parts[name], kept, asked) for name in names}, num_rows=kept.count)
+            found = [(node.element.name, self._fitted(parts[node], kept, asked)) for node in nodes]
+            table = Table(found, num_rows=kept.count)
             meter.add(asked.count)
             yield table, kept.rows() + starts[group]
         meter.finish()
@@ -127,19 +128,19 @@ class RecoveringReader:
 
     def _kept(
         self,
-        parts: dict[str, _Part],
+        parts: dict[SchemaNode, _Part],
         asked: RowRanges,
         predicate: Predicate | None,
         filtered: Sequence[ColumnDescriptor],
     ) -> RowRanges:
         """Rows of a row group in the result."""
         kept = asked
-        needed = list(parts) if self._on_error == "skip" else [column.path[0] for column in filtered]
-        for name in needed:
-            kept &= parts[name].intact
+        needed = list(parts) if self._on_error == "skip" else [column.top for column in filtered]
+        for node in needed:
+            kept &= parts[node].intact
         if predicate is not None:
             columns = {
-                column.index: leaf_of(self._fitted(parts[column.path[0]], kept, asked), column) for column in filtered
+                column.index: leaf_of(self._fitted(parts[column.top], kept, asked), column) for column in filtered
             }
             mask: Flags = mask_of(predicate, lambda leaf: columns[leaf.column.index])
             kept = kept.select(mask)

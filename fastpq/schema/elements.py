@@ -22,7 +22,7 @@ def elements_of(fields: Sequence[Field], name: str) -> list[fmt.SchemaElement]:
         name: name of the root.
 
     Raises:
-        SchemaError: a group has two fields of one name, a name is not a str, or a struct has no fields.
+        SchemaError: a name is not a str, or a struct has no fields.
     """
     _check_names(fields)
     children = [element for field in fields for element in _elements(field)]
@@ -85,10 +85,6 @@ def leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElem
 
 
 def _check_names(fields: Sequence[Field]) -> None:
-    seen: set[str] = set()
     for field in fields:
         if not isinstance(field.name, str):
             raise SchemaError(f"the name of a column is a str, not {field.name!r}")
-        if field.name in seen:
-            raise SchemaError(f"two columns are named {field.name!r}")
-        seen.add(field.name)

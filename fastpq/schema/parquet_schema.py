@@ -119,7 +119,7 @@ class ParquetSchema:
             name: name of the root.
 
         Raises:
-            SchemaError: a group has two fields of one name, a name is not a str, or a struct has no fields.
+            SchemaError: a name is not a str, or a struct has no fields.
         """
         fields = [column if isinstance(column, Field) else Field(*column) for column in columns]
         return cls.from_thrift(elements_of(fields, name))

@@ -91,10 +91,11 @@ class FileWriter:
             differing = [f"{a} is not {b}" for a, b in zip(given, self._fields, strict=False) if a != b]
             detail = differing[0] if differing else f"{len(given)} columns, not {len(self._fields)}"
             raise SchemaError(f"the table does not have the file's schema: {detail}")
-        for node in self._schema.root.children:
-            name = node.element.name
-            if not node.nullable and table[name].null_count:
-                raise SchemaError("nulls in a column that the first table or the schema made required", column=name)
+        for node, column in zip(self._schema.root.children, table.columns, strict=True):
+            if not node.nullable and column.null_count:
+                raise SchemaError(
+                    "nulls in a column that the first table or the schema made required", column=node.element.name
+                )
 
     def write(self, table: Table) -> None:
         """Write the waiting rows, then a checked table, each as row groups of their own."""

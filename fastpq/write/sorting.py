@@ -69,7 +69,7 @@ class RowOrder:
         if not self._sorts or not orders:
             return table
         rows = np.concatenate(orders)
-        return Table({name: column.take(rows) for name, column in table.items()}, num_rows=table.num_rows)
+        return table._of(column.take(rows) for column in table.columns)
 
     def _order(self, leaves: Sequence[LeafToWrite], start: int, stop: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         keys = []

@@ -116,7 +116,7 @@ def test_paths_without_a_leaf_are_refused(make: Callable[[], AnyColumn], path: l
 
 def test_a_table_takes_columns_of_the_family_alone() -> None:
     with pytest.raises(SchemaError, match="a ndarray is no Column"):
-        fastpq.Table({"a": np.zeros(1)})      # type: ignore[dict-item]
+        fastpq.Table({"a": np.zeros(1)})      # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("make", [flat, lists, structs])

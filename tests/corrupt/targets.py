@@ -88,7 +88,7 @@ def arrow_schema(data: bytes, index: int) -> None:
     table, nodes = described()
     entry = base64.b64encode(data).decode()
     IpcSchema(entry)        # a typed error, or a schema
-    found = ArrowFields(entry, nodes).restored(table)
+    found = ArrowFields(entry, nodes).restored(table, nodes)
     if not found.equals(table):
         raise AssertionError("an ARROW:schema changed values")
     for column in found.columns:

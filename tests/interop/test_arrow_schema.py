@@ -149,7 +149,7 @@ def test_broken_entries_are_as_good_as_none() -> None:
         plain, nodes = file.read(), file.schema.root.children
     seen = set()
     for text in texts:
-        got = ArrowFields(text, nodes).restored(plain)
+        got = ArrowFields(text, nodes).restored(plain, nodes)
         assert got.equals(plain)
         seen.add(got["a"].arrow.format if got["a"].arrow is not None else None)
         export_stream(got)

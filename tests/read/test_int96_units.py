@@ -47,7 +47,7 @@ def moment(seconds: int, unit: str) -> Any:
     return np.array(seconds * PER_SECOND[unit]).view(f"M8[{unit}]")[()]
 
 
-def lists(column: Column) -> ListColumn:
+def lists(column: Column) -> AnyColumn:
     offsets = np.arange(len(column) + 1, dtype=np.int32)
     return ListColumn(ListType(Field("element", column.type)), offsets, column)
 
