@@ -141,7 +141,8 @@ class WriterProperties:
             ``None``.
         column_encoding: mapping from columns to encodings, by the names of Encodings.md; goes before ``use_dictionary`` and
             ``encoding``. Default ``{}``.
-        encoding: ``"auto"`` chooses an encoding for each column by a sample of its first rows; None takes a dictionary if the
+        encoding: ``"auto"`` chooses an encoding for each column by a sample of its first rows, among those that pyarrow, DuckDB,
+            Polars and Spark all read for the column's type; ``column_encoding`` names any other. None takes a dictionary if the
             chunk becomes smaller, else PLAIN. Default ``None``.
         use_dictionary: dictionary encoding for every column, for none, or for a list of columns. Default ``True``.
         row_group_size: most rows in a row group. Default ``1048576``.

@@ -56,10 +56,17 @@ class BinaryOffsets:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DictionaryValues:
-    """Values as codes (int32, shape (n,); 0 where null) into a dictionary column without nulls."""
+    """Values as codes (int32, shape (n,); 0 where null) into a dictionary column without nulls.
+
+    Attributes:
+        codes: the codes.
+        dictionary: the entries.
+        is_ordered: whether the order of the entries has a meaning: an Arrow dictionary or a pandas categorical in order.
+    """
 
     codes: Array
     dictionary: Column
+    is_ordered: bool = False
 
     @property
     def nbytes(self) -> int:

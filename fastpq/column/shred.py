@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fastpq.arrays.bitmap import count_zeros
+from fastpq.arrays.layouts import DictionaryValues
 from fastpq.arrays.nested_columns import ListColumn
 from fastpq.column.input import ColumnInput
 from fastpq.column.layout import Layout
@@ -37,6 +38,19 @@ class LeafToWrite:
                 zeros = count_zeros(column.validity, len(column))
                 if zeros != column.null_count:
                     raise SchemaError(f"a validity bitmap with {zeros} of the column's {column.null_count} nulls")
+
+    @property
+    def is_dictionary(self) -> bool:
+        """Whether the values are, or were in Arrow, dictionary-encoded."""
+        arrow = self._leaf.arrow
+        return isinstance(self._leaf.values, DictionaryValues) or (arrow is not None and arrow.dictionary is not None)
+
+    def ordered_entries(self, layout: Layout) -> ColumnInput | None:
+        """The entries of a dictionary whose order has a meaning; None for any other column."""
+        values = self._leaf.values
+        if not isinstance(values, DictionaryValues) or not values.is_ordered:
+            return None
+        return ColumnInput(values.dictionary, layout)
 
     def rows(self, layout: Layout, start: int, stop: int) -> ColumnInput:
         """The rows [start, stop), as an input for one thread.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.format import Encoding
-from fastpq.schema.types import Type
+from fastpq.schema.types import ColumnType, Decimal, Integer, Type
 
 _EVERY_TYPE = frozenset(Type)
 _NO_BOOLEANS = _EVERY_TYPE - {Type.BOOLEAN}
@@ -66,7 +66,21 @@ def check_writable(name: str, physical_type: Type) -> Encoding:
     return encoding
 
 
-def automatic_encodings(physical_type: Type) -> list[Encoding]:
-    """The encodings chosen from automatically for a physical type; dictionary encodings are considered apart."""
-    left_out = _DICTIONARIES | _PREVIEWS
-    return [encoding for encoding, types in FITTING.items() if physical_type in types and encoding not in left_out]
+def automatic_encodings(column_type: ColumnType, *, is_dictionary: bool = False) -> list[Encoding]:
+    """The encodings chosen from automatically: those that pyarrow, DuckDB, Polars and Spark read. Dictionaries come on top.
+
+    Args:
+        column_type: type of the column.
+        is_dictionary: whether the column is an Arrow dictionary, which pyarrow reads into a dictionary again.
+    """
+    physical, logical = column_type.physical, column_type.logical
+    unread = _DICTIONARIES | _PREVIEWS
+    if physical is Type.FIXED_LEN_BYTE_ARRAY:
+        unread |= {Encoding.DELTA_BYTE_ARRAY, Encoding.BYTE_STREAM_SPLIT}           # Polars; DuckDB and Polars
+    if physical is Type.BYTE_ARRAY and is_dictionary:
+        unread |= {Encoding.DELTA_BYTE_ARRAY, Encoding.DELTA_LENGTH_BYTE_ARRAY}     # pyarrow
+    if physical is Type.BYTE_ARRAY and isinstance(logical, Decimal):
+        unread |= {Encoding.DELTA_LENGTH_BYTE_ARRAY}                                # DuckDB
+    if isinstance(logical, Integer) and not logical.signed:
+        unread |= {Encoding.BYTE_STREAM_SPLIT}                                      # Spark
+    return [encoding for encoding, types in FITTING.items() if physical in types and encoding not in unread]
