@@ -12,7 +12,8 @@ import numpy as np
 
 from fastpq import encryption
 from fastpq.api.indexed_file import IndexedFile
-from fastpq.arrays.table import Table
+from fastpq.arrays.nodes import ORDERED
+from fastpq.arrays.table import Column, Table
 from fastpq.common.display import View, of_bytes, to_html, to_text
 from fastpq.common.lazy import LazyModule
 from fastpq.common.parallel import resolve_threads
@@ -94,11 +95,11 @@ class ParquetFile(IndexedFile):
         if strings not in ("views", "offsets", "dictionary"):
             raise ValueError(f'strings must be "views", "offsets" or "dictionary", not {strings!r}')
         if coerce_int96_timestamp_unit not in ("auto", "ms", "us", "ns"):
-            raise ValueError(
-                f'coerce_int96_timestamp_unit must be "auto", "ms", "us" or "ns", not {coerce_int96_timestamp_unit!r}'
-            )
+            unit = coerce_int96_timestamp_unit
+            raise ValueError(f'coerce_int96_timestamp_unit must be "auto", "ms", "us" or "ns", not {unit!r}')
         threads = resolve_threads(threads)
-        self._closed = False
+        self._closed, self._on_error = False, on_error
+        self._orders: dict[int, Column | None] = {}      # entries of ordered dictionaries, by number of the column
         properties = properties or _DEFAULT_PROPERTIES
         self._arrow_schema = arrow_schema
         self._source = open_with_siblings(where, memory_map, properties)
@@ -120,7 +121,6 @@ class ParquetFile(IndexedFile):
             self._source.close()
             raise
         self._file = OpenFile(self._source, self._metadata, properties, strings, coerce_int96_timestamp_unit, threads)
-        self._on_error: OnError = on_error
 
     @property
     def recovery(self) -> losses.RecoveryReport:
@@ -201,8 +201,8 @@ class ParquetFile(IndexedFile):
             chosen = rows.check_indices(indices, int(first[-1]))
             groups = rows.rows_of_groups(rows.ranges_of(np.unique(chosen)), first, range(self.num_row_groups))
             wanted = Wanted(self._select(columns), groups, is_selective=True)
-            table = in_fitting_units(self._file, wanted, self._reader_for, lambda _, reader: reader.take(wanted, chosen))
-            return self._restored(table, wanted.columns)
+            taken = in_fitting_units(self._file, wanted, self._reader_for, lambda _, reader: reader.take(wanted, chosen))
+            return self._restored(taken, wanted.columns)
 
     def head(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
         """The first rows.
@@ -365,7 +365,7 @@ class ParquetFile(IndexedFile):
 
     def _first_units(self, wanted: Wanted, filters: Any) -> OpenFile:
         """The file in the units of INT96 columns tried first."""
-        if filters is None:
+        if filters is None or self._file.int96_unit != "auto":
             return self._file
         from fastpq.read.int96 import units_for_filter
 
@@ -385,7 +385,14 @@ class ParquetFile(IndexedFile):
 
     def _restored(self, table: Table, leaves: Iterable[ColumnDescriptor]) -> Table:
         """The table of some leaves with the Arrow fields of its columns, where the file has an ARROW:schema."""
-        return table if self._arrow is None else self._arrow.restored(table, dict.fromkeys(leaf.top for leaf in leaves))
+        if self._arrow is None:
+            return table
+        nodes = dict.fromkeys(leaf.top for leaf in leaves)
+        table = self._arrow.restored(table, nodes)
+        if not any(column.arrow is not None and column.arrow.flags & ORDERED for column in table.columns):
+            return table
+        from fastpq.read.ordered import with_orders
+        return with_orders(table, nodes, self._file, self._orders)
 
     @cached_property
     def _arrow(self) -> ArrowFields | None:

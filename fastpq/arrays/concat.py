@@ -62,7 +62,7 @@ def concat_values(parts: Sequence[Values]) -> Values:
         return _concat_offsets([part for part in parts if isinstance(part, BinaryOffsets)])
     if isinstance(first, DictionaryValues):
         codes = [part.codes for part in parts if isinstance(part, DictionaryValues)]
-        return DictionaryValues(_concat_arrays(codes), first.dictionary)
+        return DictionaryValues(_concat_arrays(codes), first.dictionary, first.is_ordered)
     return _concat_arrays([part for part in parts if isinstance(part, np.ndarray)])
 
 

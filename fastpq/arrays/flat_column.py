@@ -98,8 +98,8 @@ class Column(ColumnBase):
                 values = BinaryViews(views[start:stop], buffers)
             case BinaryOffsets(offsets, data):
                 values = BinaryOffsets(offsets[start : stop + 1], data)
-            case DictionaryValues(codes, dictionary):
-                values = DictionaryValues(codes[start:stop], dictionary)
+            case DictionaryValues(codes, dictionary, is_ordered):
+                values = DictionaryValues(codes[start:stop], dictionary, is_ordered)
             case array:
                 values = array[start:stop]
         return self._with(values=values, **nulls)
@@ -111,8 +111,8 @@ class Column(ColumnBase):
                 values = BinaryViews(views[indices], buffers)
             case BinaryOffsets():
                 return self.as_views()._taken(indices, **nulls)
-            case DictionaryValues(codes, dictionary):
-                values = DictionaryValues(codes[indices], dictionary)
+            case DictionaryValues(codes, dictionary, is_ordered):
+                values = DictionaryValues(codes[indices], dictionary, is_ordered)
             case array:
                 values = array[indices]
         return self._with(values=values, **nulls)

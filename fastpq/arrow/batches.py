@@ -35,10 +35,10 @@ def concat_batches(columns: Sequence[Column]) -> Column:
 
 
 def _with_one_dictionary(parts: Sequence[DictionaryValues]) -> list[DictionaryValues]:
-    """Parts recoded to one shared dictionary: the first part's where all are equal, a merged one otherwise."""
+    """Parts recoded to one shared dictionary: the first part's where all are equal, a merged one, in no order, otherwise."""
     first = parts[0].dictionary
     if all(part.dictionary is first or part.dictionary.equals(first) for part in parts):
-        return [DictionaryValues(part.codes, first) for part in parts]
+        return [DictionaryValues(part.codes, first, part.is_ordered) for part in parts]
     entries = concat_values([part.dictionary.as_views().values for part in parts])
     merged = Column._made(first.type, entries, nullable=False).as_dictionary().values
     assert isinstance(merged, DictionaryValues)

@@ -211,8 +211,8 @@ def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None)
         wanted = request if request is not None and request.dictionary is not None else column.arrow
         index = _index_format(wanted, len(column.values.dictionary))
         entries = _leaf_form("", NULLABLE, column.values.dictionary, None)
-        if wanted is not None and isinstance(given.values, DictionaryValues):
-            flags |= wanted.flags & ORDERED     # a dictionary made by _with_layout is in no order
+        if column.values.is_ordered:
+            flags |= ORDERED
         own = None if isinstance(given.values, DictionaryValues) else extension_metadata(given.type)
         metadata = exported_metadata(given, index, own, is_dictionary=True)
         node = FieldNode(index, name, flags, metadata, dictionary=replace(entries.node, metadata=None))
@@ -251,7 +251,7 @@ def _with_layout(column: Column, request: FieldNode | None) -> Column:
             stored = wanted if wanted is not None and wanted.dictionary is not None else column.arrow
             text = "u" if stored is None or stored.dictionary is None else stored.dictionary.format
             laid_out = _with_binary_layout(dictionary, text if text in _BINARY_LAYOUTS else "u")
-            column = column._with(values=DictionaryValues(column.values.codes, laid_out))
+            column = column._with(values=DictionaryValues(column.values.codes, laid_out, column.values.is_ordered))
     return column
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.arrays.concat import concat_offsets, concat_validity
-from fastpq.arrays.nodes import FieldNode
+from fastpq.arrays.nodes import ORDERED, FieldNode
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, ListColumn, StructColumn
 from fastpq.arrow.batches import concat_batches
@@ -190,6 +190,7 @@ class _LeafField(ImportedField):
             self.indices = None if node.dictionary is None else index_dtype(node)
         except ParquetError as error:
             raise error.at(column=self.name or None) from None
+        self._is_ordered = bool(node.flags & ORDERED)
         # A field of the null type is nullable, even where the producer denies this.
         self.nullable = node.nullable or self.values.layout is FormatLayout.NONE
 
@@ -199,13 +200,15 @@ class _LeafField(ImportedField):
         if self.indices is None:
             column = read_values(array, self.values, start, length)
         else:
-            column = read_dictionary(array, self.indices, self.values, start, length)
+            column = read_dictionary(array, self.indices, self.values, start, length, is_ordered=self._is_ordered)
         return column._with(nullable=self.nullable)
 
     def empty(self) -> Column:
         empty = empty_values(self.values)
         if self.indices is not None and self.values.type.is_variable:
-            empty = DictionaryValues(np.zeros(0, np.int32), Column(self.values.type, empty, nullable=False))
+            empty = DictionaryValues(
+                np.zeros(0, np.int32), Column(self.values.type, empty, nullable=False), self._is_ordered
+            )
         return Column(self.values.type, empty, nullable=self.nullable)
 
     def _joined(self, columns: list[Column]) -> Column:
@@ -221,5 +224,5 @@ def _as_bytes(column: Column) -> Column:
         return column
     values, plain = column.values, ColumnType(Type.BYTE_ARRAY)
     if isinstance(values, DictionaryValues):
-        values = DictionaryValues(values.codes, values.dictionary._with(type=plain))
+        values = DictionaryValues(values.codes, values.dictionary._with(type=plain), values.is_ordered)
     return column._with(type=plain, values=values)

@@ -50,7 +50,9 @@ def read_values(array: ForeignArray, arrow: ArrowType, start: int, length: int) 
     return Column(arrow.type, _READERS[arrow.layout](array, arrow, offset, length, validity), validity, null_count)
 
 
-def read_dictionary(array: ForeignArray, dtype: np.dtype[Any], arrow: ArrowType, start: int, length: int) -> Column:
+def read_dictionary(
+    array: ForeignArray, dtype: np.dtype[Any], arrow: ArrowType, start: int, length: int, *, is_ordered: bool
+) -> Column:
     """A column of ``length`` values of a dictionary-encoded array from ``start`` on; strings and binary keep their dictionary.
 
     Args:
@@ -59,6 +61,7 @@ def read_dictionary(array: ForeignArray, dtype: np.dtype[Any], arrow: ArrowType,
         arrow: type of its dictionary.
         start: first value.
         length: number of values.
+        is_ordered: whether the order of the entries has a meaning.
     """
     foreign = array.dictionary()
     if foreign is None:
@@ -78,7 +81,7 @@ def read_dictionary(array: ForeignArray, dtype: np.dtype[Any], arrow: ArrowType,
         validity, null_count, codes = _fold_nulls(dictionary, validity, codes)
     if arrow.type.is_variable:
         entries = Column(arrow.type, dictionary.values, nullable=False)
-        return Column(arrow.type, DictionaryValues(codes, entries), validity, null_count)
+        return Column(arrow.type, DictionaryValues(codes, entries, is_ordered), validity, null_count)
     assert isinstance(dictionary.values, np.ndarray)
     if foreign.length == 0:
         return Column(arrow.type, np.zeros(length, arrow.type.dtype), validity, null_count)

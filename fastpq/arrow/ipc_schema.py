@@ -1,7 +1,7 @@
 """Decoding and encoding of ARROW:schema entries: an Arrow IPC schema message, in base64, in a Parquet file's metadata.
 
 The message is a FlatBuffer (Schema.fbs and Message.fbs of the Arrow project). Its fields are decoded to FieldNodes, the nodes of
-the C data interface, and encoded from FieldNodes. The flag isOrdered of dictionaries is neither read nor written.
+the C data interface, and encoded from FieldNodes.
 https://arrow.apache.org/docs/format/Columnar.html#encapsulated-message-format
 """
 
@@ -11,7 +11,7 @@ import base64
 import binascii
 import struct
 
-from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, FieldNode
+from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, FieldNode
 from fastpq.arrow.flatbuffer import FlatTable, Scalar, TableReader, flatbuffer
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY
@@ -24,7 +24,7 @@ _SCHEMA_MESSAGE = 1
 _VERSION, _HEADER_TYPE, _HEADER, _BODY_LENGTH = range(4)                                # Message
 _FIELDS, _SCHEMA_METADATA = 1, 2                                                        # Schema
 _NAME, _NULLABLE, _TYPE_TYPE, _TYPE, _DICTIONARY, _CHILDREN, _METADATA = range(7)       # Field
-_ID, _INDEX_TYPE = range(2)                                                             # DictionaryEncoding
+_ID, _INDEX_TYPE, _IS_ORDERED = range(3)                                                # DictionaryEncoding
 _KEY, _VALUE = range(2)                                                                 # KeyValue
 
 # Members of the union Type.
@@ -122,6 +122,8 @@ def _node(field: TableReader, left: list[int], depth: int) -> FieldNode:
     encoding = field.table(_DICTIONARY)
     if encoding is None:
         return FieldNode(text, name, flags, metadata, children)
+    if encoding.scalar(_IS_ORDERED, "B"):
+        flags |= ORDERED
     index = encoding.table(_INDEX_TYPE)
     dictionary = FieldNode(text, children=children)
     return FieldNode("i" if index is None else _format(_INT, index), name, flags, metadata, dictionary=dictionary)
@@ -199,7 +201,8 @@ def encode_schema(root: FieldNode) -> str:
         }
         if node.dictionary is not None:
             index = _type(node.format, 0)[1]
-            table[_DICTIONARY] = {_ID: Scalar("q", next(ids)), _INDEX_TYPE: index}
+            ordered = Scalar("B", int(bool(node.flags & ORDERED)))
+            table[_DICTIONARY] = {_ID: Scalar("q", next(ids)), _INDEX_TYPE: index, _IS_ORDERED: ordered}
         if node.metadata:
             table[_METADATA] = _pairs(node.metadata)
         return table

@@ -41,6 +41,7 @@ cdef class ChunkWriter:
     cdef readonly int64_t null_count
     cdef readonly PageLog pages         # of the data pages
     cdef readonly int64_t distinct_count            # of the values; -1 where unknown
+    cdef bint is_begun                              # whether the dictionary began with given entries
     cdef readonly SplitBlockBloomFilter bloom_filter    # None without
     cdef Scratch codes
     cdef Scratch body

@@ -109,6 +109,16 @@ cdef class ChunkWriter:
         scratch_free(&self.body)
         scratch_free(&self.sizes)
 
+    def begin_dictionary(self, ColumnInput entries not None):
+        """Begin the dictionary page with given entries, used or not, in their order; without effect where they exceed its size."""
+        if self.dictionary is None:
+            return
+        cdef DictionaryEncoder dictionary = DictionaryEncoder(0 if self.input.variable else self.input.stored_width)
+        entries.codes(dictionary)
+        if dictionary.plain_size <= <int64_t>self.settings.dictionary_page_size:
+            self.dictionary = dictionary
+            self.is_begun = True
+
     def write(self, int64_t start, int64_t stop):
         """Encode the rows [start, stop) into pieces, and set the counters.
 
@@ -217,7 +227,7 @@ cdef class ChunkWriter:
                     plain_size = present * <int64_t>self.input.stored_width
             if done < 0:
                 raise MemoryError("the dictionary's hash table")
-            if row == start and not (self.settings.keep_dictionary or self._dictionary_pays(done, present, plain_size)):
+            if row == start and not (self.is_begun or self.settings.keep_dictionary or self._dictionary_pays(done, present, plain_size)):
                 return start
             full = done < present
             if full:
@@ -232,10 +242,10 @@ cdef class ChunkWriter:
                 break
         if not pages:
             return start
-        if not full:
+        if not full and not self.is_begun:
             self.distinct_count = self.dictionary.table.count
         if self.settings.bloom_filter_fpp is not None:
-            self._begin_bloom_filter(self.num_values - self.null_count if full else self.distinct_count)
+            self._begin_bloom_filter(self.num_values - self.null_count if full else self.dictionary.table.count)
         self._write_dictionary()
         for first, rows, taken, present in pages:
             self._write_indices(first, rows, codes + taken, present)

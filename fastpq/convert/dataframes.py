@@ -168,7 +168,8 @@ def _categories(values: pandas.Series[Any], missing: np.ndarray[Any, Any], name:
         taken = entries.take(np.where(missing, 0, codes).astype(np.int64))
         return taken._with(validity=validity, null_count=nulls, nullable=True, arrow=None)
     entries = entries._with(nullable=False, arrow=None)
-    return Column(entries.type, DictionaryValues(np.where(missing, 0, codes).astype(np.int32), entries), validity, nulls)
+    coded = DictionaryValues(np.where(missing, 0, codes).astype(np.int32), entries, bool(values.cat.ordered))
+    return Column(entries.type, coded, validity, nulls)
 
 
 def _described(name: Any, field: str | None, values: pandas.Series[Any], with_categories: bool = False) -> dict[str, Any]:
@@ -332,6 +333,8 @@ def _flat_series(column: Column, numpy_type: str, details: dict[str, Any]) -> An
     if details.get("pandas_type") == "categorical":
         values = pd.Series(column.to_pylist())
         known = metadata.get("categories")
+        if isinstance(column.values, DictionaryValues) and column.values.is_ordered:
+            known = column.values.dictionary.to_pylist()
         listed = [entry for entry in known if type(entry) in (str, int)] if isinstance(known, list) else []
         # categories beyond the metadata's may come from a DataFrame appended to the file later
         categories = list(dict.fromkeys([*listed, *values.dropna().unique().tolist()]))

@@ -143,7 +143,7 @@ def _recast(column: AnyColumn, type_: ColumnType | None, nullable: bool | None, 
             return column_from_numpy(column.to_numpy(), type=type_, nullable=nullable, name=name)
         values = column.values
         if isinstance(values, DictionaryValues):
-            values = DictionaryValues(values.codes, values.dictionary._with(type=type_))
+            values = DictionaryValues(values.codes, values.dictionary._with(type=type_), values.is_ordered)
         column = column._with(type=type_, values=values)
         _check_text(column, name)
     if nullable is None or nullable == column.nullable:

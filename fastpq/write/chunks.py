@@ -38,6 +38,9 @@ def encode_chunk(leaf: LeafToWrite, spec: ColumnSpec, cipher: ModuleCipher, star
     """
     values = leaf.rows(spec.layout, start, stop)
     writer = ChunkWriter(values, spec.codec, cipher, spec.settings)
+    entries = leaf.ordered_entries(spec.layout)
+    if entries is not None:
+        writer.begin_dictionary(entries)
     writer.write(0, stop - start)
     return EncodedChunk(spec, cipher, writer, _geospatial_statistics(spec, values))
 

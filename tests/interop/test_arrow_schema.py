@@ -125,13 +125,61 @@ def test_values_that_do_not_fit_stay_what_they_are() -> None:
     assert got.to_pylist() == table.to_pylist()
 
 
-def test_an_order_of_categories_that_no_file_keeps_is_not_claimed() -> None:
-    ordered = pa.DictionaryArray.from_arrays(pa.array([1, None, 0, 1], pa.uint8()), pa.array(["x", "y"]), ordered=True)
-    table = pa.table({"c": ordered})
-    for data in (written(table, arrow_schema=True), by_pyarrow(table)):
-        got = pa.table(fastpq.read_table(data))
-        assert got.schema.types == [pa.dictionary(pa.uint8(), pa.string())]
-        assert got.to_pylist() == table.to_pylist()
+ORDERED = pa.DictionaryArray.from_arrays(pa.array([2, None, 0, 2, 0], pa.int8()), ["low", "mid", "high"], ordered=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"row_group_size": 2}, {"encoding": "auto"}], ids=str)
+@pytest.mark.parametrize("kind", ["text", "bytes", "large"])
+def test_ordered_dictionaries_both_ways(kind: str, options: dict[str, Any]) -> None:
+    """Flag, order and unused entries, by each library from each library."""
+    entries = ORDERED.dictionary.cast({"text": pa.string(), "bytes": pa.binary(), "large": pa.large_string()}[kind])
+    table = pa.table({"c": pa.DictionaryArray.from_arrays(ORDERED.indices, entries, ordered=True)})
+    ours = written(table, arrow_schema=True, **options)
+    theirs = by_pyarrow(table, **{name: value for name, value in options.items() if name != "encoding"})
+    for data in (ours, theirs):
+        for strings in ("views", "offsets", "dictionary"):
+            found = fastpq.read_table(data, strings=strings)
+            for got in (pa.table(found), pa.table(fastpq.read_table(written(found, arrow_schema=True)))):
+                assert got.schema.types == table.schema.types
+                assert got["c"].chunk(0).dictionary.equals(entries)
+                assert got["c"].chunk(0).equals(table["c"].chunk(0))
+    back = pq.read_table(io.BytesIO(ours))["c"].unify_dictionaries()
+    assert back.type == pq.read_table(io.BytesIO(theirs))["c"].type
+    assert back.chunk(0).dictionary.to_pylist() == entries.to_pylist()
+    assert back.to_pylist() == table["c"].to_pylist()
+    assert pa.table(fastpq.read_table(ours, filters=("c", "==", "low" if kind != "bytes" else b"low")))["c"].type.ordered
+
+
+def test_ordered_categoricals_of_pandas() -> None:
+    frame = pd.DataFrame({"c": pd.Categorical(["b", "a", None], ["c", "b", "a"], ordered=True)})
+    sink = io.BytesIO()
+    frame.to_parquet(sink, engine="pyarrow")
+    pd.testing.assert_frame_equal(fastpq.read_pandas(sink.getvalue()), frame)
+    for data in (written(frame), written(frame, arrow_schema=True)):
+        pd.testing.assert_frame_equal(fastpq.read_pandas(data), frame)
+    pd.testing.assert_frame_equal(pd.read_parquet(io.BytesIO(written(frame, arrow_schema=True)), engine="pyarrow"), frame)
+
+
+def test_an_order_that_a_file_does_not_keep_is_not_claimed() -> None:
+    """Row groups of contradictory dictionaries, values outside of the dictionary, and dictionaries of numbers."""
+    other = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), ["high", "low"], ordered=True)
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, pa.schema([("c", ORDERED.type)])) as writer:
+        for part in (ORDERED, other):
+            writer.write_table(pa.table({"c": part}))
+    got = pa.table(fastpq.read_table(sink.getvalue()))["c"]
+    assert got.to_pylist() == ORDERED.to_pylist() + other.to_pylist()
+    assert not got.type.ordered
+    assert not pa.table(fastpq.read_table(by_pyarrow(pa.table({"c": ORDERED}), use_dictionary=False)))["c"].type.ordered
+    chunks = pa.table({"c": pa.chunked_array([ORDERED, other])})
+    assert not pa.table(fastpq.read_table(written(chunks, arrow_schema=True)))["c"].type.ordered
+    numbers = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([1, 0]), pa.array([7, 5]), ordered=True)})
+    for data in (written(numbers, arrow_schema=True), by_pyarrow(numbers)):
+        assert pa.table(fastpq.read_table(data))["c"].to_pylist() == [5, 7]
+    large = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([1, 0]), ["a" * 2000, "b" * 2000], ordered=True)})
+    cut = fastpq.read_table(written(large, arrow_schema=True, dictionary_page_size=2500))
+    assert not pa.table(cut)["c"].type.ordered
+    assert cut["c"].to_pylist() == large["c"].to_pylist()
 
 
 def test_broken_entries_are_as_good_as_none() -> None:
