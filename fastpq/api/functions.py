@@ -104,7 +104,7 @@ def read_pandas(
 ) -> pandas.DataFrame:
     """Read a file as a pandas DataFrame, with the index, categories and dtypes named by the file's metadata.
 
-    Ordered categories come in the order of the file's dictionary pages; other categories written by pyarrow in order of appearance.
+    Ordered categories written by pyarrow are in the order of its dictionary pages, other ones in order of appearance.
 
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.

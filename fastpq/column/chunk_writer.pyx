@@ -110,7 +110,7 @@ cdef class ChunkWriter:
         scratch_free(&self.sizes)
 
     def begin_dictionary(self, ColumnInput entries not None):
-        """Begin the dictionary page with given entries, used or not, in their order; without effect where they exceed its size."""
+        """Begin the dictionary page with given entries, used or not, in their order; without effect above its greatest size."""
         if self.dictionary is None:
             return
         cdef DictionaryEncoder dictionary = DictionaryEncoder(0 if self.input.variable else self.input.stored_width)
@@ -227,7 +227,8 @@ cdef class ChunkWriter:
                     plain_size = present * <int64_t>self.input.stored_width
             if done < 0:
                 raise MemoryError("the dictionary's hash table")
-            if row == start and not (self.is_begun or self.settings.keep_dictionary or self._dictionary_pays(done, present, plain_size)):
+            keeps = self.is_begun or self.settings.keep_dictionary
+            if row == start and not (keeps or self._dictionary_pays(done, present, plain_size)):
                 return start
             full = done < present
             if full:

@@ -231,7 +231,8 @@ cdef class ValueReader:
                 return status
         status = from_stored(self.conversion, stored, self.stored_width, count, out, self.width, self.units)
         if status == OUT_OF_RANGE and self.conversion == TIMESTAMP96:
-            self.fits_microseconds = from_stored(TIMESTAMP96, stored, self.stored_width, count, out, self.width, MICROSECONDS) >= 0
+            self.fits_microseconds = 0 <= from_stored(
+                TIMESTAMP96, stored, self.stored_width, count, out, self.width, MICROSECONDS)
         return status
 
     cdef int64_t _stored(self, uint8_t* out, int64_t count) except? -100 nogil:
