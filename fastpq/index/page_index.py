@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -25,6 +25,10 @@ from fastpq.stats.statistics import Order
 
 NO_PAGE = -1
 _PAGE_LOCATIONS = 1         # field id in OffsetIndex
+
+# Parts of a page index in errors and reports.
+OFFSET_INDEX = "offset index"
+COLUMN_INDEX = "column index"
 
 Int64s = NDArray[np.int64]
 
@@ -252,10 +256,16 @@ class ChunkIndexes:
 
 @dataclass(frozen=True, slots=True)
 class StoredIndexes:
-    """The page index of one column chunk as unchecked Thrift structs; None for absent parts."""
+    """The page index of one column chunk as Thrift structs; None for absent and broken parts.
+
+    Attributes:
+        column_index, offset_index: the structs.
+        broken: errors of the broken parts, by ``"offset index"`` and ``"column index"``.
+    """
 
     column_index: fmt.ColumnIndex | None
     offset_index: fmt.OffsetIndex | None
+    broken: Mapping[str, FormatError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,22 +332,39 @@ def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
 
 
 def read_stored_page_index(source: Source, request: IndexRequest) -> tuple[StoredIndexes, ChunkIndexes]:
-    """The page index of one chunk, both as stored structs and checked.
+    """The page index of one chunk, both as stored structs and checked, without broken parts.
+
+    A column index without its offset index serves no reader, and counts as broken too.
 
     Raises:
-        FormatError: an index contradicts itself or the file.
         TagVerificationError: an encrypted index was altered.
     """
+    broken: dict[str, FormatError] = {}
     try:
-        opened = _opened(request, source.read_ranges(_places(request, source.size)))
-        checked = _checked(request, opened)
+        return _stored(source, request, broken)
     except FormatError as error:
-        raise error.at(column=request.column.name, row_group=request.chunk.row_group_ordinal) from None
+        broken[COLUMN_INDEX] = error
+    try:
+        return _stored(source, replace(request, column_index=False), broken)
+    except FormatError as error:
+        broken = {OFFSET_INDEX: error}
+    if request.chunk.chunk.column_index_offset is not None:
+        broken[COLUMN_INDEX] = FormatError("a column index without its offset index")
+    return StoredIndexes(None, None, broken), ChunkIndexes(None, None)
+
+
+def _stored(
+    source: Source, request: IndexRequest, broken: dict[str, FormatError]
+) -> tuple[StoredIndexes, ChunkIndexes]:
+    """The requested parts of a page index, as read_stored_page_index returns them; raises FormatError for a broken part."""
+    opened = _opened(request, source.read_ranges(_places(request, source.size)))
+    checked = _checked(request, opened)
     offset_index, column_index = opened
     return (
         StoredIndexes(
             None if column_index is None else fmt.decode(fmt.ColumnIndex, column_index)[0],
             None if offset_index is None else fmt.decode(fmt.OffsetIndex, offset_index)[0],
+            broken,
         ),
         checked,
     )

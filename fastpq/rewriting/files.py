@@ -21,6 +21,7 @@ from fastpq.metadata.footer import read_finished
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import plan_chunk
 from fastpq.rewriting.chunk_copy import copy_chunk
+from fastpq.rewriting.report import DroppedIndex, RewritingReport
 from fastpq.write.row_groups import PlacedChunk, RowGroups
 
 KeysOf: TypeAlias = Callable[[Any], FileDecryptionProperties | None]
@@ -35,12 +36,13 @@ def encrypt_file(
     decryption_properties: FileDecryptionProperties | None = None,
     properties: ReaderProperties | None = None,
     progress: Progress | None = None,
-) -> None:
+) -> RewritingReport:
     """Encrypt a file, or encrypt a file again with other keys; pages are neither decompressed nor decoded.
 
     Schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns and key-value metadata are kept. The
     categories of a DataFrame are values, and are left out of the key-value metadata. False statements of the source, about bounds
-    for example, are copied. Memory is bounded by indexes, footer and a page; with a remote source, by a column chunk.
+    for example, are copied. Broken page indexes and bloom filters of a readable file are left out. Memory is bounded by indexes,
+    footer and a page; with a remote source, by a column chunk.
 
     Args:
         source: a path, a bytes-like object, a binary file object or an fsspec URL.
@@ -52,6 +54,9 @@ def encrypt_file(
         progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
             ``(total, total)``. An exception from progress leaves the target unchanged.
 
+    Returns:
+        A RewritingReport of the parts of the source left out.
+
     Raises:
         FormatError: the source breaks the specification.
         UnsupportedError: the source has a feature without a reader.
@@ -61,7 +66,7 @@ def encrypt_file(
         SchemaError: keys for unknown columns.
         CryptoError: more than 32768 columns, or pages of a chunk.
     """
-    merge_files(
+    return merge_files(
         [source],
         target,
         encryption_properties=encryption_properties,
@@ -78,7 +83,7 @@ def decrypt_file(
     *,
     properties: ReaderProperties | None = None,
     progress: Progress | None = None,
-) -> None:
+) -> RewritingReport:
     """Write the plaintext file of an encrypted one; its pages are neither decompressed nor decoded.
 
     Args:
@@ -89,10 +94,15 @@ def decrypt_file(
         properties: bounds and checks of reading.
         progress: as for ``encrypt_file``.
 
+    Returns:
+        A RewritingReport of the parts of the source left out.
+
     Raises:
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
     """
-    merge_files([source], target, decryption_properties=decryption_properties, properties=properties, progress=progress)
+    return merge_files(
+        [source], target, decryption_properties=decryption_properties, properties=properties, progress=progress
+    )
 
 
 def merge_files(
@@ -103,7 +113,7 @@ def merge_files(
     decryption_properties: FileKeys = None,
     properties: ReaderProperties | None = None,
     progress: Progress | None = None,
-) -> None:
+) -> RewritingReport:
     """Write the row groups of files, one file after another, as one file; pages are neither decompressed nor decoded.
 
     Args:
@@ -113,6 +123,9 @@ def merge_files(
         decryption_properties: keys of the sources, or a function from a source to its keys.
         properties: bounds and checks of reading.
         progress: as for ``encrypt_file``, in rows of all sources; the footers are read a second time for the total.
+
+    Returns:
+        A RewritingReport of the parts of the sources left out.
 
     Raises:
         SchemaError: no source, or sources of different schemas, column orders, units of durations or writers. Readers find the
@@ -135,7 +148,7 @@ def merge_files(
                 merged.add(source, metadata)
         if merged is None:
             raise SchemaError("no files to merge")
-        merged.finish()
+        return merged.finish()
 
 
 @contextmanager
@@ -179,6 +192,7 @@ class _MergedFile:
         self._properties = properties
         self._first = first
         self._row_groups = RowGroups(sink, first.schema, encryption_properties)
+        self._dropped: list[DroppedIndex] = []
 
     def add(self, source: Source, metadata: FileMetaData) -> None:
         """Copy the row groups of a file.
@@ -191,7 +205,7 @@ class _MergedFile:
         for index in range(metadata.num_row_groups):
             self._add_row_group(source, metadata, metadata.row_group(index))
 
-    def finish(self) -> None:
+    def finish(self) -> RewritingReport:
         """Write indexes and footer."""
         footer = copy.copy(self._first.metadata)
         footer.schema = self._first.schema_elements
@@ -200,6 +214,7 @@ class _MergedFile:
         footer.column_orders = self._first.column_orders or None
         self._row_groups.write_footer(footer)
         self._meter.finish()
+        return RewritingReport(tuple(self._dropped))
 
     def _add_row_group(self, source: Source, metadata: FileMetaData, group: RowGroupMetaData) -> None:
         self._row_groups.check_room(1)
@@ -223,10 +238,13 @@ class _MergedFile:
             plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size, metadata.created_by)
             opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
             sealer = self._row_groups.cipher(len(self._row_groups), index)
-            copied = copy_chunk(source, plan, opener, sealer, self._sink, self._properties)
+            copied, broken = copy_chunk(source, plan, opener, sealer, self._sink, self._properties)
         except ParquetError as error:
             error.at(column=column.name, row_group=group.index)
             raise
+        self._dropped += [
+            DroppedIndex(source.name, group.index, column.name, kind, error.message) for kind, error in broken.items()
+        ]
         if span is not None:
             span.reach(index + 1, group.num_columns)
         return copied
