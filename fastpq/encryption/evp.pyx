@@ -215,6 +215,14 @@ cdef class AesKey:
         """Encryptions so far."""
         return read_relaxed(&self.sealed)
 
+    def matches(self, AesKey other not None):
+        """Whether another key has the same bytes; takes the same time for all bytes.
+
+        Args:
+            other: an AesKey.
+        """
+        return self.size == other.size and CRYPTO_memcmp(self.bytes, other.bytes, self.size) == 0
+
     def __repr__(self):
         return f"<AesKey of {self.bits} bits>"
 
