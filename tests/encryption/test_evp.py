@@ -172,7 +172,7 @@ FAILING_GENERATOR = """
 #include <openssl/rand.h>
 int EVP_RAND_generate(EVP_RAND_CTX* generator, unsigned char* out, size_t size, unsigned int strength, int resistance,
                       const unsigned char* addition, size_t addition_size) { return RESULT; }
-int RAND_priv_bytes(unsigned char* out, int size) { return RESULT; }
+int RAND_priv_bytes_ex(OSSL_LIB_CTX* library, unsigned char* out, size_t size, unsigned int strength) { return RESULT; }
 """
 FAILING = """
 from fastpq.encryption import AesKey
