@@ -2,8 +2,8 @@
 
 The file is a JSON object. ``kdf`` has the parameters of scrypt, or under a FIPS provider of PBKDF2, to derive the passphrase
 key. ``keys`` has the versions of each master key by identifier, encrypted under the passphrase key by AES-GCM (base64 of nonce,
-ciphertext and tag; AAD: identifier, ``:`` and version). ``seal`` is an AES-GCM nonce and tag under the passphrase key with all other members as AAD, against removed
-or exchanged members.
+ciphertext and tag; AAD: identifier, ``:`` and version). ``seal`` is an AES-GCM nonce and tag under the passphrase key with all
+other members as AAD, against removed or exchanged members.
 """
 
 from __future__ import annotations
