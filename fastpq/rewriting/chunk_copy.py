@@ -7,7 +7,8 @@ import copy
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import FormatError, ParquetError
-from fastpq.index.bloom_format import read_bloom_filters
+from fastpq.index.bloom_format import FilterRequest, read_bloom_filters
+from fastpq.index.claims import Claims
 from fastpq.index.page_index import COLUMN_INDEX, OFFSET_INDEX, IndexRequest, OffsetIndex, read_stored_page_index
 from fastpq.io.sink import Sink
 from fastpq.io.source import Source
@@ -39,7 +40,8 @@ def copy_chunk(
     request = IndexRequest(plan.column, plan.metadata, plan.num_rows, opener)
     indexes, checked = read_stored_page_index(source, request)
     broken: dict[str, ParquetError] = {**indexes.broken}
-    (bloom_filter,) = read_bloom_filters(source, [(plan.metadata, opener)])
+    claims = Claims(plan.column, plan.num_rows, metadata)
+    (bloom_filter,) = read_bloom_filters(source, [FilterRequest(plan.metadata, opener, claims)])
     if isinstance(bloom_filter, ParquetError):
         broken["bloom filter"], bloom_filter = bloom_filter, None
     start = sink.tell()
