@@ -29,6 +29,7 @@ from fastpq.read.file_reader import FileReader, OpenFile, Wanted
 from fastpq.read.opener import StringLayout
 from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, column_grid
 from fastpq.schema.types import TimeUnitName
+from fastpq.stats.quirks import for_writer
 
 if TYPE_CHECKING:
     from fastpq.arrow.hints import ArrowFields
@@ -116,7 +117,8 @@ class ParquetFile(IndexedFile):
         except BaseException:
             self._source.close()
             raise
-        self._file = OpenFile(self._source, self._metadata, properties, strings, coerce_int96_timestamp_unit, threads)
+        suited = for_writer(properties, self._metadata.created_by)
+        self._file = OpenFile(self._source, self._metadata, suited, strings, coerce_int96_timestamp_unit, threads)
         self._reader: FileReader | RecoveringReader = FileReader(self._file)
         if on_error != "raise":
             from fastpq.recovery.reading import RecoveringReader

@@ -153,7 +153,9 @@ class Claims:
 
     @property
     def null_counts(self) -> list[int] | None:
-        """Nulls of each page; None if unknown: parquet-mr writes -1 for an unknown count."""
+        """Usable nulls of each page; None if unknown: parquet-mr writes -1 for an unknown count."""
+        if self.trust is not None and not self.trust.null_counts:
+            return None
         counts = self.column_index.null_counts if self.column_index is not None else None
         return counts if counts and -1 not in counts else None
 

@@ -5,6 +5,7 @@ Evidence with a refuted claim is not used by filters: more rows are read, and th
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Literal, NamedTuple
@@ -58,7 +59,9 @@ def without_refuted_statistics(claims: Claims) -> Claims:
     """The same claims, for comparisons with indexes: without refuted statistics."""
     if claims.trust is None or fault(Part.STATISTICS, claims) is None:
         return claims
-    return Claims(claims.column, claims.num_rows, claims.metadata)
+    metadata = copy.copy(claims.metadata)
+    metadata.statistics = None
+    return Claims(claims.column, claims.num_rows, metadata, claims.trust)
 
 
 # ---- statistics

@@ -22,6 +22,7 @@ from fastpq.read.plan import plan_chunk
 from fastpq.rewriting.chunk_copy import copy_chunk
 from fastpq.rewriting.redaction import without_values
 from fastpq.rewriting.report import DroppedIndex, DroppedMetadata, RewritingReport
+from fastpq.stats.quirks import for_writer
 from fastpq.write.row_groups import PlacedChunk, RowGroups
 
 KeysOf: TypeAlias = Callable[[Any], FileDecryptionProperties | None]
@@ -257,7 +258,8 @@ class _MergedFile:
             plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size, metadata.created_by)
             opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
             sealer = self._row_groups.cipher(len(self._row_groups), index)
-            copied, broken = copy_chunk(source, plan, opener, sealer, self._sink, self._properties)
+            properties = for_writer(self._properties, metadata.created_by)
+            copied, broken = copy_chunk(source, plan, opener, sealer, self._sink, properties)
         except ParquetError as error:
             error.at(column=column.name, row_group=group.index)
             raise
