@@ -85,6 +85,8 @@ def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
     if logical is None or element.type is None:
         return None
     physical = Type(element.type)
+    if physical is Type.INT96 and isinstance(logical, Timestamp):
+        return None     # a unit in memory, of no meaning in files
     reason = misfit(physical, element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None, logical)
     if reason is None:
         return logical
