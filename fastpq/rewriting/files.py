@@ -243,6 +243,7 @@ class _MergedFile:
         span = self._meter.span(group.num_rows)
         chunks = (self._copy(source, metadata, group, index, span) for index in range(group.num_columns))
         entry = copy.copy(group.metadata)
+        entry.sorting_columns = group.sorting_columns or None
         if self._closed:
             entry.unknown = ()
         self._row_groups.add(entry, chunks)
