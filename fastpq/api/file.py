@@ -34,7 +34,7 @@ from fastpq.stats.quirks import for_writer
 if TYPE_CHECKING:
     from fastpq.arrow.hints import ArrowFields
     from fastpq.filters.predicate import Predicate
-    from fastpq.index.ranges import RowRanges
+    from fastpq.index.ranges import Int64s, RowRanges
     from fastpq.read import explain as explaining
     from fastpq.recovery import losses
     from fastpq.recovery.losses import Loss
@@ -190,7 +190,7 @@ class ParquetFile(IndexedFile):
             TypeError: indices other than whole numbers.
         """
         with self._errors():
-            first = rows.first_rows(self._metadata)
+            first = self._first_rows()
             chosen = rows.check_indices(indices, int(first[-1]))
             groups = rows.rows_of_groups(rows.ranges_of(np.unique(chosen)), first, range(self.num_row_groups))
             return self._restored(self._reader.take(Wanted(self._select(columns), groups, is_selective=True), chosen))
@@ -282,9 +282,9 @@ class ParquetFile(IndexedFile):
         Raises:
             ParquetError: as ``read``.
         """
-        if filters is None:
-            return self._metadata.num_rows
         with self._errors():
+            if filters is None:
+                return self._num_rows()
             return self._reader.count(self._wanted((), None, None, filters))
 
     def explain(
@@ -322,8 +322,10 @@ class ParquetFile(IndexedFile):
     ) -> Wanted:
         chosen = self._select(columns)
         groups: list[tuple[int, RowRanges | None]] = [(group, None) for group in self._groups(row_groups)]
+        if row_groups is None:
+            self._first_rows()      # checks the footer
         if row_ranges is not None:
-            first = rows.first_rows(self._metadata)
+            first = self._first_rows()
             bounds = rows.check_ranges(row_ranges, int(first[-1]))
             groups = [*rows.rows_of_groups(bounds, first, [group for group, _ in groups])]
         predicate = None if filters is None else self._bound(filters)
@@ -331,7 +333,14 @@ class ParquetFile(IndexedFile):
 
     def _num_rows(self) -> int:
         with self._errors():
-            return int(rows.first_rows(self._metadata)[-1])
+            return int(self._first_rows()[-1])
+
+    def _first_rows(self) -> Int64s:
+        """Number of the first row of each row group; checked against the footer, unless the file is read with on_error."""
+        first = rows.first_rows(self._metadata)
+        if self._found is None:
+            rows.check_row_count(self._metadata, int(first[-1]))
+        return first
 
     def _select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
         return list(self.schema.columns) if columns is None else self.schema.select(columns)

@@ -101,7 +101,7 @@ class ParquetDataset:
             with self._open(data_file, keys) as file:
                 unused.add(keys, file)
                 self._own.append(self._fields_of(file))
-                self._rows.append(file.metadata.num_rows)
+                self._rows.append(file.count())
         unused.check()
         self.num_rows = sum(self._rows)
         self._fields = unify(zip(self.files, self._own, strict=True))

@@ -33,6 +33,7 @@ class Quirk(Enum):
     BLOOM_FILTER = auto()       # values of the column missing from the bloom filter
     CHUNK_SIZE = auto()         # total_compressed_size without the header of the dictionary page
     CHECKSUM = auto()           # a CRC-32 of 0 in the headers of all pages
+    ROW_COUNT = auto()          # a number of rows of 0 in the footer
     IS_COMPRESSED = auto()      # is_compressed False in headers of data pages V2 with compressed values
 
 
@@ -89,6 +90,7 @@ MISTAKES = (
     _Mistake(Quirk.CHUNK_SIZE, "parquet-mr", (1, 2, 9), "PARQUET-816"),
     # Version 1.0 computes the CRC-32.
     _Mistake(Quirk.CHECKSUM, "parquet.jl", (1,), "JuliaIO/Parquet.jl, src/writer.jl, write_col_page"),
+    _Mistake(Quirk.ROW_COUNT, "parquet-rs", (1,), "apache/parquet-testing, data/repeated_no_annotation.parquet"),
     # Later versions have the name parquet-cpp-arrow.
     _Mistake(Quirk.IS_COMPRESSED, "parquet-cpp", None, "ARROW-10353"),
 )
@@ -145,6 +147,11 @@ def deprecated_bounds_are_trusted(column: ColumnType) -> bool:
 def bloom_filters_are_trusted(created_by: str | None) -> bool:
     """Whether a value not found in a bloom filter is certainly missing from the column, for this writer."""
     return not _made(Quirk.BLOOM_FILTER, created_by)
+
+
+def row_count_is_trusted(created_by: str | None) -> bool:
+    """Whether the number of rows in the footer is the number of rows of its row groups, for this writer."""
+    return not _made(Quirk.ROW_COUNT, created_by)
 
 
 def for_writer(properties: ReaderProperties, created_by: str | None) -> ReaderProperties:
