@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import compress
+from itertools import compress, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,6 @@ class Claims:
         has_row_values: whether each row has one value or null: the column has no repeated field in its path.
         bounds: usable minimum and maximum of the statistics, without NaNs.
         null_count: usable null count of the statistics.
-        page_rows: rows of each page, by the OffsetIndex.
         location_fault: first fault of the page locations.
     """
 
@@ -86,8 +85,8 @@ class Claims:
     has_row_values: bool = field(init=False)
     bounds: tuple[Bound, Bound] = field(init=False)
     null_count: int | None = field(init=False)
-    page_rows: list[int] | None = None
     location_fault: LocationFault = LocationFault.NONE
+    _page_rows: list[int] | None = None
     _page_bounds: tuple[list[bytes], list[bytes]] | None = None
 
     def __post_init__(self) -> None:
@@ -113,7 +112,6 @@ class Claims:
             locations, unencoded: as the attributes.
         """
         self.locations, self.unencoded = locations, unencoded
-        self.page_rows = np.diff(locations[2], append=self.num_rows).tolist()
         start = first_page = self.metadata.data_page_offset
         if self.metadata.dictionary_page_offset:
             start = min(start, self.metadata.dictionary_page_offset)
@@ -150,6 +148,14 @@ class Claims:
         if self.order in FLOAT_ORDERS:      # two zeros
             values = {value for value in values if compare(self.order, value, bytes(len(value))) != 0}
         return sorted(values)
+
+    @property
+    def page_rows(self) -> list[int] | None:
+        """Rows of each page, by the OffsetIndex."""
+        if self._page_rows is None and self.locations is not None:
+            first = [*self.locations[2].tolist(), self.num_rows]
+            self._page_rows = [end - start for start, end in pairwise(first)]
+        return self._page_rows
 
     @property
     def null_counts(self) -> list[int] | None:
