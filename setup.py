@@ -32,7 +32,7 @@ CALLING = (
     "fastpq.recovery.",
     "fastpq.variant.",
 )
-OPENSSL_MODULES = {"fastpq.encryption.evp", "fastpq.encryption.keys.secret"}
+OPENSSL_MODULES = {"fastpq.encryption.evp", "fastpq.encryption.provider", "fastpq.encryption.keys.secret"}
 STRIPPED = ["-Wl,-s"] if sys.platform == "linux" else ["-Wl,-x"]
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from fastpq.recovery.losses import Loss, RecoveryReport
     from fastpq.recovery.recover import Recovered, recover_table, unfinished_files
     from fastpq.rewriting.files import decrypt_file, encrypt_file, merge_files
+    from fastpq.rewriting.report import RewritingReport
     from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
     from fastpq.schema.types import ColumnType, Type
     from fastpq.write.choice import EncodingChoice
@@ -67,6 +68,7 @@ __all__ = [
     "ReaderProperties",
     "Recovered",
     "RecoveryReport",
+    "RewritingReport",
     "RowGroupMetaData",
     "SchemaError",
     "SortingColumn",
@@ -121,6 +123,7 @@ _MODULE_OF = {
     "ReaderProperties": "fastpq.options",
     "Recovered": "fastpq.recovery.recover",
     "RecoveryReport": "fastpq.recovery.losses",
+    "RewritingReport": "fastpq.rewriting.report",
     "RowGroupMetaData": "fastpq.metadata.file_metadata",
     "SchemaError": "fastpq.errors",
     "SortingColumn": "fastpq.options",

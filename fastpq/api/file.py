@@ -29,11 +29,12 @@ from fastpq.read import rows
 from fastpq.read.file_reader import FileReader, OpenFile, Wanted, in_fitting_units
 from fastpq.read.opener import StringLayout
 from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, Int96UnitName, column_grid
+from fastpq.stats.quirks import for_writer
 
 if TYPE_CHECKING:
     from fastpq.arrow.hints import ArrowFields
     from fastpq.filters.predicate import Predicate
-    from fastpq.index.ranges import RowRanges
+    from fastpq.index.ranges import Int64s, RowRanges
     from fastpq.read import explain as explaining
     from fastpq.recovery import losses
     from fastpq.recovery.losses import Loss
@@ -120,7 +121,8 @@ class ParquetFile(IndexedFile):
         except BaseException:
             self._source.close()
             raise
-        self._file = OpenFile(self._source, self._metadata, properties, strings, coerce_int96_timestamp_unit, threads)
+        suited = for_writer(properties, self._metadata.created_by)
+        self._file = OpenFile(self._source, self._metadata, suited, strings, coerce_int96_timestamp_unit, threads)
 
     @property
     def recovery(self) -> losses.RecoveryReport:
@@ -197,7 +199,7 @@ class ParquetFile(IndexedFile):
             TypeError: indices other than whole numbers.
         """
         with self._errors():
-            first = rows.first_rows(self._metadata)
+            first = self._first_rows()
             chosen = rows.check_indices(indices, int(first[-1]))
             groups = rows.rows_of_groups(rows.ranges_of(np.unique(chosen)), first, range(self.num_row_groups))
             wanted = Wanted(self._select(columns), groups, is_selective=True)
@@ -298,9 +300,9 @@ class ParquetFile(IndexedFile):
         Raises:
             ParquetError: as ``read``.
         """
-        if filters is None:
-            return self._metadata.num_rows
         with self._errors():
+            if filters is None:
+                return self._num_rows()
             wanted = self._wanted((), None, None, filters)
 
             def count(file: OpenFile, reader: FileReader | RecoveringReader) -> int:
@@ -343,15 +345,24 @@ class ParquetFile(IndexedFile):
     ) -> Wanted:
         chosen = self._select(columns)
         groups: list[tuple[int, RowRanges | None]] = [(group, None) for group in self._groups(row_groups)]
+        if row_groups is None:
+            self._first_rows()      # checks the footer
         if row_ranges is not None:
-            first = rows.first_rows(self._metadata)
+            first = self._first_rows()
             bounds = rows.check_ranges(row_ranges, int(first[-1]))
             groups = [*rows.rows_of_groups(bounds, first, [group for group, _ in groups])]
         return Wanted(chosen, groups, self._bound(filters, self._file), filters is not None or row_ranges is not None)
 
     def _num_rows(self) -> int:
         with self._errors():
-            return int(rows.first_rows(self._metadata)[-1])
+            return int(self._first_rows()[-1])
+
+    def _first_rows(self) -> Int64s:
+        """Number of the first row of each row group; checked against the footer, unless the file is read with on_error."""
+        first = rows.first_rows(self._metadata)
+        if self._found is None:
+            rows.check_row_count(self._metadata, int(first[-1]))
+        return first
 
     def _select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
         return list(self.schema.columns) if columns is None else self.schema.select(columns)

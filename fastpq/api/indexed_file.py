@@ -139,22 +139,26 @@ class IndexedFile:
             SchemaError, FormatError, KeyAccessError, TagVerificationError: as ``offset_index``.
             UnsupportedError: an algorithm, hash or compression outside BloomFilter.md.
         """
-        from fastpq.index.bloom_format import read_bloom_filters
+        from fastpq.filters.evidence import claims_of
+        from fastpq.index.bloom_format import FilterRequest, read_bloom_filters
 
         with self._errors():
-            _, chunk, cipher = self._chunk(row_group, column)
-            (found,) = read_bloom_filters(self._source, [(chunk, cipher)])
+            chosen, chunk, cipher = self._chunk(row_group, column)
+            claims = claims_of(self._metadata, chosen, chunk, self._rows_of(row_group))
+            (found,) = read_bloom_filters(self._source, [FilterRequest(chunk, cipher, claims)])
             if isinstance(found, ParquetError):
                 raise found
             return found
 
     def _indexes(self, row_group: int, column: ColumnKey, column_index: bool) -> page_index.ChunkIndexes:
         from fastpq.index.page_index import IndexRequest, read_page_indexes
+        from fastpq.stats.trust import trust_in
 
         with self._errors():
             chosen, chunk, cipher = self._chunk(row_group, column)
-            num_rows = self._metadata.row_group(self._groups([row_group])[0]).num_rows
-            (found,) = read_page_indexes(self._source, [IndexRequest(chosen, chunk, num_rows, cipher, column_index)])
+            trust = trust_in(self._metadata, chosen)
+            request = IndexRequest(chosen, chunk, self._rows_of(row_group), cipher, column_index, trust)
+            (found,) = read_page_indexes(self._source, [request])
             if isinstance(found, ParquetError):
                 raise found
             return found
@@ -164,6 +168,9 @@ class IndexedFile:
         chosen = self.schema.column(column)
         chunk = self._metadata.row_group(index).column(chosen.index)
         return chosen, chunk, self._metadata.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, chosen.index)
+
+    def _rows_of(self, row_group: int) -> int:
+        return self._metadata.row_group(self._groups([row_group])[0]).num_rows
 
     def _groups(self, row_groups: Iterable[int] | None) -> list[int]:
         return choose_row_groups(self._metadata.num_row_groups, row_groups)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack
@@ -13,6 +14,7 @@ from fastpq.api.writer_options import WriterOptions
 from fastpq.arrays.table import Table
 from fastpq.common.parallel import resolve_threads
 from fastpq.common.progress import Meter, Progress
+from fastpq.encryption.file_ciphers import closed_columns
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.io.sink import Sink, open_sink
@@ -160,6 +162,7 @@ class ParquetWriter:
         return self._file, table
 
     def _file_writer(self, schema: ParquetSchema) -> FileWriter:
+        closed = closed_columns(self._encryption_properties, [column.path for column in schema.columns])
         return FileWriter(
             self._sink,
             schema,
@@ -167,7 +170,7 @@ class ParquetWriter:
             self._encryption_properties,
             threads=self._threads,
             meter=self._meter,
-            key_values=self._input.key_values,
+            key_values=partial(self._input.key_values, closed),
         )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from fastpq.arrays.nodes import FieldNode as ArrowField
 from fastpq.arrays.table import Table
-from fastpq.arrow.hints import arrow_fields, arrow_schema_entry, needs_arrow_schema
+from fastpq.arrow.hints import arrow_fields, arrow_schema_entry, needs_arrow_schema, without_field_metadata
 from fastpq.convert.dataframes import PANDAS_KEY, has_arrow_dtypes, is_dataframe, table_from_dataframe
 from fastpq.convert.numpy_input import table_from
 from fastpq.errors import UnsupportedError
@@ -68,11 +69,17 @@ class WriterInput:
         self._describe_arrow(table, bool(with_arrow))
         return table
 
-    def key_values(self) -> dict[str, str]:
-        """The key-value metadata of the footer; given ones go before described ones."""
+    def key_values(self, closed: Collection[str]) -> dict[str, str]:
+        """The key-value metadata of the footer; given ones go before described ones.
+
+        Args:
+            closed: names of columns whose Arrow fields keep no metadata but those of their type.
+        """
         found = self._described | dict(self._given)
-        if self._arrow_fields is not None:
-            found.setdefault(ARROW_KEY, arrow_schema_entry(self._arrow_fields, found))
+        fields = self._arrow_fields
+        if fields is not None:
+            shown = [without_field_metadata(field) if field.name in closed else field for field in fields.children]
+            found.setdefault(ARROW_KEY, arrow_schema_entry(replace(fields, children=tuple(shown)), found))
         return found
 
     def _describe_arrow(self, table: Table, wanted: bool) -> None:

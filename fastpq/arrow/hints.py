@@ -7,7 +7,7 @@ columns and changes no value. A broken entry is ignored, and so is a field in co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -22,6 +22,9 @@ from fastpq.schema.parquet_schema import SchemaNode as ParquetNode
 # have one entry.
 MOST_KEPT = 8
 LONGEST_KEPT = 1 << 16
+
+# Metadata of a field that say its type and no more.
+_TYPE_METADATA = frozenset({b"ARROW:extension:name", b"ARROW:extension:metadata", b"PARQUET:field_id"})
 
 _LISTS = ("+l", "+L", "+vl", "+vL")
 
@@ -155,25 +158,44 @@ def arrow_schema_entry(fields: FieldNode, metadata: Mapping[str, str]) -> str:
     return encode_schema(replace(fields, metadata={key.encode(): value.encode() for key, value in metadata.items()}))
 
 
-def with_metadata(text: str, nodes: Sequence[ParquetNode], metadata: Mapping[str, str]) -> str | None:
-    """An ARROW:schema entry with its copy of the file's metadata replaced.
+def redacted_entry(
+    text: str, nodes: Sequence[ParquetNode], metadata: Mapping[str, str], closed: Collection[str]
+) -> tuple[str | None, str | None]:
+    """An ARROW:schema entry with its copy of the file's metadata replaced, and without values of closed columns.
 
     Args:
         text: the entry.
         nodes: schema nodes of the file's columns.
         metadata: key-value metadata of the file, without the entry.
+        closed: names of columns whose fields keep no metadata but those of their type.
 
     Returns:
-        The new entry; None where the old one is broken or has unsupported types.
+        The new entry, None where the old one is broken or has unsupported types; and a description of the removed part, None if
+        nothing was removed, ``""`` for the whole entry.
     """
     schema = _opened(text, len(nodes))
     if schema is None:
-        return None
+        return None, ""
     try:
-        fields = tuple(schema.field(number, 2 * _count(node)) for number, node in enumerate(nodes))
-        return arrow_schema_entry(FieldNode("+s", flags=0, children=fields), metadata)
+        old = tuple(schema.field(number, 2 * _count(node)) for number, node in enumerate(nodes))
+        new = tuple(without_field_metadata(field) if field.name in closed else field for field in old)
+        parts = [f"metadata of the field {field.name}" for field, left in zip(old, new, strict=True) if field != left]
+        told = {key.encode(): value.encode() for key, value in metadata.items()}
+        if any(told.get(key) != value for key, value in schema.metadata.items()):
+            parts = parts or ["metadata of the schema"]
+        if not parts:
+            return text, None
+        return arrow_schema_entry(FieldNode("+s", flags=0, children=new), metadata), "; ".join(parts)
     except (FormatError, UnsupportedError):
-        return None
+        return None, ""
+
+
+def without_field_metadata(field: FieldNode) -> FieldNode:
+    """A field, and its inner fields, without metadata but those of its type; others may hold values, as of Polars' enums."""
+    kept = {key: value for key, value in (field.metadata or {}).items() if key in _TYPE_METADATA}
+    children = tuple(map(without_field_metadata, field.children))
+    inner = field.dictionary if field.dictionary is None else without_field_metadata(field.dictionary)
+    return replace(field, metadata=kept or None, children=children, dictionary=inner)
 
 
 def needs_arrow_schema(column: AnyColumn) -> bool:

@@ -84,6 +84,11 @@ class IpcSchema:
     def __len__(self) -> int:
         return self._schema.count(_FIELDS)
 
+    @property
+    def metadata(self) -> dict[bytes, bytes]:
+        """Key-value metadata of the schema."""
+        return {pair.text(_KEY) or b"": pair.text(_VALUE) or b"" for pair in self._schema.items(_SCHEMA_METADATA)}
+
     def field(self, index: int, most: int) -> FieldNode:
         """A field with its children.
 

@@ -11,7 +11,7 @@ from fastpq.arrays.bitmap import count_zeros
 from fastpq.arrays.layouts import DictionaryValues
 from fastpq.arrays.nested_columns import ListColumn
 from fastpq.column.input import ColumnInput
-from fastpq.column.layout import Layout
+from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.column.leaf_entries import Levels
 from fastpq.errors import SchemaError
 
@@ -55,10 +55,16 @@ class LeafToWrite:
     def rows(self, layout: Layout, start: int, stop: int) -> ColumnInput:
         """The rows [start, stop), as an input for one thread.
 
+        Args:
+            layout: layout of the file's column; INT96 has the units of the leaf in memory.
+            start, stop: the rows.
+
         Raises:
             LimitError: too many levels for one column chunk.
             SchemaError: a null in a required field, without a null above.
         """
+        if layout.conversion is Conversion.TIMESTAMP96:
+            layout = layout_of(self._leaf.type)
         if not self._above:
             return ColumnInput(self._leaf.slice(start, stop), layout)
         values, levels = shred_column(self._above, self._leaf, start, stop)

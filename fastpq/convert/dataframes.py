@@ -99,19 +99,6 @@ def without_columns(described: str, names: Sequence[str]) -> str:
     return json.dumps(found)
 
 
-def without_categories(described: str) -> str:
-    """pandas' metadata as JSON without categories, since categories are data; text of another structure is returned as given."""
-    try:
-        found = json.loads(described)
-    except (ValueError, RecursionError):
-        return described
-    listed = [entry.get("metadata") for entry in _dicts(found.get("columns"))] if isinstance(found, dict) else []
-    for details in _dicts(listed):
-        details.pop("categories", None)
-        details.pop("num_categories", None)
-    return json.dumps(found) if listed else described
-
-
 def _version() -> str:
     from fastpq.version import VERSION
 

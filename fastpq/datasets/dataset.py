@@ -100,12 +100,16 @@ class ParquetDataset:
             {name: partition_value(text, self._partitions[name], name) for name, text in file.partitions.items()}
             for file in self._files
         ]
+        unused = _UnusedKeys()
         self._own: list[dict[str, Field]] = []
         self._rows: list[int] = []
         for data_file in self._files:
-            with self._open(data_file) as file:
+            keys = self._keys_of(data_file)
+            with self._open(data_file, keys) as file:
+                unused.add(keys, file)
                 self._own.append(self._fields_of(file))
-                self._rows.append(file.metadata.num_rows)
+                self._rows.append(file.count())
+        unused.check()
         self.num_rows = sum(self._rows)
         self._fields = unify(zip(self.files, self._own, strict=True))
         self._fields |= {name: Field(name, type_) for name, type_ in self._partitions.items()}
@@ -191,7 +195,7 @@ class ParquetDataset:
         for number, data_file in enumerate(self._files):
             rest = True if filters is None else self._residual(filters, number)
             if rest is not False:
-                with self._open(data_file) as file:
+                with self._open(data_file, self._keys_of(data_file)) as file:
                     paths = [(name,) for name in self._own_names(names, number)]
                     for place, unit in file._fitting_units(paths, None if rest is True else rest).items():
                         found[place] = coarser(found.get(place, unit), unit)
@@ -217,7 +221,7 @@ class ParquetDataset:
             if rest is False:
                 meter.add(self._rows[number])
             else:
-                with self._open(data_file) as file:
+                with self._open(data_file, self._keys_of(data_file)) as file:
                     file._with_units(units or {})
                     # paths, since names may hold dots
                     paths, wanted = [(name,) for name in self._own_names(names, number)], None if rest is True else rest
@@ -281,10 +285,14 @@ class ParquetDataset:
                 raise SchemaError(f"the dataset has no column {name!r}; it has {list(self._fields)}")
         return names
 
-    def _open(self, file: DataFile) -> ParquetFile:
-        keys = self._decryption
-        keys = keys if keys is None or isinstance(keys, FileDecryptionProperties) else keys(file.path)
+    def _open(self, file: DataFile, keys: FileDecryptionProperties | None) -> ParquetFile:
+        # a column missing in one file may be in another: _UnusedKeys looks at all of them
+        keys = keys.with_missing_columns() if isinstance(keys, FileDecryptionProperties) else keys
         return self._open_file(file.where, decryption_properties=keys)
+
+    def _keys_of(self, file: DataFile) -> FileDecryptionProperties | None:
+        keys = self._decryption
+        return keys if keys is None or isinstance(keys, FileDecryptionProperties) else keys(file.path)
 
     @staticmethod
     def _fields_of(file: ParquetFile) -> dict[str, Field]:
@@ -292,6 +300,31 @@ class ParquetDataset:
         for name in columns.names:
             columns[name]       # refuses two columns of one name
         return {name: Field(name, column.type, column.nullable) for name, column in columns.items()}
+
+
+class _UnusedKeys:
+    """Explicit keys for columns that no file of a dataset has."""
+
+    def __init__(self) -> None:
+        self._used: set[str] = set()
+        self._unused: set[str] = set()
+
+    def add(self, keys: FileDecryptionProperties | None, file: ParquetFile) -> None:
+        """Take the keys of a file into account."""
+        if keys is None or not len(keys.column_keys):
+            return
+        unused = set(keys.column_keys.unknown(column.path for column in file.schema.columns))
+        self._used |= set(keys.column_keys.paths()) - unused
+        self._unused |= set() if keys.allow_missing_columns else unused
+
+    def check(self) -> None:
+        """Raises SchemaError if there are such keys."""
+        missing = sorted(self._unused - self._used)
+        if missing:
+            raise SchemaError(
+                f"keys for columns that no file of the dataset has: {', '.join(missing)} "
+                "(allow_missing_columns=True reads them all the same)"
+            )
 
 
 def read_dataset(

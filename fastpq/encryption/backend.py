@@ -1,6 +1,7 @@
 """Choice of the AES-GCM implementation for large modules: the linked OpenSSL, or the OpenSSL inside the package cryptography.
 
 The wheels of cryptography bring an OpenSSL of their own, often a newer version, with faster code for some processors.
+Under a FIPS provider the provider alone takes all modules.
 """
 
 from __future__ import annotations
@@ -11,15 +12,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import cryptography
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.backends.openssl.backend import backend as openssl
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 from fastpq.encryption.evp import AesKey
+from fastpq.encryption.provider import AES_VARIABLE, provider_name, within_fips
 from fastpq.errors import UnsupportedError
 
-VARIABLE = "FASTPQ_AES"     # environment variable: auto, evp or cryptography
 REPEATS = 5             # measurements of one size; the shortest counts
 WORTHWHILE = 0.9        # greatest ratio of cryptography's time to EVP's: calls of cryptography need the GIL
 Seal = Callable[[AesKey, bytes, bytes, bytes, str], bytes]
@@ -30,41 +26,16 @@ class AesBackend:
     """The AES-GCM implementation for modules of each size.
 
     Attributes:
-        evp: version of the OpenSSL linked to fastpq; takes all modules smaller than crossover.
-        cryptography: versions of the package cryptography and of its OpenSSL.
+        evp: version of the OpenSSL linked to fastpq, and of a FIPS provider in use; takes all modules smaller than crossover.
+        cryptography: versions of the package cryptography and of its OpenSSL; None under a FIPS provider.
         crossover: least plaintext bytes of a module for cryptography; None if cryptography takes no module.
         reason: reason for the choice.
     """
 
     evp: str
-    cryptography: str
+    cryptography: str | None
     crossover: int | None
     reason: str
-
-
-class LargeAead:
-    """AES-GCM of the package cryptography, under one key; works without the GIL.
-
-    Args:
-        key: the key; the caller may wipe the buffer as soon as the constructor returns.
-    """
-
-    __slots__ = ("_aead",)
-
-    def __init__(self, key: bytearray) -> None:
-        self._aead = AESGCM(key)
-
-    def seal_into(self, nonce: memoryview, plain: memoryview, aad: memoryview, out: memoryview) -> None:
-        """Write ciphertext and tag to out, a buffer 16 bytes longer than plain."""
-        self._aead.encrypt_into(nonce, plain, aad, out)
-
-    def open_into(self, nonce: memoryview, sealed: memoryview, aad: memoryview, out: memoryview) -> bool:
-        """Write the plaintext of ciphertext and tag to out, a buffer 16 bytes shorter; returns whether the tag is authentic."""
-        try:
-            self._aead.decrypt_into(nonce, sealed, aad, out)
-        except InvalidTag:
-            return False
-        return True
 
 
 def choose(evp: str, seal: Seal, smallest: int) -> AesBackend:
@@ -78,25 +49,27 @@ def choose(evp: str, seal: Seal, smallest: int) -> AesBackend:
     Raises:
         UnsupportedError: the environment variable asks for an unknown or unusable implementation.
     """
-    wanted = os.environ.get(VARIABLE, "auto")
-    if wanted not in ("auto", "evp", "cryptography"):
-        raise UnsupportedError(f"{VARIABLE}={wanted}: it can be evp, cryptography or auto")
-    package = f"{cryptography.__version__} with {openssl.openssl_version_text()}"
+    wanted = os.environ.get(AES_VARIABLE, "auto")
+    if wanted not in ("auto", "evp", "cryptography", "fips"):
+        raise UnsupportedError(f"{AES_VARIABLE}={wanted}: it can be evp, cryptography, fips or auto")
+    if within_fips():
+        return AesBackend(f"{provider_name()} in {evp}", None, None, f"{AES_VARIABLE}=fips")
+    # imported late: cryptography is slow to import, and must not be called under a FIPS provider
+    from fastpq.encryption.large_aead import PACKAGE_VERSIONS, can_encrypt_in_place
+
     if wanted == "evp":
-        return AesBackend(evp, package, None, f"{VARIABLE}=evp")
-    if not _agrees(seal):
+        return AesBackend(evp, PACKAGE_VERSIONS, None, f"{AES_VARIABLE}=evp")
+    if not can_encrypt_in_place() or not _agrees(seal):
         if wanted == "cryptography":
-            raise UnsupportedError(f"{VARIABLE}=cryptography: {cryptography.__version__} cannot encrypt in place")
-        return AesBackend(evp, package, None, "this cryptography cannot encrypt in place")
+            raise UnsupportedError(f"{AES_VARIABLE}=cryptography: {PACKAGE_VERSIONS} cannot encrypt in place")
+        return AesBackend(evp, PACKAGE_VERSIONS, None, "this cryptography cannot encrypt in place")
     if wanted == "cryptography":
-        return AesBackend(evp, package, smallest, f"{VARIABLE}=cryptography")
-    return AesBackend(evp, package, _crossover(seal, smallest), "measured")
+        return AesBackend(evp, PACKAGE_VERSIONS, smallest, f"{AES_VARIABLE}=cryptography")
+    return AesBackend(evp, PACKAGE_VERSIONS, _crossover(seal, smallest), "measured")
 
 
 def _agrees(seal: Seal) -> bool:
-    """Whether cryptography can encrypt in place, with EVP's result, after the caller has wiped the key."""
-    if not hasattr(AESGCM, "encrypt_into") or not hasattr(AESGCM, "decrypt_into"):
-        return False
+    """Whether cryptography has EVP's result, after the caller has wiped the key."""
     key, nonce, plain = AesKey(secrets.token_bytes(16)), secrets.token_bytes(12), bytes(64)
     return seal(key, nonce, b"aad", plain, "evp") == seal(key, nonce, b"aad", plain, "cryptography")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from fastpq import format as fmt
@@ -38,6 +38,9 @@ class FileDecryptor:
             FormatError: a signature of another size.
             TagVerificationError: footer or signature were altered, or key or AAD prefix are wrong.
         """
+
+    def name_columns(self, paths: Sequence[tuple[str, ...]]) -> None:
+        """Tell the paths of all leaves by the schema. Columns with explicit keys are then refused in weaker protection."""
 
     def confirm_algorithm(self, algorithm: fmt.EncryptionAlgorithm | None) -> None:
         """Compare the algorithm of FileCryptoMetaData, which is not authenticated, with the copy inside an encrypted footer.

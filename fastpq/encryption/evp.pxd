@@ -19,6 +19,7 @@ cdef class AesKey:
     cdef object large                   # the backend.LargeAead of this key, made at the first use
 
     cdef EVP_CIPHER_CTX* _keyed(self, EVP_CIPHER* cipher, bint encrypt) except NULL
+    cdef EVP_CIPHER_CTX* counting(self) except NULL
     cdef object _large(self)
     cdef int count(self) except -1 nogil
 

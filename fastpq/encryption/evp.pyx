@@ -11,8 +11,9 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from fastpq.encryption.openssl cimport *
+from fastpq.encryption.provider cimport check, draw_within_fips, fetch_cipher, is_fips
 
-from fastpq.errors import CryptoError
+from fastpq.errors import CryptoError, UnsupportedError
 
 cdef extern from "c/nonces.h" nogil:
     int watch_forks()
@@ -35,20 +36,9 @@ cdef int64_t SMALLEST_LARGE = 16384                     # bytes; smaller modules
 cdef int64_t large_from = 0                             # least bytes of a module for cryptography; 0: not decided yet
 _backend = None
 
-cdef EVP_CIPHER* gcm_ciphers[3]                         # for keys of 16, 24 and 32 bytes; fetched once: fetching is slow
+cdef EVP_CIPHER* gcm_ciphers[3]                         # for keys of 16, 24 and 32 bytes; fetched at the first key
 cdef EVP_CIPHER* ctr_ciphers[3]
-
-
-cdef int check(int result, const char* what) except -1 nogil:
-    """Raise unless OpenSSL returned 1, and wipe the processor's registers: the last step of every call of EVP or RAND."""
-    cdef char text[256]
-    wipe_registers()
-    if result == 1:
-        return 0
-    with gil:
-        ERR_error_string_n(ERR_get_error(), text, sizeof(text))
-        ERR_clear_error()       # the queue of the thread is shared with the ssl module
-        raise CryptoError(f"OpenSSL failed to {what.decode()}: {text.decode(errors='replace')}")
+cdef bint under_fips = False                            # whether the ciphers are a FIPS provider's
 
 
 cdef EVP_CIPHER_CTX* copy_context(const EVP_CIPHER_CTX* source) except NULL nogil:
@@ -62,16 +52,27 @@ cdef EVP_CIPHER_CTX* copy_context(const EVP_CIPHER_CTX* source) except NULL nogi
 
 cdef int gcm_seal(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* aad, int aad_size, const uint8_t* plain,
                   int size, uint8_t* out) except -1 nogil:
-    """Write ciphertext and tag to out."""
+    """Write ciphertext and tag to out; without a nonce, under a nonce that a new context makes itself."""
     cdef int moved = 0, last = 0
     cdef int done = (
-        EVP_EncryptInit_ex2(context, NULL, NULL, nonce, NULL) == 1
+        (nonce == NULL or EVP_EncryptInit_ex2(context, NULL, NULL, nonce, NULL) == 1)
         and (aad_size == 0 or EVP_EncryptUpdate(context, NULL, &moved, aad, aad_size) == 1)
         and (size == 0 or EVP_EncryptUpdate(context, out, &moved, plain, size) == 1)
         and EVP_EncryptFinal_ex(context, out + size, &last) == 1
         and EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_AEAD_GET_TAG, TAG_SIZE, out + size) == 1
     )
     return check(done, "encrypt")
+
+
+cdef int fips_seal(const EVP_CIPHER_CTX* keyed, const uint8_t* aad, int aad_size, const uint8_t* plain, int size,
+                   uint8_t* out) except -1 nogil:
+    """Write nonce, ciphertext and tag to out. FIPS 140-3 has the module make the nonces of AES-GCM (SP 800-38D, 8.2.2)."""
+    cdef EVP_CIPHER_CTX* context = copy_context(keyed)
+    try:
+        gcm_seal(context, NULL, aad, aad_size, plain, size, out + NONCE_SIZE)
+        return check(EVP_CIPHER_CTX_get_original_iv(context, out, NONCE_SIZE), "tell a nonce")
+    finally:
+        EVP_CIPHER_CTX_free(context)
 
 
 cdef int gcm_open(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* aad, int aad_size, const uint8_t* sealed,
@@ -93,13 +94,14 @@ cdef int gcm_open(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* 
     return 0
 
 
-cdef int ctr_apply(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* data, int size, uint8_t* out) except -1 nogil:
-    """Encrypt or decrypt: in CTR mode the same operation."""
+cdef int ctr_apply(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t* data, int size, uint8_t* out,
+                   uint8_t first=1) except -1 nogil:
+    """Encrypt or decrypt: in CTR mode the same operation. The counter begins at 1 (Encryption.md, 4.2.2), within AES-GCM at 2."""
     cdef uint8_t iv[16]
     cdef int moved = 0
     memcpy(iv, nonce, NONCE_SIZE)
     memset(iv + NONCE_SIZE, 0, 3)
-    iv[15] = 1          # first value of the counter (Encryption.md, 4.2.2); modules are too small for an overflow
+    iv[15] = first      # modules are too small for an overflow
     cdef int done = (
         EVP_EncryptInit_ex2(context, NULL, NULL, iv, NULL) == 1
         and (size == 0 or EVP_EncryptUpdate(context, out, &moved, data, size) == 1)
@@ -124,11 +126,14 @@ def aes_backend():
     the package cryptography may be faster: both are measured once, in a few milliseconds, at the first large module. The
     environment variable ``FASTPQ_AES`` (``evp``, ``cryptography`` or ``auto``) overrides the measurement.
 
+    ``FASTPQ_AES=fips``, set before the first key of the process, takes all algorithms from a FIPS provider of the OpenSSL linked
+    to fastpq, and none from elsewhere.
+
     Returns:
         An AesBackend.
 
     Raises:
-        UnsupportedError: ``FASTPQ_AES`` asks for an unknown or unusable implementation.
+        UnsupportedError: ``FASTPQ_AES`` asks for an unknown or unusable implementation, or for a FIPS provider in vain.
     """
     global _backend
     if _backend is None:
@@ -164,6 +169,8 @@ cdef class AesKey:
         finally:
             PyBuffer_Release(&view)
         self.sealed = min(operations, INVOCATION_LIMIT)
+        if ctr_ciphers[2] == NULL:
+            fetch_ciphers()
         self.encryption = self._keyed(gcm_ciphers[self.size // 8 - 2], True)
         self.decryption = self._keyed(gcm_ciphers[self.size // 8 - 2], False)
 
@@ -185,10 +192,18 @@ cdef class AesKey:
         check(done, "set a key")
         return context
 
+    cdef EVP_CIPHER_CTX* counting(self) except NULL:
+        """The context of AES-CTR."""
+        if self.counter == NULL:
+            self.counter = self._keyed(ctr_ciphers[self.size // 8 - 2], True)
+        return self.counter
+
     cdef object _large(self):
         """The LargeAead of this key; made from a temporary copy of the key, wiped at once."""
+        if under_fips:
+            raise UnsupportedError("under a FIPS provider, no other implementation is called")
         if self.large is None:
-            from fastpq.encryption.backend import LargeAead
+            from fastpq.encryption.large_aead import LargeAead
             copy = PyByteArray_FromStringAndSize(<char*>self.bytes, <Py_ssize_t>self.size)
             try:
                 self.large = LargeAead(copy)
@@ -215,6 +230,14 @@ cdef class AesKey:
         """Encryptions so far."""
         return read_relaxed(&self.sealed)
 
+    def matches(self, AesKey other not None):
+        """Whether another key has the same bytes; takes the same time for all bytes.
+
+        Args:
+            other: an AesKey.
+        """
+        return self.size == other.size and CRYPTO_memcmp(self.bytes, other.bytes, self.size) == 0
+
     def __repr__(self):
         return f"<AesKey of {self.bits} bits>"
 
@@ -239,6 +262,8 @@ cdef class GcmContext:
 
     cdef int seal(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil:
         self.key.count()
+        if under_fips:
+            return fips_seal(self.key.encryption, aad, <int>aad_size, plain, <int>size, out)
         check(next_nonce(out), "make a nonce")
         if size >= SMALLEST_LARGE and size >= decide_large():
             with gil:
@@ -269,20 +294,23 @@ cdef class GcmContext:
 
     cdef int verify(self, const uint8_t* aad, int64_t aad_size, const uint8_t* plain, int64_t size,
                     const uint8_t* signature) except -1:
-        cdef int same
-        cdef uint8_t* sealed = <uint8_t*>malloc(<size_t>size + TAG_SIZE)
+        # The ciphertext of the footer, which the signature leaves out, is made anew by AES-CTR, and opened as an AES-GCM module
+        # is: encryption under a given nonce would be a service that FIPS 140-3 does not approve.
+        cdef EVP_CIPHER_CTX* counter = NULL
+        cdef uint8_t* sealed = <uint8_t*>malloc(2 * <size_t>size + TAG_SIZE)
         if sealed == NULL:
             raise MemoryError()
         try:
-            if self.encryption == NULL:
-                self.encryption = copy_context(self.key.encryption)
-            # The signature's nonce is used a second time, but no ciphertext is released: safe, and not counted.
-            gcm_seal(self.encryption, signature, aad, <int>aad_size, plain, <int>size, sealed)
-            same = CRYPTO_memcmp(sealed + size, signature + NONCE_SIZE, TAG_SIZE) == 0
+            counter = copy_context(self.key.counting())
+            ctr_apply(counter, signature, plain, <int>size, sealed, 2)
+            memcpy(sealed + size, signature + NONCE_SIZE, TAG_SIZE)
+            if self.decryption == NULL:
+                self.decryption = copy_context(self.key.decryption)
+            return gcm_open(self.decryption, signature, aad, <int>aad_size, sealed, <int>size, sealed + size + TAG_SIZE)
         finally:
-            OPENSSL_cleanse(sealed, <size_t>size + TAG_SIZE)
+            EVP_CIPHER_CTX_free(counter)
+            OPENSSL_cleanse(sealed, 2 * <size_t>size + TAG_SIZE)
             free(sealed)
-        return same
 
 
 @cython.final
@@ -295,16 +323,17 @@ cdef class CtrContext:
 
     def __cinit__(self, AesKey key not None):
         self.key = key
-        if key.counter == NULL:
-            key.counter = key._keyed(ctr_ciphers[key.size // 8 - 2], True)
-        self.context = copy_context(key.counter)
+        self.context = copy_context(key.counting())
 
     def __dealloc__(self):
         EVP_CIPHER_CTX_free(self.context)
 
     cdef int seal(self, const uint8_t* plain, int64_t size, uint8_t* out) except -1 nogil:
         self.key.count()
-        check(next_nonce(out), "make a nonce")
+        if under_fips:
+            draw_within_fips(out, NONCE_SIZE)
+        else:
+            check(next_nonce(out), "make a nonce")
         return ctr_apply(self.context, out, plain, <int>size, out + NONCE_SIZE)
 
     cdef int open(self, const uint8_t* sealed, int64_t size, uint8_t* out) except -1 nogil:
@@ -364,15 +393,16 @@ def open_with_nonce(AesKey key not None, bytes nonce not None, bytes aad not Non
     return bytes(out) if authentic else None
 
 
-cdef void set_up() except *:
+cdef int fetch_ciphers() except -1:
+    """Find the ciphers, at the first key of the process: fetching is slow, and without FIPS provider may fail."""
+    global under_fips
     cdef int i
+    under_fips = is_fips()
     for i in range(3):
         bits = 128 + 64 * i
-        gcm_ciphers[i] = EVP_CIPHER_fetch(NULL, f"AES-{bits}-GCM".encode(), NULL)
-        ctr_ciphers[i] = EVP_CIPHER_fetch(NULL, f"AES-{bits}-CTR".encode(), NULL)
-        check(gcm_ciphers[i] != NULL and ctr_ciphers[i] != NULL, "find AES-GCM and AES-CTR")
-    if watch_forks():
-        raise MemoryError()
+        gcm_ciphers[i] = fetch_cipher(f"AES-{bits}-GCM")
+        ctr_ciphers[i] = fetch_cipher(f"AES-{bits}-CTR")
+    return 0
 
 
 def _check_known_answer(nonce, data, backend):
@@ -380,4 +410,5 @@ def _check_known_answer(nonce, data, backend):
         raise ValueError("a nonce of 12 bytes, data of less than 2^31 bytes, and evp or cryptography")
 
 
-set_up()
+if watch_forks():
+    raise MemoryError()

@@ -5,7 +5,7 @@ Plaintext files have a decryptor and an encryptor too, with the null cipher (Enc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fastpq import format as fmt
@@ -112,6 +112,26 @@ def open_signed_footer(
     return decryptor, size
 
 
+def closed_columns(
+    properties: FileEncryptionProperties | None, schema_paths: Iterable[tuple[str, ...]]
+) -> frozenset[str]:
+    """Top-level columns of a new file with leaves closed to some readers of its footer.
+
+    A leaf is closed under a key of its own, and under any key where the footer is plaintext.
+
+    Args:
+        properties: the keys; None for a plaintext file.
+        schema_paths: paths of all leaves.
+    """
+    if properties is None:
+        return frozenset()
+    _check_encryption(properties)
+    treatments = ((path, properties.column(path)) for path in schema_paths)
+    return frozenset(
+        path[0] for path, column in treatments if column is not None and (properties.plaintext_footer or column.key is not None)
+    )
+
+
 def open_file_encryptor(
     properties: FileEncryptionProperties | None, schema_paths: Sequence[tuple[str, ...]]
 ) -> FileEncryptor:
@@ -127,12 +147,10 @@ def open_file_encryptor(
         TypeError: properties of another class.
     """
     from fastpq.encryption.encryptor import EncryptedFooterEncryptor, FileEncryptor, PlaintextFooterEncryptor
-    from fastpq.encryption.properties import FileEncryptionProperties
 
     if properties is None:
         return FileEncryptor()
-    if not isinstance(properties, FileEncryptionProperties):
-        raise TypeError(f"encryption_properties are FileEncryptionProperties, not {type(properties).__name__}")
+    _check_encryption(properties)
     unknown = properties.column_keys.unknown(schema_paths)
     if unknown:
         raise SchemaError(f"keys for columns that the schema does not have: {', '.join(sorted(unknown))}")
@@ -142,3 +160,10 @@ def open_file_encryptor(
             raise CryptoError(f"only the first {limit} columns can be encrypted", column=".".join(path))
     kind = PlaintextFooterEncryptor if properties.plaintext_footer else EncryptedFooterEncryptor
     return kind(properties, schema_paths)
+
+
+def _check_encryption(properties: object) -> None:
+    from fastpq.encryption.properties import FileEncryptionProperties
+
+    if not isinstance(properties, FileEncryptionProperties):
+        raise TypeError(f"encryption_properties are FileEncryptionProperties, not {type(properties).__name__}")

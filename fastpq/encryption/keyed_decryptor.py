@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from fastpq import format as fmt
@@ -35,6 +35,7 @@ class KeyedFileDecryptor(FileDecryptor):
         self._file_aad = self._check_aad()
         self._footer_key_metadata = key_metadata
         self._authentic = not encrypted_footer and not properties.verify_footer_signature
+        self._paths: Sequence[tuple[str, ...]] = ()
         self._retrieved = RetrievedKeys.of(properties, key_metadata)
 
     def open_footer(self, module: Sealed) -> bytes:
@@ -48,6 +49,9 @@ class KeyedFileDecryptor(FileDecryptor):
             self._footer_cipher().verify_signature(footer, signature)
         self._authentic = True
 
+    def name_columns(self, paths: Sequence[tuple[str, ...]]) -> None:
+        self._paths = paths
+
     def confirm_algorithm(self, algorithm: fmt.EncryptionAlgorithm | None) -> None:
         if algorithm is not None and algorithm != self._algorithm:
             raise CryptoError("the encryption algorithm in front of the footer is not the one inside: it was altered")
@@ -56,6 +60,7 @@ class KeyedFileDecryptor(FileDecryptor):
         self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
     ) -> fmt.ColumnMetaData:
         self._require_authentic_footer()
+        self._check_protection(chunk, column_ordinal)
         if chunk.encrypted_column_metadata is None:
             return super().column_metadata(chunk, row_group_ordinal, column_ordinal)
         if chunk.crypto_metadata is None:
@@ -69,6 +74,7 @@ class KeyedFileDecryptor(FileDecryptor):
 
     def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
         self._require_authentic_footer()
+        self._check_protection(chunk, column_ordinal)
         if chunk.crypto_metadata is None:
             return ModuleCipher()
         key = self._column_key(chunk)
@@ -86,6 +92,33 @@ class KeyedFileDecryptor(FileDecryptor):
             for column in columns
             if column is not None and column.key_metadata is not None and not explicit.find(tuple(column.path_in_schema))
         )
+
+    def _check_protection(self, chunk: fmt.ColumnChunk, column_ordinal: int) -> None:
+        """Refuse a column with an explicit key that is not encrypted under a key of its own.
+
+        The schema says which column this is: whoever has the footer key could name another column in the crypto metadata.
+        """
+        if column_ordinal >= len(self._paths):
+            return
+        path = self._paths[column_ordinal]
+        crypto = chunk.crypto_metadata
+        own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
+        if own is not None and tuple(own.path_in_schema) != path:
+            raise FormatError(f"a column that says to be {'.'.join(own.path_in_schema)}", column=".".join(path))
+        key = self._properties.column_keys.find(path)
+        if key is None or own is not None or self._properties.allow_weaker_columns:
+            return
+        footer_key = self._footer_key() if self._is_under_footer_key(chunk) else None
+        if footer_key is None or not footer_key.matches(key):
+            stored = "in plaintext" if footer_key is None else "under the footer key"
+            raise CryptoError(
+                f"the column is {stored}, though column_keys has a key for it: it may have been replaced "
+                "(allow_weaker_columns=True reads it all the same)",
+                column=".".join(path),
+            )
+
+    def _is_under_footer_key(self, chunk: fmt.ColumnChunk) -> bool:
+        return chunk.crypto_metadata is not None
 
     def _cipher(
         self, key: AesKey, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int
@@ -179,12 +212,16 @@ class DuckDbFileDecryptor(KeyedFileDecryptor):
 
     def chunk_cipher(self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int) -> ModuleCipher:
         self._require_authentic_footer()
+        self._check_protection(chunk, column_ordinal)
         if chunk.crypto_metadata is not None:
             raise UnsupportedError("crypto metadata of a column in DuckDB's dialect, which has none", column=column_name(chunk))
         key = self._footer_key()
         if key is None:
             refuse_column(chunk)
         return self._cipher(key, chunk, row_group_ordinal, column_ordinal)
+
+    def _is_under_footer_key(self, chunk: fmt.ColumnChunk) -> bool:
+        return True
 
     def _choose_cipher(self) -> type[GcmModuleCipher]:
         super()._choose_cipher()

@@ -12,6 +12,8 @@ cdef extern from "openssl/evp.h" nogil:
     int EVP_CTRL_AEAD_SET_TAG
     EVP_CIPHER* EVP_CIPHER_fetch(OSSL_LIB_CTX* library, const char* algorithm, const char* properties)
     EVP_CIPHER_CTX* EVP_CIPHER_CTX_new()
+    void EVP_CIPHER_free(EVP_CIPHER* cipher)
+    int EVP_CIPHER_CTX_get_original_iv(EVP_CIPHER_CTX* context, void* iv, size_t size)
     void EVP_CIPHER_CTX_free(EVP_CIPHER_CTX* context)
     int EVP_CIPHER_CTX_copy(EVP_CIPHER_CTX* out, const EVP_CIPHER_CTX* source)
     int EVP_CIPHER_CTX_ctrl(EVP_CIPHER_CTX* context, int command, int argument, void* pointer)
@@ -31,6 +33,6 @@ cdef extern from "openssl/crypto.h" nogil:
     int CRYPTO_memcmp(const void* one, const void* other, size_t size)
 
 cdef extern from "openssl/err.h" nogil:
-    unsigned long ERR_get_error()
+    unsigned long ERR_peek_last_error()
     void ERR_clear_error()
     void ERR_error_string_n(unsigned long code, char* text, size_t size)

@@ -76,6 +76,10 @@ class PathMap(Generic[T]):
                 return self._dotted[dotted]
         return None
 
+    def paths(self) -> list[str]:
+        """All paths, dotted."""
+        return [*self._dotted, *map(".".join, self._exact)]
+
     def unknown(self, columns: Iterable[tuple[str, ...]]) -> list[str]:
         """Paths, dotted, that cover none of the columns."""
         covering = {path[:size] for path in columns for size in range(1, len(path) + 1)}
@@ -200,11 +204,12 @@ class FileEncryptionProperties(_Secret):
 class FileDecryptionProperties(_Secret):
     """How an encrypted file is read (Encryption.md).
 
-    The last four options are policies, closed by default: an attacker without keys could make use of open ones (SECURITY.md).
+    The last six options are policies, closed by default: an attacker without keys could make use of open ones (SECURITY.md).
 
     Args:
         footer_key: 16, 24 or 32 bytes, copied.
-        column_keys: keys by column path, as for FileEncryptionProperties; paths missing from a file are ignored.
+        column_keys: keys by column path, as for FileEncryptionProperties. Each column with a key must be encrypted under a key of
+            its own.
         key_retriever: function from key metadata of the file to a key, or to None if there is no key; called where no explicit
             key is given, by one thread at a time for a file. Its exceptions reach the caller; an answer of another type than
             bytes is a CryptoError.
@@ -215,6 +220,10 @@ class FileDecryptionProperties(_Secret):
         verify_footer_signature: verify the signature of plaintext footers before parsing. False also admits footers without a
             signature, allowed by the first draft of the specification.
         allow_duckdb_dialect: read files encrypted by DuckDB. Their modules are not tied to file and place.
+        allow_weaker_columns: read columns of column_keys in plaintext or under the footer key too. Whoever has the
+            footer key, and not the column's key, could forge them.
+        allow_missing_columns: accept keys for columns that the file does not have. A misspelt path would be a key that protects
+            nothing. Of a dataset, columns of any file count.
 
     Raises:
         CryptoError: a key of another length.
@@ -226,7 +235,9 @@ class FileDecryptionProperties(_Secret):
     __slots__ = (
         "aad_prefix",
         "allow_duckdb_dialect",
+        "allow_missing_columns",
         "allow_plaintext_files",
+        "allow_weaker_columns",
         "allowed_algorithms",
         "column_keys",
         "footer_key",
@@ -245,10 +256,14 @@ class FileDecryptionProperties(_Secret):
         allowed_algorithms: Iterable[Algorithm] = DEFAULT_ALLOWED_ALGORITHMS,
         verify_footer_signature: bool = True,
         allow_duckdb_dialect: bool = False,
+        allow_weaker_columns: bool = False,
+        allow_missing_columns: bool = False,
     ) -> None:
         check_switch("allow_plaintext_files", allow_plaintext_files)
         check_switch("verify_footer_signature", verify_footer_signature)
         check_switch("allow_duckdb_dialect", allow_duckdb_dialect)
+        check_switch("allow_weaker_columns", allow_weaker_columns)
+        check_switch("allow_missing_columns", allow_missing_columns)
         if key_retriever is not None and not callable(key_retriever):
             raise TypeError(f"key_retriever must be callable, not {type(key_retriever).__name__}")
         self.footer_key = None if footer_key is None else as_key(footer_key)
@@ -259,6 +274,8 @@ class FileDecryptionProperties(_Secret):
         self.allowed_algorithms = frozenset(allowed_algorithms)
         self.verify_footer_signature = verify_footer_signature
         self.allow_duckdb_dialect = allow_duckdb_dialect
+        self.allow_weaker_columns = allow_weaker_columns
+        self.allow_missing_columns = allow_missing_columns
         if not self.allowed_algorithms or not self.allowed_algorithms.issubset(ALGORITHMS):
             raise ValueError(f"allowed_algorithms must be some of {', '.join(ALGORITHMS)}, not {allowed_algorithms!r}")
 
@@ -270,6 +287,30 @@ class FileDecryptionProperties(_Secret):
         """
         of_file: Callable[[bytes | None], KeyRetriever] | None = getattr(self.key_retriever, "retriever_of_file", None)
         return self.key_retriever if of_file is None else of_file(footer_key_metadata)
+
+    def check_paths(self, paths: Iterable[tuple[str, ...]]) -> None:
+        """Refuse keys for columns that a file does not have, unless allow_missing_columns is set.
+
+        Args:
+            paths: paths of all leaves of the file.
+
+        Raises:
+            SchemaError: there are such keys.
+        """
+        unknown = [] if self.allow_missing_columns else self.column_keys.unknown(paths)
+        if unknown:
+            raise SchemaError(
+                f"keys for columns that the file does not have: {', '.join(sorted(unknown))} "
+                "(allow_missing_columns=True reads it all the same)"
+            )
+
+    def with_missing_columns(self) -> FileDecryptionProperties:
+        """The same keys and policies, with allow_missing_columns: for one file of a dataset."""
+        twin = object.__new__(FileDecryptionProperties)
+        for name in self.__slots__:
+            setattr(twin, name, getattr(self, name))
+        twin.allow_missing_columns = True
+        return twin
 
     def __repr__(self) -> str:
         if not hasattr(self, "key_retriever"):

@@ -13,7 +13,7 @@ from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.strings import to_objects
 from fastpq.arrays.table import Column
 from fastpq.errors import KeyAccessError, SchemaError
-from fastpq.filters.evidence import chunk_bounds, exact_bounds
+from fastpq.filters.evidence import chunk_bounds, claims_of, exact_bounds
 from fastpq.filters.literals import FloatDomain, IntegerDomain, SortKey, domain_of
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.schema.parquet_schema import ColumnDescriptor
@@ -30,7 +30,7 @@ def null_count(metadata: FileMetaData, column: ColumnDescriptor, read: ReadColum
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
         try:
-            count = chunk_bounds(metadata, column, group.column(column.index), group.num_rows).null_count
+            count = chunk_bounds(claims_of(metadata, column, group.column(column.index), group.num_rows))[0].null_count
         except KeyAccessError:
             count = None
         if count is None:
@@ -62,11 +62,11 @@ def column_min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: Colu
     unknown = []
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
-        chunk = group.column(column.index)
         try:
-            if chunk_bounds(metadata, column, chunk, group.num_rows).all_null:
+            claims = claims_of(metadata, column, group.column(column.index), group.num_rows)
+            if chunk_bounds(claims)[0].all_null:
                 continue
-            found = exact_bounds(metadata, column, chunk)
+            found = exact_bounds(claims)
         except KeyAccessError:
             found = None
         if found is None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,16 +14,22 @@ from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError
-from fastpq.index.page_locations import check_page_locations, read_page_locations
+from fastpq.index.claims import Claims, Part
+from fastpq.index.contradictions import refuse_refuted, without_refuted_statistics
+from fastpq.index.page_locations import read_page_locations
 from fastpq.io.source import Bytes, Source
 from fastpq.metadata.file_metadata import ColumnChunkMetaData
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.stats import statistics
-from fastpq.stats.bounds import bound_lengths
 from fastpq.stats.statistics import Order
+from fastpq.stats.trust import Trust
 
 NO_PAGE = -1
 _PAGE_LOCATIONS = 1         # field id in OffsetIndex
+
+# Parts of a page index in errors and reports.
+OFFSET_INDEX = "offset index"
+COLUMN_INDEX = "column index"
 
 Int64s = NDArray[np.int64]
 
@@ -146,100 +151,52 @@ def pages_are_monotonic(bounds: Sequence[tuple[bytes, bytes]], order: Order, bou
     return all(statistics.is_monotonic(order, [each[side] for each in bounds], sign) for side in (0, 1))
 
 
-def offset_index_of(stored: Any, num_rows: int, chunk: ColumnChunkMetaData) -> OffsetIndex:
+def offset_index_of(stored: Any, claims: Claims) -> OffsetIndex:
     """Decode an OffsetIndex and check its pages against the footer.
 
     Args:
         stored: the serialized struct.
-        num_rows: rows of the row group.
-        chunk: the index's column chunk. Its data pages follow each other without gaps, from the first to the chunk's end.
+        claims: other claims about the index's column chunk; the index is added to the claims.
 
     Raises:
-        FormatError: pages overlap, do not ascend, leave gaps, do not fill the chunk or do not cover the rows, or their number
-            differs from the data pages in encoding_stats.
+        FormatError: a claim of the index is refuted (``contradictions.CHECKS``).
     """
     index, positions, _ = fmt.decode_partly(fmt.OffsetIndex, stored, 0, (_PAGE_LOCATIONS,))
     locations = read_page_locations(stored, positions[_PAGE_LOCATIONS])
-    # Some writers give the dictionary page's offset as data_page_offset. A chunk without dictionary_page_offset is
-    # therefore not checked here; reading the first page shows its type.
-    first_page = -1 if chunk.dictionary_page_offset is None else chunk.data_page_offset
-    check_page_locations(locations, num_rows, *chunk.byte_range, first_page)
-    counted = [stats.count for stats in chunk.encoding_stats if stats.page_type in fmt.DATA_PAGE_TYPES]
-    pages = locations.shape[1]
-    if pages and counted and sum(counted) != pages:
-        raise FormatError(f"an offset index of {pages} pages in a chunk of {sum(counted)}")
-    unencoded = _counts(index.unencoded_byte_array_data_bytes, (pages,), "unencoded sizes") if pages else None
-    return OffsetIndex(locations, num_rows, unencoded)
+    claims.add_offset_index(locations, index.unencoded_byte_array_data_bytes)
+    refuse_refuted(Part.OFFSET_INDEX, claims)
+    unencoded = _counts(index.unencoded_byte_array_data_bytes, (locations.shape[1],))
+    return OffsetIndex(locations, claims.num_rows, unencoded)
 
 
-def column_index_of(stored: fmt.ColumnIndex, column: ColumnDescriptor, offset_index: OffsetIndex | None) -> ColumnIndex:
-    """Convert a decoded ColumnIndex struct, and check its lists against each other, the column and the offset index.
+def column_index_of(stored: fmt.ColumnIndex, claims: Claims) -> ColumnIndex:
+    """Convert a decoded ColumnIndex struct, checked against the schema, the footer and the OffsetIndex.
 
     Args:
         stored: the struct.
-        column: the index's column.
-        offset_index: offset index of the same chunk; None where the chunk has none.
+        claims: other claims about the index's column chunk; the index is added to the claims.
 
     Raises:
-        FormatError: lists of different lengths, bounds of an impossible length for the column's type, or counts in
-            contradiction to the pages.
+        FormatError: a claim of the index is refuted (``contradictions.CHECKS``).
     """
-    pages = len(stored.null_pages)
-    if offset_index is not None and offset_index.num_pages != pages:
-        raise FormatError(f"a column index of {pages} pages beside an offset index of {offset_index.num_pages}")
-    if len(stored.min_values) != pages or len(stored.max_values) != pages:
-        raise FormatError(f"{len(stored.min_values)} and {len(stored.max_values)} bounds in a column index of {pages} pages")
-    null_pages = np.array(stored.null_pages, np.bool_)
-    shortest, longest = bound_lengths(column.type)
-    for page, is_null in enumerate(stored.null_pages):
-        for bound in () if is_null else (stored.min_values[page], stored.max_values[page]):
-            if not shortest <= len(bound) <= longest:
-                raise FormatError(f"a bound of {len(bound)} bytes in the column index of a {column.type} column", page=page)
-    if stored.boundary_order not in (0, 1, 2):
-        raise FormatError(f"a column index with the unknown boundary order {stored.boundary_order!r}")
-    # parquet-mr writes -1 for an unknown count.
-    known = stored.null_counts if stored.null_counts and min(stored.null_counts) >= 0 else None
-    null_counts = _counts(known, (pages,), "null counts")
-    nan_counts = _counts(stored.nan_counts, (pages,), "NaN counts")
-    if offset_index is not None and column.max_repetition_level == 0:
-        _check_counts(null_pages, null_counts, nan_counts, offset_index.row_counts)
+    claims.column_index = stored
+    refuse_refuted(Part.COLUMN_INDEX, claims)
+    pages, column = len(stored.null_pages), claims.column
     return ColumnIndex(
-        null_pages,
+        np.array(stored.null_pages, np.bool_),
         stored.min_values,
         stored.max_values,
         fmt.BoundaryOrder(stored.boundary_order),
-        null_counts,
-        nan_counts,
-        _counts(stored.repetition_level_histograms, (pages, column.max_repetition_level + 1), "repetition levels"),
-        _counts(stored.definition_level_histograms, (pages, column.max_definition_level + 1), "definition levels"),
+        _counts(claims.null_counts, (pages,)),
+        _counts(stored.nan_counts, (pages,)),
+        _counts(stored.repetition_level_histograms, (pages, column.max_repetition_level + 1)),
+        _counts(stored.definition_level_histograms, (pages, column.max_definition_level + 1)),
     )
 
 
-def _counts(values: list[int] | None, shape: tuple[int, ...], what: str) -> Int64s | None:
+def _counts(values: list[int] | None, shape: tuple[int, ...]) -> Int64s | None:
     """A list of counts as an array of a shape; None for an absent or empty list."""
-    if not values:
-        return None
-    if len(values) != math.prod(shape):
-        raise FormatError(f"{len(values)} {what} in the index of {shape[0]} pages")
-    counts = np.array(values, np.int64).reshape(shape)
-    if (counts < 0).any():
-        raise FormatError(f"negative {what} in a page index")
-    return counts
-
-
-def _check_counts(
-    null_pages: NDArray[np.bool_], null_counts: Int64s | None, nan_counts: Int64s | None, rows: Int64s
-) -> None:
-    """Check counts of a flat column, with one value a row, against the rows of each page."""
-    if null_counts is not None:
-        if (null_counts > rows).any():
-            raise FormatError("a column index with more nulls than rows in a page")
-        if (null_counts != rows)[null_pages].any():
-            raise FormatError("a column index with a null page of fewer nulls than rows")
-    if nan_counts is not None:
-        nulls = np.zeros_like(rows) if null_counts is None else null_counts
-        if (nan_counts > rows - nulls).any():
-            raise FormatError("a column index with more NaNs than values in a page")
+    return np.array(values, np.int64).reshape(shape) if values else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +209,16 @@ class ChunkIndexes:
 
 @dataclass(frozen=True, slots=True)
 class StoredIndexes:
-    """The page index of one column chunk as unchecked Thrift structs; None for absent parts."""
+    """The page index of one column chunk as Thrift structs; None for absent and broken parts.
+
+    Attributes:
+        column_index, offset_index: the structs.
+        broken: errors of the broken parts, by ``"offset index"`` and ``"column index"``.
+    """
 
     column_index: fmt.ColumnIndex | None
     offset_index: fmt.OffsetIndex | None
+    broken: Mapping[str, FormatError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +231,7 @@ class IndexRequest:
         num_rows: rows of the row group.
         cipher: the chunk's cipher.
         column_index: whether to read the column index beside the offset index.
+        trust: usable statistics of the column, for a comparison with the index; None for no comparison.
     """
 
     column: ColumnDescriptor
@@ -275,6 +239,7 @@ class IndexRequest:
     num_rows: int
     cipher: ModuleCipher
     column_index: bool = True
+    trust: Trust | None = None
 
 
 def read_page_indexes(source: Source, wanted: Sequence[IndexRequest]) -> list[ChunkIndexes | FormatError]:
@@ -322,22 +287,39 @@ def _places(request: IndexRequest, file_size: int) -> list[tuple[int, int]]:
 
 
 def read_stored_page_index(source: Source, request: IndexRequest) -> tuple[StoredIndexes, ChunkIndexes]:
-    """The page index of one chunk, both as stored structs and checked.
+    """The page index of one chunk, both as stored structs and checked, without broken parts.
+
+    A column index without its offset index serves no reader, and counts as broken too.
 
     Raises:
-        FormatError: an index contradicts itself or the file.
         TagVerificationError: an encrypted index was altered.
     """
+    broken: dict[str, FormatError] = {}
     try:
-        opened = _opened(request, source.read_ranges(_places(request, source.size)))
-        checked = _checked(request, opened)
+        return _stored(source, request, broken)
     except FormatError as error:
-        raise error.at(column=request.column.name, row_group=request.chunk.row_group_ordinal) from None
+        broken[COLUMN_INDEX] = error
+    try:
+        return _stored(source, replace(request, column_index=False), broken)
+    except FormatError as error:
+        broken = {OFFSET_INDEX: error}
+    if request.chunk.chunk.column_index_offset is not None:
+        broken[COLUMN_INDEX] = FormatError("a column index without its offset index")
+    return StoredIndexes(None, None, broken), ChunkIndexes(None, None)
+
+
+def _stored(
+    source: Source, request: IndexRequest, broken: dict[str, FormatError]
+) -> tuple[StoredIndexes, ChunkIndexes]:
+    """The requested parts of a page index, as read_stored_page_index returns them; raises FormatError for a broken part."""
+    opened = _opened(request, source.read_ranges(_places(request, source.size)))
+    checked = _checked(request, opened)
     offset_index, column_index = opened
     return (
         StoredIndexes(
             None if column_index is None else fmt.decode(fmt.ColumnIndex, column_index)[0],
             None if offset_index is None else fmt.decode(fmt.OffsetIndex, offset_index)[0],
+            broken,
         ),
         checked,
     )
@@ -364,11 +346,8 @@ def _opened(request: IndexRequest, parts: Iterable[Bytes]) -> tuple[Any, Any]:
 
 
 def _checked(request: IndexRequest, opened: tuple[Any, Any]) -> ChunkIndexes:
-    offset_index: OffsetIndex | None = None
-    column_index: ColumnIndex | None = None
-    if opened[0] is not None:
-        offset_index = offset_index_of(opened[0], request.num_rows, request.chunk)
-    if opened[1] is not None:
-        stored, _ = fmt.decode(fmt.ColumnIndex, opened[1])
-        column_index = column_index_of(stored, request.column, offset_index)
+    stored = Claims(request.column, request.num_rows, request.chunk.metadata, request.trust)
+    claims = without_refuted_statistics(stored)
+    offset_index = None if opened[0] is None else offset_index_of(opened[0], claims)
+    column_index = None if opened[1] is None else column_index_of(fmt.decode(fmt.ColumnIndex, opened[1])[0], claims)
     return ChunkIndexes(column_index, offset_index)

@@ -5,6 +5,8 @@ from libc.stdint cimport int64_t, uint8_t
 from fastpq.format.cursor cimport I32, I64, STRUCT, Cursor, cursor_over, skip_value, take_field, take_list, take_zigzag
 from fastpq.index.ranges cimport Growing, RowRanges
 
+from enum import IntEnum
+
 import numpy as np
 
 from fastpq.errors import FormatError
@@ -67,8 +69,21 @@ cdef bint take_location(Cursor* cursor, int64_t[:, ::1] out, int64_t page) noexc
             return False
 
 
-def check_page_locations(const int64_t[:, ::1] locations, int64_t num_rows, int64_t start, int64_t length, int64_t first_page):
-    """Check the pages of a column chunk: without gaps or overlaps, up to the chunk's end, their first rows ascending from 0.
+class LocationFault(IntEnum):
+    """Faults of page locations."""
+
+    NONE = 0
+    CHUNK = 1           # a negative offset or length of the column chunk
+    NO_PAGES = 2        # rows, and no page
+    OUTSIDE = 3         # a page outside the column chunk, or of no byte
+    OVERLAP = 4         # a page before the end of the page before
+    ROWS = 5            # first rows that do not ascend from 0 within the row group
+    ENDS = 6            # another first page, or bytes behind the last page
+    GAPS = 7            # bytes between pages
+
+
+def location_fault(const int64_t[:, ::1] locations, int64_t num_rows, int64_t start, int64_t length, int64_t first_page):
+    """The first fault of the pages of a column chunk: without gaps or overlaps, to the chunk's end, first rows ascending from 0.
 
     The check finds omitted and moved pages, and pages with the rows of others. A consistent lie about pages never read
     passes, except in an encrypted file: each page is sealed with its number there, and decryption finds the lie.
@@ -79,33 +94,30 @@ def check_page_locations(const int64_t[:, ::1] locations, int64_t num_rows, int6
         start, length: place of the column chunk in the file.
         first_page: offset of the first data page; -1 where unknown.
 
-    Raises:
-        FormatError: the pages fail the check.
+    Returns:
+        A LocationFault; NONE for pages without a fault.
     """
     cdef int64_t pages = locations.shape[1], stop, end = start, row = -1, page, offset, size
     cdef bint gaps = False
     if start < 0 or length < 0 or start > LARGEST_I64 - length:
-        raise FormatError(f"a column chunk of {length} bytes at offset {start}")
+        return LocationFault.CHUNK
     stop = start + length
     if pages == 0:
-        if num_rows:
-            raise FormatError(f"an offset index without pages for {num_rows} rows")
-        return
+        return LocationFault.NO_PAGES if num_rows else LocationFault.NONE
     for page in range(pages):
         offset, size = locations[0, page], locations[1, page]
         if size <= 0 or offset < start or offset > stop or size > stop - offset:
-            raise FormatError("an offset index with pages outside their column chunk")
+            return LocationFault.OUTSIDE
         if offset < end:
-            raise FormatError("an offset index whose pages overlap or do not ascend")
+            return LocationFault.OVERLAP
         gaps = gaps or page > 0 and offset != end
         end = offset + size
         if locations[2, page] <= row or page == 0 and locations[2, page] or locations[2, page] >= num_rows:
-            raise FormatError(f"an offset index whose first rows do not ascend from 0 within {num_rows} rows")
+            return LocationFault.ROWS
         row = locations[2, page]
     if end != stop or first_page >= 0 and locations[0, 0] != first_page:
-        raise FormatError("an offset index whose pages are not from the first data page to the end of the chunk")
-    if gaps:
-        raise FormatError("an offset index with gaps between pages")
+        return LocationFault.ENDS
+    return LocationFault.GAPS if gaps else LocationFault.NONE
 
 
 def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64_t start, bint nested):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from fastpq import format as fmt
 from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
 from fastpq.encryption.file_ciphers import FileDecryptor, column_name
 from fastpq.errors import FormatError, ParquetError
 from fastpq.format.stored_footer import CHECKPOINT_KEY
+from fastpq.metadata.chunk_order import ChunkOrder
 from fastpq.schema.parquet_schema import ParquetSchema
-
-if TYPE_CHECKING:
-    pass
 
 # Field ids of the lists decoded on first use.
 _SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
@@ -163,6 +160,7 @@ class RowGroupMetaData:
         index: index of the row group.
         decryptor: decryptor of the file.
         kept: column chunks of the file decoded already, by row group and column.
+        schema: returns the schema.
 
     Attributes:
         metadata: the struct as stored, without the column chunks.
@@ -177,8 +175,8 @@ class RowGroupMetaData:
         index: int,
         decryptor: FileDecryptor,
         kept: dict[tuple[int, int], ColumnChunkMetaData],
+        schema: Callable[[], ParquetSchema],
     ) -> None:
-        self._footer = footer
         self._decryptor = decryptor
         self._kept = kept
         self.index = index
@@ -186,17 +184,18 @@ class RowGroupMetaData:
         if columns is None:
             offset = int(row_groups.offsets[index])
             self.metadata, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
-            self._columns = listed[_COLUMNS].offsets
+            offsets = listed[_COLUMNS].offsets
         else:
-            self._columns, behind = columns
+            offsets, behind = columns
             self.metadata, _ = fmt.decode_listed(fmt.RowGroup, footer, behind, {_COLUMNS: 0}, _COLUMNS)
+        self._chunks = ChunkOrder(footer, offsets, index, schema)
         self.num_rows: int = self.metadata.num_rows
         self.ordinal: int = index if self.metadata.ordinal is None else self.metadata.ordinal
 
     @property
     def num_columns(self) -> int:
         """Number of column chunks."""
-        return len(self._columns)
+        return len(self._chunks)
 
     @property
     def total_byte_size(self) -> int:
@@ -216,23 +215,21 @@ class RowGroupMetaData:
     @property
     def sorting_columns(self) -> list[fmt.SortingColumn]:
         """Columns by which the rows are sorted."""
-        return self.metadata.sorting_columns or []
+        return self._chunks.by_column(self.metadata.sorting_columns or ())
 
     def column(self, index: int) -> ColumnChunkMetaData:
-        """The chunk of a leaf column.
+        """The chunk of a leaf column, found by its path where the chunks have another order than the columns.
 
         Args:
             index: number of the leaf column.
 
         Raises:
-            FormatError: the row group has fewer columns than the schema, or the chunk's entry is broken.
+            FormatError: the row group has no chunk of the column, or the chunk's entry is broken.
         """
         known = self._kept.get((self.index, index))
         if known is not None:
             return known
-        if not 0 <= index < len(self._columns):
-            raise FormatError(f"no column chunk {index} in a row group of {len(self._columns)}", row_group=self.index)
-        chunk, _ = fmt.decode(fmt.ColumnChunk, self._footer, int(self._columns[index]))
+        chunk = self._chunks.chunk(index)
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
         self._kept[self.index, index] = found = ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor)
@@ -378,7 +375,9 @@ class FileMetaData:
             raise IndexError(f"row group {index} of {self.num_row_groups}")
         if len(self._kept_groups) >= MOST_KEPT:
             self._kept_groups.clear()
-        found = RowGroupMetaData(self._footer, self._row_groups, index, self.decryptor, self._kept_chunks)
+        found = RowGroupMetaData(
+            self._footer, self._row_groups, index, self.decryptor, self._kept_chunks, lambda: self.schema
+        )
         self._kept_groups[index] = found
         return found
 

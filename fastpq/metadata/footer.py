@@ -37,7 +37,22 @@ def read_footer(
         LimitError: the footer is larger than max_footer_size.
         KeyAccessError, TagVerificationError: an encrypted footer cannot be opened, or a signed footer cannot be verified.
         CryptoError: a policy of the decryption properties refuses the file.
+        SchemaError: a key for a column that the file does not have.
     """
+    metadata = _read_footer(source_size, read, properties, decryption_properties)
+    if decryption_properties is not None and len(decryption_properties.column_keys):
+        paths = [column.path for column in metadata.schema.columns]
+        decryption_properties.check_paths(paths)
+        metadata.decryptor.name_columns(paths)
+    return metadata
+
+
+def _read_footer(
+    source_size: int,
+    read: Callable[[int, int], Any],
+    properties: ReaderProperties,
+    decryption_properties: FileDecryptionProperties | None,
+) -> FileMetaData:
     stored = stored_footer(source_size, read, properties.max_footer_size)
     try:
         if stored.is_encrypted or decryption_properties is not None:

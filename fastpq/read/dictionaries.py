@@ -9,6 +9,8 @@ from fastpq.arrays.table import Column
 from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
 from fastpq.filters.filtering import leaf_mask
 from fastpq.filters.predicate import Condition, NullTest, Outcome
+from fastpq.index.claims import Claims, Part
+from fastpq.index.contradictions import fault
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import RowRanges
 from fastpq.io.source import Source
@@ -16,6 +18,7 @@ from fastpq.metadata.file_metadata import ColumnChunkMetaData
 from fastpq.read.costs import WORTH_A_DICTIONARY, WORTH_A_ROUND_TRIP
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, plan_pages
+from fastpq.schema.parquet_schema import ColumnDescriptor
 
 _DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
 _LEVEL_ENCODINGS = {fmt.Encoding.RLE, fmt.Encoding.BIT_PACKED}
@@ -46,14 +49,17 @@ def useful_dictionaries(
     return {
         chunk.column.index: chunk
         for chunk in chunks
-        if chunk.column.index in wanted and 0 < stored_dictionary_size(chunk.metadata) * WORTH_A_DICTIONARY <= needed
+        if chunk.column.index in wanted
+        and 0 < stored_dictionary_size(chunk.column, chunk.metadata) * WORTH_A_DICTIONARY <= needed
     }
 
 
-def stored_dictionary_size(chunk: ColumnChunkMetaData) -> int:
+def stored_dictionary_size(column: ColumnDescriptor, chunk: ColumnChunkMetaData) -> int:
     """Stored size of a chunk's dictionary page; 0 if some values of the chunk may be outside the dictionary."""
     start = chunk.dictionary_page_offset
     if chunk.file_path or start is None or not 0 < start < chunk.data_page_offset:
+        return 0
+    if fault(Part.ENCODING_STATS, Claims(column, 0, chunk.metadata)) is not None:
         return 0
     encodings = {stats.encoding for stats in chunk.encoding_stats if stats.page_type in fmt.DATA_PAGE_TYPES and stats.count}
     if not encodings:       # old writers: PLAIN may be the dictionary page's, but not beside PLAIN_DICTIONARY
@@ -65,7 +71,8 @@ def stored_dictionary_size(chunk: ColumnChunkMetaData) -> int:
 
 def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[Column | str]:
     """The values of each chunk's dictionary page, or the reason for none; all pages are read with one round of requests."""
-    places = [(chunk.metadata.dictionary_page_offset or 0, stored_dictionary_size(chunk.metadata)) for chunk in chunks]
+    sizes = (stored_dictionary_size(chunk.column, chunk.metadata) for chunk in chunks)
+    places = [(chunk.metadata.dictionary_page_offset or 0, size) for chunk, size in zip(chunks, sizes, strict=True)]
     read: list[Column | str] = []
     for chunk, stored in zip(chunks, opener.source.read_ranges(places), strict=True):
         try:

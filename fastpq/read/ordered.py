@@ -54,7 +54,7 @@ def order_of_entries(file: OpenFile, leaf: ColumnDescriptor) -> Column | None:
         leaf: a flat column.
     """
     chunks = plan_read(file.metadata, [leaf], None, file.source.size).chunks
-    if not chunks or not all(stored_dictionary_size(chunk.metadata) for chunk in chunks):
+    if not chunks or not all(stored_dictionary_size(chunk.column, chunk.metadata) for chunk in chunks):
         return None
     found = read_dictionaries(file.opener([leaf], "views"), chunks)
     pages = [page for page in found if isinstance(page, Column)]

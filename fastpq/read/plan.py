@@ -259,17 +259,17 @@ class LoosePlan(NamedTuple):
 
 
 def loosen(column: ColumnPlan) -> LoosePlan:
-    """Add the unwanted rows in short gaps between wanted rows to the plan of a flat column.
+    """Add the unwanted rows in short gaps between wanted rows to the plan of a flat column; a nested column keeps its plan.
 
     Decoding and dropping up to MOST_IDLE_ROWS rows costs less than a new start of the decoders. No further page is read.
     """
     chunks = column.leaves[0][1]
     num_rows = sum(chunk.num_rows for chunk in chunks)
-    if all(chunk.kept is None or len(chunk.kept) < 2 for chunk in chunks):
+    if column.flat is None or all(chunk.kept is None or len(chunk.kept) < 2 for chunk in chunks):
         return LoosePlan(column, num_rows, None)
     exact = [RowRanges(chunk.kept_rows, chunk.num_values) for chunk in chunks]
     wide = [rows.merged(MOST_IDLE_ROWS) for rows in exact]
-    if column.flat is None or all(len(one.bounds) == len(other.bounds) for one, other in zip(exact, wide, strict=True)):
+    if all(len(one.bounds) == len(other.bounds) for one, other in zip(exact, wide, strict=True)):
         return LoosePlan(column, num_rows, None)
     loose: list[ChunkPlan] = []
     kept: list[Int64s] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -97,18 +97,17 @@ class GroupPruning:
         """The undecided conditions."""
         return [leaf for leaf, outcome in self.outcomes.items() if outcome is Outcome.SOME]
 
-    def by_statistics(self, bounds: Callable[[Condition], Bounds | str]) -> None:
+    def by_statistics(self, bounds: Callable[[Condition], tuple[Bounds, str | None]]) -> None:
         """Decide conditions by statistics.
 
         Args:
-            bounds: returns the bounds of a condition's chunk, or the reason for none.
+            bounds: returns the bounds of a condition's chunk, and the reason for unknown ones, or None.
         """
         for leaf in self.open_leaves:
-            known = bounds(leaf)
-            if isinstance(known, str):
-                self._note("statistics", leaf, known)
-            else:
-                self._decide("statistics", leaf, leaf.outcome(known))
+            known, reason = bounds(leaf)
+            if reason is not None:
+                self._note("statistics", leaf, reason)
+            self._decide("statistics", leaf, leaf.outcome(known))
         self._leave_out()
 
     def by_bloom_filters(self, filters: Mapping[int, StoredFilter | str]) -> None:
@@ -145,6 +144,14 @@ class GroupPruning:
             return
         self.rows = self.asked & self._rows_by({leaf: possible for leaf, (possible, _) in pages_of.items()}, RowRanges.every)
         self.certain = self.asked & self._rows_by({leaf: sure for leaf, (_, sure) in pages_of.items()}, RowRanges.none)
+
+    def without_pages(self) -> GroupPruning:
+        """The same row group without the conclusions from column indexes."""
+        pruning = replace(self, evidence=list(self.evidence))
+        if self.predicate is not None:
+            pruning.rows = self.asked & self._rows_by({}, RowRanges.every)
+            pruning.certain = self.asked & self._rows_by({}, RowRanges.none)
+        return pruning
 
     def by_dictionaries(self, dictionaries: Mapping[int, Column | str]) -> None:
         """Decide conditions by dictionary pages.

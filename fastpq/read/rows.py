@@ -11,6 +11,7 @@ import numpy as np
 from fastpq.errors import FormatError, SchemaError
 from fastpq.index.ranges import Int64s, RowRanges, cut_ranges
 from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.stats.quirks import row_count_is_trusted
 
 
 def first_rows(metadata: FileMetaData) -> Int64s:
@@ -24,6 +25,20 @@ def first_rows(metadata: FileMetaData) -> Int64s:
         if count < 0:
             raise FormatError(f"a row group of {count} rows", row_group=index)
     return np.cumsum([0, *counts], dtype=np.int64)
+
+
+def check_row_count(metadata: FileMetaData, found: int) -> None:
+    """Compare the number of rows in the footer with the rows of the row groups.
+
+    Args:
+        metadata: the footer.
+        found: rows of all row groups.
+
+    Raises:
+        FormatError: the footer has another number.
+    """
+    if found != metadata.num_rows and row_count_is_trusted(metadata.created_by):
+        raise FormatError(f"{metadata.num_rows} rows in the footer, and {found} in its row groups")
 
 
 def check_ranges(row_ranges: Iterable[tuple[int, int]], num_rows: int) -> Int64s:

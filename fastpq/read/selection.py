@@ -13,7 +13,8 @@ from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
 from fastpq.filters.evidence import chunk_bounds, page_bounds
 from fastpq.filters.predicate import Bounds, Condition, Membership, Outcome, Predicate, leaves
-from fastpq.index.bloom_format import StoredFilter, probe_bloom_filters
+from fastpq.index.bloom_format import FilterRequest, StoredFilter, probe_bloom_filters
+from fastpq.index.claims import Claims
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
@@ -23,6 +24,7 @@ from fastpq.read.plan import ChunkPlan, GroupRows, plan_read
 from fastpq.read.pruning import GroupPruning
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.stats.quirks import bloom_filters_are_trusted
+from fastpq.stats.trust import trust_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,10 @@ class GroupSelection:
     def group(self, rows: RowRanges) -> GroupRows:
         """Some rows of the row group, as input of a plan."""
         return GroupRows(self.pruning.row_group, rows, self.offset_indexes)
+
+    def without_pages(self) -> GroupSelection:
+        """The same row group without page indexes: whole chunks are read."""
+        return GroupSelection(self.pruning.without_pages(), {})
 
 
 class Selector:
@@ -67,6 +73,7 @@ class Selector:
         self._metadata = metadata
         self._predicate = predicate
         self.filtered = {leaf.column.index: leaf.column for leaf in leaves(predicate)} if predicate is not None else {}
+        self._trust = {number: trust_in(metadata, column) for number, column in self.filtered.items()}
         self.every_column = list((self.filtered | {column.index: column for column in columns}).values())
 
     def select(self, wanted: Iterable[tuple[int, RowRanges | None]]) -> list[GroupSelection]:
@@ -87,9 +94,10 @@ class Selector:
         for group in groups:
             group.by_statistics(self._statistics_of(group))
         self._use_bloom_filters([group for group in groups if group.outcome is Outcome.SOME])
-        offset_indexes = self._use_page_indexes([group for group in groups if _may_leave_pages_out(group)])
+        offset_indexes, refuted = self._use_page_indexes([group for group in groups if _may_leave_pages_out(group)])
         selections = [GroupSelection(group, offset_indexes.get(group.slot, {})) for group in groups]
-        self._use_dictionaries([selection for selection in selections if selection.pruning.outcome is Outcome.SOME])
+        undecided = [selection for selection in selections if selection.pruning.outcome is Outcome.SOME]
+        self._use_dictionaries(undecided, refuted)
         return selections
 
     def _start(self, slot: int, row_group: int, rows: RowRanges | None) -> GroupPruning:
@@ -104,16 +112,20 @@ class Selector:
     def _cipher(self, chunk: ColumnChunkMetaData, column: ColumnDescriptor) -> ModuleCipher:
         return self._opener.decryptor.chunk_cipher(chunk.chunk, chunk.row_group_ordinal, column.index)
 
-    def _statistics_of(self, group: GroupPruning) -> Callable[[Condition], Bounds | str]:
-        known: dict[int, Bounds | str] = {}
+    def _claims(self, group: GroupPruning, column: ColumnDescriptor) -> Claims:
+        return Claims(column, group.num_rows, self._chunk(group, column).metadata, self._trust[column.index])
 
-        def bounds(leaf: Condition) -> Bounds | str:
+    def _statistics_of(self, group: GroupPruning) -> Callable[[Condition], tuple[Bounds, str | None]]:
+        known: dict[int, tuple[Bounds, str | None]] = {}
+
+        def bounds(leaf: Condition) -> tuple[Bounds, str | None]:
             column = leaf.column
             if column.index not in known:
                 try:
-                    known[column.index] = chunk_bounds(self._metadata, column, self._chunk(group, column), group.num_rows)
+                    found, refuted = chunk_bounds(self._claims(group, column))
+                    known[column.index] = found, refuted and f"not usable ({refuted})"
                 except KeyAccessError:
-                    known[column.index] = "not known without its key"
+                    known[column.index] = Bounds(), "not known without its key"
             return known[column.index]
 
         return bounds
@@ -122,7 +134,7 @@ class Selector:
         if not bloom_filters_are_trusted(self._metadata.created_by) or self._are_soon_read(groups):
             return
         wanted: list[tuple[GroupPruning, int]] = []
-        probes: list[tuple[ColumnChunkMetaData, ModuleCipher, set[bytes]]] = []
+        probes: list[FilterRequest] = []
         for group in groups:
             values: dict[int, set[bytes]] = {}
             for leaf in group.open_leaves:
@@ -134,7 +146,7 @@ class Selector:
                 chunk = self._chunk(group, column)
                 try:
                     if chunk.metadata.bloom_filter_offset is not None:
-                        probes.append((chunk, self._cipher(chunk, column), probed))
+                        probes.append(FilterRequest(chunk, self._cipher(chunk, column), self._claims(group, column), probed))
                         wanted.append((group, index))
                 except KeyAccessError:
                     continue
@@ -147,11 +159,14 @@ class Selector:
         for group in groups:
             group.by_bloom_filters(usable.get(group.slot, {}))
 
-    def _use_page_indexes(self, groups: list[GroupPruning]) -> dict[int, dict[int, OffsetIndex]]:
+    def _use_page_indexes(
+        self, groups: list[GroupPruning]
+    ) -> tuple[dict[int, dict[int, OffsetIndex]], set[tuple[int, int]]]:
         """Rule out rows by column indexes.
 
         Returns:
-            Usable offset indexes, by slot of the row group and by column number.
+            Usable offset indexes, by slot of the row group and by column number; and the (slot, column number) of chunks with
+            refuted indexes.
         """
         asked: list[tuple[GroupPruning, IndexRequest]] = []
         for group in groups:
@@ -160,7 +175,8 @@ class Selector:
                 chunk = self._chunk(group, column)
                 try:
                     cipher = self._cipher(chunk, column)
-                    request = IndexRequest(column, chunk, group.num_rows, cipher, column.index in undecided)
+                    trust = self._trust.get(column.index)
+                    request = IndexRequest(column, chunk, group.num_rows, cipher, column.index in undecided, trust)
                 except KeyAccessError:
                     continue
                 asked.append((group, request))
@@ -170,7 +186,13 @@ class Selector:
             found.setdefault(group.slot, {})[request.column.index] = index
         for group in groups:
             group.by_column_indexes(self._page_bounds(found.get(group.slot, {})))
-        return {
+        refuted = {
+            (slot, column)
+            for slot, of_columns in found.items()
+            for column, index in of_columns.items()
+            if isinstance(index, FormatError)
+        }
+        usable = {
             group: {
                 column: index.offset_index
                 for column, index in of_columns.items()
@@ -178,9 +200,15 @@ class Selector:
             }
             for group, of_columns in found.items()
         }
+        return usable, refuted
 
-    def _use_dictionaries(self, selections: list[GroupSelection]) -> None:
-        """Rule out row groups without a matching value in their dictionary pages."""
+    def _use_dictionaries(self, selections: list[GroupSelection], refuted: set[tuple[int, int]]) -> None:
+        """Rule out row groups without a matching value in their dictionary pages.
+
+        Args:
+            selections: undecided row groups.
+            refuted: (slot, column number) of chunks with refuted indexes: their encoding_stats may be the wrong part.
+        """
         if self._are_soon_read([selection.pruning for selection in selections]):
             return
         wanted: list[tuple[GroupPruning, int, ChunkPlan]] = []
@@ -190,7 +218,7 @@ class Selector:
                 continue
             chunks = plan_read(self._metadata, self.every_column, [group.row_group], self._opener.source.size).chunks
             useful = useful_dictionaries(self._opener.source, chunks, group.open_leaves, group.rows, selection.offset_indexes)
-            wanted += [(group, index, chunk) for index, chunk in useful.items()]
+            wanted += [(group, index, chunk) for index, chunk in useful.items() if (group.slot, index) not in refuted]
         read = read_dictionaries(self._opener, [chunk for _, _, chunk in wanted])
         found: dict[int, dict[int, Column | str]] = {}
         for (group, index, _), dictionary in zip(wanted, read, strict=True):
@@ -210,7 +238,7 @@ class Selector:
 
     def _has_dictionary(self, group: GroupPruning, leaf: Condition) -> bool:
         try:
-            return stored_dictionary_size(self._chunk(group, leaf.column)) > 0
+            return stored_dictionary_size(leaf.column, self._chunk(group, leaf.column)) > 0
         except KeyAccessError:
             return False
 
@@ -222,7 +250,7 @@ class Selector:
             if isinstance(index, FormatError):
                 known[number] = f"not usable ({index.message})"
             elif index.column_index is not None and index.offset_index is not None and number in self.filtered:
-                bounds = page_bounds(self._metadata, self.filtered[number], index.column_index, index.offset_index)
+                bounds = page_bounds(self._trust[number], self.filtered[number], index.column_index, index.offset_index)
                 known[number] = (index.offset_index, bounds)
         return known
 

@@ -9,10 +9,11 @@ for all of its rows or for none; only undecided row groups need the columns of t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import AnyColumn, BinaryViews, Column, Table
 from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Meter, Progress, Span
-from fastpq.errors import SchemaError
+from fastpq.errors import FormatError, LimitError, SchemaError, UnsupportedError
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.predicate import Outcome, Predicate
 from fastpq.index.page_locations import pages_of
@@ -35,6 +36,10 @@ from fastpq.read.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages,
 from fastpq.read.scan import Scan
 from fastpq.read.selection import GroupSelection, Selector
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
+
+R = TypeVar("R")
+# Errors of a read at wrong places. Of an encrypted file, wrong places are an attack, and the error is another: CryptoError.
+MAY_BE_THE_INDEX = (FormatError, UnsupportedError, LimitError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,16 @@ class SelectiveScan:
         """
         if out is not None and self._predicate is not None:
             raise SchemaError("out with filters: the number of rows is not known before they are read")
+        return _with_whole_chunks(selections, lambda known: self._read(known, threads, out, order, progress))
+
+    def _read(
+        self,
+        selections: Sequence[GroupSelection],
+        threads: int,
+        out: Mapping[str, Any] | None,
+        order: NDArray[np.int64] | None,
+        progress: Progress | None,
+    ) -> Table:
         candidates = sum(selection.pruning.rows.count for selection in selections)
         meter = Meter(progress, candidates)
         if self._may_read_together(selections):
@@ -210,6 +225,21 @@ class SelectiveScan:
         An undecided row group is read twice: the columns of the predicate WINDOW rows at a time, to find the matching rows, and
         then the columns of the result a batch at a time. Progress counts half of the candidates for each of the two reads.
         """
+        returned = 0
+        try:
+            for table in self._batches(selections, batch_size, threads, progress):
+                yield table
+                returned += table.num_rows
+        except MAY_BE_THE_INDEX:
+            if not any(selection.offset_indexes for selection in selections):
+                raise
+            whole = [selection.without_pages() for selection in selections]
+            again = self._batches(whole, batch_size, threads, progress)
+            yield from itertools.islice(again, returned // batch_size, None)
+
+    def _batches(
+        self, selections: Sequence[GroupSelection], batch_size: int, threads: int, progress: Progress | None
+    ) -> Iterator[Table]:
         waiting = self._nothing
         meter = Meter(progress, sum(selection.pruning.rows.count for selection in selections))
         for selection in selections:
@@ -238,7 +268,11 @@ class SelectiveScan:
 
     def count(self, selections: Sequence[GroupSelection], threads: int) -> int:
         """Number of matching rows; row groups decided by evidence are counted without a read."""
-        return sum(match.group.rows.count for match in self._match(selections, threads))
+
+        def counted(known: Sequence[GroupSelection]) -> int:
+            return sum(match.group.rows.count for match in self._match(known, threads))
+
+        return _with_whole_chunks(selections, counted)
 
     @cached_property
     def _nodes(self) -> list[SchemaNode]:
@@ -383,6 +417,16 @@ class SelectiveScan:
     def _finished(self, table: Table) -> Table:
         """A Table with columns in their final layout, released from pages held mostly for omitted rows."""
         return table._of(self._finish(_compact(column)) for column in table.columns)
+
+
+def _with_whole_chunks(selections: Sequence[GroupSelection], read: Callable[[Sequence[GroupSelection]], R]) -> R:
+    """The result of a read; after an error, of a second read of whole chunks: an OffsetIndex may have led to wrong pages."""
+    try:
+        return read(selections)
+    except MAY_BE_THE_INDEX:
+        if not any(selection.offset_indexes for selection in selections):
+            raise
+        return read([selection.without_pages() for selection in selections])
 
 
 def _compact(column: AnyColumn) -> AnyColumn:

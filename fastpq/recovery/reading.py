@@ -14,7 +14,7 @@ from fastpq.arrays.table import AnyColumn, Table
 from fastpq.column.layout import OutsideUnitError
 from fastpq.common.progress import Meter, Progress
 from fastpq.convert.nulls import null_column
-from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
+from fastpq.errors import FormatError, ParquetError, SchemaError
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.predicate import Predicate, leaves
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
@@ -218,9 +218,9 @@ class RecoveringReader:
             (chunk,) = self._plan([leaf], [group]).chunks
             in_shape = None if leaf.is_flat else self._leaf(output, leaf)
             return survey_chunk(self._scan.opener, chunk, in_shape, self._offset_index(chunk))
-        except KeyAccessError:
-            raise
         except ParquetError as error:
+            if not is_damage(error):
+                raise
             return ChunkSurvey(RowRanges.none(num_rows), None, ((None, error),))
 
     def _leaf(self, output: ColumnPlan, leaf: ColumnDescriptor) -> LeafShape:

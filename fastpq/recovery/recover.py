@@ -28,6 +28,7 @@ from fastpq.recovery.losses import ON_ERROR, Loss, RecoveryReport, merged_losses
 from fastpq.recovery.reading import RecoveringReader
 from fastpq.recovery.rebuild import Rebuilt, rebuild
 from fastpq.schema.parquet_schema import ColumnKey, Int96UnitName, ParquetSchema, int96_types
+from fastpq.stats.quirks import for_writer
 
 # Codecs in the order of trial; UNCOMPRESSED comes last, since it accepts any bytes of the right length.
 _CODECS = (
@@ -115,7 +116,8 @@ def recover_table(
     with open_with_siblings(where, memory_map, properties) as source:
         try:
             metadata, report = _found(source, hints, properties, decryption_properties)
-            file = OpenFile(source, metadata, properties, strings, coerce_int96_timestamp_unit, resolve_threads(threads))
+            suited = for_writer(properties, metadata.created_by)
+            file = OpenFile(source, metadata, suited, strings, coerce_int96_timestamp_unit, resolve_threads(threads))
             losses: list[Loss] = []
             every_group = [(group, None) for group in range(metadata.num_row_groups)]
             wanted = Wanted(metadata.schema.select(columns), every_group)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fastpq.column.assembly import NestedOutput
 from fastpq.column.chunk_reader import ColumnOutput
-from fastpq.errors import FormatError, KeyAccessError, ParquetError, SchemaError
+from fastpq.errors import CryptoError, FormatError, ParquetError, SchemaError, TagVerificationError
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION
@@ -29,8 +29,8 @@ EVERY_ROW = int(np.iinfo(np.int64).max)     # a bound above any row number
 
 
 def is_damage(error: ParquetError) -> bool:
-    """Whether an error may come from damaged bytes, not from a missing key or a wrong request."""
-    return not isinstance(error, KeyAccessError | SchemaError)
+    """Whether an error may come from damaged bytes, not from a missing key, a policy or a wrong request."""
+    return isinstance(error, TagVerificationError) or not isinstance(error, CryptoError | SchemaError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,10 @@ import copy
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.errors import FormatError
-from fastpq.index.bloom_format import read_bloom_filters
-from fastpq.index.page_index import IndexRequest, OffsetIndex, read_stored_page_index
+from fastpq.errors import FormatError, ParquetError
+from fastpq.index.bloom_format import FilterRequest, read_bloom_filters
+from fastpq.index.claims import Claims
+from fastpq.index.page_index import COLUMN_INDEX, OFFSET_INDEX, IndexRequest, OffsetIndex, read_stored_page_index
 from fastpq.io.sink import Sink
 from fastpq.io.source import Source
 from fastpq.options import ReaderProperties
@@ -19,8 +20,8 @@ from fastpq.write.row_groups import PlacedChunk
 
 def copy_chunk(
     source: Source, plan: ChunkPlan, opener: ModuleCipher, sealer: ModuleCipher, sink: Sink, properties: ReaderProperties
-) -> PlacedChunk:
-    """Copy the pages of a chunk, and read and check its indexes; the caller writes the indexes.
+) -> tuple[PlacedChunk, dict[str, ParquetError]]:
+    """Copy the pages of a chunk, and read and check its indexes; the caller writes the sound ones.
 
     Args:
         source: the old file.
@@ -29,15 +30,20 @@ def copy_chunk(
         sink: the new file.
         properties: bounds and checks of reading.
 
+    Returns:
+        The chunk in the new file, and the errors of indexes left out.
+
     Raises:
         FormatError, UnsupportedError, CryptoError: see fastpq.errors.
     """
     metadata = plan.metadata.metadata
     request = IndexRequest(plan.column, plan.metadata, plan.num_rows, opener)
     indexes, checked = read_stored_page_index(source, request)
-    (bloom_filter,) = read_bloom_filters(source, [(plan.metadata, opener)])
-    if isinstance(bloom_filter, Exception):
-        raise bloom_filter
+    broken: dict[str, ParquetError] = {**indexes.broken}
+    claims = Claims(plan.column, plan.num_rows, metadata)
+    (bloom_filter,) = read_bloom_filters(source, [FilterRequest(plan.metadata, opener, claims)])
+    if isinstance(bloom_filter, ParquetError):
+        broken["bloom filter"], bloom_filter = bloom_filter, None
     start = sink.tell()
     is_repeated = plan.column.max_repetition_level > 0
     stored = source.read(plan.start, plan.length).data
@@ -47,10 +53,15 @@ def copy_chunk(
     if not metadata.num_values and not metadata.data_page_offset:
         size = 0        # a chunk without data pages, as Arrow writes one; a dictionary page would serve no value
     pages = copier.copy(size, metadata.num_values, sink)
-    moved = None
+    column_index, moved = indexes.column_index, None
     if indexes.offset_index is not None and checked.offset_index is not None:
-        moved = _moved(indexes.offset_index, checked.offset_index, pages, plan, start)
-    return PlacedChunk(_entry(plan, pages, start), sealer, indexes.column_index, moved, bloom_filter)
+        try:
+            moved = _moved(indexes.offset_index, checked.offset_index, pages, plan, start)
+        except FormatError as error:
+            broken[OFFSET_INDEX] = error
+            if column_index is not None:
+                broken[COLUMN_INDEX], column_index = error, None
+    return PlacedChunk(_entry(plan, pages, start), sealer, column_index, moved, bloom_filter), broken
 
 
 def _moved(stored: fmt.OffsetIndex, checked: OffsetIndex, pages: CopiedPages, plan: ChunkPlan, start: int) -> fmt.OffsetIndex:

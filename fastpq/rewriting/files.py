@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from fastpq import format as fmt
-from fastpq.arrow.hints import ArrowFields, with_metadata
+from fastpq.arrow.hints import ArrowFields
 from fastpq.common.progress import Meter, Progress, Span
-from fastpq.convert.dataframes import PANDAS_KEY, without_categories
+from fastpq.encryption.file_ciphers import closed_columns
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY
@@ -21,6 +20,9 @@ from fastpq.metadata.footer import read_finished
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import plan_chunk
 from fastpq.rewriting.chunk_copy import copy_chunk
+from fastpq.rewriting.redaction import without_values
+from fastpq.rewriting.report import DroppedIndex, DroppedMetadata, RewritingReport
+from fastpq.stats.quirks import for_writer
 from fastpq.write.row_groups import PlacedChunk, RowGroups
 
 KeysOf: TypeAlias = Callable[[Any], FileDecryptionProperties | None]
@@ -34,13 +36,16 @@ def encrypt_file(
     *,
     decryption_properties: FileDecryptionProperties | None = None,
     properties: ReaderProperties | None = None,
+    keep_metadata: Iterable[str] = (),
     progress: Progress | None = None,
-) -> None:
+) -> RewritingReport:
     """Encrypt a file, or encrypt a file again with other keys; pages are neither decompressed nor decoded.
 
-    Schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns and key-value metadata are kept. The
-    categories of a DataFrame are values, and are left out of the key-value metadata. False statements of the source, about bounds
-    for example, are copied. Memory is bounded by indexes, footer and a page; with a remote source, by a column chunk.
+    Schema, row groups, encodings, statistics, page indexes, bloom filters, sorting columns and key-value metadata are kept. Known
+    key-value metadata with values of encrypted columns, as bounding boxes or categories, are left out where readers of the footer
+    may lack the column's key. False statements of the source, about bounds for example, are copied. Broken page indexes and bloom
+    filters of a readable file are left out. Memory is bounded by indexes, footer and a page; with a remote source, by a column
+    chunk.
 
     Args:
         source: a path, a bytes-like object, a binary file object or an fsspec URL.
@@ -49,8 +54,12 @@ def encrypt_file(
         encryption_properties: keys of the new file, used with fresh nonces.
         decryption_properties: keys of the source; None for plaintext.
         properties: bounds and checks of reading.
+        keep_metadata: keys of key-value metadata to copy unchanged, with values of encrypted columns in them.
         progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
             ``(total, total)``. An exception from progress leaves the target unchanged.
+
+    Returns:
+        A RewritingReport of the parts of the source left out.
 
     Raises:
         FormatError: the source breaks the specification.
@@ -61,12 +70,13 @@ def encrypt_file(
         SchemaError: keys for unknown columns.
         CryptoError: more than 32768 columns, or pages of a chunk.
     """
-    merge_files(
+    return merge_files(
         [source],
         target,
         encryption_properties=encryption_properties,
         decryption_properties=decryption_properties,
         properties=properties,
+        keep_metadata=keep_metadata,
         progress=progress,
     )
 
@@ -78,7 +88,7 @@ def decrypt_file(
     *,
     properties: ReaderProperties | None = None,
     progress: Progress | None = None,
-) -> None:
+) -> RewritingReport:
     """Write the plaintext file of an encrypted one; its pages are neither decompressed nor decoded.
 
     Args:
@@ -89,10 +99,15 @@ def decrypt_file(
         properties: bounds and checks of reading.
         progress: as for ``encrypt_file``.
 
+    Returns:
+        A RewritingReport of the parts of the source left out.
+
     Raises:
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
     """
-    merge_files([source], target, decryption_properties=decryption_properties, properties=properties, progress=progress)
+    return merge_files(
+        [source], target, decryption_properties=decryption_properties, properties=properties, progress=progress
+    )
 
 
 def merge_files(
@@ -102,8 +117,9 @@ def merge_files(
     encryption_properties: FileEncryptionProperties | None = None,
     decryption_properties: FileKeys = None,
     properties: ReaderProperties | None = None,
+    keep_metadata: Iterable[str] = (),
     progress: Progress | None = None,
-) -> None:
+) -> RewritingReport:
     """Write the row groups of files, one file after another, as one file; pages are neither decompressed nor decoded.
 
     Args:
@@ -112,7 +128,11 @@ def merge_files(
         encryption_properties: keys of the new file; None for a plaintext file, also of encrypted sources.
         decryption_properties: keys of the sources, or a function from a source to its keys.
         properties: bounds and checks of reading.
+        keep_metadata: as for ``encrypt_file``.
         progress: as for ``encrypt_file``, in rows of all sources; the footers are read a second time for the total.
+
+    Returns:
+        A RewritingReport of the parts of the sources left out.
 
     Raises:
         SchemaError: no source, or sources of different schemas, column orders, units of durations or writers. Readers find the
@@ -120,6 +140,9 @@ def merge_files(
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
     """
     properties = properties or ReaderProperties()
+    if isinstance(keep_metadata, str):
+        raise TypeError(f"keep_metadata is a list of names, not the one name {keep_metadata!r}")
+    keep = frozenset(keep_metadata)
     keys_of: KeysOf = decryption_properties if callable(decryption_properties) else lambda _: decryption_properties
     if progress is not None:
         sources = list(sources)
@@ -131,11 +154,11 @@ def merge_files(
             with _opened(where) as source:
                 metadata = read_finished(source, properties, keys_of(where))
                 if merged is None:
-                    merged = _MergedFile(sink, metadata, encryption_properties, properties, meter)
+                    merged = _MergedFile(sink, metadata, encryption_properties, properties, keep, meter)
                 merged.add(source, metadata)
         if merged is None:
             raise SchemaError("no files to merge")
-        merged.finish()
+        return merged.finish()
 
 
 @contextmanager
@@ -162,6 +185,7 @@ class _MergedFile:
         first: metadata of the first source; the new footer has its schema and key-value metadata.
         encryption_properties: keys of the new file; None for plaintext.
         properties: bounds and checks of reading.
+        keep_metadata: keys of key-value metadata to copy unchanged.
         meter: told of the rows copied.
     """
 
@@ -171,14 +195,18 @@ class _MergedFile:
         first: FileMetaData,
         encryption_properties: FileEncryptionProperties | None,
         properties: ReaderProperties,
+        keep_metadata: Collection[str],
         meter: Meter,
     ) -> None:
         self._meter = meter
         self._sink = sink
+        self._keep_metadata = keep_metadata
+        self._closed = closed_columns(encryption_properties, [column.path for column in first.schema.columns])
         self._is_encrypted = encryption_properties is not None
         self._properties = properties
         self._first = first
         self._row_groups = RowGroups(sink, first.schema, encryption_properties)
+        self._dropped: list[DroppedIndex] = []
 
     def add(self, source: Source, metadata: FileMetaData) -> None:
         """Copy the row groups of a file.
@@ -191,15 +219,19 @@ class _MergedFile:
         for index in range(metadata.num_row_groups):
             self._add_row_group(source, metadata, metadata.row_group(index))
 
-    def finish(self) -> None:
+    def finish(self) -> RewritingReport:
         """Write indexes and footer."""
         footer = copy.copy(self._first.metadata)
         footer.schema = self._first.schema_elements
+        dropped: list[DroppedMetadata] = []
         if self._is_encrypted:
-            footer.key_value_metadata = without_values(self._first)
+            footer.key_value_metadata, dropped = without_values(self._first, self._closed, self._keep_metadata)
+        if self._closed:
+            footer.unknown = ()     # fields of newer specifications might disclose values
         footer.column_orders = self._first.column_orders or None
         self._row_groups.write_footer(footer)
         self._meter.finish()
+        return RewritingReport(tuple(self._dropped), tuple(dropped))
 
     def _add_row_group(self, source: Source, metadata: FileMetaData, group: RowGroupMetaData) -> None:
         self._row_groups.check_room(1)
@@ -210,7 +242,11 @@ class _MergedFile:
             raise FormatError(what, row_group=group.index)
         span = self._meter.span(group.num_rows)
         chunks = (self._copy(source, metadata, group, index, span) for index in range(group.num_columns))
-        self._row_groups.add(copy.copy(group.metadata), chunks)
+        entry = copy.copy(group.metadata)
+        entry.sorting_columns = group.sorting_columns or None
+        if self._closed:
+            entry.unknown = ()
+        self._row_groups.add(entry, chunks)
 
     def _copy(
         self, source: Source, metadata: FileMetaData, group: RowGroupMetaData, index: int, span: Span | None
@@ -223,10 +259,14 @@ class _MergedFile:
             plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size, metadata.created_by)
             opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
             sealer = self._row_groups.cipher(len(self._row_groups), index)
-            copied = copy_chunk(source, plan, opener, sealer, self._sink, self._properties)
+            properties = for_writer(self._properties, metadata.created_by)
+            copied, broken = copy_chunk(source, plan, opener, sealer, self._sink, properties)
         except ParquetError as error:
             error.at(column=column.name, row_group=group.index)
             raise
+        self._dropped += [
+            DroppedIndex(source.name, group.index, column.name, kind, error.message) for kind, error in broken.items()
+        ]
         if span is not None:
             span.reach(index + 1, group.num_columns)
         return copied
@@ -235,27 +275,6 @@ class _MergedFile:
 def durations_of(metadata: FileMetaData) -> list[tuple[str, ...]]:
     """The columns of durations with their units, from the Arrow schema in the key-value metadata."""
     return ArrowFields(metadata.key_value_metadata.get(ARROW_KEY), metadata.schema.root.children).durations()
-
-
-def without_values(metadata: FileMetaData) -> list[fmt.KeyValue] | None:
-    """Key-value metadata for an encrypted file, whose footer more may read than its columns: pandas' categories are left out,
-    also of the copy in an ARROW:schema."""
-    entries = metadata.metadata.key_value_metadata or []
-    kept = [
-        fmt.KeyValue(key=entry.key, value=without_categories(entry.value))
-        if entry.key == PANDAS_KEY and entry.value is not None
-        else entry
-        for entry in entries
-    ]
-    if kept != entries:
-        told = {entry.key: entry.value for entry in kept if entry.value is not None and entry.key != ARROW_KEY}
-        kept = [entry if entry.key != ARROW_KEY else _with_metadata(entry, metadata, told) for entry in kept]
-    return [entry for entry in kept if entry.key != ARROW_KEY or entry.value is not None] or None
-
-
-def _with_metadata(entry: fmt.KeyValue, metadata: FileMetaData, told: dict[str, str]) -> fmt.KeyValue:
-    value = None if entry.value is None else with_metadata(entry.value, metadata.schema.root.children, told)
-    return fmt.KeyValue(key=entry.key, value=value)
 
 
 def _check_alike(first: FileMetaData, other: FileMetaData) -> None:

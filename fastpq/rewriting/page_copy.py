@@ -93,8 +93,10 @@ class PageCopier:
         """
         copied = self._copied
         try:
-            while self._walker.position < size or copied.num_values < num_values:
-                self._copy_page(sink)
+            while copied.num_values < num_values:
+                self._copy_page(sink, self._next_page())
+            while self._walker.position < size and (page := self._page_behind_values()) is not None:
+                self._copy_page(sink, page)
         except ParquetError as error:
             error.at(page=len(copied.sizes))
             raise
@@ -102,8 +104,16 @@ class PageCopier:
             raise FormatError(f"the pages hold {copied.num_values} values where the metadata claim {num_values}")
         return copied
 
-    def _copy_page(self, sink: Sink) -> None:
-        page = self._next_page()
+    def _page_behind_values(self) -> WalkedPage | None:
+        """The next page of a chunk whose values are all copied; None for plaintext bytes other than a page, read by nobody."""
+        try:
+            return self._next_page()
+        except FormatError:
+            if self._opener.overhead:
+                raise
+            return None
+
+    def _copy_page(self, sink: Sink, page: WalkedPage) -> None:
         body_module = ModuleType.DICTIONARY_PAGE if page.is_dictionary else ModuleType.DATA_PAGE
         header_module = ModuleType.DICTIONARY_PAGE_HEADER if page.is_dictionary else ModuleType.DATA_PAGE_HEADER
         plain = self._open_body(page, body_module)

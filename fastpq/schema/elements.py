@@ -8,7 +8,7 @@ from fastpq import format as fmt
 from fastpq.errors import SchemaError
 from fastpq.schema.logical import logical_to_thrift
 from fastpq.schema.nested_types import Annotation, Field, ListType, MapType, StructType
-from fastpq.schema.types import ColumnType
+from fastpq.schema.types import ColumnType, Timestamp, Type
 
 REQUIRED, OPTIONAL, REPEATED = fmt.FieldRepetitionType
 VARIANT_SPECIFICATION_VERSION = 1
@@ -70,8 +70,12 @@ def _group(
 
 
 def leaf_element(name: str, type_: ColumnType, nullable: bool) -> fmt.SchemaElement:
-    """The SchemaElement of a leaf column, for writing."""
-    logical, converted, scale, precision = logical_to_thrift(type_.logical)
+    """The SchemaElement of a leaf column, for writing.
+
+    INT96 is written without its unit in memory: TIMESTAMP may annotate INT64 alone (LogicalTypes.md, "TIMESTAMP").
+    """
+    is_int96 = type_.physical is Type.INT96 and isinstance(type_.logical, Timestamp)
+    logical, converted, scale, precision = logical_to_thrift(None if is_int96 else type_.logical)
     return fmt.SchemaElement(
         type=type_.physical,
         type_length=type_.length,

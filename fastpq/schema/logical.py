@@ -59,17 +59,23 @@ _TO_CONVERTED = {logical: fmt.ConvertedType(converted) for converted, logical in
 }
 
 
+# Annotations forbidden on a physical type, and without effect on its values: INT96 timestamps, and fastparquet's text of one
+# length.
+_WITHOUT_EFFECT = {(Type.INT96, Timestamp), *((Type.FIXED_LEN_BYTE_ARRAY, text) for text in (String, Enum, Json, Bson))}
+
+
 def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
     """The logical type of a leaf, or None.
 
-    ``logicalType`` wins over ``converted_type``. Unknown annotations, and annotations forbidden on the physical type, count as
-    none, unless plain physical values would be wrong values.
+    ``logicalType`` wins over ``converted_type``. Unknown annotations count as none. A ``logicalType`` forbidden on the physical
+    type counts as none, too, unless plain physical values would be wrong values; pyarrow and DuckDB read columns of this kind.
 
     Args:
         element: a leaf of the schema.
 
     Raises:
-        FormatError: a decimal has an impossible precision or scale, or UINT_64 annotates INT32.
+        FormatError: a decimal has an impossible precision or scale, or UINT_64 annotates INT32, or a ``converted_type`` is
+            forbidden on the physical type.
         UnsupportedError: a time unit is not MILLIS, MICROS or NANOS.
     """
     if element.logicalType is not None:
@@ -85,10 +91,12 @@ def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
     if logical is None or element.type is None:
         return None
     physical = Type(element.type)
+    if (physical, type(logical)) in _WITHOUT_EFFECT:
+        return None
     reason = misfit(physical, element.type_length if physical == Type.FIXED_LEN_BYTE_ARRAY else None, logical)
     if reason is None:
         return logical
-    if _changes_values(physical, logical):
+    if element.logicalType is None or _changes_values(physical, logical):
         raise FormatError(reason, column=element.name)
     return None
 

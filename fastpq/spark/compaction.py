@@ -14,10 +14,12 @@ from fastpq.api.functions import read_metadata
 from fastpq.api.writer import ParquetWriter
 from fastpq.codecs.catalogue import codec_for_read
 from fastpq.common.progress import Progress
+from fastpq.encryption.file_ciphers import closed_columns
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.rewriting.files import durations_of, merge_files, without_values
+from fastpq.rewriting.files import durations_of, merge_files
+from fastpq.rewriting.redaction import without_values
 from fastpq.schema.types import Type
 from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.keywords import CompactionKeywords
@@ -127,7 +129,10 @@ def write_together(
     if has_int96 or (are_large and len({footer.created_by for footer in footers}) == 1):
         merge_files(sources, target, encryption_properties=keys, decryption_properties=lambda path: _keys_of(path, service))
         return sum(footer.num_rows for footer in footers)
-    entries = (footers[0].metadata.key_value_metadata if keys is None else without_values(footers[0])) or []
+    entries = footers[0].metadata.key_value_metadata or []
+    if keys is not None:
+        closed = closed_columns(keys, [column.path for column in footers[0].schema.columns])
+        entries = without_values(footers[0], closed)[0] or []
     metadata = {entry.key: entry.value for entry in entries if entry.value is not None}
     options = {"key_value_metadata": metadata, **_like(footers[0]), **properties}
     rows = 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import types as st
 
 from fastpq.errors import KeyAccessError, ParquetError
-from fastpq.filters.evidence import chunk_bounds
+from fastpq.filters.evidence import chunk_bounds, claims_of
 from fastpq.filters.predicate import Bounds
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.schema.tree import ColumnDescriptor, SchemaNode
@@ -102,7 +102,8 @@ def _all(metadata: FileMetaData, column: SchemaNode | None, holds: Callable[[Bou
         return False
     try:
         return all(
-            holds(chunk_bounds(metadata, column, group.column(column.index), group.num_rows)) for group in metadata.row_groups
+            holds(chunk_bounds(claims_of(metadata, column, group.column(column.index), group.num_rows))[0])
+            for group in metadata.row_groups
         )
     except KeyAccessError:      # a reader without the column's key may read other columns
         return False

@@ -16,14 +16,15 @@ from pyspark.sql import types as st
 from fastpq.api.writer import ParquetWriter
 from fastpq.encryption.keys.store import PREFIX as MATERIAL_PREFIX
 from fastpq.encryption.keys.store import SUFFIX as MATERIAL_SUFFIX
+from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.rewriting.redaction import SPARK_ROW_METADATA, redacted_value
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path, partition_folder
 from fastpq.spark.options import WriteOptions
 from fastpq.spark.types import reader_schema, stored_column, stored_schema
 from fastpq.spark.worker import keep_modules
 
-SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"    # key of the Spark schema in a file's metadata
 DEFAULT_ROW_GROUP_ROWS = 1 << 20    # most rows of a row group
 
 
@@ -160,6 +161,7 @@ class _Task:
         self.folder = os.path.join(journal.TEMPORARY, job, f"task-{number}-{attempt}")
         rest = [part for part in schema.fields if part.name not in options.partition_by]
         self.arrow = stored_schema(reader_schema(st.StructType(rest)))
+        self.names = [part.name for part in rest]
         self.row_metadata = st.StructType(rest).json()
         self.open: dict[str, _OpenFile] = {}
         self.moves: dict[str, str] = {}
@@ -208,12 +210,20 @@ class _Task:
         if self.options.encryption is not None and self.options.service is not None:
             keys = self.options.service.encryption(self.options.encryption, path)
         properties = dict(self.options.properties)
-        metadata = {SPARK_ROW_METADATA: self.row_metadata, **properties.pop("key_value_metadata", {})}
+        metadata = {SPARK_ROW_METADATA: self._row_metadata(keys), **properties.pop("key_value_metadata", {})}
         writer = ParquetWriter(path, threads=1, encryption_properties=keys, key_value_metadata=metadata, **properties)
         self.moves[place] = target
         if os.path.exists(os.path.join(self.root, material := material_of(place))):
             self.moves[material] = material_of(target)
         return _OpenFile(writer, properties)
+
+    def _row_metadata(self, keys: FileEncryptionProperties | None) -> str:
+        """Spark's schema; without labels and bounds of values where readers of the footer lack keys of columns."""
+        if keys is None or not (keys.plaintext_footer or len(keys.column_keys)):
+            return self.row_metadata
+        text, _ = redacted_value(SPARK_ROW_METADATA, self.row_metadata, self.names)
+        assert text is not None     # the schema is Spark's own
+        return text
 
 
 class _OpenFile:

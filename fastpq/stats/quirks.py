@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
+from fastpq.options import ReaderProperties
 from fastpq.schema.types import ColumnType, Decimal, Integer, Type
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
 
-_CREATED_BY = re.compile(r"\s*([A-Za-z][\w-]*)(?:\s+(?:version\s+)?v?(\d+(?:\.\d+)*))?")
+_CREATED_BY = re.compile(r"\s*([A-Za-z][\w.-]*)(?:\s+(?:version\s+)?v?(\d+(?:\.\d+)*))?")
 _BYTES = (Type.BYTE_ARRAY, Type.FIXED_LEN_BYTE_ARRAY)
 
 # Greatest size of the dictionary page's header, in bytes, left out of a chunk's total_compressed_size by some writers.
@@ -27,9 +29,11 @@ class Quirk(Enum):
     """Kinds of mistakes: the part of a file written wrongly."""
 
     BOUNDS = auto()             # wrong min_value and max_value of statistics, and bounds of page indexes
-    NULL_COUNT = auto()         # wrong null_count of statistics
+    NULL_COUNT = auto()         # wrong null_count of statistics, and null_counts of page indexes
     BLOOM_FILTER = auto()       # values of the column missing from the bloom filter
     CHUNK_SIZE = auto()         # total_compressed_size without the header of the dictionary page
+    CHECKSUM = auto()           # a CRC-32 of 0 in the headers of all pages
+    ROW_COUNT = auto()          # a number of rows of 0 in the footer
     IS_COMPRESSED = auto()      # is_compressed False in headers of data pages V2 with compressed values
 
 
@@ -75,6 +79,8 @@ MISTAKES = (
     _Mistake(Quirk.BOUNDS, "parquet-cpp-arrow", (12,), "apache/arrow#15042, apache/arrow#34106", _is_byte_array),
     _Mistake(Quirk.NULL_COUNT, "parquet-cpp-arrow", (12,), "ARROW-12513, apache/arrow#34106", _is_byte_array),
     _Mistake(Quirk.NULL_COUNT, "parquet-cpp", None, "ARROW-12513", _is_byte_array),
+    # Nulls were counted in few of the pages; the only version in the footer is "latest".
+    _Mistake(Quirk.NULL_COUNT, "parquet-go", (0,), "xitongsys/parquet-go#540"),
     # Decimals were compared as unsigned numbers.
     _Mistake(Quirk.BOUNDS, "clickhouse", (25, 8), "ClickHouse/ClickHouse#83754", _is_decimal),
     # Bounds of pages of decimals were merged as unsigned bytes; the footer names no version.
@@ -82,6 +88,9 @@ MISTAKES = (
     # Values were inserted into memory already freed.
     _Mistake(Quirk.BLOOM_FILTER, "parquet-go", (18, 5), "apache/arrow-go#525"),
     _Mistake(Quirk.CHUNK_SIZE, "parquet-mr", (1, 2, 9), "PARQUET-816"),
+    # Version 1.0 computes the CRC-32.
+    _Mistake(Quirk.CHECKSUM, "parquet.jl", (1,), "JuliaIO/Parquet.jl, src/writer.jl, write_col_page"),
+    _Mistake(Quirk.ROW_COUNT, "parquet-rs", (1,), "apache/parquet-testing, data/repeated_no_annotation.parquet"),
     # Later versions have the name parquet-cpp-arrow.
     _Mistake(Quirk.IS_COMPRESSED, "parquet-cpp", None, "ARROW-10353"),
 )
@@ -119,7 +128,7 @@ def bounds_are_trusted(created_by: str | None, column: ColumnType) -> bool:
 
 
 def null_counts_are_trusted(created_by: str | None, column: ColumnType) -> bool:
-    """Whether null_count in the statistics of a column can be relied on for this writer."""
+    """Whether null counts of a column, in statistics and in page indexes, can be relied on for this writer."""
     return not _made(Quirk.NULL_COUNT, created_by, column)
 
 
@@ -138,6 +147,18 @@ def deprecated_bounds_are_trusted(column: ColumnType) -> bool:
 def bloom_filters_are_trusted(created_by: str | None) -> bool:
     """Whether a value not found in a bloom filter is certainly missing from the column, for this writer."""
     return not _made(Quirk.BLOOM_FILTER, created_by)
+
+
+def row_count_is_trusted(created_by: str | None) -> bool:
+    """Whether the number of rows in the footer is the number of rows of its row groups, for this writer."""
+    return not _made(Quirk.ROW_COUNT, created_by)
+
+
+def for_writer(properties: ReaderProperties, created_by: str | None) -> ReaderProperties:
+    """The same properties, without verify_checksums for a writer of wrong checksums."""
+    if properties.verify_checksums and _made(Quirk.CHECKSUM, created_by):
+        return replace(properties, verify_checksums=False)
+    return properties
 
 
 @lru_cache(maxsize=64)

@@ -330,6 +330,20 @@ def is_monotonic(int order, list bounds not None, int sign):
     return True
 
 
+def exceed(int order, list left not None, list right not None):
+    """Whether any bound of one list exceeds the bound of the same place in another list.
+
+    Args, raises: as compare; left and right are lists of bytes of one length.
+    """
+    cdef Py_ssize_t i
+    if len(left) != len(right):
+        raise ValueError(f"{len(left)} bounds beside {len(right)}")
+    for i in range(len(left)):
+        if compare(order, left[i], right[i]) > 0:
+            return True
+    return False
+
+
 def nan_count(int order, const uint8_t[::1] values not None):
     """The number of NaNs among values; 0 for orders other than floats.
 

@@ -49,9 +49,10 @@ from fastpq.variant.wire cimport (
     OBJECT,
     TOO_DEEP,
     TOO_LARGE,
+    TRAILING_BYTES,
     Container,
     Metadata,
-    check_whole,
+    check_value,
     child_at,
     id_at,
     name_at,
@@ -105,10 +106,14 @@ cdef int64_t _pair(Row* row, Metadata names, const Pair* pair, int64_t i, int de
         return 0
     if pair.values != NULL and pair.values[i].data != NULL:
         value = pair.values[i]
-        status = check_whole(&names.names, value, False)
+        status = check_value(&names.names, value.data, value.size, depth, False)
         if status < 0:
             return status
+        if status < <int64_t>value.size:
+            return TRAILING_BYTES
     typed = pair.typed != TYPED_NONE and bit(pair.typed_present, i)
+    if typed and depth >= DEPTH_LIMIT and (pair.typed == TYPED_OBJECT or pair.typed == TYPED_ARRAY):
+        return TOO_DEEP
     if typed and pair.typed == TYPED_OBJECT:
         return _object(row, names, pair, i, value, depth)
     if typed:

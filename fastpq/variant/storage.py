@@ -12,7 +12,7 @@ from fastpq.arrays.bitmap import count_zeros
 from fastpq.arrays.layouts import Array
 from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.arrays.table import AnyColumn, Column
-from fastpq.errors import SchemaError
+from fastpq.errors import LimitError, SchemaError
 from fastpq.schema.nested_types import Annotation, ListType, StructType
 from fastpq.schema.types import Type
 from fastpq.schema.variant_kinds import MAX_DEPTH
@@ -29,9 +29,10 @@ def shredded_of(column: StructColumn, depth: int = 0) -> Shredded:
 
     Raises:
         SchemaError: the struct has neither field, has one twice, or a field has a wrong type.
+        LimitError: deeper than MAX_DEPTH.
     """
     if depth > MAX_DEPTH:
-        raise SchemaError(f"a shredded variant nested deeper than MAX_DEPTH ({MAX_DEPTH})")
+        raise LimitError(f"a shredded variant nested deeper than MAX_DEPTH ({MAX_DEPTH})")
     typed = _field(column, "typed_value")
     return Shredded(
         len(column), binary_field(column, "value"), None if typed is None else _typed_value(typed, depth), _validity(column)

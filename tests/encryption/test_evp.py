@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 import pickle
+import platform
 import subprocess
 import sys
 import warnings
@@ -167,9 +168,11 @@ def test_a_key_is_refused_past_its_limit() -> None:
 
 
 FAILING_GENERATOR = """
+#include <openssl/evp.h>
 #include <openssl/rand.h>
-int RAND_bytes(unsigned char* out, int size) { return RESULT; }
-int RAND_priv_bytes(unsigned char* out, int size) { return RESULT; }
+int EVP_RAND_generate(EVP_RAND_CTX* generator, unsigned char* out, size_t size, unsigned int strength, int resistance,
+                      const unsigned char* addition, size_t addition_size) { return RESULT; }
+int RAND_priv_bytes_ex(OSSL_LIB_CTX* library, unsigned char* out, size_t size, unsigned int strength) { return RESULT; }
 """
 FAILING = """
 from fastpq.encryption import AesKey
@@ -254,6 +257,82 @@ def nonces_of_children(cipher: GcmModuleCipher, generations: int) -> list[bytes]
         data = source.read()
     os.waitpid(child, 0)
     return [data[start : start + 12] for start in range(0, len(data), 12)]
+
+
+# A program with two systems' ways to fork of which neither Python nor the C library knows.
+RAW_FORK = """
+import ctypes, os, platform, sys
+from fastpq.encryption import AesKey
+from fastpq.encryption.gcm import GcmModuleCipher
+from fastpq.encryption.modules import ModuleType
+
+libc = ctypes.CDLL(None, use_errno=True)
+call = {"x86_64": (57,), "aarch64": (220, 17, 0, 0, 0, 0)}[platform.machine()]     # fork; clone, and SIGCHLD
+cipher = GcmModuleCipher(AesKey(b"the secret's key"), b"file")
+
+def draw(count):
+    for _ in range(count):
+        os.write(1, cipher.seal(ModuleType.FOOTER, -1, b"")[4:16])
+
+def fork(generations):
+    for _ in range(3):
+        child = libc.syscall(*map(ctypes.c_long, call))
+        if child == 0:
+            draw(20)
+            if generations > 1:
+                fork(generations - 1)
+            os._exit(0)
+        assert child > 0
+        assert os.waitpid(child, 0)[1] == 0
+    draw(20)
+
+draw(1)
+fork(2)
+"""
+
+
+@pytest.mark.linux
+def test_a_fork_that_the_c_library_knows_nothing_of_does_not_repeat_nonces() -> None:
+    done = subprocess.run([sys.executable, "-c", RAW_FORK], capture_output=True, check=True)
+    nonces = [done.stdout[start : start + 12] for start in range(0, len(done.stdout), 12)]
+    assert len(nonces) == 1 + 20 + 3 * (20 + 20 + 3 * 20)
+    assert len(set(nonces)) == len(nonces)
+
+
+# Without pages that the kernel wipes in a child (older kernels, other systems): told by the number of the process.
+NONCES_C = """
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "nonces.h"
+int main(void) {
+    unsigned char nonce[12];
+    if (watch_forks() || next_nonce(nonce) != 1) return 1;
+    for (int child = 0; child < 4; child++) {
+        if (syscall(SYS_fork) == 0) {
+            if (next_nonce(nonce) != 1 || write(1, nonce, 12) != 12) _exit(1);
+            _exit(0);
+        }
+        wait(NULL);
+    }
+    return next_nonce(nonce) != 1 || write(1, nonce, 12) != 12;
+}
+"""
+
+
+@pytest.mark.linux
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="arm64 has no system call fork")
+@pytest.mark.parametrize("switch", ["-DFASTPQ_NO_WIPEONFORK", "-UFASTPQ_NO_WIPEONFORK"])
+def test_the_ways_to_notice_a_fork(tmp_path: Path, switch: str) -> None:
+    (tmp_path / "nonces.c").write_text(NONCES_C)
+    folder = Path(__file__).parents[2] / "fastpq/encryption/c"
+    program = tmp_path / "nonces"
+    subprocess.run(
+        [compiler(), "-D_GNU_SOURCE", switch, f"-I{folder}", "-o", program, tmp_path / "nonces.c", "-lcrypto"], check=True
+    )
+    drawn = subprocess.run([program], capture_output=True, check=True).stdout
+    assert len({drawn[start : start + 12] for start in range(0, 60, 12)}) == 5
 
 
 def test_a_cipher_is_refused_to_a_second_thread_at_the_same_time() -> None:

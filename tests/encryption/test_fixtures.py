@@ -79,7 +79,9 @@ def test_parquet_testing(name: str, by: str) -> None:
         for number, kind in enumerate(COLUMNS_OF_256 if "aes256" in name else COLUMNS_OF_256[:2], 1)
     }
     if by == "explicit keys":
-        properties = fastpq.FileDecryptionProperties(keys[b"kf"], columns, aad_prefix=prefix, allowed_algorithms=allowed)
+        properties = fastpq.FileDecryptionProperties(
+            keys[b"kf"], columns, aad_prefix=prefix, allowed_algorithms=allowed, allow_weaker_columns="uniform" in name
+        )
     else:
         properties = fastpq.FileDecryptionProperties(key_retriever=keys.get, aad_prefix=prefix, allowed_algorithms=allowed)
     table = read(DATA / "parquet-testing/data" / name, properties)

@@ -147,7 +147,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[Case, Path]:
 def test_fastpq_reads(files: dict[Case, Path]) -> None:
     for case, path in files.items():
         options: dict[str, Any] = {"allowed_algorithms": [MODES[case.mode].get("algorithm", "AES_GCM_V1")]}
-        columns = dict.fromkeys(COLUMN_PATHS, COLUMN_KEY)
+        columns = dict.fromkeys(COLUMN_PATHS, COLUMN_KEY) if "columns" in MODES[case.mode] else {}
         explicit = fastpq.FileDecryptionProperties(FOOTER_KEY, columns, **options)
         assert_true(fastpq.read_table(path, decryption_properties=explicit))
         managed = factory().file_decryption_properties(KmsConnectionConfig(), **options)

@@ -20,7 +20,7 @@ import fastpq
 from fastpq import format as fmt
 from fastpq.arrays.table import Column, Table
 from fastpq.encryption.file_ciphers import FileDecryptor
-from fastpq.filters.evidence import chunk_bounds
+from fastpq.filters.evidence import chunk_bounds, claims_of
 from fastpq.filters.filtering import leaf_mask, mask_of
 from fastpq.filters.literals import NAN, float_key
 from fastpq.filters.predicate import (
@@ -377,7 +377,7 @@ def bounds_in(
     order: fmt.ColumnOrder | None = fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder()),  # noqa: B008 - never changed
 ) -> Bounds:
     metadata = footer(column_type, statistics, created_by, order)
-    return chunk_bounds(metadata, metadata.schema.columns[0], metadata.row_group(0).column(0), 10)
+    return chunk_bounds(claims_of(metadata, metadata.schema.columns[0], metadata.row_group(0).column(0), 10))[0]
 
 
 def four(value: int) -> bytes:
@@ -391,12 +391,12 @@ def test_bounds_of_statistics() -> None:
     assert bounds_in(int32, both) == Bounds(1, 5, 2, 10)
     assert bounds_in(int32, both, order=None) == Bounds(None, None, 2, 10)
     assert bounds_in(int32, both, order=total) == Bounds(None, None, 2, 10)
-    assert bounds_in(int32, fmt.Statistics(min_value=four(6), max_value=four(5))) == Bounds(num_values=10)
-    assert bounds_in(int32, fmt.Statistics(min_value=b"123", max_value=four(5))) == Bounds(None, 5, None, 10)
-    assert bounds_in(int32, fmt.Statistics(null_count=11)) == Bounds(num_values=10)
+    assert bounds_in(int32, fmt.Statistics(min_value=four(6), max_value=four(5))) == Bounds()
+    assert bounds_in(int32, fmt.Statistics(min_value=b"123", max_value=four(5))) == Bounds()
+    assert bounds_in(int32, fmt.Statistics(null_count=11)) == Bounds()
     assert bounds_in(int32, fmt.Statistics(min=four(1), max=four(5)), order=None) == Bounds(1, 5, None, 10)
     assert bounds_in(SCHEMA["uint32"].type, fmt.Statistics(min=four(1), max=four(5))) == Bounds(num_values=10)
-    assert bounds_in(SCHEMA["int8"].type, fmt.Statistics(min_value=four(1), max_value=four(300))) == Bounds(1, None, None, 10)
+    assert bounds_in(SCHEMA["int8"].type, fmt.Statistics(min_value=four(1), max_value=four(300))) == Bounds()
     assert bounds_in(text, fmt.Statistics(min=b"a", max=b"b")) == Bounds(num_values=10)
     assert bounds_in(text, fmt.Statistics(min_value=b"a", max_value=b"b")) == Bounds(b"a", b"b", None, 10)
     low, high, nan = (struct.pack("<d", value) for value in (1.0, 2.0, math.nan))

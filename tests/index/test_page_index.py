@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from fastpq import format as fmt
 from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import FormatError
-from fastpq.index.page_index import OffsetIndex, column_index_of, offset_index_of
+from fastpq.index.claims import Claims
+from fastpq.index.page_index import ColumnIndex, OffsetIndex, column_index_of, offset_index_of
 from fastpq.index.written_pages import WrittenPages
 from fastpq.metadata.file_metadata import ColumnChunkMetaData
 from fastpq.schema import types
@@ -53,8 +54,19 @@ def chunk_of(start: int, length: int) -> ColumnChunkMetaData:
     return ColumnChunkMetaData(fmt.ColumnChunk(file_offset=0, meta_data=stored), 0, 0, FileDecryptor())
 
 
+def claims(type_: ColumnType, num_rows: int = 30, chunk: tuple[int, int] = CHUNK) -> Claims:
+    return Claims(column(type_), num_rows, chunk_of(*chunk).metadata)
+
+
+def both(stored: fmt.ColumnIndex) -> ColumnIndex:
+    """A checked ColumnIndex beside the OffsetIndex of three pages."""
+    known = claims(INT32)
+    offset_index_of(fmt.encode(offset_index()), known)
+    return column_index_of(stored, known)
+
+
 def checked(stored: fmt.OffsetIndex, num_rows: int, chunk: tuple[int, int]) -> OffsetIndex:
-    return offset_index_of(fmt.encode(stored), num_rows, chunk_of(*chunk))
+    return offset_index_of(fmt.encode(stored), claims(INT32, num_rows, chunk))
 
 
 def column_index() -> fmt.ColumnIndex:
@@ -71,7 +83,7 @@ def test_good_indexes() -> None:
     offsets = checked(offset_index(), 30, CHUNK)
     assert offsets.row_counts.tolist() == [10, 10, 10]
     assert [location.first_row_index for location in offsets.page_locations] == [0, 10, 20]
-    index = column_index_of(column_index(), column(INT32), offsets)
+    index = both(column_index())
     assert index.null_pages.tolist() == [False, True, False]
     assert index.null_counts is not None
     assert index.null_counts.tolist() == [0, 10, 3]
@@ -111,25 +123,24 @@ def test_offset_indexes_beside_their_chunk(rows: int, chunk: tuple[int, int]) ->
 
 def test_no_pages() -> None:
     assert checked(fmt.OffsetIndex(page_locations=[]), 0, CHUNK).num_pages == 0
-    with pytest.raises(FormatError, match="without pages"):
+    with pytest.raises(FormatError, match="no pages"):
         checked(fmt.OffsetIndex(page_locations=[]), 1, CHUNK)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"null_pages": [False, True]}, "beside"),
-        ({"min_values": int32(1, 2)}, "bounds"),
-        ({"max_values": int32(1, 2, 3, 4)}, "bounds"),
-        ({"max_values": [*int32(4), b"", b"123"]}, "3 bytes"),
-        ({"min_values": [b"", b"", *int32(5)]}, "0 bytes"),
+        ({"null_pages": [False, True]}, "different lengths"),
+        ({"min_values": int32(1, 2)}, "different lengths"),
+        ({"max_values": int32(1, 2, 3, 4)}, "different lengths"),
+        ({"max_values": [*int32(4), b"", b"123"]}, "impossible length"),
+        ({"min_values": [b"", b"", *int32(5)]}, "impossible length"),
         ({"boundary_order": 3}, "boundary order"),
-        ({"null_counts": [0, 10]}, "null counts"),
+        ({"null_counts": [0, 10]}, "different lengths"),
         ({"null_counts": [0, 10, 11]}, "more nulls"),
-        ({"null_counts": [0, 9, 3]}, "fewer nulls"),
-        ({"nan_counts": [0, 0, 8]}, "more NaNs"),
+        ({"null_counts": [0, 9, 3]}, "other null pages"),
         ({"nan_counts": [0, -1, 0]}, "negative"),
-        ({"definition_level_histograms": [1, 2, 3]}, "definition levels"),
+        ({"definition_level_histograms": [1, 2, 3]}, "different lengths"),
     ],
 )
 def test_column_indexes_that_contradict(change: dict[str, Any], message: str) -> None:
@@ -137,19 +148,20 @@ def test_column_indexes_that_contradict(change: dict[str, Any], message: str) ->
     for name, value in change.items():
         setattr(stored, name, value)
     with pytest.raises(FormatError, match=message):
-        column_index_of(stored, column(INT32), checked(offset_index(), 30, CHUNK))
+        both(stored)
 
 
 def test_null_counts_that_a_writer_does_not_know() -> None:
     stored = column_index()
     stored.null_counts = [-1, -1, -1]       # parquet-mr 1.13 where statistics are off
-    assert column_index_of(stored, column(INT32), None).null_counts is None
+    assert column_index_of(stored, claims(INT32)).null_counts is None
 
 
 def test_a_boundary_order_is_verified() -> None:
     stored = column_index()
     stored.boundary_order = fmt.BoundaryOrder.DESCENDING
-    assert not column_index_of(stored, column(INT32), None).is_ordered(Order.ORDER_INT32)
+    with pytest.raises(FormatError, match="boundary order"):
+        column_index_of(stored, claims(INT32))
 
 
 # ---- building
@@ -240,14 +252,14 @@ def test_offset_index_of_pages() -> None:
     assert [location.offset for location in index.page_locations] == [1007, 1027, 1047]
     assert [location.first_row_index for location in index.page_locations] == [0, 4, 8]
     assert index.unencoded_byte_array_data_bytes == [0, 1, 2]
-    assert checked(index, 12, (1007, 60)).row_counts.tolist() == [4, 4, 4]
+    assert offset_index_of(fmt.encode(index), claims(TEXT, 12, (1007, 60))).row_counts.tolist() == [4, 4, 4]
 
 
 @given(st.lists(st.lists(st.binary(max_size=12), max_size=5), min_size=1, max_size=6), st.integers(1, 8))
 def test_bounds_hold_their_values(pages: list[list[bytes]], truncation: int) -> None:
     statistics = [page(len(values), 0, (min(values), max(values)) if values else None) for values in pages]
     index = built(BYTES, *statistics, truncation=truncation)
-    read = column_index_of(copy.deepcopy(index), column(BYTES), None)
+    read = column_index_of(copy.deepcopy(index), claims(BYTES))
     for number, values in enumerate(pages):
         assert read.null_pages[number] == (not values)
         assert all(read.min_values[number] <= value <= read.max_values[number] for value in values)

@@ -1,4 +1,4 @@
-"""Indexes that contradict their file: a typed error or the right rows, never wrong ones."""
+"""Indexes that contradict their file: the right rows, read without the index."""
 
 from __future__ import annotations
 
@@ -68,26 +68,22 @@ def forged(data: bytes, change: Change) -> bytes:
     return bytes(body) + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 
-def assert_right_or_refused(data: bytes) -> int:
-    """Every lookup gives its row or a typed error; returns how many gave the row."""
-    right = 0
+def assert_right(data: bytes) -> None:
+    """Every lookup gives its row, whatever the indexes claim: the pages are readable."""
     for row in LOOKUPS:
         for read in (
             lambda file, row=row: file.take([row]),
             lambda file, row=row: file.read(filters=[("id", "==", row)]),
             lambda file, row=row: next(file.iter_batches(7, row_ranges=[(row, row + 1)])),
+            lambda file, row=row: next(file.iter_batches(7, filters=[("text", "==", f"{row:04}")])),
         ):
-            try:
-                with fastpq.ParquetFile(data) as file:
-                    assert read(file).to_pylist() == table().slice(row, 1).to_pylist()
-                    right += 1
-            except fastpq.ParquetError:
-                continue
-    return right
+            with fastpq.ParquetFile(data) as file:
+                assert read(file).to_pylist() == table().slice(row, 1).to_pylist()
+                assert file.count(filters=[("id", "<", row)]) == row
 
 
 def test_nothing_changed() -> None:
-    assert assert_right_or_refused(forged(original("1.0"), lambda *_: None)) == 3 * len(LOOKUPS)
+    assert_right(forged(original("1.0"), lambda *_: None))
 
 
 def swapped(locations: list[fmt.PageLocation], one: int, other: int) -> None:
@@ -144,7 +140,7 @@ def test_lies_about_pages(version: str, lie: str, column: int) -> None:
     def change(_: fmt.FileMetaData, offsets: list[fmt.OffsetIndex], bounds: list[fmt.ColumnIndex]) -> None:
         LIES[lie](offsets[column].page_locations)
 
-    assert_right_or_refused(forged(original(version), change))
+    assert_right(forged(original(version), change))
 
 
 @settings(max_examples=80)
@@ -159,7 +155,7 @@ def test_numbers_changed(column: int, page: int, field: str, by: int) -> None:
         location = offsets[column].page_locations[page]
         setattr(location, field, getattr(location, field) + by)
 
-    assert_right_or_refused(forged(original("1.0"), change))
+    assert_right(forged(original("1.0"), change))
 
 
 @pytest.mark.parametrize("column", range(4))
@@ -168,7 +164,7 @@ def test_indexes_of_another_column(column: int, other: int) -> None:
     def change(_: fmt.FileMetaData, offsets: list[fmt.OffsetIndex], bounds: list[fmt.ColumnIndex]) -> None:
         offsets[column] = offsets[other]
 
-    assert_right_or_refused(forged(original("1.0"), change))
+    assert_right(forged(original("1.0"), change))
 
 
 def test_bounds_in_the_wrong_order_are_not_used() -> None:
@@ -178,7 +174,7 @@ def test_bounds_in_the_wrong_order_are_not_used() -> None:
         bounds[0].min_values, bounds[0].max_values = bounds[0].max_values, bounds[0].min_values
         bounds[0].boundary_order = fmt.BoundaryOrder.DESCENDING
 
-    assert assert_right_or_refused(forged(original("1.0"), change)) == 3 * len(LOOKUPS)
+    assert_right(forged(original("1.0"), change))
 
 
 @pytest.mark.parametrize(
@@ -192,4 +188,4 @@ def test_bloom_filters_elsewhere(place: tuple[int, int]) -> None:
         assert meta_data is not None
         meta_data.bloom_filter_offset, meta_data.bloom_filter_length = place
 
-    assert assert_right_or_refused(forged(original("1.0"), change)) == 3 * len(LOOKUPS)
+    assert_right(forged(original("1.0"), change))

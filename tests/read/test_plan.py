@@ -14,7 +14,7 @@ import fastpq
 from fastpq import format as fmt
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.read.plan import plan_pages, plan_read
+from fastpq.read.plan import GroupRows, loosen, plan_pages, plan_read, plan_rows
 
 ROWS = 1000
 GROUP = 400
@@ -156,3 +156,13 @@ def test_no_such_row_group(data: bytes, index: int) -> None:
     metadata = metadata_of(data)
     with pytest.raises(fastpq.SchemaError, match=f"row group {index} of a file that has 3"):
         plan_read(metadata, metadata.schema.columns, [index], len(data))
+
+
+def test_nested_columns_are_read_without_unwanted_rows() -> None:
+    """Ranges of rows are no ranges of the values of a nested column."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"x": [[]] * 90}), sink)
+    metadata = metadata_of(sink.getvalue())
+    rows = RowRanges(np.array([[0, 1], [2, 3], [70, 80]]), 90)
+    (plan,) = plan_rows(metadata, metadata.schema.columns, [GroupRows(0, rows, {})], len(sink.getvalue())).columns
+    assert loosen(plan) == (plan, 12, None)

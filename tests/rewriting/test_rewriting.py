@@ -39,7 +39,10 @@ from tests.requirements import DATA, needs_data
 
 CASES = [Case(*case) for case in itertools.product(MODES, ("snappy",), PAGES, (True, False))]
 KEYS = fastpq.FileDecryptionProperties(
-    FOOTER_KEY, dict.fromkeys(COLUMN_PATHS, COLUMN_KEY), allowed_algorithms=["AES_GCM_V1", "AES_GCM_CTR_V1"]
+    FOOTER_KEY,
+    dict.fromkeys(COLUMN_PATHS, COLUMN_KEY),
+    allowed_algorithms=["AES_GCM_V1", "AES_GCM_CTR_V1"],
+    allow_weaker_columns=True,      # in some of the cases all columns are under the footer key
 )
 OTHER = b"another file key"
 

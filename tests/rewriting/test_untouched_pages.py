@@ -29,6 +29,7 @@ DECRYPTION = fastpq.FileDecryptionProperties(
     column_keys={"id": ID_KEY, "name": ID_KEY},
     allow_plaintext_files=True,
     allowed_algorithms=("AES_GCM_V1", "AES_GCM_CTR_V1"),
+    allow_weaker_columns=True,      # one set of keys for files of every protection
 )
 
 

@@ -233,7 +233,6 @@ def test_decimals_say_their_digits_twice() -> None:
 @pytest.mark.parametrize(
     ("physical", "members"),
     [
-        (Type.INT64, {"converted_type": fmt.ConvertedType.UTF8}),
         (Type.FIXED_LEN_BYTE_ARRAY, {"type_length": 5, "converted_type": fmt.ConvertedType.UTF8}),
         (Type.INT64, {"logicalType": fmt.LogicalType(DATE=fmt.DateType())}),
         (Type.FIXED_LEN_BYTE_ARRAY, {"type_length": 15, "logicalType": fmt.LogicalType(UUID=fmt.UUIDType())}),

@@ -55,6 +55,19 @@ def test_exchange(source: Any, tmp_path: Path, mode: dict[str, str]) -> None:
         assert 0 < pq.ParquetFile(file, decryption_properties=opened).read().num_rows < 1000
 
 
+def test_labels_of_spark_ml_do_not_come_into_a_footer(source: Any, tmp_path: Path) -> None:
+    frame = frame_of(source).withMetadata("name", {"ml_attr": {"vals": ["name 1", "name 2"]}, "comment": "who"})
+    for mode, hidden in ((COLUMN_KEYS, True), (MODES[2], True), ({"parquet.encryption.uniform.key": "kf"}, False)):
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        frame.write.format("fastpq").mode("append").options(**mode, **SERVICE).save(str(folder))
+        keys = arrow_factory().file_decryption_properties(pe.KmsConnectionConfig(), pe.DecryptionConfiguration())
+        told = pq.ParquetFile(next(folder.glob("*.parquet")), decryption_properties=keys).metadata.metadata
+        schema = told[b"org.apache.spark.sql.parquet.row.metadata"].decode()
+        assert ("name 1" not in schema) is hidden
+        assert '"comment"' in schema
+        assert fastpq.spark.read(source, str(folder), **SERVICE).count() == 1000
+
+
 def test_a_user_without_a_key(source: Any, tmp_path: Path) -> None:
     frame_of(source).write.format("fastpq").mode("append").options(**COLUMN_KEYS, **SERVICE).save(str(tmp_path))
     denied: dict[str, Any] = {**SERVICE, "kms.conf.denied": "kc2"}

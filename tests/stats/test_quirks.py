@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import fastpq
+from fastpq import format as fmt
 from fastpq.schema import types
 from fastpq.schema.types import ColumnType, Type
 from fastpq.stats.quirks import (
@@ -20,6 +22,8 @@ from fastpq.stats.quirks import (
     null_counts_are_trusted,
 )
 from tests.encodings.test_delta_strings import made_by
+from tests.index.forging import Forgery
+from tests.narrowing import present
 
 TEXT = ColumnType(Type.BYTE_ARRAY, None, types.String())
 WIDE = ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, types.Decimal(30, 2))
@@ -113,3 +117,51 @@ def zigzag(value: int) -> bytes:
         parts.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*parts, value])
+
+
+@pytest.mark.parametrize(("created_by", "trusted"), [("parquet-go version latest", False), ("parquet-go version 18.4.0", True)])
+def test_null_counts_of_the_latest_parquet_go(created_by: str, trusted: bool) -> None:
+    """xitongsys/parquet-go#540: null counts of the chunk and of the pages lack nulls."""
+    sink = io.BytesIO()
+    values = np.ma.MaskedArray(np.arange(1000) % 10, np.arange(1000) % 3 == 0)
+    fastpq.write_table({"a": values}, sink, data_page_size=400, column_encoding={"a": "PLAIN"})
+    forgery = Forgery(sink.getvalue())
+    chunk = forgery.chunks[0]
+    chunk.statistics.null_count = 0
+    chunk.pages.null_counts = [0] * len(chunk.pages.null_pages)
+    forgery.metadata.created_by = created_by
+    with fastpq.ParquetFile(forgery.written()) as file:
+        assert null_counts_are_trusted(created_by, INT64) is trusted
+        assert file.count([("a", "is null")]) == (334 if not trusted else 0)
+        assert file.count([("a", "is not null")]) == (666 if not trusted else 1000)
+        assert file.null_count("a") == (334 if not trusted else 0)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_checksums_of_parquet_jl(on_error: Any, tmp_path: Path) -> None:
+    """Parquet.jl before 1.0 writes a CRC-32 of 0."""
+    data = with_zero_checksums({"a": np.arange(1000) % 10})
+    julia = made_by("Parquet.jl 0.6.0", data)
+    assert fastpq.read_table(julia, on_error=on_error)["a"].to_pylist() == (np.arange(1000) % 10).tolist()
+    fastpq.merge_files([julia], tmp_path / "copied")
+    assert fastpq.read_table(tmp_path / "copied").num_rows == 1000
+    for other in (data, made_by("Parquet.jl version 1.0.0", data)):
+        with pytest.raises(fastpq.FormatError, match="CRC-32"):
+            fastpq.read_table(other)
+
+
+def with_zero_checksums(columns: dict[str, Any]) -> bytes:
+    """A file of one data page V1, with a crc of 0."""
+    sink = io.BytesIO()
+    fastpq.write_table(columns, sink, column_encoding={"a": "PLAIN"}, write_page_index=False, data_page_version="1.0")
+    data = sink.getvalue()
+    metadata = fmt.decode(fmt.FileMetaData, data, len(data) - 8 - int.from_bytes(data[-8:-4], "little"))[0]
+    (chunk,) = metadata.row_groups[0].columns
+    described = present(chunk.meta_data)
+    header, size = fmt.decode(fmt.PageHeader, data, 4)
+    header.crc = 0
+    stored = fmt.encode(header)
+    described.total_compressed_size += len(stored) - size
+    body = data[:4] + stored + data[4 + size : 4 + size + header.compressed_page_size]
+    footer = fmt.encode(metadata)
+    return body + footer + len(footer).to_bytes(4, "little") + b"PAR1"

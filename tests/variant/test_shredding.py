@@ -23,10 +23,11 @@ from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.tree import GroupNode
 from fastpq.schema.types import ColumnType, Date, Decimal, Integer, String, Time, Timestamp, Type, Uuid
 from fastpq.schema.variant_group import variant_shape
-from fastpq.schema.variant_kinds import kind_of
+from fastpq.schema.variant_kinds import MAX_DEPTH, kind_of
 from fastpq.variant import Kind, Primitive, Shredded, ShreddedArray, ShreddedObject, Variant, VariantColumn, infer_schema
 from fastpq.variant.shredded import BINARY
 from fastpq.variant.shredding_schema import ShreddingSchema
+from fastpq.variant.storage import shredded_of, variant_struct
 from tests.narrowing import present
 from tests.requirements import DATA, needs_data
 from tests.variant import reference
@@ -240,6 +241,41 @@ def test_other_wrong_columns() -> None:
         Shredded(2, column([None]))
     with pytest.raises(SchemaError):
         VariantColumn.from_shredded(column([EMPTY] * 2), Shredded(1, None, column([1], INT32)))
+
+
+def in_arrays(pair: Shredded, depth: int) -> Shredded:
+    """A pair of one row as the only element of arrays inside each other."""
+    for _ in range(depth):
+        pair = Shredded(1, None, ShreddedArray(np.array([0, 1]), pair))
+    return pair
+
+
+def in_lists(depth: int) -> bytes:
+    """A variant null in arrays inside each other, in Variant encoding."""
+    tree: Any = None
+    for _ in range(depth):
+        tree = [tree]
+    return Variant.from_python(tree).value
+
+
+@pytest.mark.parametrize("typed", [1, 100, MAX_DEPTH - 1, MAX_DEPTH])
+def test_depth_of_values_in_shredded_arrays(typed: int) -> None:
+    """Levels of typed_value and of value count together."""
+    one = column([EMPTY])
+    deepest = VariantColumn.from_shredded(one, in_arrays(Shredded(1, column([in_lists(MAX_DEPTH - typed)])), typed))
+    assert deepest.to_json() == ["[" * MAX_DEPTH + "null" + "]" * MAX_DEPTH]
+    inner = Shredded(1, column([in_lists(MAX_DEPTH - typed + 1)]))
+    with pytest.raises(LimitError, match="MAX_DEPTH"):
+        VariantColumn.from_shredded(one, in_arrays(inner, typed))
+    with pytest.raises(LimitError, match="MAX_DEPTH"):
+        VariantColumn.from_shredded(one, in_arrays(Shredded(1, None, ShreddedArray(np.array([0, 0]), inner)), MAX_DEPTH))
+
+
+def test_struct_columns_nested_too_deep() -> None:
+    found = variant_struct(column([EMPTY]), in_arrays(Shredded(1, column([b"\x00"])), 5), None)
+    assert shredded_of(found, MAX_DEPTH - 5).typed_value is not None
+    with pytest.raises(LimitError, match="MAX_DEPTH"):
+        shredded_of(found, MAX_DEPTH - 4)
 
 
 def test_missing_elements_are_variant_nulls() -> None:

@@ -125,6 +125,8 @@ class CryptoFactory:
         allowed_algorithms: Iterable[Algorithm] = DEFAULT_ALLOWED_ALGORITHMS,
         verify_footer_signature: bool = True,
         allow_duckdb_dialect: bool = False,
+        allow_weaker_columns: bool = False,
+        allow_missing_columns: bool = False,
     ) -> FileDecryptionProperties:
         """Make properties for reading a file.
 
@@ -143,6 +145,8 @@ class CryptoFactory:
             allowed_algorithms: algorithms accepted in a file.
             verify_footer_signature: verify the signature of plaintext footers before parsing.
             allow_duckdb_dialect: read files encrypted by DuckDB. Their modules are not tied to file and place.
+            allow_weaker_columns: read columns of column_keys in plaintext or under the footer key too.
+            allow_missing_columns: accept keys for columns that the file does not have.
 
         Raises:
             SchemaError: two spellings of one column path.
@@ -161,6 +165,8 @@ class CryptoFactory:
             allowed_algorithms=allowed_algorithms,
             verify_footer_signature=verify_footer_signature,
             allow_duckdb_dialect=allow_duckdb_dialect,
+            allow_weaker_columns=allow_weaker_columns,
+            allow_missing_columns=allow_missing_columns,
         )
 
     def rotate_master_keys(

@@ -1,9 +1,9 @@
 """Keyring: a key service in one local file, under a passphrase.
 
-The file is a JSON object. ``kdf`` has the parameters of scrypt, to derive the passphrase key. ``keys`` has the versions of each
-master key by identifier, encrypted under the passphrase key by AES-GCM (base64 of nonce, ciphertext and tag; AAD: identifier,
-``:`` and version). ``seal`` is an AES-GCM nonce and tag under the passphrase key with all other members as AAD, against removed
-or exchanged members.
+The file is a JSON object. ``kdf`` has the parameters of scrypt, or under a FIPS provider of PBKDF2, to derive the passphrase
+key. ``keys`` has the versions of each master key by identifier, encrypted under the passphrase key by AES-GCM (base64 of nonce,
+ciphertext and tag; AAD: identifier, ``:`` and version). ``seal`` is an AES-GCM nonce and tag under the passphrase key with all
+other members as AAD, against removed or exchanged members.
 """
 
 from __future__ import annotations
@@ -12,15 +12,24 @@ import base64
 import contextlib
 import json
 import os
-import secrets
 import threading
 from collections.abc import Iterator
 from typing import Any, NoReturn, Self
 
 from fastpq.encryption.evp import AesKey
 from fastpq.encryption.keys.material import decode_base64, parse_object
-from fastpq.encryption.keys.secret import authenticate, is_authentic, lend_key, open_key, random_key, seal_key, take_key
-from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError
+from fastpq.encryption.keys.secret import (
+    authenticate,
+    is_authentic,
+    lend_key,
+    open_key,
+    passphrase_key,
+    random_key,
+    seal_key,
+    take_key,
+)
+from fastpq.encryption.provider import random_bytes, within_fips
+from fastpq.errors import FormatError, KeyAccessError, LimitError, ParquetError, UnsupportedError
 from fastpq.io.sink import FileSink
 
 FORMAT = "fastpq-keyring-1"
@@ -36,6 +45,10 @@ SCRYPT_P = 1
 SMALLEST_SCRYPT_LOG_N = 10
 LARGEST_SCRYPT_LOG_N = 20
 SALT_SIZE = 16      # bytes
+# PBKDF2 with HMAC-SHA-256, which FIPS 140-3 approves (SP 800-132); iterations as OWASP advises
+PBKDF2 = "pbkdf2-hmac-sha256"
+PBKDF2_ITERATIONS = 600_000
+LARGEST_ITERATIONS = 100_000_000
 
 Keys = dict[str, list[AesKey]]
 
@@ -70,27 +83,33 @@ class Keyring:
 
     @classmethod
     def create(
-        cls, path: str | os.PathLike[str], passphrase: str | bytes, *, scrypt_log_n: int = DEFAULT_SCRYPT_LOG_N
+        cls, path: str | os.PathLike[str], passphrase: str | bytes, *, scrypt_log_n: int | None = None
     ) -> Self:
         """Make an empty keyring file, readable by its owner alone.
 
         Args:
             path: the new file.
             passphrase: passphrase to open the keyring with later.
-            scrypt_log_n: cost of guessing the passphrase, 10 to 20; each step doubles time and memory.
+            scrypt_log_n: cost of guessing the passphrase, 10 to 20; each step doubles time and memory. None stands for 17. Under
+                a FIPS provider (``FASTPQ_AES=fips``) there is no scrypt: PBKDF2 takes its place, with 600,000 iterations.
 
         Raises:
             FileExistsError: the file exists already.
+            UnsupportedError: scrypt_log_n under a FIPS provider, or no FIPS provider where one is wanted.
         """
+        if within_fips():
+            if scrypt_log_n is not None:
+                raise UnsupportedError("scrypt_log_n under a FIPS provider: there is no scrypt")
+            return cls._made(path, passphrase, {"name": PBKDF2, "iterations": PBKDF2_ITERATIONS})
+        if scrypt_log_n is None:
+            scrypt_log_n = DEFAULT_SCRYPT_LOG_N
         if not SMALLEST_SCRYPT_LOG_N <= scrypt_log_n <= LARGEST_SCRYPT_LOG_N:
             raise ValueError(f"scrypt_log_n can be {SMALLEST_SCRYPT_LOG_N} to {LARGEST_SCRYPT_LOG_N}, not {scrypt_log_n!r}")
-        kdf = {
-            "name": "scrypt",
-            "log_n": scrypt_log_n,
-            "r": SCRYPT_R,
-            "p": SCRYPT_P,
-            "salt": base64.b64encode(secrets.token_bytes(SALT_SIZE)).decode(),
-        }
+        return cls._made(path, passphrase, {"name": "scrypt", "log_n": scrypt_log_n, "r": SCRYPT_R, "p": SCRYPT_P})
+
+    @classmethod
+    def _made(cls, path: str | os.PathLike[str], passphrase: str | bytes, kdf: dict[str, Any]) -> Self:
+        kdf["salt"] = base64.b64encode(random_bytes(SALT_SIZE)).decode()
         data = _sealed({}, kdf, _derive(passphrase, kdf))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
         with os.fdopen(os.open(os.fspath(path), flags, 0o600), "wb") as file:
@@ -206,9 +225,6 @@ class Keyring:
 
 
 def _derive(passphrase: str | bytes, kdf: dict[str, Any]) -> AesKey:
-    # imported late: scrypt is slow to import, and only keyrings need scrypt
-    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
-
     if not isinstance(passphrase, str | bytes | bytearray):     # bytes(8) would be eight zeros
         raise TypeError(f"a passphrase is text or bytes, not {type(passphrase).__name__}")
     try:
@@ -217,6 +233,13 @@ def _derive(passphrase: str | bytes, kdf: dict[str, Any]) -> AesKey:
         raise ValueError("a passphrase that is no text: half of a surrogate pair") from None    # the cause shows the passphrase
     if not 0 < len(secret) <= LARGEST_PASSPHRASE:
         raise ValueError(f"a keyring needs a passphrase of 1 to {LARGEST_PASSPHRASE} bytes, not {len(secret)}")
+    if kdf["name"] == PBKDF2:
+        return passphrase_key(secret, decode_base64(kdf["salt"], "salt"), kdf["iterations"])
+    if within_fips():
+        raise UnsupportedError("a keyring of scrypt, which no FIPS provider has; a keyring made under FASTPQ_AES=fips has none")
+    # imported late: scrypt is slow to import, and only keyrings need scrypt
+    from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
     scrypt = Scrypt(decode_base64(kdf["salt"], "salt"), length=32, n=1 << kdf["log_n"], r=kdf["r"], p=kdf["p"])
     return take_key(lambda: scrypt.derive(secret))
 
@@ -232,16 +255,24 @@ def _load(path: str) -> dict[str, Any]:
         kdf, keys = content.get("kdf"), content.get("keys")
         if not isinstance(kdf, dict) or not isinstance(keys, dict) or not isinstance(content.get("seal"), str):
             raise FormatError("a keyring without kdf, keys or seal")
-        sizes = (kdf.get("r"), kdf.get("p"))
-        log_n = kdf.get("log_n")
-        if kdf.get("name") != "scrypt" or sizes != (SCRYPT_R, SCRYPT_P) or not isinstance(kdf.get("salt"), str):
-            raise FormatError("a keyring with another key derivation")
-        if not isinstance(log_n, int) or not SMALLEST_SCRYPT_LOG_N <= log_n <= LARGEST_SCRYPT_LOG_N:
-            raise LimitError("a keyring whose key derivation is too cheap, or too expensive")
+        _check_derivation(kdf)
     except ParquetError as error:
         error.at(path=path)
         raise
     return content
+
+
+def _check_derivation(kdf: dict[str, Any]) -> None:
+    """Refuse a key derivation of an unknown kind, or of a cost out of bounds."""
+    if kdf.get("name") == PBKDF2:
+        known, cost, least, most = True, kdf.get("iterations"), PBKDF2_ITERATIONS, LARGEST_ITERATIONS
+    else:
+        known = kdf.get("name") == "scrypt" and (kdf.get("r"), kdf.get("p")) == (SCRYPT_R, SCRYPT_P)
+        cost, least, most = kdf.get("log_n"), SMALLEST_SCRYPT_LOG_N, LARGEST_SCRYPT_LOG_N
+    if not known or not isinstance(kdf.get("salt"), str):
+        raise FormatError("a keyring with another key derivation")
+    if isinstance(cost, bool) or not isinstance(cost, int) or not least <= cost <= most:
+        raise LimitError("a keyring whose key derivation is too cheap, or too expensive")
 
 
 def _sealed(keys: Keys, kdf: dict[str, Any], passphrase_key: AesKey) -> bytes:

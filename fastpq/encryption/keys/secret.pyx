@@ -15,15 +15,13 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport uint8_t
 
 from fastpq.encryption.evp cimport NONCE_SIZE, TAG_SIZE, AesKey, GcmContext
-from fastpq.encryption.openssl cimport ERR_clear_error, OPENSSL_cleanse
+from fastpq.encryption.openssl cimport OPENSSL_cleanse
+from fastpq.encryption.provider cimport draw_from_passphrase, draw_private
 
 from fastpq.errors import CryptoError, FormatError, TagVerificationError
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object)
-
-cdef extern from "openssl/rand.h" nogil:
-    int RAND_priv_bytes(unsigned char* out, int size)
 
 cdef enum:
     LARGEST_KEY = 32    # bytes
@@ -43,12 +41,29 @@ def random_key(int bits):
     if bits not in (128, 192, 256):
         raise ValueError(f"an AES key has 128, 192 or 256 bits, not {bits}")
     try:
-        if RAND_priv_bytes(drawn, bits // 8) != 1:
-            ERR_clear_error()
-            raise CryptoError("OpenSSL failed to make a key")
+        draw_private(drawn, <size_t>(bits // 8))
         return AesKey(PyMemoryView_FromMemory(<char*>drawn, bits // 8, PyBUF_READ))
     finally:
         OPENSSL_cleanse(drawn, sizeof(drawn))
+
+
+def passphrase_key(bytes passphrase not None, bytes salt not None, unsigned int iterations):
+    """An AES key of 32 bytes from a passphrase, by PBKDF2 with HMAC-SHA-256 (NIST SP 800-132).
+
+    Args:
+        passphrase: the passphrase.
+        salt: at least 16 bytes.
+        iterations: at least 1000.
+
+    Raises:
+        CryptoError: salt or iterations are under their bounds.
+    """
+    cdef uint8_t[LARGEST_KEY] derived
+    try:
+        draw_from_passphrase(passphrase, salt, iterations, derived)
+        return AesKey(PyMemoryView_FromMemory(<char*>derived, LARGEST_KEY, PyBUF_READ))
+    finally:
+        OPENSSL_cleanse(derived, sizeof(derived))
 
 
 def seal_key(AesKey wrapping not None, AesKey key not None, bytes aad not None):
