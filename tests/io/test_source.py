@@ -27,7 +27,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.io.sink import TEMPORARY_SUFFIX, open_sink
+from fastpq.io.new_file import TEMPORARY_SUFFIX
+from fastpq.io.sink import open_sink
 from fastpq.io.source import Source, coalesce, open_source
 from fastpq.options import DEFAULT_TAIL_READ
 
@@ -392,9 +393,7 @@ def test_a_file_appears_on_commit(tmp_path: Path) -> None:
     sink.write(b"")
     sink.write(bytearray(b"PAR1"))
     assert sink.tell() == 20
-    [temporary] = tmp_path.iterdir()
-    assert temporary.name.startswith(".out.parquet.")
-    assert temporary.name.endswith(".tmp")
+    assert not target.exists()
     sink.commit()
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.parquet"]
     assert target.read_bytes() == b"PAR1\0\0\0\0\1\0\0\0\2\0\0\0PAR1"
@@ -439,6 +438,7 @@ def test_a_kill_in_mid_write_leaves_the_old_file(path: Path) -> None:
         sink = open_sink(sys.argv[1])
         for _ in range(100):
             sink.write(bytes(100_000))
+        sink.persist()
         print("written", flush=True)
         sys.stdin.read()
         """,
@@ -521,7 +521,7 @@ def test_a_folder_that_cannot_be_synced_is_refused_before_the_rename(tmp_path: P
             raise PermissionError(13, "refused", where)
         return opened(where, flags, *arguments)
 
-    monkeypatch.setattr("fastpq.io.sink.os.open", refuse)
+    monkeypatch.setattr("fastpq.io.new_file.os.open", refuse)
     with pytest.raises(PermissionError):
         sink.commit()
     assert path.read_bytes() == b"old"

@@ -78,6 +78,7 @@ class Keyring:
 
         Raises:
             FileExistsError: the file exists already.
+            OSError: the file cannot be written; there is none then.
         """
         if not SMALLEST_SCRYPT_LOG_N <= scrypt_log_n <= LARGEST_SCRYPT_LOG_N:
             raise ValueError(f"scrypt_log_n can be {SMALLEST_SCRYPT_LOG_N} to {LARGEST_SCRYPT_LOG_N}, not {scrypt_log_n!r}")
@@ -89,11 +90,8 @@ class Keyring:
             "salt": base64.b64encode(secrets.token_bytes(SALT_SIZE)).decode(),
         }
         data = _sealed({}, kdf, _derive(passphrase, kdf))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-        with os.fdopen(os.open(os.fspath(path), flags, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        with FileSink(os.fspath(path), mode=0o600, replaces=False) as sink:
+            sink.write(data)
         return cls(path, passphrase)
 
     @property
