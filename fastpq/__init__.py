@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fastpq.arrays.extensions import register_extension
+from fastpq.common.interpreters import refuse_subinterpreters
 from fastpq.common.lazy import lazy_names
 from fastpq.version import VERSION
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
     from fastpq.schema.types import ColumnType, Type
     from fastpq.write.choice import EncodingChoice
+
+refuse_subinterpreters()
 
 __version__ = VERSION
 

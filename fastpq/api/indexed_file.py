@@ -168,11 +168,14 @@ class IndexedFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Add the path of the file to errors inside; refuse a closed file."""
+        """Add the path of the file to errors inside; refuse a closed file, and a file closed meanwhile by another thread."""
         if self._closed:
             raise ValueError(f"{self._source.name} is closed")
         try:
             yield
-        except ParquetError as error:
-            error.at(path=self._source.name)
+        except Exception as error:
+            if self._closed:
+                raise ValueError(f"{self._source.name} was closed while it was read") from error
+            if isinstance(error, ParquetError):
+                error.at(path=self._source.name)
             raise

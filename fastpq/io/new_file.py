@@ -1,4 +1,4 @@
-"""NewFile: a local file without a name, or with a hidden name, that takes its place as a whole; folders that survive power failures."""
+"""NewFile: a local file that takes its place as a whole, and until then has no name or a hidden one; directories on disk."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import operator
 import os
 import secrets
 import stat
@@ -12,9 +11,10 @@ import tempfile
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self, SupportsIndex, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from fastpq.errors import SchemaError
+from fastpq.io.counts import checked_count
 from fastpq.io.location import Remote, locate
 from fastpq.io.new_file import TEMPORARY_SUFFIX, TOKEN_BYTES, NewFile
 
@@ -56,26 +56,11 @@ class Sink:
         view = view.cast("B") if view.nbytes else memoryview(b"")
         done = 0
         while done < len(view):  # a raw file may take a part of its argument
-            done += self._accepted(self._file.write(view[done:]), len(view) - done)
+            count = checked_count(self._file.write(view[done:]), len(view) - done, "write", self.name)
+            if not count:
+                raise OSError(errno.EIO, "a file object took no byte of a write", self.name)
+            done += count
         self._written += len(view)
-
-    def _accepted(self, count: Any, given: int) -> int:
-        """The count returned by the write of a file object, checked.
-
-        Raises:
-            BlockingIOError: nothing was written, to an object that does not block.
-            OSError: nothing was written.
-            SchemaError: no number of bytes between 0 and the given ones.
-        """
-        if type(count) is int and 0 < count <= given:
-            return count
-        if count is None:
-            raise BlockingIOError(errno.EAGAIN, "a file object that does not block takes no more", self.name)
-        if isinstance(count, bool) or not isinstance(count, SupportsIndex) or not 0 <= operator.index(count) <= given:
-            raise SchemaError(f"a file object returned {count!r} from a write of {given} bytes", path=self.name)
-        if not operator.index(count):
-            raise OSError(errno.EIO, "a file object took no byte of a write", self.name)
-        return operator.index(count)
 
     def tell(self) -> int:
         """Number of bytes written."""

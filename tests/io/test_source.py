@@ -382,6 +382,48 @@ def test_object_stores_get_the_whole_object_on_commit(tmp_path: Path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
+class Liar:
+    """A file object of ten bytes with wrong answers."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.read = lambda size: b""
+        for name, answer in answers.items():
+            setattr(self, name, lambda *_, answer=answer: answer)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return offset
+
+    def tell(self) -> Any:
+        return 10
+
+
+@pytest.mark.parametrize("answer", [-1, 11, 1 << 70, "10", 2.0, True])
+def test_file_objects_that_lie_about_a_read(answer: Any) -> None:
+    with pytest.raises(SchemaError, match=r"a file object returned .* from readinto of 10 bytes"):
+        open_source(Liar(readinto=answer)).read(0, 10)
+    with pytest.raises(SchemaError, match="a file object returned"):
+        open_source(Liar(read=bytes(11) if answer == 11 else answer)).read(0, 10)
+
+
+@pytest.mark.parametrize("answer", [-1, "10", 2.0, True, None])
+def test_file_objects_that_lie_about_their_size(answer: Any) -> None:
+    with pytest.raises(SchemaError, match="from tell"):
+        open_source(Liar(tell=answer))
+
+
+def test_file_objects_without_bytes() -> None:
+    for liar in (Liar(readinto=None), Liar(read=None)):
+        with pytest.raises(BlockingIOError, match="no bytes in read"):
+            open_source(liar).read(0, 10)
+    for liar in (Liar(readinto=0), Liar(read=b"")):
+        with pytest.raises(FormatError, match="truncated"):
+            open_source(liar).read(0, 10)
+    with pytest.raises(SchemaError, match="a file object returned a str"):
+        open_source(Liar(read="0123456789")).read(0, 10)
+    # an object that says more than it does gives no memory of this process
+    assert open_source(Liar(readinto=10)).read(0, 10).tobytes() == bytes(10)
+
+
 # ---- sinks
 
 
@@ -505,7 +547,7 @@ def test_a_file_object_that_takes_nothing() -> None:
         def write(self, data: Any) -> None:
             return None
 
-    with pytest.raises(BlockingIOError, match="takes no more"):
+    with pytest.raises(BlockingIOError, match="no bytes in write"):
         open_sink(Full()).write(b"abc")
 
 
