@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
-from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, WORTH_A_THREAD
+from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, WORTH_A_TASK, WORTH_A_THREAD
 from fastpq.read.fetch import Fetching
 from fastpq.read.flat import FlatReading, FlatStream, Task
 from fastpq.read.opener import ChunkOpener
@@ -72,7 +72,7 @@ class Scan:
             slots = itertools.count()
             columns = [self._reading(column, rows, slots, buffers, out, (threads, max(1, stored))) for column, rows in wanted]
             tasks = [task for column in columns for task in column.tasks()]
-            if decoded + stored < WORTH_A_THREAD:
+            if decoded + stored < max(WORTH_A_THREAD, len(chunks) * WORTH_A_TASK):
                 threads = 1
             if self.source.is_remote:
                 tasks.sort(key=lambda task: task.row)       # bytes arrive in this order

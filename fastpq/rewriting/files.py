@@ -195,8 +195,7 @@ class _MergedFile:
         """Write indexes and footer."""
         footer = copy.copy(self._first.metadata)
         footer.schema = self._first.schema_elements
-        if self._is_encrypted:
-            footer.key_value_metadata = without_values(self._first)
+        footer.key_value_metadata = without_values(self._first) if self._is_encrypted else self._first.key_values or None
         footer.column_orders = self._first.column_orders or None
         self._row_groups.write_footer(footer)
         self._meter.finish()
@@ -234,13 +233,13 @@ class _MergedFile:
 
 def durations_of(metadata: FileMetaData) -> list[tuple[str, ...]]:
     """The columns of durations with their units, from the Arrow schema in the key-value metadata."""
-    return ArrowFields(metadata.key_value_metadata.get(ARROW_KEY), metadata.schema.root.children).durations()
+    return ArrowFields(metadata.key_value(ARROW_KEY), metadata.schema.root.children).durations()
 
 
 def without_values(metadata: FileMetaData) -> list[fmt.KeyValue] | None:
     """Key-value metadata for an encrypted file, whose footer more may read than its columns: pandas' categories are left out,
     also of the copy in an ARROW:schema."""
-    entries = metadata.metadata.key_value_metadata or []
+    entries = metadata.key_values
     kept = [
         fmt.KeyValue(key=entry.key, value=without_categories(entry.value))
         if entry.key == PANDAS_KEY and entry.value is not None
