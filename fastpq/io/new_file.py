@@ -261,7 +261,8 @@ def _take_after(descriptor: int, old: os.stat_result) -> None:
 def _remove(file: io.FileIO, path: str | None, owner: int) -> None:
     if os.getpid() != owner:  # a forked child owns the sink, not the file
         return
-    file.close()
+    with contextlib.suppress(OSError):      # the bytes are given up anyway
+        file.close()
     if path is not None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import mmap
 import os
@@ -251,7 +252,8 @@ class _SharedFile(io.FileIO):
     """A file closed behind the last read at work: the number of a closed descriptor soon means another file."""
 
     def __del__(self) -> None:
-        self.close()
+        with contextlib.suppress(OSError):      # a file that was read loses nothing
+            self.close()
 
 
 class DescriptorSource(Source):

@@ -78,7 +78,7 @@ class Keyring:
 
         Raises:
             FileExistsError: the file exists already.
-            OSError: the file cannot be written; there is none then.
+            OSError: the file cannot be written whole, and is not there; or the new file cannot be read.
         """
         if not SMALLEST_SCRYPT_LOG_N <= scrypt_log_n <= LARGEST_SCRYPT_LOG_N:
             raise ValueError(f"scrypt_log_n can be {SMALLEST_SCRYPT_LOG_N} to {LARGEST_SCRYPT_LOG_N}, not {scrypt_log_n!r}")
@@ -182,7 +182,8 @@ class Keyring:
                 self._state = _state(self._path)
                 self._keys = keys
         finally:
-            os.close(folder)
+            with contextlib.suppress(OSError):      # the keys are in their place already, or another error is on its way
+                os.close(folder)
 
     def _read(self) -> Keys:
         content = _load(self._path)
