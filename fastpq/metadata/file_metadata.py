@@ -168,6 +168,8 @@ class RowGroupMetaData:
         ordinal: the stored ordinal of the row group, a part of AADs; the index if none is stored.
     """
 
+    __slots__ = ("_behind", "_columns", "_decryptor", "_footer", "_kept", "_metadata", "index", "num_rows", "ordinal")
+
     def __init__(
         self,
         footer: memoryview,
@@ -180,22 +182,25 @@ class RowGroupMetaData:
         self._decryptor = decryptor
         self._kept = kept
         self.index = index
+        self._metadata: fmt.RowGroup | None = None
         columns = row_groups.inner(index)
         rows, ordinal = row_groups.number(index, _NUM_ROWS), row_groups.number(index, _ORDINAL)
         if columns is not None and rows is not None:
             self._columns, self._behind = columns
         else:
             offset = int(row_groups.offsets[index])
-            self.metadata, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
+            stored, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
             self._columns = listed[_COLUMNS].offsets
-            rows, ordinal = self.metadata.num_rows, self.metadata.ordinal
+            self._metadata, rows, ordinal = stored, stored.num_rows, stored.ordinal
         self.num_rows: int = rows
         self.ordinal: int = index if ordinal is None else ordinal
 
-    @cached_property
+    @property
     def metadata(self) -> fmt.RowGroup:
         """The struct as stored, without the column chunks."""
-        return fmt.decode_listed(fmt.RowGroup, self._footer, self._behind, {_COLUMNS: 0}, _COLUMNS)[0]
+        if self._metadata is None:
+            self._metadata = fmt.decode_listed(fmt.RowGroup, self._footer, self._behind, {_COLUMNS: 0}, _COLUMNS)[0]
+        return self._metadata
 
     @property
     def num_columns(self) -> int:
@@ -313,14 +318,12 @@ class FileMetaData:
     @property
     def key_value_bytes(self) -> int:
         """Serialized bytes of the key-value metadata."""
-        start, end = self._key_values
-        return end - start
+        return self._key_values[1] - self._key_values[0]
 
     @cached_property
     def key_values(self) -> list[fmt.KeyValue]:
         """The entries of the key-value metadata as stored, decoded on first use."""
-        start, end = self._key_values
-        return fmt.decode_list(fmt.KeyValue, self._footer, start) if end else []
+        return fmt.decode_list(fmt.KeyValue, self._footer, self._key_values[0]) if self._key_values[1] else []
 
     @property
     def key_value_metadata(self) -> dict[str, str | None]:
@@ -338,8 +341,7 @@ class FileMetaData:
 
     def _may_have(self, key: str) -> bool:
         """Whether the bytes of a key occur in the key-value metadata; without a decoded entry."""
-        start, end = self._key_values
-        return end > 0 and key.encode() in bytes(self._footer[start:end])
+        return self._key_values[1] > 0 and key.encode() in bytes(self._footer[slice(*self._key_values)])
 
     @cached_property
     def row_counts(self) -> list[int]:
