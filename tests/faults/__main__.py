@@ -21,9 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--scratch", type=Path, help="folder on the filesystem to try (default: for temporary files)")
     options = parser.parse_args(arguments)
     if "FASTPQ_FAULTS" not in os.environ:
-        ran = campaign.run_with_shim([*arguments])
-        print(ran.stdout + ran.stderr, end="")
-        return ran.returncode
+        return campaign.run_with_shim([*arguments], capture=False).returncode
     failures = []
     with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
         for name in options.ways:

@@ -60,12 +60,12 @@ def built(folder: Path) -> Path:
     return library
 
 
-def run_with_shim(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m tests.faults`` with the shim."""
+def run_with_shim(arguments: list[str], capture: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m tests.faults`` with the shim, and capture its output or let it appear."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "LD_PRELOAD": str(built(Path(folder))), "FASTPQ_FAULTS": "1"}
         command = [sys.executable, "-m", "tests.faults", *arguments]
-        return subprocess.run(command, env=environment, cwd=ROOT, check=False, capture_output=True, text=True)
+        return subprocess.run(command, env=environment, cwd=ROOT, check=False, capture_output=capture, text=True)
 
 
 def chosen(draw: random.Random, kills: bool, calls: int) -> Fault:
