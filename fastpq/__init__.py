@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from fastpq.arrays.extensions import register_extension
+from fastpq.common.interpreters import refuse_subinterpreters
 from fastpq.common.lazy import lazy_names
 from fastpq.version import VERSION
 
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from fastpq.filters.predicate import And, Or
     from fastpq.index.bloom_filter import SplitBlockBloomFilter
     from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
-    from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData, RowGroupMetaData
+    from fastpq.metadata.column_chunk import ColumnChunkMetaData
+    from fastpq.metadata.file_metadata import FileMetaData, RowGroupMetaData
     from fastpq.options import ReaderProperties, SortingColumn, WriterProperties
     from fastpq.recovery.losses import Loss, RecoveryReport
     from fastpq.recovery.recover import Recovered, recover_table, unfinished_files
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
     from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
     from fastpq.schema.types import ColumnType, Type
     from fastpq.write.choice import EncodingChoice
+
+refuse_subinterpreters()
 
 __version__ = VERSION
 
@@ -98,7 +102,7 @@ __all__ = [
 _MODULE_OF = {
     "And": "fastpq.filters.predicate",
     "Column": "fastpq.arrays.table",
-    "ColumnChunkMetaData": "fastpq.metadata.file_metadata",
+    "ColumnChunkMetaData": "fastpq.metadata.column_chunk",
     "ColumnDescriptor": "fastpq.schema.parquet_schema",
     "ColumnIndex": "fastpq.index.page_index",
     "ColumnType": "fastpq.schema.types",

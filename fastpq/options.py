@@ -16,6 +16,9 @@ DEFAULT_VERIFY_CHECKSUMS = True
 DEFAULT_VERIFY_DECIMALS = True
 DEFAULT_VERIFY_TIMES = True
 DEFAULT_MAX_FOOTER_SIZE = 256 * MIB
+DEFAULT_MAX_ROW_GROUPS = 1_000_000
+DEFAULT_MAX_COLUMNS = 250_000
+DEFAULT_MAX_METADATA_SIZE = 64 * MIB
 DEFAULT_MAX_PAGE_SIZE = 1 << 30
 DEFAULT_MAX_DICTIONARY_SIZE = 256 * MIB
 DEFAULT_MAX_ALLOCATION = 64 << 30
@@ -101,6 +104,9 @@ class ReaderProperties:
         verify_decimals: refuse decimals of more digits than the precision of their column.
         verify_times: refuse times of day that are negative, or 24 hours or more.
         max_footer_size: largest serialized footer.
+        max_row_groups: most row groups of a file.
+        max_columns: most columns of a file, groups of nested columns included.
+        max_metadata_size: largest serialized key-value metadata of a footer.
         max_page_size: largest page, compressed or not.
         max_dictionary_size: largest uncompressed dictionary page.
         max_allocation: most bytes of output of one read.
@@ -117,6 +123,9 @@ class ReaderProperties:
     verify_decimals: bool = DEFAULT_VERIFY_DECIMALS
     verify_times: bool = DEFAULT_VERIFY_TIMES
     max_footer_size: int = DEFAULT_MAX_FOOTER_SIZE
+    max_row_groups: int = DEFAULT_MAX_ROW_GROUPS
+    max_columns: int = DEFAULT_MAX_COLUMNS
+    max_metadata_size: int = DEFAULT_MAX_METADATA_SIZE
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE
     max_dictionary_size: int = DEFAULT_MAX_DICTIONARY_SIZE
     max_allocation: int = DEFAULT_MAX_ALLOCATION

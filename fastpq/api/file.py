@@ -22,7 +22,7 @@ from fastpq.errors import ParquetError, SchemaError
 from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.io.siblings import open_with_siblings
 from fastpq.io.source import IOCounts
-from fastpq.metadata.file_metadata import facts_of
+from fastpq.metadata.contents import facts_of
 from fastpq.metadata.footer import read_finished
 from fastpq.options import OnError, ReaderProperties
 from fastpq.read import rows
@@ -407,7 +407,7 @@ class ParquetFile(IndexedFile):
 
     @cached_property
     def _arrow(self) -> ArrowFields | None:
-        stored = self._metadata.key_value_metadata.get(ARROW_KEY) if self._arrow_schema else None
+        stored = self._metadata.key_value(ARROW_KEY) if self._arrow_schema else None
         if stored is None:
             return None
         from fastpq.arrow.hints import ArrowFields

@@ -140,7 +140,7 @@ def read_pandas(
         decryption_properties=decryption_properties,
         on_error=on_error,
     ) as file:
-        described = pandas_metadata(file.metadata.key_value_metadata.get(PANDAS_KEY))
+        described = pandas_metadata(file.metadata.key_value(PANDAS_KEY))
         if columns is not None:
             columns = list(columns)
             columns += [name for name in described.index if name in file.schema.names and name not in columns]

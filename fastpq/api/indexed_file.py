@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from fastpq.arrays.table import Column
 from fastpq.common.lazy import LazyModule
 from fastpq.errors import ParquetError, UnsupportedError
-from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
+from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.file_reader import Wanted, in_fitting_units
 from fastpq.read.plan import choose_row_groups
 from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, ParquetSchema
@@ -199,13 +200,16 @@ class IndexedFile:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Add the path of the file to errors inside; refuse a closed file."""
+        """Add the path of the file to errors inside; refuse a closed file, and a file closed meanwhile by another thread."""
         if self._closed:
             raise ValueError(f"{self._source.name} is closed")
         try:
             yield
-        except ParquetError as error:
-            error.at(path=self._source.name)
+        except Exception as error:
+            if self._closed:
+                raise ValueError(f"{self._source.name} was closed while it was read") from error
+            if isinstance(error, ParquetError):
+                error.at(path=self._source.name)
             raise
 
 

@@ -23,6 +23,7 @@ from fastpq.datasets.hive import format_partitions
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import SchemaError
 from fastpq.io.location import Remote, locate
+from fastpq.io.new_file import make_directories
 from fastpq.options import WriterProperties, spelled_out
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType
@@ -167,6 +168,6 @@ def _target(root: Any, folder: str, name: str) -> tuple[str | RemotePath, str]:
     if located is None:
         raise SchemaError(f"a dataset is written to a directory or a URL, not to a {type(root).__name__}")
     directory = os.path.join(located, *folder.split("/")) if folder else located
-    os.makedirs(directory, exist_ok=True)
+    make_directories(directory)
     path = os.path.join(directory, name)
     return path, path

@@ -14,7 +14,8 @@ from fastpq.index.claims import Claims, Part
 from fastpq.index.contradictions import fault
 from fastpq.index.page_index import ColumnIndex, OffsetIndex
 from fastpq.index.ranges import Int64s
-from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
+from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import Type
 from fastpq.stats.trust import Trust, trust_in

@@ -1,6 +1,6 @@
 """The structs of parquet.thrift, and their decoder and encoder for the Thrift compact protocol."""
 
-from fastpq.format.compact import decode, decode_listed, decode_partly, encode
+from fastpq.format.compact import SPAN, decode, decode_list, decode_listed, decode_partly, encode
 from fastpq.format.enums import (
     BoundaryOrder,
     CompressionCodec,
@@ -11,7 +11,7 @@ from fastpq.format.enums import (
     PageType,
     Type,
 )
-from fastpq.format.list_offsets import StructList
+from fastpq.format.list_offsets import MISSING, StructList
 from fastpq.format.parquet import (
     DATA_PAGE_TYPES,
     AesGcmCtrV1,
@@ -80,6 +80,8 @@ from fastpq.format.struct import Struct, Union
 
 __all__ = [
     "DATA_PAGE_TYPES",
+    "MISSING",
+    "SPAN",
     "AesGcmCtrV1",
     "AesGcmV1",
     "BloomFilterAlgorithm",
@@ -153,6 +155,7 @@ __all__ = [
     "VariantType",
     "XxHash",
     "decode",
+    "decode_list",
     "decode_listed",
     "decode_partly",
     "encode",

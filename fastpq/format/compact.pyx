@@ -15,7 +15,9 @@ from fastpq.format.cursor cimport (
 from fastpq.format.list_offsets cimport scan_structs
 
 from fastpq.errors import FormatError
-from fastpq.format.struct import Union
+from fastpq.format.struct import FieldType, Union, WireKind
+
+SPAN = -1       # in place of the id of an inner list: the list is skipped
 
 cdef enum:                  # members of WireKind in struct.py unlike any single wire type
     KIND_BOOL = 1
@@ -40,8 +42,26 @@ def decode(cls, const uint8_t[::1] data, Py_ssize_t offset=0):
         FormatError: the data end inside the struct, are no compact protocol, or lack a required field.
     """
     cdef Cursor cursor = cursor_over(data, offset)
-    made = read_struct(&cursor, table_of(cls), 0, None, None, 0)
+    made = read_struct(&cursor, table_of(cls), 0, None, None, 0, None)
     return made, cursor.pos - cursor.start - offset
+
+
+def decode_list(cls, const uint8_t[::1] data, Py_ssize_t offset):
+    """Decode a list of structs.
+
+    Args:
+        cls: the class of the structs in fastpq.format.
+        data: a buffer.
+        offset: first byte of the list in data.
+
+    Raises:
+        FormatError: as decode.
+    """
+    cdef Cursor cursor = cursor_over(data, offset)
+    found = read_list(&cursor, Slot("", FieldType(WireKind.STRUCT, cls)), 0)
+    if cursor.failed:
+        raise broken(&cursor, f"a list of {cls.__name__}")
+    return found
 
 
 def decode_partly(cls, const uint8_t[::1] data, Py_ssize_t offset, lazy):
@@ -54,28 +74,32 @@ def decode_partly(cls, const uint8_t[::1] data, Py_ssize_t offset, lazy):
     """
     cdef Cursor cursor = cursor_over(data, offset)
     cdef dict passed = dict.fromkeys(lazy)
-    made = read_struct(&cursor, table_of(cls), 0, passed, None, 0)
+    made = read_struct(&cursor, table_of(cls), 0, passed, None, 0, None)
     return made, {id: where for id, where in passed.items() if where is not None}, cursor.pos - cursor.start - offset
 
 
-def decode_listed(cls, const uint8_t[::1] data, Py_ssize_t offset, dict listed not None, int64_t behind=0):
+def decode_listed(cls, const uint8_t[::1] data, Py_ssize_t offset, dict listed not None, int64_t behind=0, dict noted=None):
     """Decode one struct, but index some of its lists of structs instead of decoding the lists.
 
     Args:
         cls, data, offset: as for decode.
         listed: a dict of the lists to index, by field id. The value is the field id of an inner list: where each struct of the
-            list begins with this inner list of structs, the inner list is indexed as well. 0 for no inner list.
+            list begins with this inner list of structs, the inner list is indexed as well. 0 for no inner list, SPAN to skip the
+            list.
         behind: 0, or the id of the field before offset, to decode only the fields behind this field.
+        noted: for lists with an inner list, at most four fields of whole numbers whose values the StructList has; wire types by
+            field id.
 
     Returns:
-        (the struct, a dict from the field id of each indexed list to its StructList).
+        (the struct, a dict from the field id of each indexed list to its StructList, and of each skipped list to its first byte
+        and the byte behind).
 
     Raises:
         FormatError: as decode.
     """
     cdef Cursor cursor = cursor_over(data, offset)
     cdef dict passed = dict.fromkeys(listed)
-    made = read_struct(&cursor, table_of(cls), 0, passed, listed, behind)
+    made = read_struct(&cursor, table_of(cls), 0, passed, listed, behind, noted)
     return made, {id: where for id, where in passed.items() if where is not None}
 
 
@@ -143,7 +167,7 @@ cdef object broken(Cursor* cursor, str what):
     return FormatError(f"{what} {ended}", offset=cursor.pos - cursor.start)
 
 
-cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passed, dict listed, int64_t behind):
+cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passed, dict listed, int64_t behind, dict noted):
     """Decode the fields of a struct behind the field id `behind`, up to its stop byte.
 
     Fields with an id in passed are skipped; passed[id] becomes the offset of the value or, with listed, the StructList.
@@ -168,8 +192,8 @@ cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passe
             slot = None             # Thrift's rule: a field of another wire type is an unknown field, of another version
         if slot is None or passed is not None and id in passed:
             start = cursor.pos
-            if slot is not None and listed is not None:
-                passed[id] = scan_structs(cursor, listed[id], f"{table.cls.__name__}.{slot.name}")
+            if slot is not None and listed is not None and listed[id] != SPAN:
+                passed[id] = scan_structs(cursor, listed[id], noted or {}, f"{table.cls.__name__}.{slot.name}")
                 seen |= <uint64_t>1 << id
                 continue
             with nogil:
@@ -178,6 +202,8 @@ cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passe
                 raise broken(cursor, f"field {id} of {table.cls.__name__}")
             if slot is not None:
                 passed[id] = start - cursor.start
+                if listed is not None:
+                    passed[id] = (start - cursor.start, cursor.pos - cursor.start)
                 seen |= <uint64_t>1 << id
                 continue
             if unknown is None:
@@ -234,7 +260,7 @@ cdef object read_value(Cursor* cursor, int wire, Slot slot, int depth, bint in_l
     if kind == STRUCT:
         if slot.table is None:
             slot.table = table_of(slot.argument)
-        return read_struct(cursor, slot.table, depth + 1, None, None, 0)
+        return read_struct(cursor, slot.table, depth + 1, None, None, 0, None)
     return read_list(cursor, slot.element, depth + 1)
 
 

@@ -7,6 +7,9 @@ cdef class StructList:
     cdef readonly object offsets
     cdef int64_t[::1] _inner    # offsets of the structs of all inner lists, one list behind the other
     cdef int64_t[::1] _ends     # _inner[_ends[i]:_ends[i + 1]] belongs to struct i of the list
-    cdef int64_t[::1] _behind   # offset of the field behind the inner list of each struct; -1 for a struct without inner list
+    cdef int64_t[::1] _behind   # offset of the field behind the inner list of each struct; negative for a struct without one
+    cdef int64_t[:, ::1] _noted     # numbers in the fields _fields of each struct with an inner list; MISSING for none
+    cdef int[4] _fields             # field ids
+    cdef int[4] _wires              # wire types of the fields
 
-cdef StructList scan_structs(Cursor* cursor, int inner, str what)
+cdef StructList scan_structs(Cursor* cursor, int inner, dict noted, str what)

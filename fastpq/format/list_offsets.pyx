@@ -7,9 +7,15 @@ from libc.stdint cimport int64_t, uint8_t
 
 import numpy as np
 
-from fastpq.format.cursor cimport Cursor, LIST, STOP, STRUCT, skip_struct, skip_value, take_field, take_list
+from fastpq.format.cursor cimport (
+    Cursor, I16, I32, I64, LIST, STOP, STRUCT, skip_struct, skip_value, take_field, take_list, take_zigzag,
+)
 
 from fastpq.errors import FormatError
+
+MISSING = -(1 << 63)        # the number noted of a struct without the field
+
+cdef int64_t NONE = MISSING
 
 
 cdef class StructList:
@@ -30,26 +36,56 @@ cdef class StructList:
             return None
         return np.asarray(self._inner[self._ends[index]:self._ends[index + 1]]), self._behind[index]
 
+    def number(self, Py_ssize_t index, int field):
+        """The number in a noted field of struct `index`; None where ``noted`` has MISSING."""
+        cdef int place
+        for place in range(self._noted.shape[0]):
+            if self._fields[place] == field and 0 <= index < self._noted.shape[1] and self._noted[place, index] != NONE:
+                return self._noted[place, index]
+        return None
 
-cdef StructList scan_structs(Cursor* cursor, int inner, str what):
+    def noted(self, int field):
+        """Numbers in a noted field of all structs.
+
+        Args:
+            field: id of the field.
+
+        Returns:
+            Shape (structs,), int64. MISSING for a struct without the field, and for a struct that does not begin with its inner
+            list.
+        """
+        cdef int place
+        for place in range(self._noted.shape[0]):
+            if self._fields[place] == field:
+                return np.asarray(self._noted[place])
+        raise ValueError(f"field {field} is not noted")
+
+
+cdef StructList scan_structs(Cursor* cursor, int inner, dict noted, str what):
     """Skip a list of structs; returns the offsets of its structs.
 
     Args:
         cursor: at the list's header.
         inner: field id of an inner list of structs, indexed as well where it is a struct's first field; 0 for none.
+        noted: with an inner list, wire types of at most four fields of whole numbers to note, by field id.
         what: name of the list in errors.
 
     Raises:
         FormatError: the bytes end inside the list, or the value is no list of structs.
     """
+    cdef int place
+    cdef int64_t[:, ::1] numbers
     cdef StructList found = StructList.__new__(StructList)
     cdef int64_t count = open_list(cursor, what), i
     cdef int64_t[::1] offsets = np.empty(count, np.int64)
     found.offsets = np.asarray(offsets)
     if inner:
-        found._behind = np.full(count, -1, np.int64)
         found._ends = np.zeros(count + 1, np.int64)
         found._inner = np.empty(count, np.int64)
+        numbers = np.full((1 + len(noted), count), NONE, np.int64)
+        found._behind, found._noted = numbers[0], numbers[1:]
+        for place, (id, wire) in enumerate(noted.items()):
+            found._fields[place], found._wires[place] = id, wire
     for i in range(count):
         offsets[i] = cursor.pos - cursor.start
         if inner:
@@ -76,9 +112,9 @@ cdef int scan_inner(Cursor* cursor, int inner, str what, StructList found, int64
     No offsets are added where the inner list is not the struct's first field, or occurs twice.
     """
     cdef const uint8_t* start = cursor.pos
-    cdef int64_t id = 0, first = found._ends[index], count, i, behind
+    cdef int64_t id = 0, first = found._ends[index], count, i, behind, number
     cdef int64_t[::1] places
-    cdef int wire = take_field(cursor, &id)
+    cdef int wire = take_field(cursor, &id), place
     cdef bint again = False
     found._ends[index + 1] = first
     if cursor.failed or id != inner or wire != LIST:
@@ -101,9 +137,18 @@ cdef int scan_inner(Cursor* cursor, int inner, str what, StructList found, int64
             if wire == STOP:
                 break
             again = again or id == inner
-            skip_value(cursor, wire, 1, False)
+            if wire == I16 or wire == I32 or wire == I64:
+                number = take_zigzag(cursor)
+                for place in range(found._noted.shape[0]):
+                    if found._fields[place] == id and found._wires[place] == wire:
+                        found._noted[place, index] = number
+            else:
+                skip_value(cursor, wire, 1, False)
     raise_failed(cursor, what)
-    if not again:
+    if again:
+        for place in range(found._noted.shape[0]):
+            found._noted[place, index] = NONE
+    else:
         found._behind[index], found._ends[index + 1] = behind, first + count
     return 0
 

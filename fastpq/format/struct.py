@@ -68,27 +68,27 @@ def optional(id: int, declared: Any) -> Any:
 class Struct:
     """Base class of structs; an absent field is None.
 
-    ``FIELDS`` has the declared fields by id, ``ORDERED`` has them in the order of ids. Undeclared fields of a decoded struct are
-    kept in ``unknown``, as (id, wire type, encoded value), and encoded again.
+    ``FIELDS`` has the declared fields by id, ``ORDERED`` has them in the order of ids, ``NAMES`` has their names. Undeclared
+    fields of a decoded struct are kept in ``unknown``, as (id, wire type, encoded value), and encoded again.
     """
 
     FIELDS: ClassVar[dict[int, tuple[str, ThriftField]]] = {}
     ORDERED: ClassVar[list[tuple[str, ThriftField]]] = []
+    NAMES: ClassVar[frozenset[str]] = frozenset()
     unknown: tuple[tuple[int, int, bytes], ...] = ()
 
     def __init_subclass__(cls) -> None:
         declared = [(name, value) for name, value in vars(cls).items() if isinstance(value, ThriftField)]
         cls.ORDERED = sorted(declared, key=lambda entry: entry[1].id)
+        cls.NAMES = frozenset(name for name, _ in declared)
         cls.FIELDS = {field.id: (name, field) for name, field in cls.ORDERED}
         for name, _ in declared:
             setattr(cls, name, None)
 
     def __init__(self, **values: Any) -> None:
-        for name, value in values.items():
-            if not any(name == known for known, _ in self.ORDERED):
-                raise TypeError(f"{type(self).__name__} has no field {name!r}")
-            if value is not None:
-                self.__dict__[name] = value
+        if not values.keys() <= self.NAMES:
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(values.keys() - self.NAMES))}")
+        self.__dict__.update({name: value for name, value in values.items() if value is not None})
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

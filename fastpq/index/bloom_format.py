@@ -14,7 +14,7 @@ from fastpq.index.bloom_size import BLOCK_BYTES
 from fastpq.index.claims import Claims, FilterClaims, Part
 from fastpq.index.contradictions import refuse_refuted, without_refuted_statistics
 from fastpq.io.source import Bytes, Source
-from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
 
 NO_PAGE = -1
 # Bytes read for the header of a filter of unknown length. Writers before format 2.10 do not store the length.

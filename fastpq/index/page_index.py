@@ -18,7 +18,7 @@ from fastpq.index.claims import Claims, Part
 from fastpq.index.contradictions import refuse_refuted, without_refuted_statistics
 from fastpq.index.page_locations import read_page_locations
 from fastpq.io.source import Bytes, Source
-from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.stats import statistics
 from fastpq.stats.statistics import Order

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
-import io
 import os
 import secrets
-import shutil
 import stat
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from fastpq.errors import SchemaError
+from fastpq.io.counts import checked_count
 from fastpq.io.location import Remote, locate
+from fastpq.io.new_file import TEMPORARY_SUFFIX, TOKEN_BYTES, NewFile
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
 
-NAME_MAX = 255                  # bytes; longest file name allowed by every common filesystem
-TEMPORARY_SUFFIX = ".{}.tmp"    # end of a temporary name; the random token makes the name unique
-TOKEN_BYTES = 8                 # random bytes of a token, in hexadecimal digits
+SPOOL_PREFIX = "fastpq-upload-"     # begin of the names of files waiting for their upload
 
 # Object stores, by protocol: an object appears when its upload is complete, and moving an object means copying.
 OBJECT_STORES = frozenset(
@@ -51,6 +48,7 @@ class Sink:
 
         Raises:
             OSError: as reported by the destination.
+            SchemaError: a file object does not say how many bytes it wrote.
             ValueError: the sink was committed or aborted.
         """
         self._must_be_open()
@@ -58,9 +56,9 @@ class Sink:
         view = view.cast("B") if view.nbytes else memoryview(b"")
         done = 0
         while done < len(view):  # a raw file may take a part of its argument
-            count = self._file.write(view[done:])
-            if count is None:
-                raise BlockingIOError(errno.EAGAIN, "a file object that does not block takes no more", self.name)
+            count = checked_count(self._file.write(view[done:]), len(view) - done, "write", self.name)
+            if not count:
+                raise OSError(errno.EIO, "a file object took no byte of a write", self.name)
             done += count
         self._written += len(view)
 
@@ -126,96 +124,29 @@ class Sink:
 
 
 class FileSink(Sink):
-    """A local file, written under a temporary name in its directory and renamed by commit.
-
-    The temporary name is hidden and ends in ``.tmp``; only a killed process leaves a temporary file behind (temporary_files
-    finds these). Permissions are those of the replaced file, or the umask's.
+    """A local file, written as a NewFile and put in its place by commit.
 
     Args:
         path: path of the file.
+        mode: permissions of a file without predecessor; None for the umask's.
+        replaces: whether an old file may be replaced.
         follow_links: whether a symbolic link is followed; else the link is replaced by the file.
     """
 
-    def __init__(self, path: str, *, follow_links: bool = True) -> None:
-        folder, name = os.path.split(path)
-        self._target = os.path.realpath(path) if follow_links else os.path.join(os.path.realpath(folder), name)
-        self._temporary = _temporary_path(self._target, secrets.token_hex(TOKEN_BYTES))
-        mode = _mode_of(self._target)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-        try:
-            descriptor = os.open(self._temporary, flags, 0o666 if mode is None else mode)
-        except OSError as error:
-            raise type(error)(error.errno, error.strerror, path) from None  # the caller knows no temporary name
-        file = os.fdopen(descriptor, "wb", buffering=0)  # unbuffered: a forked child would write a buffer a second time
-        self._cleanup = weakref.finalize(self, _remove_temporary, file, self._temporary, os.getpid())
-        super().__init__(path, file)
-        if mode is not None and hasattr(os, "fchmod"):
-            os.fchmod(descriptor, mode)  # the umask has reduced the mode given to open
+    def __init__(
+        self, path: str, *, mode: int | None = None, replaces: bool = True, follow_links: bool = True
+    ) -> None:
+        self._new = NewFile(path, mode=mode, replaces=replaces, follow_links=follow_links)
+        super().__init__(path, self._new.file)
 
     def persist(self) -> None:
-        os.fsync(self._file.fileno())
+        self._new.persist()
 
     def _finish(self) -> None:
-        self.persist()
-        self._file.close()
-        with _synced(os.path.dirname(self._target)):
-            os.replace(self._temporary, self._target)
-            self._cleanup.detach()
+        self._new.place()
 
     def _discard(self) -> None:
-        self._cleanup()
-
-
-def _temporary_path(target: str, token: str) -> str:
-    directory, base = os.path.split(target)
-    kept = os.fsencode(base)[: NAME_MAX - len(TEMPORARY_SUFFIX.format(TOKEN_BYTES * "00")) - 1]
-    return os.path.join(directory, f".{os.fsdecode(kept)}{TEMPORARY_SUFFIX.format(token)}")
-
-
-def temporary_files(target: str) -> list[str]:
-    """The temporary files of a local path, oldest first: their writers are at work, or were killed."""
-    pattern = _temporary_path(glob.escape(os.path.realpath(target)), TOKEN_BYTES * "[0-9a-f][0-9a-f]")
-    return sorted(glob.glob(pattern, include_hidden=True), key=os.path.getmtime)
-
-
-def _mode_of(path: str) -> int | None:
-    """The permissions of an existing file; None if there is none, or a link that is not followed."""
-    try:
-        status = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-    return None if stat.S_ISLNK(status.st_mode) else stat.S_IMODE(status.st_mode)
-
-
-def _remove_temporary(file: io.FileIO, path: str, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child owns the sink, not the file
-        return
-    file.close()
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-
-
-@contextlib.contextmanager
-def _synced(directory: str) -> Iterator[None]:
-    """Make a rename in a directory survive a power failure.
-
-    Windows has no call for this, and some filesystems refuse the call.
-
-    Raises:
-        OSError: the directory cannot be opened; nothing was renamed yet.
-    """
-    if os.name == "nt":
-        yield
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        yield
-        with contextlib.suppress(OSError):      # the rename is done; only its durability is in doubt
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        self._new.discard()
 
 
 class FileObjectSink(Sink):
@@ -267,29 +198,23 @@ def _remove_remote(filesystem: Any, file: Any, path: str, owner: int) -> None:
 
 
 class UploadingSink(Sink):
-    """An object in an object store, gathered in a local temporary directory and uploaded by commit."""
+    """An object in an object store, gathered in a NewFile in the directory for temporary files and uploaded by commit."""
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
-        directory = tempfile.mkdtemp(prefix="fastpq-")
-        self._spool = os.path.join(directory, "upload")
-        super().__init__(remote.name, open(self._spool, "wb", buffering=0))  # noqa: SIM115 - closed by finish or discard
-        self._cleanup = weakref.finalize(self, _remove_spool, self._file, directory, os.getpid())
+        name = f"{SPOOL_PREFIX}{secrets.token_hex(TOKEN_BYTES)}"    # others cannot plant a file of this name
+        self._new = NewFile(os.path.join(tempfile.gettempdir(), name), mode=0o600, replaces=False)
+        super().__init__(remote.name, self._new.file)
+
+    def persist(self) -> None:
+        self._new.persist()
 
     def _finish(self) -> None:
-        self._file.close()
-        self._remote.filesystem.put_file(self._spool, self._remote.path)
-        self._cleanup()
+        self._remote.filesystem.put_file(self._new.path, self._remote.path)
+        self._new.discard()
 
     def _discard(self) -> None:
-        self._cleanup()
-
-
-def _remove_spool(file: io.FileIO, directory: str, owner: int) -> None:
-    if os.getpid() != owner:
-        return
-    file.close()
-    shutil.rmtree(directory)
+        self._new.discard()
 
 
 def open_sink(where: Any) -> Sink:

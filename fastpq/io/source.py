@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import mmap
 import os
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.io.counts import checked_count
 from fastpq.io.location import Remote, locate
 from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, DEFAULT_TAIL_READ
 
@@ -246,19 +248,31 @@ class BufferSource(Source):
         self.size = 0
 
 
+class _SharedFile(io.FileIO):
+    """A file closed behind the last read at work: the number of a closed descriptor soon means another file."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(OSError):      # a file that was read loses nothing
+            self.close()
+
+
 class DescriptorSource(Source):
     """A local file read with pread into fresh memory."""
 
     def __init__(self, path: str) -> None:
-        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed by close
-        super().__init__(path, os.fstat(self._file.fileno()).st_size)
+        file = _SharedFile(path, "rb")
+        self._file: _SharedFile | None = file
+        super().__init__(path, os.fstat(file.fileno()).st_size)
 
     def _fetch(self, offset: int, length: int) -> Bytes:
+        file = self._file
+        if file is None:
+            raise ValueError(f"{self.name} is closed")
         data = np.empty(length, np.uint8)
         view = data.data
         filled = 0
         while filled < length:
-            count = os.preadv(self._file.fileno(), [view[filled:]], offset + filled)
+            count = os.preadv(file.fileno(), [view[filled:]], offset + filled)
             if count == 0:
                 break
             filled += count
@@ -266,7 +280,7 @@ class DescriptorSource(Source):
 
     def close(self) -> None:
         super().close()
-        self._file.close()
+        self._file = None
 
 
 class FileObjectSource(Source):
@@ -279,7 +293,8 @@ class FileObjectSource(Source):
         if not getattr(file, "seekable", lambda: True)():
             raise UnsupportedError("reading from a file object that cannot seek")
         file.seek(0, io.SEEK_END)
-        super().__init__(name or str(getattr(file, "name", type(file).__name__)), file.tell())
+        name = name or str(getattr(file, "name", type(file).__name__))
+        super().__init__(name, checked_count(file.tell(), None, "tell", name))
 
     def _fetch(self, offset: int, length: int) -> Bytes:
         with self._reading:
@@ -289,11 +304,11 @@ class FileObjectSource(Source):
             return self._read_pieces(length)
 
     def _read_into(self, length: int) -> Bytes:
-        data = np.empty(length, np.uint8)
+        data = np.zeros(length, np.uint8)   # an object may fill less than it says; the rest is no memory of this process
         view = data.data
         filled = 0
         while filled < length:
-            count = self._file.readinto(view[filled:])
+            count = checked_count(self._file.readinto(view[filled:]), length - filled, "readinto", self.name)
             if not count:
                 break
             filled += count
@@ -304,16 +319,21 @@ class FileObjectSource(Source):
         missing = length
         while missing > 0:
             piece = self._file.read(missing)
-            if not piece:
+            if piece is None:
+                checked_count(None, missing, "read", self.name)
+            if not isinstance(piece, bytes | bytearray | memoryview):
+                raise SchemaError(f"a file object returned a {type(piece).__name__} from read", path=self.name)
+            if not checked_count(memoryview(piece).nbytes, missing, "read", self.name):
                 break
-            pieces.append(piece)
-            missing -= len(piece)
+            pieces.append(bytes(piece))
+            missing -= len(pieces[-1])
         return np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
 
     def close(self) -> None:
         super().close()
         if self._owned:
-            self._file.close()
+            with self._reading:
+                self._file.close()
 
 
 class FsspecSource(Source):

@@ -1,4 +1,4 @@
-"""FileMetaData, RowGroupMetaData and ColumnChunkMetaData: the footer of a file, decoded on first use."""
+"""FileMetaData and RowGroupMetaData: the footer of a file, decoded on first use."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache
 
 from fastpq import format as fmt
-from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
-from fastpq.encryption.file_ciphers import FileDecryptor, column_name
-from fastpq.errors import FormatError, ParquetError
+from fastpq.common.display import View, to_html, to_text
+from fastpq.encryption.file_ciphers import FileDecryptor
 from fastpq.format.stored_footer import CHECKPOINT_KEY
+from fastpq.format.struct import WireKind
 from fastpq.metadata.chunk_order import ChunkOrder
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
+from fastpq.metadata.contents import facts_of, row_group_grid
 from fastpq.schema.parquet_schema import ParquetSchema
 
 # Field ids of the lists decoded on first use.
-_SCHEMA, _ROW_GROUPS, _COLUMN_ORDERS = 2, 4, 7      # of FileMetaData
-_COLUMNS = 1                    # of RowGroup
+_SCHEMA, _ROW_GROUPS, _KEY_VALUES, _COLUMN_ORDERS = 2, 4, 5, 7      # of FileMetaData
+_COLUMNS, _NUM_ROWS, _ORDINAL = 1, 3, 7                             # of RowGroup
+_LISTED = {_SCHEMA: 0, _ROW_GROUPS: _COLUMNS, _KEY_VALUES: fmt.SPAN, _COLUMN_ORDERS: 0}
+_NOTED: dict[int, int] = {_NUM_ROWS: WireKind.I64, _ORDINAL: WireKind.I16}
 
 # The files of a dataset share a schema. Most parsed schemas kept for further files, and most serialized bytes of each.
 MOST_SCHEMAS_KEPT = 16
@@ -26,129 +30,6 @@ MOST_KEPT = 4096
 
 # Most row groups shown by a FileMetaData: as text, and in a notebook.
 TEXT_ROW_GROUPS, HTML_ROW_GROUPS = 5, 20
-# Shown in the place of the number of columns.
-BROKEN_SCHEMA = "broken schema"
-
-
-class ColumnChunkMetaData:
-    """One column chunk (parquet.thrift, ``ColumnChunk`` and ``ColumnMetaData``).
-
-    Encrypted metadata are decrypted on first use, with the column's key: KeyAccessError without the key.
-
-    Args:
-        chunk: the chunk's entry in the footer.
-        row_group_ordinal: ordinal of the row group in AADs.
-        column_ordinal: number of the leaf column.
-        decryptor: decryptor of the file.
-    """
-
-    __slots__ = ("_decryptor", "_metadata", "chunk", "column_ordinal", "row_group_ordinal")
-
-    def __init__(
-        self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int, decryptor: FileDecryptor
-    ) -> None:
-        self.chunk = chunk
-        self.row_group_ordinal = row_group_ordinal
-        self.column_ordinal = column_ordinal
-        self._decryptor = decryptor
-        self._metadata: fmt.ColumnMetaData | None = None
-
-    @property
-    def metadata(self) -> fmt.ColumnMetaData:
-        """The struct as stored, decrypted if necessary."""
-        if self._metadata is None:
-            self._metadata = self._decryptor.column_metadata(self.chunk, self.row_group_ordinal, self.column_ordinal)
-        return self._metadata
-
-    @property
-    def file_path(self) -> str | None:
-        """Path of the chunk's file, if this is not the file of the footer."""
-        return self.chunk.file_path
-
-    @property
-    def is_encrypted(self) -> bool:
-        """Whether the chunk is encrypted."""
-        return self.chunk.crypto_metadata is not None
-
-    @property
-    def physical_type(self) -> int:
-        """Physical type, a number of ``Type``."""
-        return self.metadata.type
-
-    @property
-    def encodings(self) -> list[int]:
-        """Encodings of levels and values, numbers of ``Encoding``."""
-        return self.metadata.encodings
-
-    @property
-    def encoding_stats(self) -> list[fmt.PageEncodingStats]:
-        """Number of pages of each kind and encoding."""
-        return self.metadata.encoding_stats or []
-
-    @property
-    def path_in_schema(self) -> tuple[str, ...]:
-        """Names of the groups and of the leaf."""
-        return tuple(self.metadata.path_in_schema)
-
-    @property
-    def codec(self) -> int:
-        """Compression codec, a number of ``CompressionCodec``."""
-        return self.metadata.codec
-
-    @property
-    def num_values(self) -> int:
-        """Number of values, nulls included."""
-        return self.metadata.num_values
-
-    @property
-    def total_uncompressed_size(self) -> int:
-        """Bytes of all pages with their headers, uncompressed."""
-        return self.metadata.total_uncompressed_size
-
-    @property
-    def total_compressed_size(self) -> int:
-        """Bytes of all pages with their headers, as stored."""
-        return self.metadata.total_compressed_size
-
-    @property
-    def data_page_offset(self) -> int:
-        """Offset of the first data page in the file."""
-        return self.metadata.data_page_offset
-
-    @property
-    def dictionary_page_offset(self) -> int | None:
-        """Offset of the dictionary page; None if there is none. Some writers store 0 for none."""
-        return self.metadata.dictionary_page_offset or None
-
-    @property
-    def statistics(self) -> fmt.Statistics | None:
-        """Bounds and counts of the chunk."""
-        return self.metadata.statistics
-
-    @property
-    def geospatial_statistics(self) -> fmt.GeospatialStatistics | None:
-        """Bounding box and geometry types of the chunk."""
-        return self.metadata.geospatial_statistics
-
-    @property
-    def byte_range(self) -> tuple[int, int]:
-        """Offset and length of the chunk's pages in the file.
-
-        Raises:
-            FormatError: offset or length are negative.
-        """
-        stored = self.metadata
-        start, length = stored.data_page_offset, stored.total_compressed_size
-        if stored.dictionary_page_offset is not None and 0 < stored.dictionary_page_offset < start:
-            start = stored.dictionary_page_offset
-        if start < 0 or length < 0:
-            raise FormatError(f"a column chunk of {length} bytes at offset {start}")
-        return start, length
-
-    def __repr__(self) -> str:
-        open_already = self._metadata or self.chunk.meta_data       # a repr asks no key service, and does not fail
-        values = "encrypted" if open_already is None else f"{open_already.num_values} values"
-        return f"<ColumnChunkMetaData {column_name(self.chunk)}: {values}>"
 
 
 class RowGroupMetaData:
@@ -163,10 +44,12 @@ class RowGroupMetaData:
         schema: returns the schema.
 
     Attributes:
-        metadata: the struct as stored, without the column chunks.
+        index: index of the row group.
         num_rows: number of rows.
         ordinal: the stored ordinal of the row group, a part of AADs; the index if none is stored.
     """
+
+    __slots__ = ("_behind", "_chunks", "_decryptor", "_footer", "_kept", "_metadata", "index", "num_rows", "ordinal")
 
     def __init__(
         self,
@@ -177,20 +60,30 @@ class RowGroupMetaData:
         kept: dict[tuple[int, int], ColumnChunkMetaData],
         schema: Callable[[], ParquetSchema],
     ) -> None:
+        self._footer = footer
         self._decryptor = decryptor
         self._kept = kept
         self.index = index
+        self._metadata: fmt.RowGroup | None = None
         columns = row_groups.inner(index)
-        if columns is None:
-            offset = int(row_groups.offsets[index])
-            self.metadata, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
-            offsets = listed[_COLUMNS].offsets
+        rows, ordinal = row_groups.number(index, _NUM_ROWS), row_groups.number(index, _ORDINAL)
+        if columns is not None and rows is not None:
+            offsets, self._behind = columns
         else:
-            offsets, behind = columns
-            self.metadata, _ = fmt.decode_listed(fmt.RowGroup, footer, behind, {_COLUMNS: 0}, _COLUMNS)
+            offset = int(row_groups.offsets[index])
+            stored, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
+            offsets = listed[_COLUMNS].offsets
+            self._metadata, rows, ordinal = stored, stored.num_rows, stored.ordinal
         self._chunks = ChunkOrder(footer, offsets, index, schema)
-        self.num_rows: int = self.metadata.num_rows
-        self.ordinal: int = index if self.metadata.ordinal is None else self.metadata.ordinal
+        self.num_rows: int = rows
+        self.ordinal: int = index if ordinal is None else ordinal
+
+    @property
+    def metadata(self) -> fmt.RowGroup:
+        """The struct as stored, without the column chunks."""
+        if self._metadata is None:
+            self._metadata = fmt.decode_listed(fmt.RowGroup, self._footer, self._behind, {_COLUMNS: 0}, _COLUMNS)[0]
+        return self._metadata
 
     @property
     def num_columns(self) -> int:
@@ -264,7 +157,7 @@ class FileMetaData:
 
     Attributes:
         decryptor: as given.
-        metadata: the struct as stored, without schema, row groups and column orders.
+        metadata: the struct as stored, without schema, row groups, key-value metadata and column orders.
         num_row_groups: number of row groups.
 
     Raises:
@@ -276,10 +169,9 @@ class FileMetaData:
         self._kept_groups: dict[int, RowGroupMetaData] = {}
         self._kept_chunks: dict[tuple[int, int], ColumnChunkMetaData] = {}
         self.decryptor = decryptor
-        self.metadata, listed = fmt.decode_listed(
-            fmt.FileMetaData, footer, 0, {_SCHEMA: 0, _ROW_GROUPS: _COLUMNS, _COLUMN_ORDERS: 0}
-        )
+        self.metadata, listed = fmt.decode_listed(fmt.FileMetaData, footer, 0, _LISTED, 0, _NOTED)
         self._schema_elements = listed[_SCHEMA]
+        self._key_values: tuple[int, int] = listed.get(_KEY_VALUES, (0, 0))     # first byte, byte behind
         self._row_groups = listed[_ROW_GROUPS]
         self._column_orders = listed.get(_COLUMN_ORDERS)
         self.num_row_groups = len(self._row_groups.offsets)
@@ -300,15 +192,46 @@ class FileMetaData:
         return self.metadata.created_by
 
     @property
+    def num_schema_elements(self) -> int:
+        """Number of groups and leaves in the schema, the root included."""
+        return len(self._schema_elements.offsets)
+
+    @property
+    def key_value_bytes(self) -> int:
+        """Serialized bytes of the key-value metadata."""
+        return self._key_values[1] - self._key_values[0]
+
+    @cached_property
+    def key_values(self) -> list[fmt.KeyValue]:
+        """The entries of the key-value metadata as stored, decoded on first use."""
+        return fmt.decode_list(fmt.KeyValue, self._footer, self._key_values[0]) if self._key_values[1] else []
+
+    @property
     def key_value_metadata(self) -> dict[str, str | None]:
         """Key-value metadata without the mark of a checkpoint; the last value of a duplicate key."""
-        entries = self.metadata.key_value_metadata or []
-        return {entry.key: entry.value for entry in entries if entry.key != CHECKPOINT_KEY}
+        return {entry.key: entry.value for entry in self.key_values if entry.key != CHECKPOINT_KEY}
+
+    def key_value(self, key: str) -> str | None:
+        """The value of a key in the key-value metadata, the last one of a duplicate key; None for no value."""
+        return self.key_value_metadata.get(key) if self._may_have(key) else None
 
     @property
     def is_checkpoint(self) -> bool:
         """Whether this is a checkpoint: the footer of an unfinished file."""
-        return any(entry.key == CHECKPOINT_KEY for entry in self.metadata.key_value_metadata or [])
+        return self._may_have(CHECKPOINT_KEY) and any(entry.key == CHECKPOINT_KEY for entry in self.key_values)
+
+    def _may_have(self, key: str) -> bool:
+        """Whether the bytes of a key occur in the key-value metadata; without a decoded entry."""
+        return self._key_values[1] > 0 and key.encode() in bytes(self._footer[slice(*self._key_values)])
+
+    @cached_property
+    def row_counts(self) -> list[int]:
+        """Number of rows of each row group, as stored."""
+        counts: list[int] = self._row_groups.noted(_NUM_ROWS).tolist()
+        for index, count in enumerate(counts):
+            if count == fmt.MISSING:
+                counts[index] = self.row_group(index).num_rows
+        return counts
 
     def column_order(self, index: int) -> fmt.ColumnOrder | None:
         """The order of the bounds of a leaf column; None if not stored.
@@ -407,41 +330,4 @@ class FileMetaData:
         """Contents of the footer, and the first row groups."""
         if not hasattr(self, "_row_groups"):        # in the traceback of an __init__ that failed
             return View("FileMetaData", ["not read"])
-        return View("FileMetaData", facts_of(self), self._row_group_grid(most))
-
-    def _row_group_grid(self, most: int) -> Grid | None:
-        """Rows and sizes of the first row groups."""
-        names = ["row group", "rows", "stored", "uncompressed", "offset"]
-        rows = [self._row_group_cells(index) for index in range(min(most, self.num_row_groups))]
-        note = more(self.num_row_groups, len(rows), "row group")
-        return Grid([Heading(name, is_number=True) for name in names], rows, note) if rows else None
-
-    def _row_group_cells(self, index: int) -> list[str]:
-        try:
-            group = self.row_group(index)
-        except ParquetError:
-            return [str(index), "broken", "", "", ""]
-        sizes = [group.total_compressed_size, group.total_byte_size]
-        stored, plain = ("unknown" if size is None else of_bytes(size) for size in sizes)
-        offset = "" if group.file_offset is None else f"{group.file_offset:,}"
-        return [str(index), f"{group.num_rows:,}", stored, plain, offset]
-
-
-def facts_of(metadata: FileMetaData) -> list[str]:
-    """Rows, row groups, columns, writer and encryption, a few words each."""
-    algorithm = metadata.encryption_algorithm
-    name = "AES_GCM_V1" if algorithm is not None and algorithm.AES_GCM_V1 is not None else "AES_GCM_CTR_V1"
-    return [
-        counted(metadata.num_rows, "row"),
-        counted(metadata.num_row_groups, "row group"),
-        _columns_fact(metadata),
-        f"by {metadata.created_by}" if metadata.created_by else "by an unnamed writer",
-        "plaintext" if algorithm is None else f"encrypted with {name}",
-    ]
-
-
-def _columns_fact(metadata: FileMetaData) -> str:
-    try:
-        return counted(metadata.num_columns, "column")
-    except ParquetError:
-        return BROKEN_SCHEMA
+        return View("FileMetaData", facts_of(self), row_group_grid(self, most))

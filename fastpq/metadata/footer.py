@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastpq import format as fmt
 from fastpq.encryption.file_ciphers import open_file_decryptor, open_signed_footer
-from fastpq.errors import FormatError
+from fastpq.errors import FormatError, LimitError
 from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC, StoredFooter, stored_footer
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import ReaderProperties
@@ -29,12 +29,12 @@ def read_footer(
     Args:
         source_size: bytes of the file.
         read: function (offset, length) -> a buffer of length bytes.
-        properties: for max_footer_size.
+        properties: bounds of footers.
         decryption_properties: keys, or None.
 
     Raises:
         FormatError: no Parquet file, or a broken footer.
-        LimitError: the footer is larger than max_footer_size.
+        LimitError: the footer is larger than max_footer_size, or has more than max_row_groups, max_columns or max_metadata_size.
         KeyAccessError, TagVerificationError: an encrypted footer cannot be opened, or a signed footer cannot be verified.
         CryptoError: a policy of the decryption properties refuses the file.
         SchemaError: a key for a column that the file does not have.
@@ -58,15 +58,28 @@ def _read_footer(
         if stored.is_encrypted or decryption_properties is not None:
             _check_head(stored, source_size, read)
         if stored.is_encrypted:
-            return _open_encrypted(stored.data, decryption_properties)
+            return _bounded(_open_encrypted(stored.data, decryption_properties), properties)
         # a copy where there are keys: the mapped file may change after verification
         footer = stored.data if decryption_properties is None else memoryview(bytes(stored.data))
         decryptor, size = open_signed_footer(decryption_properties, footer)
-        return FileMetaData(footer[:size], decryptor)
+        return _bounded(FileMetaData(footer[:size], decryptor), properties)
     except FormatError as error:
         if "offset" in error.context:
             error.context["offset"] += stored.start
         raise
+
+
+def _bounded(metadata: FileMetaData, properties: ReaderProperties) -> FileMetaData:
+    """A footer as given; raises LimitError for a footer beyond a bound."""
+    columns = metadata.num_schema_elements - 1
+    if metadata.num_row_groups > properties.max_row_groups:
+        raise LimitError(f"{metadata.num_row_groups} row groups, over max_row_groups ({properties.max_row_groups})")
+    if columns > properties.max_columns:
+        raise LimitError(f"{columns} columns and groups in the schema, over max_columns ({properties.max_columns})")
+    if metadata.key_value_bytes > properties.max_metadata_size:
+        size = metadata.key_value_bytes
+        raise LimitError(f"{size} bytes of key-value metadata, over max_metadata_size ({properties.max_metadata_size})")
+    return metadata
 
 
 def _check_head(stored: StoredFooter, source_size: int, read: Callable[[int, int], Any]) -> None:

@@ -17,6 +17,8 @@ ALWAYS_PLAUSIBLE = 64 << 20
 
 # Stored and decoded bytes of a read with threads. Fewer bytes are decoded before threads have started.
 WORTH_A_THREAD = 2 << 20
+# Stored and decoded bytes of a chunk in a read with threads. Smaller chunks take longer in Python, under its lock, than in C.
+WORTH_A_TASK = 1 << 14
 # Least buffer size of a nested column, bytes.
 ALWAYS_RESERVED = 1 << 20
 # Decoded bytes for each stored byte of a nested column. A footer's claim of more values is no reason to reserve more memory.

@@ -14,7 +14,7 @@ from fastpq.index.contradictions import fault
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import RowRanges
 from fastpq.io.source import Source
-from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.read.costs import WORTH_A_DICTIONARY, WORTH_A_ROUND_TRIP
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, plan_pages

@@ -10,7 +10,8 @@ import numpy as np
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.index.page_locations import choose_pages
 from fastpq.index.ranges import Int64s, RowRanges
-from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
+from fastpq.metadata.file_metadata import FileMetaData, RowGroupMetaData
 from fastpq.read.costs import MOST_IDLE_ROWS
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 from fastpq.stats.quirks import chunk_slack, v2_is_always_compressed
@@ -161,27 +162,29 @@ def plan_read(
         FormatError: metadata contradict each other or the file's size.
     """
     chosen = choose_row_groups(metadata.num_row_groups, row_groups)
-    groups = [metadata.row_group(index) for index in chosen]
-    offsets = [0]
-    for group in groups[:1]:
+    counts = metadata.row_counts
+    groups: list[tuple[RowGroupMetaData, int]] = []     # with rows, each with the number of its first row in the output
+    num_rows = 0
+    for index in chosen:
+        if counts[index] < 0:
+            raise FormatError(f"a row group of {counts[index]} rows", row_group=index)
+        if counts[index]:
+            groups.append((metadata.row_group(index), num_rows))
+            num_rows += counts[index]
+    for group, _ in groups[:1]:
         metadata.decryptor.ask_for_keys(group.column(column.index).chunk for column in columns)
-    for index, group in zip(chosen, groups, strict=True):
-        if group.num_rows < 0:
-            raise FormatError(f"a row group of {group.num_rows} rows", row_group=index)
-        offsets.append(offsets[-1] + group.num_rows)
     planned: dict[SchemaNode, ColumnPlan] = {}
     for column in columns:
         chunks = [
-            plan_chunk(group.column(column.index), column, index, offset, group.num_rows, file_size, metadata.created_by)
-            for index, group, offset in zip(chosen, groups, offsets, strict=False)
-            if group.num_rows
+            plan_chunk(group.column(column.index), column, group.index, offset, group.num_rows, file_size, metadata.created_by)
+            for group, offset in groups
         ]
         node = column.top
         planned.setdefault(node, ColumnPlan(node, [])).leaves.append((column, chunks))
     outputs = list(planned.values())
     for output in outputs:
         output.leaves.sort(key=lambda leaf: leaf[0].index)
-    return ReadPlan(offsets[-1], outputs)
+    return ReadPlan(num_rows, outputs)
 
 
 class GroupRows(NamedTuple):

@@ -20,7 +20,7 @@ def first_rows(metadata: FileMetaData) -> Int64s:
     Raises:
         FormatError: a row group with a negative number of rows.
     """
-    counts = [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
+    counts = metadata.row_counts
     for index, count in enumerate(counts):
         if count < 0:
             raise FormatError(f"a row group of {count} rows", row_group=index)

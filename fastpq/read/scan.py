@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
-from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, WORTH_A_THREAD
+from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, WORTH_A_TASK, WORTH_A_THREAD
 from fastpq.read.fetch import Fetching
 from fastpq.read.flat import FlatReading, FlatStream, Task
 from fastpq.read.opener import ChunkOpener
@@ -71,12 +71,15 @@ class Scan:
                 check_plausible(self.opener, chunk, partial(buffers.look, slot))
             slots = itertools.count()
             columns = [self._reading(column, rows, slots, buffers, out, (threads, max(1, stored))) for column, rows in wanted]
-            tasks = [task for column in columns for task in column.tasks()]
-            if decoded + stored < WORTH_A_THREAD:
+            if decoded + stored < max(WORTH_A_THREAD, len(chunks) * WORTH_A_TASK):
                 threads = 1
-            if self.source.is_remote:
-                tasks.sort(key=lambda task: task.row)       # bytes arrive in this order
-            run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
+            each = (task for column in columns for task in column.tasks())
+            if threads == 1 and span is None and not self.source.is_remote:
+                for task in each:       # no list: a file may have a million chunks
+                    task.work()
+            else:
+                tasks = sorted(each, key=lambda task: task.row) if self.source.is_remote else [*each]   # the order of arrival
+                run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
         read = run_parallel(lambda column: column.finish(), columns, threads)
         if out is not None:
             for (column, _), values in zip(wanted, read, strict=True):

@@ -17,7 +17,8 @@ from fastpq.index.bloom_format import FilterRequest, StoredFilter, probe_bloom_f
 from fastpq.index.claims import Claims
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.index.ranges import RowRanges
-from fastpq.metadata.file_metadata import ColumnChunkMetaData, FileMetaData
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
+from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size, useful_dictionaries
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, GroupRows, plan_read

@@ -18,7 +18,7 @@ from fastpq.codecs.catalogue import codec_for_read
 from fastpq.encryption.file_ciphers import FileDecryptor
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 from fastpq.index.ranges import Int64s, RowRanges
-from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, PageSelection
 from fastpq.recovery.pages import find_pages

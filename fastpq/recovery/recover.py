@@ -15,8 +15,8 @@ from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
 from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC
 from fastpq.io.location import Remote, locate
+from fastpq.io.new_file import temporary_files
 from fastpq.io.siblings import open_with_siblings
-from fastpq.io.sink import temporary_files
 from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.metadata.footer import read_finished
@@ -134,12 +134,14 @@ def recover_table(
 
 
 def unfinished_files(where: Any) -> list[str]:
-    """Temporary files of unfinished writers to a local path: of killed writers and of writers still at work.
+    """Temporary files of unfinished local writers, oldest first: of killed writers and of writers still at work.
 
-    A writer writes under a hidden name beside its target. After a kill the hidden file stays, with all bytes written so far.
+    A file takes its place when it is complete. On Linux an unfinished file has no name before its first checkpoint, and vanishes
+    with its process. From the first checkpoint on, and where files need a name, a writer writes under a hidden name beside its
+    target, and the hidden file of a killed writer stays, with all bytes written so far.
 
     Args:
-        where: the target path of the writers.
+        where: the target path of the writers; or a folder, for all writers to files at any depth below.
 
     Returns:
         Paths of the hidden files.

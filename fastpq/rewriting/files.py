@@ -224,6 +224,7 @@ class _MergedFile:
         footer = copy.copy(self._first.metadata)
         footer.schema = self._first.schema_elements
         dropped: list[DroppedMetadata] = []
+        footer.key_value_metadata = self._first.key_values or None
         if self._is_encrypted:
             footer.key_value_metadata, dropped = without_values(self._first, self._closed, self._keep_metadata)
         if self._closed:
@@ -274,7 +275,7 @@ class _MergedFile:
 
 def durations_of(metadata: FileMetaData) -> list[tuple[str, ...]]:
     """The columns of durations with their units, from the Arrow schema in the key-value metadata."""
-    return ArrowFields(metadata.key_value_metadata.get(ARROW_KEY), metadata.schema.root.children).durations()
+    return ArrowFields(metadata.key_value(ARROW_KEY), metadata.schema.root.children).durations()
 
 
 def _check_alike(first: FileMetaData, other: FileMetaData) -> None:

@@ -58,7 +58,7 @@ def without_values(
     """
     kept: list[fmt.KeyValue] = []
     dropped: list[DroppedMetadata] = []
-    for entry in metadata.metadata.key_value_metadata or []:
+    for entry in metadata.key_values:
         value = entry.value
         if value is not None and entry.key not in keep:
             value, part = redacted_value(entry.key, value, closed)

@@ -129,7 +129,7 @@ def write_together(
     if has_int96 or (are_large and len({footer.created_by for footer in footers}) == 1):
         merge_files(sources, target, encryption_properties=keys, decryption_properties=lambda path: _keys_of(path, service))
         return sum(footer.num_rows for footer in footers)
-    entries = footers[0].metadata.key_value_metadata or []
+    entries = footers[0].key_values
     if keys is not None:
         closed = closed_columns(keys, [column.path for column in footers[0].schema.columns])
         entries = without_values(footers[0], closed)[0] or []

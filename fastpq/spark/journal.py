@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fastpq.errors import FormatError
+from fastpq.io.sink import FileSink
 
 TEMPORARY = "_fastpq_temporary"
 STREAMS = "_fastpq_streams"
@@ -120,13 +121,9 @@ def last_batch(root: str, stream: str) -> int:
 
 
 def replace_json(path: str, content: object) -> None:
-    """Write a JSON file atomically and durably: to a temporary name, synced to disk, then renamed."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    """Write a JSON file atomically and durably."""
+    with FileSink(path) as sink:
+        sink.write(json.dumps(content).encode())
 
 
 def _finish(root: str, job: str) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,3 +56,43 @@ def test_key_value_metadata_may_be_added_while_writing() -> None:
         writer.write_table({"a": np.arange(3)})
         metadata["rows"] = "3"
     assert fastpq.read_metadata(target).key_value_metadata == {"x": "1", "rows": "3"}
+
+
+class Closing(io.BytesIO):
+    """A file object whose read closes a ParquetFile, as another thread may."""
+
+    file: fastpq.ParquetFile | None = None
+
+    def readinto(self, buffer: Any) -> int:
+        if self.file is not None:
+            self.file.close()
+            self.close()
+        return super().readinto(buffer)
+
+
+def test_a_file_closed_while_it_is_read(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    fastpq.write_table({"a": np.arange(1000)}, out)
+    held = Closing(out.getvalue())
+    held.file = fastpq.ParquetFile(held)
+    with pytest.raises(ValueError, match="was closed while it was read"):
+        held.file.read()
+
+
+@pytest.mark.skipif(not hasattr(os, "preadv"), reason="files are read by pread here")
+def test_the_descriptor_of_a_closed_file_is_not_taken_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    fastpq.write_table({"a": np.arange(1000)}, path)
+    fastpq.write_table({"a": -np.arange(1000)}, other)
+    preadv = os.preadv
+    with fastpq.ParquetFile(path, memory_map=False) as file, contextlib.ExitStack() as opened:
+
+        def closing(descriptor: int, *arguments: Any) -> int:
+            file.close()
+            opened.enter_context(other.open("rb"))
+            return preadv(descriptor, *arguments)
+
+        monkeypatch.setattr(os, "preadv", closing)
+        assert file.read()["a"].to_numpy().tolist() == list(range(1000))
+        with pytest.raises(ValueError, match="is closed"):
+            file.read()

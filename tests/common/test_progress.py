@@ -219,8 +219,11 @@ def test_write_dataset_keeps_whole_files_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_the_last_call_stands_between_footer_and_commit(name: str, files: Path, tmp_path: Path) -> None:
+def test_the_last_call_stands_between_footer_and_commit(
+    name: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever is told of all rows finds the whole file, footer included, under its temporary name, and the old target."""
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)     # else the file has no name yet
     (tmp_path / "target").write_bytes(b"old")
     total = 2 * ROWS if name == "merge" else ROWS
     seen = []

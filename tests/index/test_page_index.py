@@ -16,7 +16,7 @@ from fastpq.errors import FormatError
 from fastpq.index.claims import Claims
 from fastpq.index.page_index import ColumnIndex, OffsetIndex, column_index_of, offset_index_of
 from fastpq.index.written_pages import WrittenPages
-from fastpq.metadata.file_metadata import ColumnChunkMetaData
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.schema import types
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.types import ColumnType, Type

@@ -27,7 +27,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.io.sink import TEMPORARY_SUFFIX, open_sink
+from fastpq.io.new_file import TEMPORARY_SUFFIX
+from fastpq.io.sink import open_sink
 from fastpq.io.source import Source, coalesce, open_source
 from fastpq.options import DEFAULT_TAIL_READ
 
@@ -381,6 +382,48 @@ def test_object_stores_get_the_whole_object_on_commit(tmp_path: Path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
+class Liar:
+    """A file object of ten bytes with wrong answers."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.read = lambda size: b""
+        for name, answer in answers.items():
+            setattr(self, name, lambda *_, answer=answer: answer)
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return offset
+
+    def tell(self) -> Any:
+        return 10
+
+
+@pytest.mark.parametrize("answer", [-1, 11, 1 << 70, "10", 2.0, True])
+def test_file_objects_that_lie_about_a_read(answer: Any) -> None:
+    with pytest.raises(SchemaError, match=r"a file object returned .* from readinto of 10 bytes"):
+        open_source(Liar(readinto=answer)).read(0, 10)
+    with pytest.raises(SchemaError, match="a file object returned"):
+        open_source(Liar(read=bytes(11) if answer == 11 else answer)).read(0, 10)
+
+
+@pytest.mark.parametrize("answer", [-1, "10", 2.0, True, None])
+def test_file_objects_that_lie_about_their_size(answer: Any) -> None:
+    with pytest.raises(SchemaError, match="from tell"):
+        open_source(Liar(tell=answer))
+
+
+def test_file_objects_without_bytes() -> None:
+    for liar in (Liar(readinto=None), Liar(read=None)):
+        with pytest.raises(BlockingIOError, match="no bytes in read"):
+            open_source(liar).read(0, 10)
+    for liar in (Liar(readinto=0), Liar(read=b"")):
+        with pytest.raises(FormatError, match="truncated"):
+            open_source(liar).read(0, 10)
+    with pytest.raises(SchemaError, match="a file object returned a str"):
+        open_source(Liar(read="0123456789")).read(0, 10)
+    # an object that says more than it does gives no memory of this process
+    assert open_source(Liar(readinto=10)).read(0, 10).tobytes() == bytes(10)
+
+
 # ---- sinks
 
 
@@ -392,9 +435,7 @@ def test_a_file_appears_on_commit(tmp_path: Path) -> None:
     sink.write(b"")
     sink.write(bytearray(b"PAR1"))
     assert sink.tell() == 20
-    [temporary] = tmp_path.iterdir()
-    assert temporary.name.startswith(".out.parquet.")
-    assert temporary.name.endswith(".tmp")
+    assert not target.exists()
     sink.commit()
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.parquet"]
     assert target.read_bytes() == b"PAR1\0\0\0\0\1\0\0\0\2\0\0\0PAR1"
@@ -439,6 +480,7 @@ def test_a_kill_in_mid_write_leaves_the_old_file(path: Path) -> None:
         sink = open_sink(sys.argv[1])
         for _ in range(100):
             sink.write(bytes(100_000))
+        sink.persist()
         print("written", flush=True)
         sys.stdin.read()
         """,
@@ -505,7 +547,7 @@ def test_a_file_object_that_takes_nothing() -> None:
         def write(self, data: Any) -> None:
             return None
 
-    with pytest.raises(BlockingIOError, match="takes no more"):
+    with pytest.raises(BlockingIOError, match="no bytes in write"):
         open_sink(Full()).write(b"abc")
 
 
@@ -521,7 +563,7 @@ def test_a_folder_that_cannot_be_synced_is_refused_before_the_rename(tmp_path: P
             raise PermissionError(13, "refused", where)
         return opened(where, flags, *arguments)
 
-    monkeypatch.setattr("fastpq.io.sink.os.open", refuse)
+    monkeypatch.setattr("fastpq.io.new_file.os.open", refuse)
     with pytest.raises(PermissionError):
         sink.commit()
     assert path.read_bytes() == b"old"

@@ -96,6 +96,7 @@ class Keyring:
         Raises:
             FileExistsError: the file exists already.
             UnsupportedError: scrypt_log_n under a FIPS provider, or no FIPS provider where one is wanted.
+            OSError: the file cannot be written whole, and is not there; or the new file cannot be read.
         """
         if within_fips():
             if scrypt_log_n is not None:
@@ -111,11 +112,8 @@ class Keyring:
     def _made(cls, path: str | os.PathLike[str], passphrase: str | bytes, kdf: dict[str, Any]) -> Self:
         kdf["salt"] = base64.b64encode(random_bytes(SALT_SIZE)).decode()
         data = _sealed({}, kdf, _derive(passphrase, kdf))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
-        with os.fdopen(os.open(os.fspath(path), flags, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        with FileSink(os.fspath(path), mode=0o600, replaces=False) as sink:
+            sink.write(data)
         return cls(path, passphrase)
 
     @property
@@ -209,7 +207,8 @@ class Keyring:
                 self._state = _state(self._path)
                 self._keys = keys
         finally:
-            os.close(folder)
+            with contextlib.suppress(OSError):      # the keys are in their place already, or another error is on its way
+                os.close(folder)
 
     def _read(self) -> Keys:
         content = _load(self._path)

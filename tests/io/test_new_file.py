@@ -1,0 +1,333 @@
+"""Files that take their place as a whole: nothing left behind, names on disk, owner and permissions kept."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastpq
+from fastpq.encryption.keys.keyring import Keyring
+from fastpq.errors import SchemaError
+from fastpq.io.new_file import TEMPORARY_SUFFIX, make_directories, temporary_files
+from fastpq.io.sink import FileSink, open_sink
+from fastpq.spark.journal import replace_json
+
+UNNAMED = hasattr(os, "O_TMPFILE")
+linux = pytest.mark.skipif(not UNNAMED, reason="unnamed files are of Linux")
+
+
+@pytest.fixture(params=["unnamed", "named"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Files without a name where there are any, and files with a hidden name."""
+    if request.param == "named":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    elif not UNNAMED:
+        pytest.skip("unnamed files are of Linux")
+    return str(request.param)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_a_file_appears_on_commit(way: str, tmp_path: Path) -> None:
+    for text in (b"new", b"newer"):
+        sink = open_sink(tmp_path / "out")
+        sink.write(text)
+        hidden = [name for name in names(tmp_path) if name != "out"]
+        assert len(hidden) == (way == "named")
+        sink.commit()
+        assert names(tmp_path) == ["out"]
+        assert (tmp_path / "out").read_bytes() == text
+
+
+def test_bytes_that_shall_persist_have_a_name(way: str, tmp_path: Path) -> None:
+    sink = open_sink(tmp_path / "out")
+    sink.write(b"half")
+    for _ in range(2):
+        sink.persist()
+        (left,) = temporary_files(str(tmp_path / "out"))
+        assert Path(left).read_bytes() == b"half"
+    sink.write(b"whole")
+    sink.commit()
+    assert names(tmp_path) == ["out"]
+    sink = open_sink(tmp_path / "out")
+    sink.persist()
+    sink.abort()
+    assert names(tmp_path) == ["out"]
+
+
+WRITER = """
+import sys, time
+import numpy as np
+import fastpq
+writer = fastpq.ParquetWriter(sys.argv[1], row_group_size=1000, checkpoint_every=1 if len(sys.argv) > 2 else None)
+writer.write_table({"a": np.arange(2000)})
+print("written", flush=True)
+time.sleep(60)
+"""
+
+
+def ended(by: int, *arguments: str) -> None:
+    """Run WRITER and end it by a signal in mid-write."""
+    child = subprocess.Popen([sys.executable, "-c", WRITER, *arguments], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "written\n"
+    child.send_signal(by)
+    child.communicate()
+    assert child.returncode == -by
+
+
+@linux
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_leaves_no_temporary_file(by: int, tmp_path: Path) -> None:
+    path = tmp_path / "out.parquet"
+    ended(by, str(path))
+    assert names(tmp_path) == []
+    ended(by, str(path), "with checkpoints")
+    (left,) = fastpq.unfinished_files(path)
+    assert names(tmp_path) == [Path(left).name]
+    assert fastpq.recover_table(left).table.num_rows == 2000
+
+
+@linux
+def test_a_file_that_cannot_be_opened_by_its_descriptor_gets_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exists = os.path.exists
+    monkeypatch.setattr(os.path, "exists", lambda path: not str(path).startswith("/proc") and exists(path))
+    with open_sink(tmp_path / "out") as sink:
+        sink.write(b"x")
+        assert len(temporary_files(str(tmp_path / "out"))) == 1
+    assert names(tmp_path) == ["out"]
+
+
+def test_unfinished_files_of_a_dataset(tmp_path: Path) -> None:
+    fastpq.write_dataset({"year": np.array([1, 1, 2]), "x": np.arange(3)}, tmp_path, partition_by=["year"])
+    made = [tmp_path / f".half{TEMPORARY_SUFFIX.format('0' * 16)}"]
+    for number, folder in enumerate(("year=1", "year=2/deep", ".hidden")):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        made.append(tmp_path / folder / f".part-{number}.parquet{TEMPORARY_SUFFIX.format(16 * str(number))}")
+    for number, path in enumerate(made):
+        path.touch()
+        os.utime(path, (number, number))
+    (tmp_path / "year=1" / ".other.tmp").touch()
+    assert fastpq.unfinished_files(tmp_path) == [str(path) for path in made]
+    assert fastpq.unfinished_files(str(tmp_path) + "/") == [str(path) for path in made]
+    assert fastpq.unfinished_files(tmp_path / "half") == [str(made[0])]
+    assert fastpq.read_dataset(tmp_path).num_rows == 3
+
+
+# ---- names on disk
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Paths of the directories synced so far."""
+    seen: list[str] = []
+    sync = os.fsync
+
+    def told(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            seen.append(os.path.realpath(f"/proc/self/fd/{descriptor}"))
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", told)
+    return seen
+
+
+@linux
+def test_directories_are_synced(way: str, tmp_path: Path, synced: list[str]) -> None:
+    with fastpq.ParquetWriter(tmp_path / "file", row_group_size=10, checkpoint_every=1) as writer:
+        writer.write_table({"a": np.arange(10)})
+        assert synced == [str(tmp_path)]        # the checkpoint has a name, and the name is on disk
+    assert synced == [str(tmp_path)] * 2
+    synced.clear()
+    fastpq.write_dataset({"p": ["a"], "x": [1]}, tmp_path / "new" / "root", partition_by=["p"])
+    new = [tmp_path, tmp_path / "new", tmp_path / "new" / "root", tmp_path / "new" / "root" / "p=a"]
+    assert synced == [str(path) for path in new]
+    synced.clear()
+    Keyring.create(tmp_path / "new" / "keyring", "secret", scrypt_log_n=10)
+    assert synced == [str(tmp_path / "new")]
+    synced.clear()
+    replace_json(str(tmp_path / "new" / "commit.json"), {"a": 1})
+    assert synced == [str(tmp_path / "new")]
+
+
+def failing(number: int, monkeypatch: pytest.MonkeyPatch, name: str, is_met: Callable[[int], bool]) -> None:
+    """Let a function of os fail for the descriptors that meet a condition; a failing close closes all the same."""
+    real = getattr(os, name)
+
+    def fail(descriptor: int) -> None:
+        met = is_met(descriptor)
+        if name == "close" or not met:
+            real(descriptor)
+        if met:
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, name, fail)
+
+
+def is_folder(descriptor: int) -> bool:
+    return stat.S_ISDIR(os.fstat(descriptor).st_mode)
+
+
+@pytest.mark.parametrize("name", ["fsync", "close"])
+def test_errors_after_the_rename_are_no_errors_of_the_write(
+    name: str, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink = open_sink(tmp_path / "out")
+    sink.write(b"new")
+    failing(errno.EIO, monkeypatch, name, is_folder)
+    sink.commit()
+    assert (tmp_path / "out").read_bytes() == b"new"
+    assert names(tmp_path) == ["out"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="directories of Windows are not synced")
+def test_a_folder_that_cannot_be_synced(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        failing(errno.EIO, patched, "fsync", is_folder)
+        sink = open_sink(tmp_path / "out")
+        with pytest.raises(OSError, match="Input/output error"):
+            sink.persist()
+        sink.abort()
+        with pytest.raises(OSError, match="Input/output error"):
+            make_directories(str(tmp_path / "folder"))
+    with monkeypatch.context() as patched:      # a filesystem without the call
+        failing(errno.EINVAL, patched, "fsync", is_folder)
+        make_directories(str(tmp_path / "other" / "folder"))
+        with open_sink(tmp_path / "other" / "out") as sink:
+            sink.persist()
+    assert names(tmp_path) == ["folder", "other"]
+
+
+# ---- full disks and files that may not be replaced
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing(errno.ENOSPC, monkeypatch, "fsync", lambda descriptor: not is_folder(descriptor))
+
+
+def test_a_keyring_on_a_full_disk_leaves_nothing(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "keyring"
+    with monkeypatch.context() as patched:
+        full_disk(patched)
+        with pytest.raises(OSError, match="No space left"):
+            Keyring.create(path, "secret", scrypt_log_n=10)
+    assert names(tmp_path) == []
+    keyring = Keyring.create(path, "secret", scrypt_log_n=10)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    before = path.read_bytes()
+    with monkeypatch.context() as patched:
+        full_disk(patched)
+        with pytest.raises(OSError, match="No space left"):
+            keyring.create_key("k")
+    assert path.read_bytes() == before
+    with pytest.raises(FileExistsError):
+        Keyring.create(path, "secret", scrypt_log_n=10)
+    assert names(tmp_path) == ["keyring"]
+
+
+def test_a_file_made_meanwhile_is_not_replaced(way: str, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    sink = FileSink(str(path), replaces=False)
+    sink.write(b"ours")
+    path.write_bytes(b"theirs")
+    with pytest.raises(FileExistsError):
+        sink.commit()
+    assert path.read_bytes() == b"theirs"
+    assert names(tmp_path) == ["out"]
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileExistsError):
+        FileSink(str(tmp_path / "link"), replaces=False)
+
+
+# ---- owner, group and permissions
+
+
+needs_root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="a test for the superuser")
+
+
+@needs_root
+def test_owner_and_group_are_kept(way: str, tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.touch()
+    os.chown(path, 1234, 2345)
+    path.chmod(0o640)
+    with open_sink(path) as sink:
+        sink.write(b"new")
+    status = path.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (1234, 2345, 0o640)
+
+
+@needs_root
+@pytest.mark.parametrize(("groups", "expected"), [([2345], (99, 2345, 0o664)), ([], (99, 99, 0o644))])
+def test_owner_and_group_without_permission(groups: list[int], expected: tuple[int, int, int], tmp_path: Path) -> None:
+    """The group is kept by its members; the permissions of a group that is lost go to no other group."""
+    path = tmp_path / "out"
+    path.touch()
+    os.chown(path, 1234, 2345)
+    path.chmod(0o664)
+    script = f"""
+        import os, sys
+        from fastpq.io.sink import open_sink
+        os.setgroups({groups})
+        os.setgid(99)
+        os.setuid(99)
+        with open_sink(sys.argv[1]) as sink:
+            sink.write(b"new")
+    """
+    tmp_path.chmod(0o777)
+    os.chmod(tmp_path.parent, 0o755)
+    os.chmod(tmp_path.parent.parent, 0o755)
+    command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
+    subprocess.run(command, check=True, cwd=Path(__file__).parents[2])
+    status = path.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == expected
+
+
+# ---- file objects that lie
+
+
+class Liar:
+    """A file object that takes all bytes and returns another number."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def write(self, data: Any) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [(0, OSError), (-1, SchemaError), (4, SchemaError), (1 << 70, SchemaError), ("3", SchemaError), (True, SchemaError),
+     (2.0, SchemaError), (None, BlockingIOError)],
+)   # fmt: skip
+def test_file_objects_that_lie_about_a_write(answer: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="file object"):
+        open_sink(Liar(answer)).write(b"abc")
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    class Half:
+        taken = b""
+
+        def write(self, data: Any) -> Any:
+            self.taken += bytes(data[:2])
+            return np.int64(min(2, len(data)))
+
+    target = Half()
+    with open_sink(target) as sink:
+        sink.write(b"abcde")
+    assert target.taken == b"abcde"
