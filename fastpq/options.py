@@ -40,6 +40,7 @@ DEFAULT_BLOOM_FILTER_FPP = 0.01
 DEFAULT_ARROW_SCHEMA: bool | None = None
 
 OnError = Literal["raise", "null", "skip"]
+MemoryMap = bool | Literal["keep"]
 Compression = str | None | Mapping[str, str | None]
 CompressionLevel = int | None | Mapping[str, int]
 ColumnSwitch = bool | list[str]

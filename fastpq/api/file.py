@@ -23,7 +23,7 @@ from fastpq.io.siblings import open_with_siblings
 from fastpq.io.source import IOCounts
 from fastpq.metadata.file_metadata import facts_of
 from fastpq.metadata.footer import read_finished
-from fastpq.options import OnError, ReaderProperties
+from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read import rows
 from fastpq.read.file_reader import FileReader, OpenFile, Wanted
 from fastpq.read.opener import StringLayout
@@ -57,8 +57,8 @@ class ParquetFile(IndexedFile):
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object. A file object is read from its first
             byte, regardless of its position. Column chunks may be in files beside a path or a URL.
-        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use; columns
-            may keep the file mapped.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory, ``"ms"``, ``"us"`` or ``"ns"``; values out of range are
@@ -79,7 +79,7 @@ class ParquetFile(IndexedFile):
         self,
         where: Any,
         *,
-        memory_map: bool = True,
+        memory_map: MemoryMap = False,
         threads: int | None = None,
         strings: StringLayout = "views",
         coerce_int96_timestamp_unit: TimeUnitName = "ns",
@@ -250,8 +250,8 @@ class ParquetFile(IndexedFile):
         """Read as Tables of batch_size rows; memory is bounded by a batch and a page of each column.
 
         With filters, the filtered columns of a row group are read first, some ten thousand rows at a time. The stored bytes to
-        read of a row group are in memory as well, unless the file is mapped; of a remote file, also the stored bytes of the next
-        row groups.
+        read of a row group are in memory as well if the file is a file object or a remote file; of a remote file, also the stored
+        bytes of the next row groups.
 
         Args:
             batch_size: rows of a Table; the last may have fewer.

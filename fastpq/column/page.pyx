@@ -71,13 +71,14 @@ cdef class PageReader(PageWalker):
     cdef int _split_v1(self, const StoredPage* stored, Page* page) except -1 nogil:
         """A V1 data page (levels and values compressed together) or a dictionary page (values alone)."""
         cdef const PageHeader* header = &stored.header
-        cdef const uint8_t* sealed = self.data + stored.body
+        cdef const uint8_t* sealed = self.at(stored.body, stored.body_size)
         cdef bint dictionary = stored.is_dictionary
         cdef bint retain = self.retain_values and (dictionary or holds_values_whole(header.encoding))
         cdef int64_t plain_size = 0, size = header.uncompressed_page_size
         cdef const uint8_t* plain = self.cipher.open_sized(
             DICTIONARY_PAGE if dictionary else DATA_PAGE, <int>stored.ordinal, sealed, stored.body_size, &plain_size)
-        cdef const uint8_t* body = self._inflate(stored, plain, plain_size, size, self.compressed, retain, plain == sealed)
+        cdef const uint8_t* body = self._inflate(stored, plain, plain_size, size, self.compressed, retain,
+                                                 plain == sealed and self.source is None)
         page.kind = DICTIONARY if dictionary else DATA
         page.num_values = header.num_values
         page.encoding = header.encoding
@@ -125,7 +126,7 @@ cdef class PageReader(PageWalker):
     cdef int _split_v2(self, const StoredPage* stored, Page* page) except -1 nogil:
         """A V2 data page: levels first and never compressed, then the values."""
         cdef const PageHeader* header = &stored.header
-        cdef const uint8_t* sealed = self.data + stored.body
+        cdef const uint8_t* sealed = self.at(stored.body, stored.body_size)
         cdef bint retain = self.retain_values and holds_values_whole(header.encoding), compressed
         cdef int64_t values_size = 0
         cdef int64_t level_bytes = levels_size(header)
@@ -149,7 +150,7 @@ cdef class PageReader(PageWalker):
         page.retained = retain
         compressed = self.compressed and (header.is_compressed or self.v2_is_compressed)
         page.values = self._inflate(stored, values, values_size, page.values_size, compressed, retain,
-                                    values == sealed + level_bytes)
+                                    values == sealed + level_bytes and self.source is None)
         return 0
 
     cdef const uint8_t* _inflate(self, const StoredPage* stored, const uint8_t* plain, int64_t plain_size, int64_t size,

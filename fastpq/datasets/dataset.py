@@ -21,7 +21,7 @@ from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import SchemaError
 from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
-from fastpq.options import OnError, ReaderProperties
+from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import Field
 from fastpq.schema.parquet_schema import ParquetSchema
@@ -41,7 +41,8 @@ class ParquetDataset:
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys. For URLs the path has the form used by the
             filesystem; a CryptoFactory with external key material then also needs its argument ``filesystem``.
-        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.
@@ -62,7 +63,7 @@ class ParquetDataset:
         *,
         partitioning: str | None = "hive",
         decryption_properties: DatasetDecryption = None,
-        memory_map: bool = True,
+        memory_map: MemoryMap = False,
         threads: int | None = None,
         strings: StringLayout = "views",
         coerce_int96_timestamp_unit: TimeUnitName = "ns",
@@ -297,7 +298,7 @@ def read_dataset(
     progress: Progress | None = None,
     partitioning: str | None = "hive",
     decryption_properties: DatasetDecryption = None,
-    memory_map: bool = True,
+    memory_map: MemoryMap = False,
     threads: int | None = None,
     strings: StringLayout = "views",
     coerce_int96_timestamp_unit: TimeUnitName = "ns",
@@ -315,7 +316,8 @@ def read_dataset(
             ``(total, total)``.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys, as for ParquetDataset.
-        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"`` or ``"ns"``.

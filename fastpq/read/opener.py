@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from fastpq.column.chunk_reader import ChunkReader
 from fastpq.column.layout import Layout, layout_of
 from fastpq.column.page import PageReader
 from fastpq.errors import LimitError, ParquetError
-from fastpq.io.source import Source
+from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import ChunkPlan
 from fastpq.schema.parquet_schema import ColumnDescriptor
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from fastpq.encryption.cipher import ModuleCipher
     from fastpq.encryption.decryptor import FileDecryptor
 
-Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk in the file
 StringLayout = Literal["views", "offsets", "dictionary"]
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
+from fastpq.io.source import Stored
 from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, WORTH_A_THREAD
 from fastpq.read.fetch import Fetching
 from fastpq.read.flat import FlatReading, FlatStream, Task
@@ -19,7 +20,6 @@ from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan
 
 if TYPE_CHECKING:
     from fastpq.read.flat import Reading, Stream
-    from fastpq.read.opener import Stored
     from fastpq.read.outputs import Outputs
 
 
