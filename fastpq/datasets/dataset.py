@@ -18,7 +18,7 @@ from fastpq.datasets.discovery import DataFile, find_files
 from fastpq.datasets.hive import infer_partition_type, partition_value
 from fastpq.datasets.unify import conform, schema_of, unify
 from fastpq.encryption.properties import FileDecryptionProperties
-from fastpq.errors import SchemaError
+from fastpq.errors import LimitError, SchemaError
 from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
 from fastpq.options import MemoryMap, OnError, ReaderProperties
@@ -75,6 +75,7 @@ class ParquetDataset:
             raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
         self._decryption = decryption_properties
         self._strings = strings
+        self._properties = properties or ReaderProperties()
         self._open_file = partial(
             ParquetFile,
             memory_map=memory_map,
@@ -135,7 +136,14 @@ class ParquetDataset:
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         names = self._chosen(columns)
-        parts = [*self._parts(names, filters, progress, None)]
+        limit = self._properties.allocation_limit
+        parts: list[Table] = []
+        size = 0
+        for part in self._parts(names, filters, progress, None):
+            size += part.nbytes
+            if size > limit:
+                raise LimitError(f"the values of {len(parts) + 1} files take {size} bytes, over max_allocation ({limit})")
+            parts.append(part)
         if not parts:
             fields = [self._fields[name] for name in names]
             parts = [Table({field.name: conform(null_column(field.type, 0), field) for field in fields})]

@@ -65,8 +65,8 @@ class Scan:
             for chunk in chunks
         )
         stored = sum(chunk.num_bytes for chunk in chunks)
-        self.opener.check_bytes(decoded)
-        with Fetching(self.source, chunks, self.opener.properties, streaming=False) as buffers:
+        properties, reserved = self.opener.properties, self.opener.allowance.reserved(decoded)
+        with reserved, Fetching(self.source, chunks, properties, streaming=False) as buffers:
             for slot, chunk in enumerate(chunks):
                 check_plausible(self.opener, chunk, partial(buffers.look, slot))
             slots = itertools.count()
@@ -77,7 +77,7 @@ class Scan:
             if self.source.is_remote:
                 tasks.sort(key=lambda task: task.row)       # bytes arrive in this order
             run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
-        read = run_parallel(lambda column: column.finish(), columns, threads)
+            read = run_parallel(lambda column: column.finish(), columns, threads)
         if out is not None:
             for (column, _), values in zip(wanted, read, strict=True):
                 out.settle(column.name, values)
@@ -100,8 +100,9 @@ class Scan:
             while start < plan.num_rows:
                 rows = min(first or batch_size, plan.num_rows - start)
                 first = None
-                self.opener.check_bytes(rows * width)
-                yield Table(_named(plan, run_parallel(_reader_of(rows), streams, threads)), num_rows=rows)
+                with self.opener.allowance.reserved(rows * width):
+                    table = Table(_named(plan, run_parallel(_reader_of(rows), streams, threads)), num_rows=rows)
+                yield table
                 start += rows
 
     def _reading(

@@ -155,6 +155,8 @@ class SelectiveScan:
         together = max(MOST_TOGETHER, in_vain if is_remote else 0)
         if sum(selection.pruning.rows.count for selection in kept) * len(self.every_column) > together:
             return False
+        if self._decoded_bytes(kept) > self._part_bytes:
+            return False
         wasted = 0
         for selection in undecided:
             pruning = selection.pruning
@@ -169,6 +171,16 @@ class SelectiveScan:
                 if pages > MOST_DOUBTFUL_PAGES and not is_remote:
                     return False
         return wasted <= (in_vain if is_remote else MOST_WASTED)
+
+    def _decoded_bytes(self, selections: Sequence[GroupSelection]) -> int:
+        """Bytes of the chunks of all columns, by their metadata, after decompression."""
+        groups = [self._metadata.row_group(selection.pruning.row_group) for selection in selections]
+        return sum(group.column(column.index).total_uncompressed_size for group in groups for column in self.every_column)
+
+    @property
+    def _part_bytes(self) -> int:
+        """Decompressed bytes read together while rows are chosen, far from the bound of the result."""
+        return self._scan.opener.allowance.limit // 4
 
     def _read_together(self, selections: Sequence[GroupSelection], threads: int, span: Span | None) -> Table:
         """The matching rows as a Table; all columns of all candidates are fetched together, and the predicate chooses rows."""
@@ -274,18 +286,19 @@ class SelectiveScan:
         return matches
 
     def _parts(self, undecided: list[tuple[int, GroupSelection]]) -> Iterator[list[tuple[int, GroupSelection]]]:
+        """Undecided row groups, in parts to be read together: up to FETCHED stored bytes, and a quarter of the allowance."""
         part: list[tuple[int, GroupSelection]] = []
-        size = 0
+        size = plain = 0
         for place, selection in undecided:
             chunks = self.plan(self._filter_columns, [selection.pruning.row_group]).chunks
-            needed = sum(
-                length for chunk in chunks for _, length in self.partial(chunk, selection, selection.pruning.rows).ranges
-            )
-            if part and size + needed > FETCHED:
+            needed = sum(self.partial(chunk, selection, selection.pruning.rows).num_bytes for chunk in chunks)
+            decoded = sum(chunk.metadata.total_uncompressed_size for chunk in chunks)
+            if part and (size + needed > FETCHED or plain + decoded > self._part_bytes):
                 yield part
-                part, size = [], 0
+                part, size, plain = [], 0, 0
             part.append((place, selection))
             size += needed
+            plain += decoded
         if part:
             yield part
 
@@ -294,14 +307,14 @@ class SelectiveScan:
         mask, columns = self._mask(read)
         wanted = {column.index for column in self._columns}
         kept = None if mask.all() else np.flatnonzero(mask)
-        return _Match(
-            selection.group(selection.pruning.rows.select(mask)),
-            {
-                number: column if kept is None else column.take(kept)
-                for number, column in columns.items()
-                if number in wanted and self._filtered[number].is_flat
-            },
-        )
+        found = {
+            number: column if kept is None else column.take(kept)
+            for number, column in columns.items()
+            if number in wanted and self._filtered[number].is_flat
+        }
+        opener = self._scan.opener      # kept pages count by themselves; values and views are kept to the end of the read
+        opener.allowance.keep(sum(len(column) * opener.layout(self._filtered[number]).width for number, column in found.items()))
+        return _Match(selection.group(selection.pruning.rows.select(mask)), found)
 
     def _mask(self, read: Mapping[str, AnyColumn]) -> tuple[NDArray[np.bool_], dict[int, Column]]:
         """Evaluate the predicate.

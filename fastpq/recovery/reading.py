@@ -60,6 +60,10 @@ class RecoveringReader:
 
     @cached_property
     def _scan(self) -> Scan:
+        """The scan of the present read."""
+        return self._new_scan()
+
+    def _new_scan(self) -> Scan:
         return Scan(self._file.opener(self._metadata.schema.columns))
 
     def read(self, wanted: Wanted, out: Mapping[str, Any] | None, progress: Progress | None) -> Table:
@@ -100,6 +104,7 @@ class RecoveringReader:
             KeyAccessError: no key for a column.
             FormatError: a row group with a negative number of rows, or lost rows in a number implausible for the file's size.
         """
+        self._scan = self._new_scan()       # each read has an allowance of its own
         columns, predicate = wanted.columns, wanted.predicate
         filtered = [] if predicate is None else [leaf.column for leaf in leaves(predicate)]
         every = list({column.index: column for column in [*filtered, *columns]}.values())

@@ -81,10 +81,10 @@ def rebuild(
     source = opener.source
     [stored] = source.walk([[(0, source.size)]], authentic=False)
     if isinstance(stored, StoredBytes):
-        if source.size > opener.properties.max_allocation:
+        if source.size > opener.allowance.limit:
             raise LimitError(
                 f"the search for pages holds the file's {source.size} bytes in memory, over max_allocation "
-                f"({opener.properties.max_allocation}); memory_map=\"keep\" maps the file"
+                f"({opener.allowance.limit}); memory_map=\"keep\" maps the file"
             )
         stored = stored.read()
     pages = find_pages(stored, start, opener.properties.verify_checksums)
