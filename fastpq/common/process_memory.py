@@ -19,11 +19,12 @@ def usable_memory() -> int:
     address space and data (RLIMIT_AS, RLIMIT_DATA). Memory in use counts as usable.
     """
     limits = [resource.getrlimit(which)[0] for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
-    return min([_granted_memory(), *(limit for limit in limits if limit != resource.RLIM_INFINITY)])
+    return min([granted_memory(), *(limit for limit in limits if limit != resource.RLIM_INFINITY)])
 
 
 @cache
-def _granted_memory() -> int:
+def granted_memory() -> int:
+    """Bytes that the machine and the control groups grant this process; asked once."""
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min([machine, *group_limits()])
 
