@@ -9,6 +9,8 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from textwrap import dedent, indent
 from typing import Any, Literal, SupportsIndex, TypeVar
 
+from fastpq.common.process_memory import usable_memory
+
 MIB = 1 << 20
 
 # Defaults of ReaderProperties; sizes in bytes.
@@ -21,7 +23,7 @@ DEFAULT_MAX_COLUMNS = 250_000
 DEFAULT_MAX_METADATA_SIZE = 64 * MIB
 DEFAULT_MAX_PAGE_SIZE = 1 << 30
 DEFAULT_MAX_DICTIONARY_SIZE = 256 * MIB
-DEFAULT_MAX_ALLOCATION = 64 << 30
+SHARE_OF_MEMORY = 3, 4                # most values of a read by default, of the usable memory; the rest is for decoding
 DEFAULT_COALESCE_GAP = 64 * 1024
 DEFAULT_COALESCE_SIZE = 16 * MIB
 DEFAULT_ROUND_TRIP_BYTES = MIB
@@ -44,6 +46,7 @@ DEFAULT_BLOOM_FILTER_FPP = 0.01
 DEFAULT_ARROW_SCHEMA: bool | None = None
 
 OnError = Literal["raise", "null", "skip"]
+MemoryMap = bool | Literal["keep"]
 Compression = str | None | Mapping[str, str | None]
 CompressionLevel = int | None | Mapping[str, int]
 ColumnSwitch = bool | list[str]
@@ -51,6 +54,12 @@ BloomFilterOption = bool | Mapping[str, float | int | None]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS_ENTRY = re.compile(r"^( *)\*\*options: any of the fields of WriterProperties:\n", re.MULTILINE)
+
+
+def default_allocation() -> int:
+    """Bytes that the values of a read may take by default: three quarters of the memory that the process may use."""
+    share, whole = SHARE_OF_MEMORY
+    return usable_memory() * share // whole
 
 
 _MAY_BE_ZERO = {"coalesce_gap", "round_trip_bytes"}     # options with the least value 0; 1 for all other numbers
@@ -109,7 +118,9 @@ class ReaderProperties:
         max_metadata_size: largest serialized key-value metadata of a footer.
         max_page_size: largest page, compressed or not.
         max_dictionary_size: largest uncompressed dictionary page.
-        max_allocation: most bytes of output of one read.
+        max_allocation: most bytes of memory for the values of one read, with the pages kept by text and binary values. Tables of
+            ``iter_batches`` count their kept pages as long as the tables are in use. None for three quarters of the memory that
+            the process may use at the time of the read, by the machine, control groups and resource limits.
         coalesce_gap: most bytes between two ranges read together.
         coalesce_size: most bytes of ranges read together; also about the size of the parts in which remote files are read ahead.
         round_trip_bytes: for remote files, most bytes read in vain to save a round trip: columns read together with the columns
@@ -128,7 +139,7 @@ class ReaderProperties:
     max_metadata_size: int = DEFAULT_MAX_METADATA_SIZE
     max_page_size: int = DEFAULT_MAX_PAGE_SIZE
     max_dictionary_size: int = DEFAULT_MAX_DICTIONARY_SIZE
-    max_allocation: int = DEFAULT_MAX_ALLOCATION
+    max_allocation: int | None = None
     coalesce_gap: int = DEFAULT_COALESCE_GAP
     coalesce_size: int = DEFAULT_COALESCE_SIZE
     round_trip_bytes: int = DEFAULT_ROUND_TRIP_BYTES
@@ -137,6 +148,11 @@ class ReaderProperties:
 
     def __post_init__(self) -> None:
         check_options(self)
+
+    @property
+    def allocation_limit(self) -> int:
+        """The bytes of ``max_allocation``, or of its default at this time."""
+        return default_allocation() if self.max_allocation is None else self.max_allocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

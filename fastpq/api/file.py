@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from fastpq import encryption
 from fastpq.api.indexed_file import IndexedFile
 from fastpq.arrays.nodes import ORDERED
 from fastpq.arrays.table import Column, Table
-from fastpq.common.display import View, of_bytes, to_html, to_text
 from fastpq.common.lazy import LazyModule
 from fastpq.common.parallel import resolve_threads
 from fastpq.common.progress import Progress
@@ -22,13 +20,12 @@ from fastpq.errors import ParquetError, SchemaError
 from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.io.siblings import open_with_siblings
 from fastpq.io.source import IOCounts
-from fastpq.metadata.contents import facts_of
 from fastpq.metadata.footer import read_finished
-from fastpq.options import OnError, ReaderProperties
+from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read import rows
 from fastpq.read.file_reader import FileReader, OpenFile, Wanted, in_fitting_units
 from fastpq.read.opener import StringLayout
-from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, Int96UnitName, column_grid
+from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, Int96UnitName
 from fastpq.stats.quirks import for_writer
 
 if TYPE_CHECKING:
@@ -44,8 +41,6 @@ else:       # types of annotations, found by typing.get_type_hints
     losses = LazyModule("fastpq.recovery.losses")
 
 DEFAULT_BATCH_SIZE = 65_536
-# Columns shown by a ParquetFile as text and as HTML.
-TEXT_COLUMNS, HTML_COLUMNS = 8, 20
 
 RowRangesLike: TypeAlias = Iterable[tuple[int, int]]
 
@@ -58,8 +53,8 @@ class ParquetFile(IndexedFile):
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object. A file object is read from its first
             byte, regardless of its position. Column chunks may be in files beside a path or a URL.
-        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use; columns
-            may keep the file mapped.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory. ``"ms"``, ``"us"``, ``"ns"``: values out of range are
@@ -82,7 +77,7 @@ class ParquetFile(IndexedFile):
         self,
         where: Any,
         *,
-        memory_map: bool = True,
+        memory_map: MemoryMap = False,
         threads: int | None = None,
         strings: StringLayout = "views",
         coerce_int96_timestamp_unit: Int96UnitName = "auto",
@@ -263,8 +258,8 @@ class ParquetFile(IndexedFile):
         """Read as Tables of batch_size rows; memory is bounded by a batch and a page of each column.
 
         With filters, the filtered columns of a row group are read first, some ten thousand rows at a time. The stored bytes to
-        read of a row group are in memory as well, unless the file is mapped; of a remote file, also the stored bytes of the next
-        row groups.
+        read of a row group are in memory as well if the file is a file object or a remote file; of a remote file, also the stored
+        bytes of the next row groups.
 
         Args:
             batch_size: rows of a Table; the last may have fewer.
@@ -422,37 +417,6 @@ class ParquetFile(IndexedFile):
             if table is None:
                 return
             yield table
-
-    def close(self) -> None:
-        """Close the source; columns already read stay valid."""
-        self._closed = True
-        self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> Literal[False]:
-        self.close()
-        return False
-
-    def __repr__(self) -> str:
-        return to_text(self._view(TEXT_COLUMNS))
-
-    def _repr_html_(self) -> str:
-        return to_html(self._view(HTML_COLUMNS))
-
-    def _view(self, most_columns: int) -> View:
-        """Name, size, contents of the footer, and the first columns."""
-        if not hasattr(self, "_size"):      # in the traceback of a failed __init__
-            return View("ParquetFile", ["not open"])
-        facts = [self._source.name, of_bytes(self._size), *facts_of(self._metadata), *(["closed"] if self._closed else [])]
-        try:
-            grid = column_grid(self.schema, most_columns) if len(self.schema) else None
-        except ParquetError:
-            grid = None     # the facts report the broken schema
-        return View("ParquetFile", facts, grid)
 
 
 def _count(n: int) -> int:

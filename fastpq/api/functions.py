@@ -11,7 +11,7 @@ from fastpq.arrays.table import Table
 from fastpq.common.lazy import LazyModule
 from fastpq.common.progress import Progress
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.options import OnError, ReaderProperties
+from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read.opener import StringLayout
 from fastpq.schema.parquet_schema import ColumnKey, Int96UnitName, ParquetSchema
 
@@ -30,7 +30,7 @@ def read_table(
     filters: Any = None,
     out: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    memory_map: bool = True,
+    memory_map: MemoryMap = False,
     threads: int | None = None,
     strings: StringLayout = "views",
     coerce_int96_timestamp_unit: Int96UnitName = "auto",
@@ -50,7 +50,8 @@ def read_table(
         out: arrays to read columns into, by name, as for ``ParquetFile.read``.
         progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
             ``(total, total)``.
-        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
@@ -93,7 +94,7 @@ def read_pandas(
     row_groups: Iterable[int] | None = None,
     filters: Any = None,
     progress: Progress | None = None,
-    memory_map: bool = True,
+    memory_map: MemoryMap = False,
     threads: int | None = None,
     strings: StringLayout = "views",
     coerce_int96_timestamp_unit: Int96UnitName = "auto",
@@ -112,7 +113,8 @@ def read_pandas(
         row_groups: indices, in the order of the result; None for all.
         filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, as for ``ParquetFile.read``.
         progress: called as ``progress(done, total)``, in rows, as for ``read_table``.
-        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
@@ -150,7 +152,7 @@ def read_pandas(
 def read_metadata(
     where: Any,
     *,
-    memory_map: bool = True,
+    memory_map: MemoryMap = False,
     threads: int | None = None,
     strings: StringLayout = "views",
     coerce_int96_timestamp_unit: Int96UnitName = "auto",
@@ -163,7 +165,8 @@ def read_metadata(
 
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
-        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
@@ -195,7 +198,7 @@ def read_metadata(
 def read_schema(
     where: Any,
     *,
-    memory_map: bool = True,
+    memory_map: MemoryMap = False,
     threads: int | None = None,
     strings: StringLayout = "views",
     coerce_int96_timestamp_unit: Int96UnitName = "auto",
@@ -208,7 +211,8 @@ def read_schema(
 
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
-        memory_map: map a local file into memory instead of reading the file. Nobody may truncate a mapped file in use.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the

@@ -1,19 +1,22 @@
-"""IndexedFile: statistics, page indexes and bloom filters of an open file."""
+"""IndexedFile: an open file with its statistics, page indexes and bloom filters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from fastpq.arrays.table import Column
+from fastpq.common.display import View, of_bytes, to_html, to_text
 from fastpq.common.lazy import LazyModule
 from fastpq.errors import ParquetError, UnsupportedError
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
+from fastpq.metadata.contents import facts_of
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.file_reader import Wanted, in_fitting_units
 from fastpq.read.plan import choose_row_groups
-from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, ParquetSchema
+from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, ParquetSchema, column_grid
 
 if TYPE_CHECKING:
     from fastpq.encryption.cipher import ModuleCipher
@@ -27,15 +30,19 @@ else:       # types of annotations, found by typing.get_type_hints
     bloom_filter = LazyModule("fastpq.index.bloom_filter")
     page_index = LazyModule("fastpq.index.page_index")
 
+# Columns shown by a file as text and as HTML.
+TEXT_COLUMNS, HTML_COLUMNS = 8, 20
+
 
 class IndexedFile:
-    """The base class of ParquetFile: metadata, statistics, page indexes, bloom filters and units of the file."""
+    """The base class of ParquetFile, open until ``close``: metadata, statistics, page indexes, bloom filters and units."""
 
     if TYPE_CHECKING:       # set by ParquetFile
         _source: Source
         _metadata: FileMetaData
         _file: OpenFile
         _closed: bool
+        _size: int
 
         def _reader_for(self, file: OpenFile) -> FileReader | RecoveringReader: ...
 
@@ -150,6 +157,37 @@ class IndexedFile:
             if isinstance(found, ParquetError):
                 raise found
             return found
+
+    def close(self) -> None:
+        """Close the source; columns already read stay valid."""
+        self._closed = True
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> Literal[False]:
+        self.close()
+        return False
+
+    def __repr__(self) -> str:
+        return to_text(self._view(TEXT_COLUMNS))
+
+    def _repr_html_(self) -> str:
+        return to_html(self._view(HTML_COLUMNS))
+
+    def _view(self, most_columns: int) -> View:
+        """Name, size, contents of the footer, and the first columns."""
+        if not hasattr(self, "_size"):      # in the traceback of a failed __init__
+            return View("ParquetFile", ["not open"])
+        facts = [self._source.name, of_bytes(self._size), *facts_of(self._metadata), *(["closed"] if self._closed else [])]
+        try:
+            grid = column_grid(self.schema, most_columns) if len(self.schema) else None
+        except ParquetError:
+            grid = None     # the facts report the broken schema
+        return View("ParquetFile", facts, grid)
 
     def _indexes(self, row_group: int, column: ColumnKey, column_index: bool) -> page_index.ChunkIndexes:
         from fastpq.index.page_index import IndexRequest, read_page_indexes

@@ -2,7 +2,7 @@
 
 A fresh page costs more to clear than a value costs to decode. A block whose last array is gone is kept, up to a limit, for
 the next array of about its size. Meanwhile the operating system may take the pages of the block when memory is short
-(MADV_FREE).
+(MADV_FREE). All idle blocks are freed when an allocation fails.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
@@ -16,6 +16,15 @@ import os
 
 import numpy as np
 
+from fastpq.common.process_memory import granted_memory
+
+cdef extern from "<sys/resource.h>" nogil:
+    ctypedef unsigned long long rlim_t
+    cdef struct rlimit:
+        rlim_t rlim_cur
+    int RLIMIT_AS, RLIMIT_DATA
+    int getrlimit(int resource, rlimit* limits)
+
 cdef extern from "c/blocks.h" nogil:
     bint FASTPQ_BLOCKS_ARE_KEPT
     void* block_allocate(size_t size)
@@ -26,7 +35,8 @@ cdef enum:
     LARGEST_SHIFT = 40              # larger ones too
     CLASSES = (LARGEST_SHIFT - SMALLEST_SHIFT) * 4
     KEPT_PER_CLASS = 256
-    SMALLEST_OFFERED = 2 << 20      # smaller idle blocks are soon taken again
+    SMALLEST_OFFERED = 2 << 20      # smaller idle blocks are soon taken again; offering them costs more than it gives
+    SHARE = 8                       # idle blocks take one part of as many of the usable memory
 
 cdef struct Shelf:
     # the idle blocks of one size class
@@ -36,7 +46,25 @@ cdef struct Shelf:
 cdef cython.pymutex lock            # over the shelves, idle and limit
 cdef Shelf[CLASSES] shelves
 cdef int64_t idle = 0
-cdef int64_t limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 8
+cdef int64_t granted = granted_memory()         # by the machine and its control groups
+# In a control group, memory that cannot be taken back ends the process: all idle blocks are offered.
+cdef size_t offered = SMALLEST_OFFERED if granted >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") else 0
+cdef int64_t limit = -1                         # set by the caller; otherwise a share of the usable memory
+
+
+cdef int64_t usable() noexcept nogil:
+    # As usable_memory of fastpq.common.process_memory, without the interpreter; resource limits may change at any time.
+    cdef rlimit bound
+    cdef int64_t least = granted
+    if getrlimit(RLIMIT_AS, &bound) == 0 and bound.rlim_cur < <rlim_t>least:
+        least = <int64_t>bound.rlim_cur
+    if getrlimit(RLIMIT_DATA, &bound) == 0 and bound.rlim_cur < <rlim_t>least:
+        least = <int64_t>bound.rlim_cur
+    return least
+
+
+cdef int64_t idle_limit() noexcept nogil:
+    return limit if limit >= 0 else usable() // SHARE
 
 
 cdef size_t class_size(int index) noexcept nogil:
@@ -61,14 +89,36 @@ cdef void* block_take(size_t size, size_t* capacity) noexcept nogil:
     cdef int index = class_of(size)
     if not FASTPQ_BLOCKS_ARE_KEPT or size < <size_t>1 << SMALLEST_SHIFT or index == CLASSES:
         capacity[0] = size
-        return malloc(size)
+        block = malloc(size)
+        if block == NULL and free_idle(0):
+            block = malloc(size)
+        return block
     capacity[0] = class_size(index)
     with lock:
         if shelves[index].count:
             shelves[index].count -= 1
             block = shelves[index].blocks[shelves[index].count]
             idle -= <int64_t>capacity[0]
-    return block_allocate(capacity[0]) if block == NULL else block
+    if block == NULL:
+        block = block_allocate(capacity[0])
+    if block == NULL and free_idle(0):
+        block = block_allocate(capacity[0])
+    return block
+
+
+cdef int64_t free_idle(int64_t keep) noexcept nogil:
+    # Frees idle blocks, the largest first, until keep bytes are left; returns the number of freed bytes.
+    global idle
+    cdef int64_t before
+    cdef int index
+    with lock:
+        before = idle
+        for index in range(CLASSES - 1, -1, -1):
+            while idle > keep and shelves[index].count:
+                shelves[index].count -= 1
+                free(shelves[index].blocks[shelves[index].count])
+                idle -= <int64_t>class_size(index)
+        return before - idle
 
 
 cdef void block_give(void* block, size_t capacity) noexcept nogil:
@@ -76,15 +126,17 @@ cdef void block_give(void* block, size_t capacity) noexcept nogil:
     global idle
     cdef int index = class_of(capacity)
     cdef bint kept = False
+    cdef int64_t most
     if block == NULL:
         return
     if not FASTPQ_BLOCKS_ARE_KEPT or capacity < <size_t>1 << SMALLEST_SHIFT or index == CLASSES:
         free(block)
         return
-    if capacity >= SMALLEST_OFFERED:
+    if capacity >= offered:
         block_offer(block, capacity)
+    most = idle_limit()
     with lock:
-        if shelves[index].count < KEPT_PER_CLASS and idle + <int64_t>capacity <= limit:
+        if shelves[index].count < KEPT_PER_CLASS and idle + <int64_t>capacity <= most:
             shelves[index].blocks[shelves[index].count] = block
             shelves[index].count += 1
             idle += <int64_t>capacity
@@ -167,19 +219,22 @@ def idle_bytes():
     return idle
 
 
-def set_idle_limit(int64_t bytes):
-    """Set the limit of idle blocks, an eighth of the machine's memory at first; blocks over the limit are freed at once.
+def set_idle_limit(bytes: int | None):
+    """Set the limit of idle blocks; blocks over the limit are freed at once.
 
     Args:
-        bytes: most bytes in idle blocks; 0 for none.
+        bytes: most bytes in idle blocks; 0 for none. None, the limit at first, follows an eighth of the memory that the process
+            may use, by the machine, its control groups and its resource limits.
 
     Returns:
         The limit before.
     """
     global limit
-    before = limit
-    limit = bytes
-    release(bytes)
+    before = None if limit < 0 else limit
+    if bytes is not None and bytes < 0:
+        raise ValueError(f"a limit of {bytes} bytes")
+    limit = -1 if bytes is None else bytes
+    release(idle_limit())
     return before
 
 
@@ -189,11 +244,4 @@ def release(int64_t keep=0):
     Args:
         keep: most bytes left in idle blocks.
     """
-    global idle
-    cdef int index
-    with lock:
-        for index in range(CLASSES - 1, -1, -1):
-            while idle > keep and shelves[index].count:
-                shelves[index].count -= 1
-                free(shelves[index].blocks[shelves[index].count])
-                idle -= <int64_t>class_size(index)
+    free_idle(keep)

@@ -156,9 +156,11 @@ cdef class ChunkReader:
 
     def view(self):
         """All values of the chunk as a uint8 array over the stored bytes, if the chunk is one plain, uncompressed page of aligned
-        values; otherwise None, and ``read`` still reads every value."""
+        values in memory; otherwise None, and ``read`` still reads every value."""
         cdef int64_t size = self.remaining * <int64_t>self.width
-        if self.values.conversion != COPY or self.pages.max_definition_level or self.pages.compressed:
+        if self.pages.source is not None or self.pages.compressed:
+            return None
+        if self.values.conversion != COPY or self.pages.max_definition_level:
             return None
         with nogil:
             while self.page_row == self.page_rows:

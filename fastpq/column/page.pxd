@@ -1,6 +1,7 @@
 """Pages of a column chunk: read, checked, decrypted, decompressed and split once."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from fastpq.arrays.allowance cimport Allowance
 from fastpq.column.page_walker cimport PageWalker, StoredPage
 from fastpq.column.scratch cimport Scratch
 
@@ -36,7 +37,8 @@ cdef class PageReader(PageWalker):
     cdef int max_repetition_level
     cdef bint retain_values         # keep the bytes of values after the page is done
     cdef bint verify_decimals       # for ValueReader
-    cdef int64_t max_allocation     # for ValueReader
+    cdef Allowance allowance        # of the read, for pages that views keep
+    cdef bint counts_chunk          # whether the chunk's own bytes count
     cdef object codec               # fastpq.codecs.codec.Codec
     cdef object decompress_into
     cdef int64_t produced           # Codec.most_expansion
@@ -53,6 +55,7 @@ cdef class PageReader(PageWalker):
     cdef int _split_v1(self, const StoredPage* stored, Page* page) except -1 nogil
     cdef int _split_v2(self, const StoredPage* stored, Page* page) except -1 nogil
     cdef uint8_t* _retain(self, int64_t size) except NULL
+    cdef int _retain_chunk(self, const uint8_t* plain, int64_t size) except -1
     cdef int _take_levels(self, const StoredPage* stored, const uint8_t** body, int64_t* size, int max_level, int encoding,
                           LevelStream* levels) except -1 nogil
     cdef int _levels_overrun(self, const StoredPage* stored, int64_t claimed, int64_t size) except -1 nogil

@@ -3,6 +3,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.arrays.allowance import Allowance
 from fastpq.codecs.codec import Codec
 from fastpq.column.page_walker import PageWalker
 from fastpq.encryption.cipher import ModuleCipher
@@ -21,6 +22,8 @@ class PageReader(PageWalker):
         retain_values: bool,
         expect_dictionary: bool,
         properties: ReaderProperties,
+        allowance: Allowance,
+        counts_chunk: bool,
         directory: Any = None,
         v2_is_compressed: bool = False,
     ) -> None: ...

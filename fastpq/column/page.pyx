@@ -9,8 +9,7 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
-import numpy as np
-
+from fastpq.arrays.allowance cimport Allowance
 from fastpq.column.page_walker cimport PageWalker, StoredPage
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encodings.numbers cimport BIT_PACKED, DELTA_LENGTH_BYTE_ARRAY, PLAIN, RLE
@@ -19,7 +18,6 @@ from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DICTIONARY_PAGE
 from fastpq.format.page_header cimport TYPE_DATA_PAGE_V2, PageHeader, levels_size
 
-from fastpq.arrays import memory
 from fastpq.codecs.catalogue import check_claimed_size
 from fastpq.errors import FormatError, LimitError, UnsupportedError
 
@@ -29,6 +27,8 @@ cdef class PageReader(PageWalker):
 
     Args:
         chunk, cipher, expect_dictionary, properties, directory: as for PageWalker.
+        allowance: bytes that the read may take; pages that views keep are counted.
+        counts_chunk: count pages that views keep in the chunk's own memory, because this memory was taken for the read.
         codec: a fastpq.codecs.codec.Codec.
         max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
         retain_values: keep the bytes of values after the page is done, for encodings with each value in one piece.
@@ -37,7 +37,7 @@ cdef class PageReader(PageWalker):
 
     def __init__(self, chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
                  int max_repetition_level, bint retain_values, bint expect_dictionary, object properties,
-                 object directory=None, bint v2_is_compressed=False):
+                 Allowance allowance not None, bint counts_chunk, object directory=None, bint v2_is_compressed=False):
         PageWalker.__init__(self, chunk, cipher, expect_dictionary, properties, directory)
         self.codec = codec
         self.compressed = codec.number != 0
@@ -47,7 +47,8 @@ cdef class PageReader(PageWalker):
         self.max_repetition_level = max_repetition_level
         self.retain_values = retain_values
         self.verify_decimals = properties.verify_decimals
-        self.max_allocation = properties.max_allocation
+        self.allowance = allowance
+        self.counts_chunk = counts_chunk
         self.v2_is_compressed = v2_is_compressed
 
     def __dealloc__(self):
@@ -71,13 +72,14 @@ cdef class PageReader(PageWalker):
     cdef int _split_v1(self, const StoredPage* stored, Page* page) except -1 nogil:
         """A V1 data page (levels and values compressed together) or a dictionary page (values alone)."""
         cdef const PageHeader* header = &stored.header
-        cdef const uint8_t* sealed = self.data + stored.body
+        cdef const uint8_t* sealed = self.at(stored.body, stored.body_size)
         cdef bint dictionary = stored.is_dictionary
         cdef bint retain = self.retain_values and (dictionary or holds_values_whole(header.encoding))
         cdef int64_t plain_size = 0, size = header.uncompressed_page_size
         cdef const uint8_t* plain = self.cipher.open_sized(
             DICTIONARY_PAGE if dictionary else DATA_PAGE, <int>stored.ordinal, sealed, stored.body_size, &plain_size)
-        cdef const uint8_t* body = self._inflate(stored, plain, plain_size, size, self.compressed, retain, plain == sealed)
+        cdef const uint8_t* body = self._inflate(stored, plain, plain_size, size, self.compressed, retain,
+                                                 plain == sealed and self.source is None)
         page.kind = DICTIONARY if dictionary else DATA
         page.num_values = header.num_values
         page.encoding = header.encoding
@@ -125,7 +127,7 @@ cdef class PageReader(PageWalker):
     cdef int _split_v2(self, const StoredPage* stored, Page* page) except -1 nogil:
         """A V2 data page: levels first and never compressed, then the values."""
         cdef const PageHeader* header = &stored.header
-        cdef const uint8_t* sealed = self.data + stored.body
+        cdef const uint8_t* sealed = self.at(stored.body, stored.body_size)
         cdef bint retain = self.retain_values and holds_values_whole(header.encoding), compressed
         cdef int64_t values_size = 0
         cdef int64_t level_bytes = levels_size(header)
@@ -149,7 +151,7 @@ cdef class PageReader(PageWalker):
         page.retained = retain
         compressed = self.compressed and (header.is_compressed or self.v2_is_compressed)
         page.values = self._inflate(stored, values, values_size, page.values_size, compressed, retain,
-                                    values == sealed + level_bytes)
+                                    values == sealed + level_bytes and self.source is None)
         return 0
 
     cdef const uint8_t* _inflate(self, const StoredPage* stored, const uint8_t* plain, int64_t plain_size, int64_t size,
@@ -165,12 +167,13 @@ cdef class PageReader(PageWalker):
             if not retain:
                 return plain
             with gil:
-                if in_chunk:
-                    start = plain - self.data
-                    self.retained = self.owner[start:start + size]
-                    self.retained_data = plain
-                else:
-                    memcpy(self._retain(size), plain, <size_t>size)
+                try:
+                    if in_chunk:
+                        self._retain_chunk(plain, size)
+                    else:
+                        memcpy(self._retain(size), plain, <size_t>size)
+                except LimitError as error:
+                    raise error.at(page=stored.ordinal, offset=stored.body)
             return self.retained_data
         with gil:
             source = PyMemoryView_FromMemory(<char*>plain, plain_size, PyBUF_READ)
@@ -184,10 +187,20 @@ cdef class PageReader(PageWalker):
         return out
 
     cdef uint8_t* _retain(self, int64_t size) except NULL:
-        cdef uint8_t[::1] kept = memory.empty(size + 1)      # one byte more: an empty array has no address
-        self.retained = np.asarray(kept)[:size]
-        self.retained_data = &kept[0]
-        return &kept[0]
+        cdef uint8_t* data = NULL
+        self.retained = None        # the page before counts no longer, unless views keep it
+        self.retained = self.allowance.empty(size, &data)
+        self.retained_data = data
+        return data
+
+    cdef int _retain_chunk(self, const uint8_t* plain, int64_t size) except -1:
+        cdef int64_t start = plain - self.data
+        self.retained = None
+        self.retained = self.owner[start:start + size]
+        if self.counts_chunk:
+            self.retained = self.allowance.hold(self.retained)
+        self.retained_data = plain
+        return 0
 
     cdef int fail(self, int64_t status, const char* part) except -1 nogil:
         with gil:

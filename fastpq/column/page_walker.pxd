@@ -2,8 +2,10 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
+from fastpq.column.scratch cimport Scratch
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.format.page_header cimport PageHeader
+from fastpq.io.origin cimport StoredBytes
 
 cdef enum:
     BODY_OVERRUN = -3               # a fault beside PAGE_HEADER_TRUNCATED and PAGE_HEADER_INVALID
@@ -31,14 +33,18 @@ cdef struct StoredPage:
 cdef int64_t parse_page(const uint8_t* plain, int64_t plain_size, int64_t stored_size, int64_t start, int64_t end,
                         int64_t uncounted, StoredPage* page) noexcept nogil
 
-# Whether the stored body has the CRC-32 of its header; base is the first byte of the chunk.
-cdef bint has_own_crc(const uint8_t* base, const StoredPage* page) except -1
+# Whether a stored body has the CRC-32 of its header.
+cdef bint has_own_crc(const uint8_t* body, const StoredPage* page) except -1
 
 
 cdef class PageWalker:
-    cdef const uint8_t* data        # the stored chunk
     cdef int64_t size
+    cdef const uint8_t* data        # the stored chunk in memory; NULL where it is read in pieces
     cdef object owner               # keeps data alive
+    cdef StoredBytes source         # the stored chunk to be read in pieces; None where it is in memory
+    cdef Scratch window             # the last piece, [window_start, window_end) of the chunk
+    cdef int64_t window_start
+    cdef int64_t window_end
     cdef ModuleCipher cipher
     cdef readonly int64_t position  # of the next page
     cdef int64_t ordinal            # of the page at hand, as StoredPage.ordinal
@@ -52,11 +58,16 @@ cdef class PageWalker:
     cdef int64_t max_page_size
     cdef int64_t max_dictionary_size
 
+    # The bytes [position, position + size) of the chunk; valid until the next call for bytes outside of them.
+    cdef const uint8_t* at(self, int64_t position, int64_t size) except NULL nogil
     # Steps to the next page, of any type; False at the end of the chunk. The body is neither opened nor checked.
     cdef bint step(self, StoredPage* page) except -1 nogil
     # Checks the CRC-32 of a page body, where the header has one and checksums are verified.
     cdef int check_crc(self, const StoredPage* page) except -1 nogil
 
+    cdef int _slide(self, int64_t position, int64_t size) except -1 nogil
+    cdef int64_t _header_size(self) except -1 nogil
+    cdef int64_t _parse(self, int64_t available, bint* dictionary, StoredPage* page) except? -100 nogil
     cdef int _refuse(self, int64_t fault, const StoredPage* page) except -1 nogil
     cdef int _check_bounds(self, const StoredPage* page) except -1 nogil
     cdef int _check_listed(self, const StoredPage* page) except -1 nogil

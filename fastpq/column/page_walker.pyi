@@ -6,6 +6,7 @@ from typing_extensions import Buffer
 
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import ParquetError
+from fastpq.io.origin import StoredBytes
 from fastpq.options import ReaderProperties
 
 class WalkedPage:
@@ -41,7 +42,7 @@ class WalkedPage:
 class PageWalker:
     def __init__(
         self,
-        chunk: Buffer,
+        chunk: Buffer | NDArray[np.uint8] | StoredBytes,
         cipher: ModuleCipher,
         expect_dictionary: bool,
         properties: ReaderProperties,

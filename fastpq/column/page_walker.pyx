@@ -9,13 +9,16 @@ from cpython.buffer cimport PyBUF_READ
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy, memmove
 
 import numpy as np
 
+from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.format.page_header cimport (
     PAGE_HEADER_TRUNCATED, TYPE_DATA_PAGE, TYPE_DATA_PAGE_V2, TYPE_DICTIONARY_PAGE, levels_size, read_page_header,
 )
+from fastpq.io.origin cimport StoredBytes
 
 from fastpq.codecs.checksum import crc32
 from fastpq.errors import FormatError, LimitError, ParquetError
@@ -23,6 +26,10 @@ from fastpq.errors import FormatError, LimitError, ParquetError
 # Largest header in bytes. Only absurd statistics make a larger one; the bound limits parsing where the null cipher cannot tell
 # the end of a header.
 cdef int64_t HEADER_BOUND = 16 << 20
+
+cdef enum:
+    PIECE = 256 << 10           # bytes read at a time of a chunk that is not in memory; pieces stay in the processor's cache
+    USUAL_HEADER = 4 << 10      # bytes with room for almost every page header
 
 
 cdef int64_t parse_page(const uint8_t* plain, int64_t plain_size, int64_t stored_size, int64_t start, int64_t end,
@@ -39,16 +46,19 @@ cdef int64_t parse_page(const uint8_t* plain, int64_t plain_size, int64_t stored
     return BODY_OVERRUN if page.body_size > end - page.body else 0
 
 
-cdef bint has_own_crc(const uint8_t* base, const StoredPage* page) except -1:
-    body = PyMemoryView_FromMemory(<char*>base + page.body, page.body_size, PyBUF_READ)
-    return crc32(body) == <uint32_t>page.header.crc
+cdef bint has_own_crc(const uint8_t* body, const StoredPage* page) except -1:
+    return crc32(PyMemoryView_FromMemory(<char*>body, page.body_size, PyBUF_READ)) == <uint32_t>page.header.crc
+
+
+cdef object wrong_checksum(const StoredPage* page):
+    return FormatError("the page's CRC-32 does not match", page=page.ordinal, offset=page.body)
 
 
 cdef class PageWalker:
     """Walks the pages of one column chunk; ``next_page`` is the step for Python.
 
     Args:
-        chunk: uint8, the stored bytes of the chunk from its first page; bytes of other chunks may follow.
+        chunk: the stored bytes of the chunk from its first page, as uint8 or as a StoredBytes; bytes of other chunks may follow.
         cipher: the ModuleCipher of the chunk.
         expect_dictionary: whether the metadata names a dictionary page as the first page. The AAD of an encrypted header
             depends on the answer (Encryption.md, 4.4); GcmModuleCipher also opens headers of wrong metadata.
@@ -59,11 +69,16 @@ cdef class PageWalker:
     """
 
     def __init__(self, chunk, ModuleCipher cipher not None, bint expect_dictionary, object properties, object directory=None):
-        cdef const uint8_t[::1] view = chunk
+        cdef const uint8_t[::1] view
         cdef int64_t page
-        self.owner = chunk if isinstance(chunk, np.ndarray) else np.frombuffer(chunk, np.uint8)
-        self.size = view.shape[0]
-        self.data = &view[0] if self.size else NULL
+        if isinstance(chunk, StoredBytes):
+            self.source = chunk
+            self.size = self.source.size
+        else:
+            view = chunk
+            self.owner = chunk if isinstance(chunk, np.ndarray) else np.frombuffer(chunk, np.uint8)
+            self.size = view.shape[0]
+            self.data = &view[0] if self.size else NULL
         self.cipher = cipher
         self.expect_dictionary = expect_dictionary
         self.verify_checksums = properties.verify_checksums
@@ -77,19 +92,46 @@ cdef class PageWalker:
             for page in range(self.listed):
                 self.listed_start -= self.directory[page, 1]
 
+    def __dealloc__(self):
+        scratch_free(&self.window)
+
+    cdef const uint8_t* at(self, int64_t position, int64_t size) except NULL nogil:
+        if self.source is None:
+            return self.data + position
+        if position < self.window_start or position + size > self.window_end or self.window.data == NULL:
+            self._slide(position, size)
+        return self.window.data + (position - self.window_start)
+
+    cdef int _slide(self, int64_t position, int64_t size) except -1 nogil:
+        """Read the bytes of a range and up to PIECE bytes behind; bytes at hand are kept."""
+        cdef int64_t wanted = min(max(size, <int64_t>PIECE), self.size - position), known = 0
+        cdef const uint8_t* at_hand = self.window.data + (position - self.window_start)
+        if self.window_start <= position < self.window_end:
+            known = self.window_end - position
+        if <size_t>wanted + 64 <= self.window.size:
+            memmove(self.window.data, at_hand, <size_t>known)
+        else:
+            known = 0       # read again rather than copied into larger memory
+            scratch_reserve(&self.window, <size_t>wanted)
+        self.window_start = self.window_end = position
+        self.source.copy(position + known, self.window.data + known, wanted - known)
+        self.window_end = position + wanted
+        return 0
+
     cdef bint step(self, StoredPage* page) except -1 nogil:
-        cdef int64_t plain_size = 0, stored_size = 0, fault
+        cdef int64_t available, fault
         cdef bint dictionary = self.expect_dictionary
-        cdef const uint8_t* plain
         self.ordinal = self.next_ordinal
         if self.position >= self.size:
             return False
         if self.next_listed < self.listed and not dictionary:
             self.ordinal = self.directory[self.next_listed, 0]      # pages before the page may be left out of the bytes
-        plain = self.cipher.open_header(
-            &dictionary, <int>self.ordinal, self.data + self.position, self.size - self.position, &plain_size, &stored_size)
-        fault = parse_page(
-            plain, min(plain_size, HEADER_BOUND), stored_size, self.position, self.size, self.cipher.uncounted, page)
+        available = self._header_size()
+        fault = self._parse(available, &dictionary, page)
+        while fault < 0 and fault != BODY_OVERRUN and available < min(self.size - self.position, HEADER_BOUND):
+            available = min(self.size - self.position, 16 * available)      # a long header in the clear, or a broken one
+            dictionary = self.expect_dictionary
+            fault = self._parse(available, &dictionary, page)
         if fault < 0:
             self._refuse(fault, page)
         self._check_bounds(page)
@@ -101,6 +143,25 @@ cdef class PageWalker:
         if page.is_data or page.is_dictionary:
             self.expect_dictionary = False
         return True
+
+    cdef int64_t _header_size(self) except -1 nogil:
+        """Bytes to look at for the next header: all of the chunk in memory, or enough for almost every header."""
+        cdef int64_t left = self.size - self.position
+        cdef uint32_t framed
+        if self.source is None:
+            return left
+        if self.cipher.overhead == 0 or left < <int64_t>sizeof(framed):
+            return min(left, <int64_t>USUAL_HEADER)
+        memcpy(&framed, self.at(self.position, sizeof(framed)), sizeof(framed))
+        return min(left, <int64_t>sizeof(framed) + <int64_t>framed)
+
+    cdef int64_t _parse(self, int64_t available, bint* dictionary, StoredPage* page) except? -100 nogil:
+        """Open and parse the next header in the next available bytes, as parse_page."""
+        cdef int64_t plain_size = 0, stored_size = 0
+        cdef const uint8_t* plain = self.cipher.open_header(
+            dictionary, <int>self.ordinal, self.at(self.position, available), available, &plain_size, &stored_size)
+        return parse_page(
+            plain, min(plain_size, HEADER_BOUND), stored_size, self.position, self.size, self.cipher.uncounted, page)
 
     cdef int _refuse(self, int64_t fault, const StoredPage* page) except -1 nogil:
         """Raise the error of a fault found by parse_page."""
@@ -145,10 +206,12 @@ cdef class PageWalker:
         return 0
 
     cdef int check_crc(self, const StoredPage* page) except -1 nogil:
+        cdef const uint8_t* body
         if page.header.has_crc and self.verify_checksums:
+            body = self.at(page.body, page.body_size)
             with gil:
-                if not has_own_crc(self.data, page):
-                    raise FormatError("the page's CRC-32 does not match", page=page.ordinal, offset=page.body)
+                if not has_own_crc(body, page):
+                    raise wrong_checksum(page)
         return 0
 
     cdef int64_t _count(self, int64_t enough) except -1 nogil:
@@ -224,7 +287,11 @@ cdef class PageWalker:
         if not self.step(&page.stored):
             return None
         page.header = PyBytes_FromStringAndSize(<const char*>page.stored.plain, page.stored.plain_size)
-        page.body = memoryview(self.owner)[page.stored.body:page.stored.body + page.stored.body_size]
+        if self.source is None:
+            page.body = memoryview(self.owner)[page.stored.body:page.stored.body + page.stored.body_size]
+        else:
+            page.body = memoryview(PyBytes_FromStringAndSize(
+                <const char*>self.at(page.stored.body, page.stored.body_size), page.stored.body_size))
         return page
 
     def verify_checksum(self, WalkedPage page not None):
@@ -239,7 +306,9 @@ cdef class PageWalker:
         """
         if page.stored.body + page.stored.body_size > self.size:
             raise ValueError("a page of another walker")
-        self.check_crc(&page.stored)
+        # of the bytes at hand: a file may hold others by now
+        if page.stored.header.has_crc and self.verify_checksums and crc32(page.body) != <uint32_t>page.stored.header.crc:
+            raise wrong_checksum(&page.stored)
 
 
 cdef class WalkedPage:

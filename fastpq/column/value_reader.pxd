@@ -36,7 +36,6 @@ cdef class ValueReader:
     cdef int32_t page_buffer            # number of the buffer for views into the page
     cdef object dictionary_owner
     cdef int64_t dictionary_size        # number of values, or -1 without a dictionary page
-    cdef int64_t allowance              # bytes left for DELTA_BYTE_ARRAY values, of max_allocation
     cdef int64_t ordinal                # of the next data page, if no page is left out
     cdef int64_t previous_size
     cdef Scratch previous               # the last DELTA_BYTE_ARRAY value

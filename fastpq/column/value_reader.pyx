@@ -35,7 +35,6 @@ cdef extern from "c/decimals.h" nogil:
 cdef extern from "c/times.h" nogil:
     bint times_fit(const uint8_t* values, size_t width, int64_t count, int64_t ticks) noexcept
 
-from fastpq.arrays import memory
 from fastpq.column.layout import OutsideUnitError
 from fastpq.encodings.registry import check_readable
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
@@ -44,6 +43,7 @@ cdef const char* VALUES = b"values"
 
 cdef enum:
     MICROSECONDS = 1000000      # in a second
+    NO_BUFFER = -1      # the page at hand is not among the output's buffers
 
 
 cdef class ValueReader:
@@ -68,7 +68,6 @@ cdef class ValueReader:
         self.ticks = layout.ticks
         self.checked = -1
         self.dictionary_size = -1
-        self.allowance = pages.max_allocation
 
     def __dealloc__(self):
         scratch_free(&self.previous)
@@ -88,8 +87,7 @@ cdef class ValueReader:
             for i in range(self.dictionary_size):
                 if views[i].length > 12:
                     views[i].buffer = number
-        if self.done < self.count and (self.encoding == PLAIN or self.encoding == DELTA_LENGTH_BYTE_ARRAY):
-            self.page_buffer = self._add_buffer(self.pages.retained)
+        self.page_buffer = NO_BUFFER
         return 0
 
     cdef int32_t _add_buffer(self, object buffer) except -1:
@@ -133,9 +131,7 @@ cdef class ValueReader:
             return delta_start(&self.delta, self.cursor, <size_t>self.cursor_size)
         if self.encoding == DELTA_BYTE_ARRAY:
             return delta_strings_start(&self.strings, self.cursor, <size_t>self.cursor_size)
-        if self.conversion == VARIABLE:
-            with gil:
-                self.page_buffer = self._add_buffer(self.pages.retained)
+        self.page_buffer = NO_BUFFER
         if self.encoding == DELTA_LENGTH_BYTE_ARRAY:
             return delta_lengths_start(&self.lengths, self.cursor, <size_t>self.cursor_size)
         return 0
@@ -265,6 +261,9 @@ cdef class ValueReader:
         if self.conversion == VARIABLE_DECIMAL:
             views = <View*>scratch_reserve(&self.views, <size_t>count * sizeof(View))
             base = self.cursor
+        elif self.page_buffer == NO_BUFFER and (self.encoding == PLAIN or self.encoding == DELTA_LENGTH_BYTE_ARRAY):
+            with gil:       # only now: a page without a value to read is not kept
+                self.page_buffer = self._add_buffer(self.pages.retained)
         if self.encoding == PLAIN:
             start = self.cursor
             size = plain_decode_views(start, <size_t>self.cursor_size, count, views, self.page_buffer, start - base)
@@ -314,18 +313,19 @@ cdef class ValueReader:
     cdef uint8_t* _string_memory(self, int64_t size) except NULL nogil:
         """Memory for DELTA_BYTE_ARRAY values: a new buffer of the output, or scratch. Shared prefixes make the values larger than
         the page, without a bound by the page's size."""
-        cdef uint8_t[::1] kept
-        if size > min(self.pages.max_page_size, <int64_t>INT32_MAX) or size > self.allowance:
+        cdef uint8_t* data = NULL
+        if size > min(self.pages.max_page_size, <int64_t>INT32_MAX):
             with gil:
-                bound = "max_allocation" if size > self.allowance else "max_page_size"
-                raise LimitError(f"{size} bytes of DELTA_BYTE_ARRAY values are over {bound}", page=self.pages.ordinal)
+                raise LimitError(f"{size} bytes of DELTA_BYTE_ARRAY values are over max_page_size", page=self.pages.ordinal)
         if self.conversion == VARIABLE_DECIMAL:
             return scratch_reserve(&self.stored, <size_t>size)
-        self.allowance -= size
         with gil:
-            kept = memory.empty(size + 1)           # one byte more: an empty array has no address
-            self.page_buffer = self._add_buffer(kept.base[:size])
-            return &kept[0]
+            try:
+                kept = self.pages.allowance.empty(size, &data)
+            except LimitError as error:
+                raise error.at(page=self.pages.ordinal)
+            self.page_buffer = self._add_buffer(kept)
+        return data
 
     cdef int _keep(self, const uint8_t* value, int64_t size) except -1 nogil:
         scratch_reserve(&self.previous, <size_t>size)

@@ -18,10 +18,10 @@ from fastpq.datasets.discovery import DataFile, find_files
 from fastpq.datasets.hive import infer_partition_type, partition_value
 from fastpq.datasets.unify import conform, schema_of, unify
 from fastpq.encryption.properties import FileDecryptionProperties
-from fastpq.errors import SchemaError
+from fastpq.errors import LimitError, SchemaError
 from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
-from fastpq.options import OnError, ReaderProperties
+from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import Field
@@ -46,7 +46,8 @@ class ParquetDataset:
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys. For URLs the path has the form used by the
             filesystem; a CryptoFactory with external key material then also needs its argument ``filesystem``.
-        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
@@ -68,7 +69,7 @@ class ParquetDataset:
         *,
         partitioning: str | None = "hive",
         decryption_properties: DatasetDecryption = None,
-        memory_map: bool = True,
+        memory_map: MemoryMap = False,
         threads: int | None = None,
         strings: StringLayout = "views",
         coerce_int96_timestamp_unit: Int96UnitName = "auto",
@@ -81,6 +82,7 @@ class ParquetDataset:
         self._decryption = decryption_properties
         self._strings = strings
         self._unit = coerce_int96_timestamp_unit
+        self._properties = properties or ReaderProperties()
         self._open_file = partial(
             ParquetFile,
             memory_map=memory_map,
@@ -141,9 +143,9 @@ class ParquetDataset:
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         names = self._chosen(columns)
-        parts = [*self._parts(names, filters, progress, None)]
+        parts = self._bounded(self._parts(names, filters, progress, None))
         if units := units_of(parts):
-            parts = [*self._parts(names, filters, progress, None, units)]
+            parts = self._bounded(self._parts(names, filters, progress, None, units))
         if not parts:
             fields = [self._fields[name] for name in names]
             parts = [Table({field.name: conform(null_column(field.type, 0), field) for field in fields})]
@@ -204,6 +206,18 @@ class ParquetDataset:
     def _own_names(self, names: list[str], number: int) -> list[str]:
         """The columns read from a file."""
         return [name for name in names if name in self._own[number] and name not in self._partitions]
+
+    def _bounded(self, parts: Iterator[Table]) -> list[Table]:
+        """The given Tables; LimitError where they take more than max_allocation together."""
+        limit = self._properties.allocation_limit
+        kept: list[Table] = []
+        size = 0
+        for part in parts:
+            size += part.nbytes
+            if size > limit:
+                raise LimitError(f"the values of {len(kept) + 1} files take {size} bytes, over max_allocation ({limit})")
+            kept.append(part)
+        return kept
 
     def _parts(
         self,
@@ -335,7 +349,7 @@ def read_dataset(
     progress: Progress | None = None,
     partitioning: str | None = "hive",
     decryption_properties: DatasetDecryption = None,
-    memory_map: bool = True,
+    memory_map: MemoryMap = False,
     threads: int | None = None,
     strings: StringLayout = "views",
     coerce_int96_timestamp_unit: Int96UnitName = "auto",
@@ -353,7 +367,8 @@ def read_dataset(
             ``(total, total)``.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys, as for ParquetDataset.
-        memory_map: map a local file instead of reading it; a mapped file must not be truncated by others while it is in use.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
         strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the

@@ -9,8 +9,8 @@ from typing import Any
 
 from fastpq.errors import FormatError
 from fastpq.io.location import Remote, locate
-from fastpq.io.source import FsspecSource, IOCounts, Source, open_source
-from fastpq.options import ReaderProperties
+from fastpq.io.source import IOCounts, Source, open_source
+from fastpq.options import MemoryMap, ReaderProperties
 
 
 class Siblings:
@@ -22,7 +22,7 @@ class Siblings:
         properties: whether paths may lead out of the file's directory, and how ranges are coalesced.
     """
 
-    def __init__(self, base: str | Remote, memory_map: bool, properties: ReaderProperties) -> None:
+    def __init__(self, base: str | Remote, memory_map: MemoryMap, properties: ReaderProperties) -> None:
         self._base = base
         self._memory_map = memory_map
         self._properties = properties
@@ -65,6 +65,8 @@ class Siblings:
             if not inside:
                 raise _leads_out(file_path)
             remote = self._base.beside(file_path)
+            from fastpq.io.remote_source import FsspecSource
+
             return FsspecSource(remote.filesystem, remote.path, remote.name)
         directory = os.path.dirname(os.path.abspath(self._base))
         path = os.path.join(directory, file_path)
@@ -74,7 +76,7 @@ class Siblings:
         return open_source(path, memory_map=self._memory_map)
 
 
-def open_with_siblings(where: Any, memory_map: bool, properties: ReaderProperties) -> Source:
+def open_with_siblings(where: Any, memory_map: MemoryMap, properties: ReaderProperties) -> Source:
     """Open a source (see open_source); column chunks in files beside are in reach if the source has a path or URL."""
     source = open_source(where, memory_map=memory_map)
     source.coalesce_gap, source.coalesce_size = properties.coalesce_gap, properties.coalesce_size

@@ -1,65 +1,28 @@
-"""Sources of bytes: memory maps, buffers, file objects, and fsspec filesystems."""
+"""Sources of bytes: local files, buffers, file objects, and fsspec filesystems."""
 
 from __future__ import annotations
 
-import contextlib
 import io
+import itertools
 import mmap
-import os
 import threading
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.io.coalescing import Range, coalesce
 from fastpq.io.counts import checked_count
 from fastpq.io.location import Remote, locate
-from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, DEFAULT_TAIL_READ
+from fastpq.io.origin import FileOrigin, MemoryOrigin, Origin, StoredBytes, ends_early
+from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, MemoryMap
 
 Bytes: TypeAlias = NDArray[np.uint8]
-Range: TypeAlias = tuple[int, int]
-
-# Protocols of servers that give the last n bytes of a file (RFC 9110, 14.1.2); Azure's servers do not.
-GIVES_ENDS = frozenset({"http", "https", "s3", "s3a", "gs", "gcs"})
-
-
-class Place(NamedTuple):
-    """Place of a requested range in the merged ranges: index of the merged range, and first byte inside."""
-
-    request: int
-    start: int
-
-
-def coalesce(ranges: Sequence[Range], gap: int, limit: int) -> tuple[list[Range], list[Place]]:
-    """Merge byte ranges into fewer, larger ones.
-
-    Args:
-        ranges: (offset, length) each, in any order; they may overlap.
-        gap: most bytes between two ranges to merge.
-        limit: most bytes of a merged range; a range beyond the limit stays as given.
-
-    Returns:
-        The merged ranges by ascending offset, and the place of each given range, in the given order.
-    """
-    merged: list[Range] = []
-    places: list[Place] = [Place(0, 0)] * len(ranges)
-    for position in sorted(range(len(ranges)), key=ranges.__getitem__):
-        offset, length = ranges[position]
-        if merged:
-            start, size = merged[-1]
-            end = max(start + size, offset + length)
-            contained = end == start + size
-            if offset - (start + size) <= gap and (contained or end - start <= limit):
-                merged[-1] = (start, end - start)
-                places[position] = Place(len(merged) - 1, offset - start)
-                continue
-        merged.append((offset, length))
-        places[position] = Place(len(merged) - 1, 0)
-    return merged, places
-
+Stored: TypeAlias = Bytes | StoredBytes      # in memory, or to be read in pieces
+T = TypeVar("T")
 
 class IOCounts(NamedTuple):
     """Number of reads from the origin of the bytes, and number of bytes read."""
@@ -86,11 +49,13 @@ class Source:
         requests: number of reads from the origin of the bytes.
         bytes_read: number of bytes read from the origin.
         is_remote: whether requests take long enough to make reading ahead worthwhile.
+        gives_views: whether arrays may be views of memory that exists anyway, of bytes or of a mapped file.
         coalesce_gap, coalesce_size: default gap and limit of read_ranges.
         siblings: opens other files by their relative paths; None if the source has no path.
     """
 
     is_remote = False
+    gives_views = False
     siblings: Neighbours | None = None
 
     def __init__(self, name: str, size: int) -> None:
@@ -106,7 +71,7 @@ class Source:
         """Read one range.
 
         Returns:
-            Shape (length,), uint8, read-only; a view if the bytes are in memory already.
+            Shape (length,), uint8, read-only; nobody else can change the bytes.
 
         Raises:
             FormatError: the range is not inside the source, or the source gave fewer bytes.
@@ -114,7 +79,7 @@ class Source:
         """
         self._check(offset, length)
         if length == 0:
-            return _read_only(np.empty(0, np.uint8))
+            return read_only(np.empty(0, np.uint8))
         if (known := self._known(offset, length)) is not None:
             return known
         data = self._fetch(offset, length)
@@ -151,6 +116,23 @@ class Source:
         for place, (request, start) in zip(missing, places, strict=True):
             found[place] = data[request][start : start + asked[place][1]]
         return [part for part in found if part is not None]
+
+    def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
+        """Bytes to be used once, from front to back; ranges close together are read with one request.
+
+        Args:
+            chunks: (offset, length) of ranges to be used one behind the other, for each chunk.
+            authentic: whether bytes are authenticated before their use, and nobody may change the bytes meanwhile.
+
+        Returns:
+            The bytes of each chunk: in memory, read-only, or to be read in pieces.
+
+        Raises:
+            FormatError, OSError: as ``read``.
+        """
+        read = iter(self.read_ranges([part for chunk in chunks for part in chunk]))
+        parts = [list(itertools.islice(read, len(chunk))) for chunk in chunks]
+        return [_joined(part) for part in parts]
 
     def beside(self, file_path: str) -> Source:
         """The source of another file, by its path relative to this file.
@@ -211,76 +193,64 @@ class Source:
 
     def _complete(self, data: Bytes, offset: int, length: int) -> Bytes:
         if len(data) != length:
-            raise FormatError(
-                f"{len(data)} bytes came where {length} were asked for; was the file truncated while it was read?",
-                path=self.name,
-                offset=offset,
-            )
-        return _read_only(data)
+            raise ends_early(len(data), length, offset).at(path=self.name)
+        return read_only(data)
 
 
-class BufferSource(Source):
-    """Bytes in memory, or in a memory map: reading is slicing."""
+class BytesSource(Source):
+    """Bytes that nobody can change: reading is slicing."""
 
-    def __init__(self, view: memoryview, name: str) -> None:
-        if not view.contiguous:
-            raise SchemaError("a buffer to read from must be contiguous")
-        self._data = _read_only(np.frombuffer(view.cast("B") if view.nbytes else b"", np.uint8))
+    def __init__(self, data: memoryview, name: str) -> None:
+        self._data: Bytes | None = np.frombuffer(data, np.uint8) if data.nbytes else np.empty(0, np.uint8)
         super().__init__(name, len(self._data))
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        return self._data[offset : offset + length]
+        return _still_open(self._data, self.name)[offset : offset + length]
 
     def read_ranges(
         self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
     ) -> list[Bytes]:
         """A slice for each range; merging ranges would gain nothing."""
-        asked = list(ranges)
-        for offset, length in asked:
-            self._check(offset, length)
-        self._count(len(asked), sum(length for _, length in asked))
-        return [self._data[offset : offset + length] for offset, length in asked]
+        return [self.read(offset, length) for offset, length in ranges]
 
     def close(self) -> None:
         super().close()
-        # The garbage collector closes the map, after the last array read from the map.
-        self._data = self._data[:0]
-        self.size = 0
+        self._data = None
 
 
-class _SharedFile(io.FileIO):
-    """A file closed behind the last read at work: the number of a closed descriptor soon means another file."""
+class OriginSource(Source):
+    """A local file, or memory of the caller: bytes that others may change are copied before their use.
 
-    def __del__(self) -> None:
-        with contextlib.suppress(OSError):      # a file that was read loses nothing
-            self.close()
+    Args:
+        origin: file or memory.
+        name: path, or name of the object.
+        views: all bytes in place, for ``walk`` of bytes without authentication; None to copy these too.
+    """
 
+    def __init__(self, origin: Origin, name: str, views: Bytes | None = None) -> None:
+        self._origin: Origin | None = origin
+        self._views = views
+        self.gives_views = views is not None
+        super().__init__(name, origin.size)
 
-class DescriptorSource(Source):
-    """A local file read with pread into fresh memory."""
-
-    def __init__(self, path: str) -> None:
-        file = _SharedFile(path, "rb")
-        self._file: _SharedFile | None = file
-        super().__init__(path, os.fstat(file.fileno()).st_size)
+    def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
+        origin = _still_open(self._origin, self.name)
+        for chunk in chunks:
+            for offset, length in chunk:
+                self._check(offset, length)
+        self._count(sum(map(len, chunks)), sum(length for chunk in chunks for _, length in chunk))
+        if self._views is None or authentic:
+            return [StoredBytes(origin, chunk) for chunk in chunks]
+        return [_joined([self._views[offset : offset + length] for offset, length in chunk]) for chunk in chunks]
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        file = self._file
-        if file is None:
-            raise ValueError(f"{self.name} is closed")
         data = np.empty(length, np.uint8)
-        view = data.data
-        filled = 0
-        while filled < length:
-            count = os.preadv(file.fileno(), [view[filled:]], offset + filled)
-            if count == 0:
-                break
-            filled += count
-        return data[:filled]
+        return data[: _still_open(self._origin, self.name).read(offset, data)]
 
     def close(self) -> None:
         super().close()
-        self._file = None
+        # A read under way holds the origin; the garbage collector closes file and map after their last use.
+        self._origin = self._views = None
 
 
 class FileObjectSource(Source):
@@ -336,97 +306,59 @@ class FileObjectSource(Source):
                 self._file.close()
 
 
-class FsspecSource(Source):
-    """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time.
-
-    The end of the file is kept in memory, with the footer and often the indexes. From servers known to give the last bytes
-    without their offset (GIVES_ENDS), the end is fetched together with the size.
-    """
-
-    is_remote = True
-
-    def __init__(self, filesystem: Any, path: str, name: str) -> None:
-        self._tail = np.empty(0, np.uint8)
-        self._filesystem = filesystem
-        self._path = path
-        size, tail = _size_and_tail(filesystem, path)
-        if size is None:
-            raise UnsupportedError(f"reading {name}: its filesystem does not tell its size")
-        super().__init__(name, int(size))
-        if len(tail):
-            self._count(1, len(tail))
-        if len(tail) in (min(self.size, DEFAULT_TAIL_READ), self.size):     # servers without ranges send the whole file
-            self._tail = _read_only(np.frombuffer(tail, np.uint8))
-
-    def _fetch(self, offset: int, length: int) -> Bytes:
-        data = np.frombuffer(self._filesystem.cat_file(self._path, start=offset, end=offset + length), np.uint8)
-        if offset + length == self.size and len(data) == length:
-            self._tail = data
-        return data
-
-    def _known(self, offset: int, length: int) -> Bytes | None:
-        start = offset - (self.size - len(self._tail))
-        return self._tail[start : start + length] if start >= 0 and length else None
-
-    def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
-        wanted = [(offset, length) for offset, length in ranges if length]
-        if not wanted:
-            return [_read_only(np.empty(0, np.uint8)) for _ in ranges]
-        starts = [offset for offset, _ in wanted]
-        ends = [offset + length for offset, length in wanted]
-        came = self._filesystem.cat_ranges([self._path] * len(wanted), starts, ends, on_error="raise")
-        self._count(len(wanted), sum(length for _, length in wanted))
-        data = iter(came)
-        return [
-            self._complete(np.frombuffer(next(data) if length else b"", np.uint8), offset, length)
-            for offset, length in ranges
-        ]
-
-
-def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
-    """The size of a file, and its last DEFAULT_TAIL_READ bytes, or no bytes if these would take another round trip."""
-    protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
-    if not filesystem.async_impl or filesystem.asynchronous or not protocols & GIVES_ENDS:
-        return filesystem.size(path), b""
-
-    from concurrent.futures import ThreadPoolExecutor
-
-    pool = ThreadPoolExecutor(1, thread_name_prefix="fastpq-tail")
-    try:
-        asked = pool.submit(filesystem.cat_file, path, start=-DEFAULT_TAIL_READ)
-        size = filesystem.info(path)["size"]
-        # Some servers refuse the end: a later read then asks for its range.
-        return size, b"" if asked.exception() is not None else asked.result()
-    finally:
-        pool.shutdown(wait=False)       # after an error the other call may need this very thread: it is not waited for
-
-
-def _read_only(data: Bytes) -> Bytes:
+def read_only(data: Bytes) -> Bytes:
+    """The same bytes, not to be written to."""
     if data.flags.writeable:
         data.flags.writeable = False
     return data
 
 
-def open_source(where: Any, *, memory_map: bool = True) -> Source:
+def _joined(parts: Sequence[Bytes]) -> Bytes:
+    return parts[0] if len(parts) == 1 else read_only(np.concatenate([np.empty(0, np.uint8), *parts]))
+
+
+def private(data: Any) -> Bytes:
+    """Bytes of a file object or a filesystem as an array; memory that others may change is copied."""
+    return np.frombuffer(data if type(data) is bytes else bytes(data), np.uint8)
+
+
+def _still_open(held: T | None, name: str) -> T:
+    if held is None:
+        raise ValueError(f"{name} is closed")
+    return held
+
+
+def check_memory_map(memory_map: object) -> None:
+    """Refuse anything but True, False and ``"keep"``."""
+    if not isinstance(memory_map, bool) and memory_map != "keep":
+        raise TypeError(f'memory_map is True, False or "keep", not {memory_map!r}')
+
+
+def open_source(where: Any, *, memory_map: MemoryMap = False) -> Source:
     """Open a source for reading.
 
     Args:
         where: a local path (str, PathLike or ``file://`` URL), a bytes-like object, a seekable binary file object, an
             fsspec URL (``scheme://``), or an object with an fsspec filesystem ``fs`` and a ``path``.
-        memory_map: map a local file into memory instead of reading. Arrays are then views of the file. If the file is truncated
-            while mapped, the operating system ends this process (SIGBUS) when a lost page is touched; writes into the file
-            change the arrays. Replacing the file by a rename, as fastpq does, is safe.
+        memory_map: ``"keep"`` maps a local file, and gives views of the map and of buffers for bytes without authentication. If
+            the file is truncated while mapped, the operating system ends this process (SIGBUS) when a lost page is touched;
+            writes into the file change the views. False and True copy the bytes: a file that shrinks is a FormatError.
 
     Raises:
         UnsupportedError: fsspec, or its package for the URL's scheme, is not installed.
         OSError: the file cannot be opened.
         SchemaError: where is none of these.
+        TypeError: another memory_map.
     """
+    check_memory_map(memory_map)
     located = locate(where)
     if isinstance(located, Remote):
+        from fastpq.io.remote_source import FsspecSource
+
         return FsspecSource(located.filesystem, located.path, located.name)
     if isinstance(located, str):
-        return _open_local(located, memory_map)
+        file = FileOrigin(located)
+        return OriginSource(file, located, _mapped(file) if memory_map == "keep" else None)
     try:
         view = memoryview(where)
     except (TypeError, ValueError):
@@ -435,15 +367,19 @@ def open_source(where: Any, *, memory_map: bool = True) -> Source:
         raise SchemaError(
             f"cannot read from {type(where).__name__}: neither a path, a URL, a buffer nor a binary file object"
         ) from None
-    return BufferSource(view, type(where).__name__)
+    return _open_buffer(view, type(where).__name__, memory_map)
 
 
-def _open_local(path: str, memory_map: bool) -> Source:
-    if not memory_map:
-        if hasattr(os, "preadv"):
-            return DescriptorSource(path)
-        return FileObjectSource(open(path, "rb", buffering=0), path, owned=True)
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:  # an empty file cannot be mapped
-            return BufferSource(memoryview(b""), path)
-        return BufferSource(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), path)
+def _open_buffer(view: memoryview, name: str, memory_map: MemoryMap) -> Source:
+    if not view.contiguous:
+        raise SchemaError("a buffer to read from must be contiguous")
+    view = view.cast("B") if view.nbytes else memoryview(b"")
+    if type(view.obj) is bytes:
+        return BytesSource(view, name)
+    data = np.frombuffer(view, np.uint8)
+    return OriginSource(MemoryOrigin(data), name, read_only(data) if memory_map == "keep" else None)
+
+
+def _mapped(file: FileOrigin) -> Bytes | None:
+    """A map of a file; None for an empty file, which cannot be mapped."""
+    return np.frombuffer(mmap.mmap(file.fileno, file.size, access=mmap.ACCESS_READ), np.uint8) if file.size else None

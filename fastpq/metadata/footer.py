@@ -28,7 +28,7 @@ def read_footer(
 
     Args:
         source_size: bytes of the file.
-        read: function (offset, length) -> a buffer of length bytes.
+        read: function (offset, length) -> a buffer of length bytes, which nobody else can change.
         properties: bounds of footers.
         decryption_properties: keys, or None.
 
@@ -59,10 +59,8 @@ def _read_footer(
             _check_head(stored, source_size, read)
         if stored.is_encrypted:
             return _bounded(_open_encrypted(stored.data, decryption_properties), properties)
-        # a copy where there are keys: the mapped file may change after verification
-        footer = stored.data if decryption_properties is None else memoryview(bytes(stored.data))
-        decryptor, size = open_signed_footer(decryption_properties, footer)
-        return _bounded(FileMetaData(footer[:size], decryptor), properties)
+        decryptor, size = open_signed_footer(decryption_properties, stored.data)
+        return _bounded(FileMetaData(stored.data[:size], decryptor), properties)
     except FormatError as error:
         if "offset" in error.context:
             error.context["offset"] += stored.start

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
-from fastpq.io.source import Bytes, Source
+from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
 from fastpq.read.costs import PARTS_AHEAD
 from fastpq.read.plan import ChunkPlan
@@ -19,28 +17,24 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 
-def fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> list[Bytes]:
+def fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> list[Stored]:
     """The stored bytes of each chunk; chunks close together in a file are read with one request."""
     files: dict[str | None, list[int]] = {}
     for slot, chunk in enumerate(chunks):
         files.setdefault(chunk.metadata.chunk.file_path, []).append(slot)
-    found: dict[int, Bytes] = {}
+    found: dict[int, Stored] = {}
     for file_path, slots in files.items():
         file = source.beside(file_path) if file_path else source
-        found |= zip(slots, _fetch_chunks(file, [chunks[slot] for slot in slots]), strict=True)
+        authentic = any(chunks[slot].metadata.is_encrypted for slot in slots)
+        found |= zip(slots, file.walk([chunks[slot].ranges for slot in slots], authentic=authentic), strict=True)
     return [found[slot] for slot in range(len(chunks))]
 
 
-def _fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> list[Bytes]:
-    read = iter(source.read_ranges([part for chunk in chunks for part in chunk.ranges]))
-    parts = [list(itertools.islice(read, len(chunk.ranges))) for chunk in chunks]
-    return [part[0] if len(part) == 1 else np.concatenate(part) for part in parts]
-
-
 class Fetching:
-    """The stored bytes of chunks, each taken once by its slot, its place among the chunks; a context manager.
+    """The stored bytes of chunks, each taken by its slot, its place among the chunks; a context manager.
 
-    A chunk of a local file is read when taken, or at once where all chunks are wanted. A remote file is read in parts, in the
+    A chunk of a local file is read in pieces while decoded. A chunk of a file object is read when taken, or at once where all
+    chunks are wanted. A remote file is read in parts, in the
     order of the rows, each part with as many requests at a time as the filesystem makes, and PARTS_AHEAD parts ahead.
 
     Args:
@@ -54,9 +48,9 @@ class Fetching:
         self._source = source
         self._chunks = chunks
         self._lock = threading.Lock()
-        self._futures: list[Future[dict[int, Bytes]]] = []
+        self._futures: list[Future[dict[int, Stored]]] = []
         self._pool: ThreadPoolExecutor | None = None
-        self._ready: dict[int, Bytes] = {}
+        self._ready: dict[int, Stored] = {}
         self._parts: list[list[int]] = []
         if source.is_remote and properties.prefetch:
             self._parts = list(_parts(chunks, 0 if streaming else properties.coalesce_size))
@@ -68,8 +62,8 @@ class Fetching:
         elif self._parts or not streaming:
             self._ready = self._fetch(range(len(chunks)))
 
-    def take(self, slot: int) -> Bytes:
-        """The stored bytes of a chunk; no reference to the bytes is kept here."""
+    def take(self, slot: int) -> Stored:
+        """The stored bytes of a chunk; no reference to the bytes is kept here, and a second call fetches the bytes again."""
         ready = self._ready.pop(slot, None)
         if ready is not None:
             return ready
@@ -79,14 +73,15 @@ class Fetching:
         with self._lock:
             for number in range(len(self._futures), min(part + PARTS_AHEAD + 1, len(self._parts))):
                 self._futures.append(self._pool.submit(self._fetch, self._parts[number]))
-        return self._futures[part].result().pop(slot)
+        fetched = self._futures[part].result().pop(slot, None)
+        return self._fetch([slot])[slot] if fetched is None else fetched        # taken before
 
-    def look(self, slot: int) -> Bytes:
+    def look(self, slot: int) -> Stored:
         """The stored bytes of a chunk; ``take`` may still be called for the slot."""
         stored = self._ready[slot] = self.take(slot)
         return stored
 
-    def _fetch(self, slots: Sequence[int]) -> dict[int, Bytes]:
+    def _fetch(self, slots: Sequence[int]) -> dict[int, Stored]:
         return dict(zip(slots, fetch_chunks(self._source, [self._chunks[slot] for slot in slots]), strict=True))
 
     def __enter__(self) -> Self:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from fastpq.arrays.allowance import Allowance
 from fastpq.arrays.table import Table
 from fastpq.column.layout import OutsideUnitError
 from fastpq.common.progress import Meter, Progress
@@ -73,16 +74,18 @@ class OpenFile(NamedTuple):
     threads: int
     int96_units: Mapping[int, TimeUnitName] = MappingProxyType({})
 
-    def opener(self, leaves: Iterable[ColumnDescriptor], strings: StringLayout | None = None) -> ChunkOpener:
+    def opener(
+        self, leaves: Iterable[ColumnDescriptor], strings: StringLayout | None = None, allowance: Allowance | None = None
+    ) -> ChunkOpener:
         """A ChunkOpener for the chunks of leaves.
 
         Args:
             leaves: leaves to be opened.
             strings: layout of variable-length values; None for the file's.
+            allowance: shared with another opener of the same read.
         """
-        return ChunkOpener(
-            self.source, self.metadata.decryptor, self.properties, strings or self.strings, self.types(leaves)
-        )
+        types = self.types(leaves)
+        return ChunkOpener(self.source, self.metadata.decryptor, self.properties, strings or self.strings, types, allowance)
 
     def types(self, leaves: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
         """Types in memory other than the schema's, by the number of the leaf."""
@@ -177,9 +180,9 @@ class FileReader:
         from fastpq.read.selective import SelectiveScan
 
         leaves = self._file.metadata.schema.columns
-        finish = self._file.opener(leaves).laid_out
-        views = Scan(self._file.opener(leaves, "views"))
-        return SelectiveScan(views, self._file.metadata, wanted.predicate, wanted.columns, finish)
+        views = self._file.opener(leaves, "views")
+        finish = self._file.opener(leaves, allowance=views.allowance).laid_out
+        return SelectiveScan(Scan(views), self._file.metadata, wanted.predicate, wanted.columns, finish)
 
     def _plan(self, wanted: Wanted) -> ReadPlan:
         groups = [group for group, _ in wanted.groups]

@@ -14,8 +14,9 @@ from fastpq.arrays.layouts import Array
 from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
 from fastpq.format import CompressionCodec
 from fastpq.index.ranges import Int64s, cut_ranges
+from fastpq.io.source import Stored
 from fastpq.read.fetch import Fetching
-from fastpq.read.opener import ChunkOpener, Stored
+from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, ColumnPlan
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class FlatReading:
                 reader = self._opener.flat(chunk, self._buffers.take(slot))
             self._nulls[number] = reader.read_ranges(self._output, chunk.row_offset, chunk.kept_rows)
 
-    def _view(self) -> Stored | None:
+    def _view(self) -> Array | None:
         """The values of the only chunk as a view of the stored bytes; None where a copy is needed.
 
         Without a view, the opened reader is kept for ``_decode``.

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fastpq.arrays.allowance import Allowance
 from fastpq.arrays.binary import total_size
 from fastpq.arrays.slices import SliceReader
-from fastpq.arrays.table import VIEW_DTYPE, AnyColumn, BinaryViews, Column, ListColumn, StructColumn
+from fastpq.arrays.table import VIEW_DTYPE, AnyColumn, BinaryOffsets, BinaryViews, Column, ListColumn, StructColumn
 from fastpq.codecs.catalogue import codec_for_read
 from fastpq.column.chunk_reader import ChunkReader
 from fastpq.column.layout import Layout, layout_of
 from fastpq.column.page import PageReader
-from fastpq.errors import LimitError, ParquetError
-from fastpq.io.source import Source
+from fastpq.errors import ParquetError
+from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import ChunkPlan
 from fastpq.schema.parquet_schema import ColumnDescriptor
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from fastpq.encryption.cipher import ModuleCipher
     from fastpq.encryption.decryptor import FileDecryptor
 
-Stored: TypeAlias = np.ndarray[Any, Any]         # bytes of a chunk in the file
 StringLayout = Literal["views", "offsets", "dictionary"]
 
 
@@ -40,6 +40,7 @@ class ChunkOpener:
         properties: bounds and checks.
         strings: layout of variable-length values.
         types: types in memory other than the schema's, by the number of the leaf.
+        allowance: bytes that the values may take; None for ``max_allocation`` of the properties.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class ChunkOpener:
         properties: ReaderProperties,
         strings: StringLayout,
         types: Mapping[int, ColumnType],
+        allowance: Allowance | None = None,
     ) -> None:
         self.source = source
+        self.allowance = allowance or Allowance(properties.allocation_limit)
         self.decryptor = decryptor
         self.properties = properties
         self.strings = strings
@@ -88,6 +91,8 @@ class ChunkOpener:
             layout.stored_width == 0 and layout.width == VIEW_DTYPE.itemsize,
             bool(metadata.dictionary_page_offset) and (chunk.pages is None or chunk.pages.has_dictionary),
             self.properties,
+            self.allowance,
+            not self.source.gives_views,
             None if chunk.pages is None else chunk.pages.directory,
             chunk.v2_is_compressed,
         )
@@ -111,17 +116,6 @@ class ChunkOpener:
         except ParquetError as error:
             error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
             raise
-
-    def check_bytes(self, size: int) -> None:
-        """Refuse columns of more bytes than ``max_allocation``.
-
-        Raises:
-            LimitError: size is larger.
-        """
-        if size > self.properties.max_allocation:
-            raise LimitError(
-                f"the values take {size} bytes, over max_allocation ({self.properties.max_allocation})", path=self.source.name
-            )
 
     # ---- columns of leaves
 
@@ -161,6 +155,9 @@ class ChunkOpener:
     def _laid_out(self, column: Column) -> Column:
         if self.strings == "offsets":
             # a long dictionary value is copied for each of its views
-            self.check_bytes(total_size(SliceReader(column.values, column.validity if column.null_count else None)))
-            return column.as_offsets()
+            self.allowance.check(total_size(SliceReader(column.values, column.validity if column.null_count else None)))
+            copied = column.as_offsets()
+            values = copied.values
+            assert isinstance(values, BinaryOffsets)
+            return copied._with(values=BinaryOffsets(values.offsets, self.allowance.hold(values.data)))
         return column.as_dictionary() if self.strings == "dictionary" else column

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
+from fastpq.io.source import Stored
 from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, WORTH_A_TASK, WORTH_A_THREAD
 from fastpq.read.fetch import Fetching
 from fastpq.read.flat import FlatReading, FlatStream, Task
@@ -19,7 +20,6 @@ from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan
 
 if TYPE_CHECKING:
     from fastpq.read.flat import Reading, Stream
-    from fastpq.read.opener import Stored
     from fastpq.read.outputs import Outputs
 
 
@@ -65,8 +65,8 @@ class Scan:
             for chunk in chunks
         )
         stored = sum(chunk.num_bytes for chunk in chunks)
-        self.opener.check_bytes(decoded)
-        with Fetching(self.source, chunks, self.opener.properties, streaming=False) as buffers:
+        properties, reserved = self.opener.properties, self.opener.allowance.reserved(decoded)
+        with reserved, Fetching(self.source, chunks, properties, streaming=False) as buffers:
             for slot, chunk in enumerate(chunks):
                 check_plausible(self.opener, chunk, partial(buffers.look, slot))
             slots = itertools.count()
@@ -80,7 +80,7 @@ class Scan:
             else:
                 tasks = sorted(each, key=lambda task: task.row) if self.source.is_remote else [*each]   # the order of arrival
                 run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
-        read = run_parallel(lambda column: column.finish(), columns, threads)
+            read = run_parallel(lambda column: column.finish(), columns, threads)
         if out is not None:
             for (column, _), values in zip(wanted, read, strict=True):
                 out.settle(column.name, values)
@@ -103,8 +103,9 @@ class Scan:
             while start < plan.num_rows:
                 rows = min(first or batch_size, plan.num_rows - start)
                 first = None
-                self.opener.check_bytes(rows * width)
-                yield Table(_named(plan, run_parallel(_reader_of(rows), streams, threads)), num_rows=rows)
+                with self.opener.allowance.reserved(rows * width):
+                    table = Table(_named(plan, run_parallel(_reader_of(rows), streams, threads)), num_rows=rows)
+                yield table
                 start += rows
 
     def _reading(

@@ -38,7 +38,7 @@ from fastpq.read.selection import GroupSelection, Selector
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 
 R = TypeVar("R")
-# Errors of a read at wrong places. Of an encrypted file, wrong places are an attack, and the error is another: CryptoError.
+# Errors of a read at wrong places; of an encrypted file, whose wrong places are an attack, the error is a CryptoError.
 MAY_BE_THE_INDEX = (FormatError, UnsupportedError, LimitError)
 
 
@@ -143,14 +143,12 @@ class SelectiveScan:
     def _read_matches(self, matches: Sequence[_Match], threads: int, span: Span | None) -> Table:
         """The matching rows as a Table; columns already read for the predicate are not read again."""
         groups = [match.group for match in matches]
-        num_rows = sum(group.rows.count for group in groups)
         known = {number for match in matches for number in match.columns}
-        others = [column for column in self._columns if not (column.is_flat and column.index in known)]
-        read = dict(self._read_rows(others, groups, threads, span))
-        for column in self._columns:
-            if column.is_flat and column.index in known:
-                read[column.top] = self._joined(column, matches, threads)
-        return self._finished(self._table([read[node] for node in self._nodes], num_rows))
+        flat = [column for column in self._columns if column.is_flat and column.index in known]
+        read = dict(self._read_rows([column for column in self._columns if column not in flat], groups, threads, span))
+        read |= {column.top: self._joined(column, matches, threads) for column in flat}
+        columns = [read[node] for node in self._nodes]
+        return self._finished(self._table(columns, sum(group.rows.count for group in groups)))
 
     def _may_read_together(self, selections: Sequence[GroupSelection]) -> bool:
         """Whether to read all columns at once, before the predicate is evaluated.
@@ -170,6 +168,8 @@ class SelectiveScan:
         together = max(MOST_TOGETHER, in_vain if is_remote else 0)
         if sum(selection.pruning.rows.count for selection in kept) * len(self.every_column) > together:
             return False
+        if self._decoded_bytes(kept) > self._part_bytes:
+            return False
         wasted = 0
         for selection in undecided:
             pruning = selection.pruning
@@ -184,6 +184,16 @@ class SelectiveScan:
                 if pages > MOST_DOUBTFUL_PAGES and not is_remote:
                     return False
         return wasted <= (in_vain if is_remote else MOST_WASTED)
+
+    def _decoded_bytes(self, selections: Sequence[GroupSelection]) -> int:
+        """Bytes of the chunks of all columns, by their metadata, after decompression."""
+        groups = [self._metadata.row_group(selection.pruning.row_group) for selection in selections]
+        return sum(group.column(column.index).total_uncompressed_size for group in groups for column in self.every_column)
+
+    @property
+    def _part_bytes(self) -> int:
+        """Decompressed bytes read together while rows are chosen, far from the bound of the result."""
+        return self._scan.opener.allowance.limit // 4
 
     def _read_together(self, selections: Sequence[GroupSelection], threads: int, span: Span | None) -> Table:
         """The matching rows as a Table; all columns of all candidates are fetched together, and the predicate chooses rows."""
@@ -313,18 +323,19 @@ class SelectiveScan:
         return matches
 
     def _parts(self, undecided: list[tuple[int, GroupSelection]]) -> Iterator[list[tuple[int, GroupSelection]]]:
+        """Undecided row groups, in parts to be read together: up to FETCHED stored bytes, and a quarter of the allowance."""
         part: list[tuple[int, GroupSelection]] = []
-        size = 0
+        size = plain = 0
         for place, selection in undecided:
             chunks = self.plan(self._filter_columns, [selection.pruning.row_group]).chunks
-            needed = sum(
-                length for chunk in chunks for _, length in self.partial(chunk, selection, selection.pruning.rows).ranges
-            )
-            if part and size + needed > FETCHED:
+            needed = sum(self.partial(chunk, selection, selection.pruning.rows).num_bytes for chunk in chunks)
+            decoded = sum(chunk.metadata.total_uncompressed_size for chunk in chunks)
+            if part and (size + needed > FETCHED or plain + decoded > self._part_bytes):
                 yield part
-                part, size = [], 0
+                part, size, plain = [], 0, 0
             part.append((place, selection))
             size += needed
+            plain += decoded
         if part:
             yield part
 
@@ -333,14 +344,14 @@ class SelectiveScan:
         mask, columns = self._mask(read)
         wanted = {column.index for column in self._columns}
         kept = None if mask.all() else np.flatnonzero(mask)
-        return _Match(
-            selection.group(selection.pruning.rows.select(mask)),
-            {
-                number: column if kept is None else column.take(kept)
-                for number, column in columns.items()
-                if number in wanted and self._filtered[number].is_flat
-            },
-        )
+        found = {
+            number: column if kept is None else column.take(kept)
+            for number, column in columns.items()
+            if number in wanted and self._filtered[number].is_flat
+        }
+        opener = self._scan.opener      # kept pages count by themselves; values and views are kept to the end of the read
+        opener.allowance.keep(sum(len(column) * opener.layout(self._filtered[number]).width for number, column in found.items()))
+        return _Match(selection.group(selection.pruning.rows.select(mask)), found)
 
     def _mask(self, read: Mapping[SchemaNode, AnyColumn]) -> tuple[NDArray[np.bool_], dict[int, Column]]:
         """Evaluate the predicate.
@@ -352,7 +363,7 @@ class SelectiveScan:
             A mask of the matching rows, and the leaves of the predicate by number.
         """
         assert self._predicate is not None
-        columns = {number: leaf_of(read[column.top], column) for number, column in self._filtered.items()}
+        columns = {number: read[column.top].leaf(column.path[1:]) for number, column in self._filtered.items()}
         return mask_of(self._predicate, lambda leaf: columns[leaf.column.index]), columns
 
     def _stream_matching(self, selection: GroupSelection, threads: int, span: Span | None) -> RowRanges:
@@ -436,13 +447,3 @@ def _compact(column: AnyColumn) -> AnyColumn:
     held = sum(buffer.nbytes for buffer in column.values.buffers)
     size = total_size(SliceReader(column.values, column.validity if column.null_count else None))
     return column.as_offsets().as_views() if held > MOST_SLACK * size + ALWAYS_HELD else column
-
-
-def leaf_of(column: AnyColumn, leaf: ColumnDescriptor) -> Column:
-    """The values of a leaf outside of lists and maps; a value is null also where a struct around the leaf is null.
-
-    Args:
-        column: the column directly under the root.
-        leaf: a leaf of the column.
-    """
-    return column.leaf(leaf.path[1:])

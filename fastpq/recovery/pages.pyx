@@ -64,7 +64,7 @@ cdef bint find_page(const uint8_t* base, int64_t size, int64_t position, bint ch
             good = parse_candidate(base, position, size, page, effort) == 0 and is_plausible(page)
             if good and page.header.has_crc and checksums:
                 with gil:
-                    good = has_own_crc(base, page)
+                    good = has_own_crc(base + page.body, page)
                     effort[0] -= 0 if good else page.body_size
             if effort[0] < 0:
                 with gil:

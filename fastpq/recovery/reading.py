@@ -25,7 +25,7 @@ from fastpq.read.file_reader import FileReader, OpenFile, Wanted
 from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_read
 from fastpq.read.rows import first_rows
 from fastpq.read.scan import Scan
-from fastpq.read.selective import SelectiveScan, leaf_of
+from fastpq.read.selective import SelectiveScan
 from fastpq.recovery.losses import Loss
 from fastpq.recovery.survey import ChunkSurvey, is_damage, survey_chunk
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
@@ -61,6 +61,10 @@ class RecoveringReader:
 
     @cached_property
     def _scan(self) -> Scan:
+        """The scan of the present read."""
+        return self._new_scan()
+
+    def _new_scan(self) -> Scan:
         return Scan(self._file.opener(self._metadata.schema.columns))
 
     def read(self, wanted: Wanted, out: Mapping[str, Any] | None, progress: Progress | None) -> Table:
@@ -101,6 +105,7 @@ class RecoveringReader:
             KeyAccessError: no key for a column.
             FormatError: a row group with a negative number of rows, or lost rows in a number implausible for the file's size.
         """
+        self._scan = self._new_scan()       # each read has an allowance of its own
         columns, predicate = wanted.columns, wanted.predicate
         filtered = [] if predicate is None else [leaf.column for leaf in leaves(predicate)]
         every = list({column.index: column for column in [*filtered, *columns]}.values())
@@ -140,7 +145,7 @@ class RecoveringReader:
             kept &= parts[node].intact
         if predicate is not None:
             columns = {
-                column.index: leaf_of(self._fitted(parts[column.top], kept, asked), column) for column in filtered
+                column.index: self._fitted(parts[column.top], kept, asked).leaf(column.path[1:]) for column in filtered
             }
             mask: Flags = mask_of(predicate, lambda leaf: columns[leaf.column.index])
             kept = kept.select(mask)

@@ -18,6 +18,7 @@ from fastpq.codecs.catalogue import codec_for_read
 from fastpq.encryption.file_ciphers import FileDecryptor
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 from fastpq.index.ranges import Int64s, RowRanges
+from fastpq.io.origin import StoredBytes
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, PageSelection
@@ -73,10 +74,20 @@ def rebuild(
         first_ordinal: ordinal of the first row group to find.
         row_group_rows: rows of each row group except the last, possibly smaller, row group; None if unknown.
         codecs: numbers of the possible codecs of pages.
+
+    Raises:
+        LimitError: the file is larger than max_allocation, and not mapped (``memory_map="keep"``).
     """
     source = opener.source
-    data = source.read(0, source.size)
-    pages = find_pages(data, start, opener.properties.verify_checksums)
+    [stored] = source.walk([[(0, source.size)]], authentic=False)
+    if isinstance(stored, StoredBytes):
+        if source.size > opener.allowance.limit:
+            raise LimitError(
+                f"the search for pages holds the file's {source.size} bytes in memory, over max_allocation "
+                f"({opener.allowance.limit}); memory_map=\"keep\" maps the file"
+            )
+        stored = stored.read()
+    pages = find_pages(stored, start, opener.properties.verify_checksums)
     gaps = np.flatnonzero(pages[1:, POSITION] != pages[:-1, POSITION] + pages[:-1, SIZE]) + 1
     found: list[fmt.RowGroup] = []
     ambiguous = False

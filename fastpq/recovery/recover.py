@@ -20,7 +20,7 @@ from fastpq.io.siblings import open_with_siblings
 from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.metadata.footer import read_finished
-from fastpq.options import OnError, ReaderProperties
+from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read.file_reader import OpenFile, Wanted, in_fitting_units
 from fastpq.read.opener import ChunkOpener, StringLayout
 from fastpq.recovery.footers import FoundFooter, find_footer
@@ -64,7 +64,7 @@ def recover_table(
     sibling: Any = None,
     row_group_rows: int | None = None,
     threads: int | None = None,
-    memory_map: bool = True,
+    memory_map: MemoryMap = False,
     strings: StringLayout = "views",
     coerce_int96_timestamp_unit: Int96UnitName = "auto",
     properties: ReaderProperties | None = None,
@@ -81,6 +81,7 @@ def recover_table(
     groups without one, are rebuilt from their pages if the schema is known and only one division into row groups is possible.
     Rebuilt row groups have no statistics. Encrypted row groups cannot be rebuilt: the AAD and key metadata are in the footer
     alone.
+    The search for pages holds the file in memory, or maps a local file with ``memory_map="keep"``.
     Damage unnoticed by checksums, tags and decoders stays unnoticed here.
 
     Args:
@@ -91,7 +92,8 @@ def recover_table(
         sibling: another file of the same writer and settings, the source of schema, codecs and rows of a row group.
         row_group_rows: rows of each row group but the last, if known.
         threads: number of chunks decoded at the same time; None for one a core.
-        memory_map: map a local file instead of reading the file into memory.
+        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
+            long as a column is in use. False and True read the file, and a change of the file later changes no column.
         strings: layout of variable-length values: ``"views"``, ``"offsets"`` or ``"dictionary"``.
         coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
             finest unit in which the values read of a column fit.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fastpq.arrays.allowance import AllocationError
 from fastpq.column.assembly import NestedOutput
 from fastpq.column.chunk_reader import ColumnOutput
 from fastpq.errors import CryptoError, FormatError, ParquetError, SchemaError, TagVerificationError
@@ -29,8 +30,8 @@ EVERY_ROW = int(np.iinfo(np.int64).max)     # a bound above any row number
 
 
 def is_damage(error: ParquetError) -> bool:
-    """Whether an error may come from damaged bytes, not from a missing key, a policy or a wrong request."""
-    return isinstance(error, TagVerificationError) or not isinstance(error, CryptoError | SchemaError)
+    """Whether an error may come from damaged bytes, not from a missing key, a policy, a wrong request or the bound of memory."""
+    return isinstance(error, TagVerificationError) or not isinstance(error, AllocationError | CryptoError | SchemaError)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

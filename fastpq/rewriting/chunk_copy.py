@@ -46,7 +46,7 @@ def copy_chunk(
         broken["bloom filter"], bloom_filter = bloom_filter, None
     start = sink.tell()
     is_repeated = plan.column.max_repetition_level > 0
-    stored = source.read(plan.start, plan.length).data
+    [stored] = source.walk([plan.ranges], authentic=plan.metadata.is_encrypted)
     has_dictionary = metadata.dictionary_page_offset is not None
     copier = PageCopier(stored, opener, sealer, has_dictionary, is_repeated, properties)
     _, size = plan.metadata.byte_range

@@ -11,6 +11,7 @@ from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 from fastpq.io.sink import Sink
+from fastpq.io.source import Stored
 from fastpq.options import ReaderProperties
 
 LARGEST_PAGE = 0x7FFFFFFF       # sizes in page headers are i32
@@ -64,7 +65,7 @@ class PageCopier:
 
     def __init__(
         self,
-        stored: memoryview,
+        stored: Stored,
         opener: ModuleCipher,
         sealer: ModuleCipher,
         expect_dictionary: bool,

@@ -14,7 +14,7 @@ from fastpq.arrays.nested_columns import StructColumn
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import Column
 from fastpq.errors import SchemaError
-from fastpq.options import DEFAULT_MAX_ALLOCATION
+from fastpq.options import default_allocation
 from fastpq.variant.decode import decode_rows
 from fastpq.variant.encode import Encoder, collect_names, sorted_names
 from fastpq.variant.json_input import from_json
@@ -103,7 +103,7 @@ class VariantColumn:
 
     @classmethod
     def from_shredded(
-        cls, metadata: Column, shredded: Shredded, validity: Array | None = None, *, limit: int = DEFAULT_MAX_ALLOCATION
+        cls, metadata: Column, shredded: Shredded, validity: Array | None = None, *, limit: int | None = None
     ) -> Self:
         """Reassemble shredded variants; ``fastpq.variant.reassembly`` has the rules for conflicting columns.
 
@@ -111,23 +111,23 @@ class VariantColumn:
             metadata: BYTE_ARRAY column of encoded metadata.
             shredded: the pair of value and typed_value.
             validity: bitmap of the variants, or None where no row is null.
-            limit: most bytes of all values together.
+            limit: most bytes of all values together; None for three quarters of the memory that the process may use.
 
         Raises:
             FormatError: a row breaks VariantEncoding.md or VariantShredding.md.
             LimitError: beyond the limit, or deeper than MAX_DEPTH.
             SchemaError: arrays of different lengths.
         """
-        offsets, data = reassemble(_reader(metadata), shredded, validity, limit)
+        offsets, data = reassemble(_reader(metadata), shredded, validity, default_allocation() if limit is None else limit)
         return cls(metadata, _binary_column(offsets, data, validity))
 
     @classmethod
-    def of(cls, column: StructColumn, *, limit: int = DEFAULT_MAX_ALLOCATION) -> Self:
+    def of(cls, column: StructColumn, *, limit: int | None = None) -> Self:
         """The variants of a struct column of a file or of Arrow; shredded variants are reassembled.
 
         Args:
             column: structs with the field metadata, and value or typed_value or both. Null structs are null rows.
-            limit: most bytes of all reassembled values together.
+            limit: most bytes of all reassembled values together; None as for from_shredded.
 
         Raises:
             FormatError, LimitError: as from_shredded.

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import fastpq
 from fastpq.arrays import memory
+from fastpq.common.process_memory import usable_memory
 
 MiB = 1 << 20
 
@@ -73,6 +79,72 @@ def test_the_limit_holds() -> None:
     memory.set_idle_limit(0)
     memory.empty(8 * MiB)
     assert memory.idle_bytes() == 0
+
+
+@pytest.mark.pooled
+def test_the_limit_at_first_follows_the_usable_memory() -> None:
+    memory.set_idle_limit(None)
+    assert memory.set_idle_limit(None) is None
+    memory.empty(usable_memory() // 8 + MiB)        # not touched
+    assert memory.idle_bytes() == 0
+    memory.empty(8 * MiB)
+    assert memory.idle_bytes() >= 8 * MiB
+    memory.set_idle_limit(5)
+    assert memory.set_idle_limit(7) == 5
+    with pytest.raises(ValueError, match="a limit of -1"):
+        memory.set_idle_limit(-1)
+
+
+SMALL = """
+    import resource, sys
+    import numpy as np
+    import fastpq, fastpq.memory
+    resource.setrlimit(resource.RLIMIT_AS, (512 << 20, resource.RLIM_INFINITY))
+    for path in sys.argv[1:]:
+        table = fastpq.read_table(path, threads=2)
+        rows = np.arange(table.num_rows)
+        assert all((table[f"c{n}"].to_numpy() == rows * n).all() for n in range(200))
+        del table
+        assert fastpq.memory.idle_bytes() <= 64 << 20
+"""
+FAILING = """
+    import resource
+    import fastpq, fastpq.memory
+    from fastpq.arrays import memory
+    fastpq.memory.set_idle_limit(1 << 40)
+    held = [memory.empty(1 << 20) for _ in range(256)]      # a class of its own, kept when idle
+    for block in held:
+        block[:] = 1
+    del held, block
+    assert fastpq.memory.idle_bytes() == 256 << 20
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (32 << 20), resource.RLIM_INFINITY))
+    larger = memory.empty(200 << 20)
+    larger[:] = 1
+    assert fastpq.memory.idle_bytes() == 0
+"""
+
+
+def run(program: str, *arguments: str) -> None:
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}       # each thread of BLAS takes address space
+    command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.pooled
+def test_files_of_many_columns_in_little_memory(tmp_path: Path) -> None:
+    """Tables of other sizes need blocks of other sizes: the idle ones make room."""
+    paths = [str(tmp_path / f"{rows}.parquet") for rows in (60_000, 80_000, 105_000)]
+    for path, rows in zip(paths, (60_000, 80_000, 105_000), strict=True):
+        fastpq.write_table({f"c{n}": np.arange(rows) * n for n in range(200)}, path)
+    run(SMALL, *paths)
+
+
+@pytest.mark.pooled
+def test_idle_blocks_are_freed_when_an_allocation_fails() -> None:
+    run(FAILING)
 
 
 @pytest.mark.pooled

@@ -18,6 +18,7 @@ from fastpq.encryption.evp import AesKey
 from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.errors import FormatError, LimitError, TagVerificationError
+from fastpq.io.origin import MemoryOrigin, StoredBytes
 from fastpq.options import ReaderProperties
 
 Page = tuple[fmt.PageHeader, bytes]
@@ -227,3 +228,54 @@ def test_a_checksum_is_of_the_walkers_own_bytes() -> None:
     walker.verify_checksum(last)
     with pytest.raises(ValueError, match="another walker"):
         PageWalker(stored[:-1], ModuleCipher(), True, DEFAULTS).verify_checksum(last)
+
+
+def with_long_statistics(size: int, body: bytes) -> Page:
+    header, _ = data(5, body)
+    assert header.data_page_header is not None
+    header.data_page_header.statistics = fmt.Statistics(max_value=bytes(size))
+    return header, body
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+@pytest.mark.parametrize("cuts", [[], [1, 700_000], list(range(50_001, 1_500_000, 50_001))])
+def test_a_walk_in_pieces_is_a_walk_in_memory(cuts: list[int], sealed: bool) -> None:
+    """Headers and bodies longer and shorter than the pieces, in one range of the file and in several."""
+    sizes = [(0, 10), (3000, 300_000), (100_000, 0), (0, 255 << 10), (5000, 700_000), (300_000, 7), (0, 0)]
+    stored = b""
+    for ordinal, (header_size, body_size) in enumerate(sizes):
+        header, body = with_long_statistics(header_size, np.random.default_rng(ordinal).bytes(body_size))
+        cipher = GcmModuleCipher(KEY, b"file", 1, 2)
+        if sealed:
+            body = bytes(cipher.seal_body(ModuleType.DATA_PAGE, ordinal, body, 0))
+            header.compressed_page_size = len(body)
+        header.crc = crc32(body) - (1 << 32 if crc32(body) >> 31 else 0)
+        encoded = fmt.encode(header)
+        stored += (bytes(cipher.seal(ModuleType.DATA_PAGE_HEADER, ordinal, encoded)) if sealed else encoded) + body
+    ends = [*(cut for cut in cuts if cut < len(stored)), len(stored)]
+    starts = [0, *ends[:-1]]
+    # the ranges stand in another order, and apart, in the file
+    file, places = bytearray(), {}
+    for start, end in reversed([*zip(starts, ends, strict=True)]):
+        file += b"between"
+        places[start] = (len(file), end - start)
+        file += stored[start:end]
+    parts = StoredBytes(MemoryOrigin(bytes(file)), [places[start] for start in starts])
+    assert parts.read().tobytes() == stored
+
+    def walker(chunk: Any) -> PageWalker:
+        return PageWalker(chunk, GcmModuleCipher(KEY, b"file", 1, 2) if sealed else ModuleCipher(), False, DEFAULTS)
+
+    expected, walked = walker(stored), walker(parts)
+    for _ in sizes:
+        one, other = expected.next_page(), walked.next_page()
+        assert one is not None
+        assert other is not None
+        assert (one.header, one.start, one.body_start, one.size) == (other.header, other.start, other.body_start, other.size)
+        assert one.body.tobytes() == other.body.tobytes()
+        walked.verify_checksum(other)
+    assert walked.next_page() is None
+    assert walker(parts).count_values() == 5 * len(sizes)
+    cut = StoredBytes(MemoryOrigin(bytes(file)[:-1000]), [places[start] for start in starts])
+    with pytest.raises(FormatError, match="was the file truncated while it was read"):
+        [*iter(walker(cut).next_page, None)]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,8 @@ import pytest
 import s3fs
 
 import fastpq
-from fastpq.io.source import FsspecSource
+from fastpq.io.remote_source import FsspecSource
+from fastpq.io.source import open_source
 from fastpq.options import DEFAULT_TAIL_READ
 from tests.io.range_server import GUARD, RangeServer, serving
 
@@ -220,3 +222,17 @@ def test_the_end_of_the_file_is_kept(counted: RangeServer) -> None:
         assert source.read(source.size - 10, 5).tobytes() == tail[-10:-5].tobytes()
         assert [part.tobytes() for part in source.read_ranges([(source.size - 4, 4), (0, 4)])] == [b"PAR1", b"PAR1"]
         assert source.counts == (2, DEFAULT_TAIL_READ + 4)
+
+
+def test_the_end_of_a_file_is_kept_up_to_a_bound() -> None:
+    """The end is kept for footer and indexes; a whole file that was read is not."""
+    filesystem = fsspec.filesystem("memory")
+    filesystem.pipe("/kept/x", bytes(range(256)) * 1000)
+    with open_source("memory://kept/x") as source:
+        whole = source.read(0, source.size)
+        assert whole.nbytes == 256_000
+        assert source.counts == (1, 256_000)
+        source.read(source.size - 1000, 1000)
+        assert source.counts == (2, 257_000)
+        source.read(source.size - 10, 10)
+        assert source.counts == (2, 257_000)

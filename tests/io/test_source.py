@@ -27,9 +27,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.io.coalescing import coalesce
 from fastpq.io.new_file import TEMPORARY_SUFFIX
+from fastpq.io.origin import StoredBytes
 from fastpq.io.sink import open_sink
-from fastpq.io.source import Source, coalesce, open_source
+from fastpq.io.source import Source, open_source
 from fastpq.options import DEFAULT_TAIL_READ
 
 DATA = np.random.default_rng(3).bytes(100_000)
@@ -67,7 +69,7 @@ def mapped(path: Path) -> mmap.mmap:
 PLACES = {
     "str": lambda path: open_source(str(path)),
     "path": lambda path: open_source(path),
-    "pread": lambda path: open_source(path, memory_map=False),
+    "mapped": lambda path: open_source(path, memory_map="keep"),
     "file url": lambda path: open_source(f"file://{path}"),
     "bytes": lambda path: open_source(DATA),
     "bytearray": lambda path: open_source(bytearray(DATA)),
@@ -114,16 +116,67 @@ def test_requests_are_counted_and_coalesced(path: Path) -> None:
         assert (source.requests, source.bytes_read) == (5, 90)
 
 
-def test_maps_and_buffers_are_not_copied(path: Path) -> None:
-    data = np.arange(1000, dtype=np.uint8)
-    assert np.shares_memory(open_source(data).read(10, 20), data)
+def test_bytes_are_not_copied_and_other_buffers_on_request(path: Path) -> None:
+    assert np.shares_memory(open_source(DATA).read(10, 20), np.frombuffer(DATA, np.uint8))
+    assert np.shares_memory(open_source(memoryview(DATA)[5:]).read(10, 20), np.frombuffer(DATA, np.uint8))
+    data = np.arange(1000, dtype=np.uint8) % 100
+    for memory_map in (False, True, "keep"):
+        with open_source(data, memory_map=memory_map) as source:
+            assert not np.shares_memory(source.read(10, 20), data)
+            (stored,) = source.walk([[(10, 20)]], authentic=False)
+            assert isinstance(stored, np.ndarray) == (memory_map == "keep") == source.gives_views
+            assert isinstance(stored, StoredBytes) or np.shares_memory(stored, data)
+            (sealed,) = source.walk([[(10, 20)]], authentic=True)
+            assert isinstance(sealed, StoredBytes)
+    with open_source(path, memory_map="keep") as source:
+        first, second = (source.walk([[place]], authentic=False)[0] for place in ((0, 100), (50, 100)))
+        assert isinstance(first, np.ndarray)
+        assert isinstance(second, np.ndarray)
+        assert np.shares_memory(first, second)
+        assert not first.flags.writeable
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("place", PLACES)
+def test_ranges_are_walked_one_behind_the_other(place: str, path: Path) -> None:
+    chunks = [[(99_000, 1000)], [(0, 4), (50_000, 10_000), (10, 0), (4, 4)], [(7, 0)], []]
+    with PLACES[place](path) as source:
+        for chunk, stored in zip(chunks, source.walk(chunks, authentic=False), strict=True):
+            data = stored.read() if isinstance(stored, StoredBytes) else stored
+            assert data.tobytes() == b"".join(DATA[offset : offset + length] for offset, length in chunk)
+        for wrong in ((-1, 1), (0, -1), (0, len(DATA) + 1), (1 << 62, 1 << 62)):
+            with pytest.raises(FormatError, match="outside the file"):
+                source.walk([[(0, 4), wrong]], authentic=True)
+
+
+def test_a_closed_source_reads_nothing(path: Path) -> None:
+    for where in (path, DATA, bytearray(DATA)):
+        source = open_source(where)
+        source.close()
+        source.close()
+        with pytest.raises(ValueError, match="is closed"):
+            source.read(0, 10)
+
+
+def test_files_are_closed_with_their_last_use(path: Path) -> None:
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    before = descriptors()
     source = open_source(path)
-    first, second = source.read(0, 100), source.read_ranges([(50, 100)])[0]
-    assert np.shares_memory(first, second)
+    (stored,) = source.walk([[(10, 100)]], authentic=False)
+    assert isinstance(stored, StoredBytes)
+    source.close()
+    assert descriptors() == before + 1
+    assert stored.read().tobytes() == DATA[10:110]      # a read under way never meets another file under the same number
+    del stored
+    assert descriptors() == before
+    open_source(path)
+    assert descriptors() == before
 
 
 def test_arrays_outlive_the_source(path: Path) -> None:
-    for memory_map in (True, False):
+    for memory_map in (True, False, "keep"):
         with open_source(path, memory_map=memory_map) as source:
             array = source.read(1000, 5000)
         source.close()
@@ -142,7 +195,7 @@ def test_an_array_keeps_the_old_file_when_the_path_is_replaced(path: Path) -> No
 
 def test_empty_files(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
-    for memory_map in (True, False):
+    for memory_map in (True, False, "keep"):
         with open_source(tmp_path / "empty", memory_map=memory_map) as source:
             assert source.size == 0
             assert source.read(0, 0).size == 0

@@ -1,0 +1,81 @@
+"""FsspecSource: files on fsspec filesystems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fastpq.errors import UnsupportedError
+from fastpq.io.coalescing import Range
+from fastpq.io.source import Bytes, Source, private, read_only
+from fastpq.options import DEFAULT_TAIL_READ
+
+# Protocols of servers that give the last n bytes of a file (RFC 9110, 14.1.2); Azure's servers do not.
+GIVES_ENDS = frozenset({"http", "https", "s3", "s3a", "gs", "gcs"})
+
+
+class FsspecSource(Source):
+    """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time.
+
+    The end of the file is kept in memory, with the footer and often the indexes. From servers known to give the last bytes
+    without their offset (GIVES_ENDS), the end is fetched together with the size.
+    """
+
+    is_remote = True
+
+    def __init__(self, filesystem: Any, path: str, name: str) -> None:
+        self._tail = np.empty(0, np.uint8)
+        self._filesystem = filesystem
+        self._path = path
+        size, tail = _size_and_tail(filesystem, path)
+        if size is None:
+            raise UnsupportedError(f"reading {name}: its filesystem does not tell its size")
+        super().__init__(name, int(size))
+        if len(tail):
+            self._count(1, len(tail))
+        if len(tail) in (min(self.size, DEFAULT_TAIL_READ), self.size):     # servers without ranges send the whole file
+            self._tail = read_only(private(tail))
+
+    def _fetch(self, offset: int, length: int) -> Bytes:
+        data = private(self._filesystem.cat_file(self._path, start=offset, end=offset + length))
+        # the end of a file that is read again: footer and indexes, not a whole file or a column chunk
+        if offset + length == self.size and len(data) == length <= DEFAULT_TAIL_READ:
+            self._tail = data
+        return data
+
+    def _known(self, offset: int, length: int) -> Bytes | None:
+        start = offset - (self.size - len(self._tail))
+        return self._tail[start : start + length] if start >= 0 and length else None
+
+    def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
+        wanted = [(offset, length) for offset, length in ranges if length]
+        if not wanted:
+            return [read_only(np.empty(0, np.uint8)) for _ in ranges]
+        starts = [offset for offset, _ in wanted]
+        ends = [offset + length for offset, length in wanted]
+        came = self._filesystem.cat_ranges([self._path] * len(wanted), starts, ends, on_error="raise")
+        self._count(len(wanted), sum(length for _, length in wanted))
+        data = iter(came)
+        return [
+            self._complete(private(next(data) if length else b""), offset, length)
+            for offset, length in ranges
+        ]
+
+
+def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
+    """The size of a file, and its last DEFAULT_TAIL_READ bytes, or no bytes if these would take another round trip."""
+    protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
+    if not filesystem.async_impl or filesystem.asynchronous or not protocols & GIVES_ENDS:
+        return filesystem.size(path), b""
+
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(1, thread_name_prefix="fastpq-tail")
+    try:
+        asked = pool.submit(filesystem.cat_file, path, start=-DEFAULT_TAIL_READ)
+        size = filesystem.info(path)["size"]
+        # Some servers refuse the end: a later read then asks for its range.
+        return size, b"" if asked.exception() is not None else asked.result()
+    finally:
+        pool.shutdown(wait=False)       # after an error the other call may need this very thread: it is not waited for
