@@ -212,7 +212,11 @@ class FileMetaData:
         return {entry.key: entry.value for entry in self.key_values if entry.key != CHECKPOINT_KEY}
 
     def key_value(self, key: str) -> str | None:
-        """The value of a key in the key-value metadata, the last one of a duplicate key; None for no value."""
+        """The value of a key in the key-value metadata, the last one of a duplicate key; None for no value.
+
+        Args:
+            key: the key.
+        """
         return self.key_value_metadata.get(key) if self._may_have(key) else None
 
     @property

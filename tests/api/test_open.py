@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
 import sys
@@ -79,20 +78,3 @@ def test_a_file_closed_while_it_is_read(tmp_path: Path) -> None:
         held.file.read()
 
 
-@pytest.mark.skipif(not hasattr(os, "preadv"), reason="files are read by pread here")
-def test_the_descriptor_of_a_closed_file_is_not_taken_for_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    fastpq.write_table({"a": np.arange(1000)}, path)
-    fastpq.write_table({"a": -np.arange(1000)}, other)
-    preadv = os.preadv
-    with fastpq.ParquetFile(path, memory_map=False) as file, contextlib.ExitStack() as opened:
-
-        def closing(descriptor: int, *arguments: Any) -> int:
-            file.close()
-            opened.enter_context(other.open("rb"))
-            return preadv(descriptor, *arguments)
-
-        monkeypatch.setattr(os, "preadv", closing)
-        assert file.read()["a"].to_numpy().tolist() == list(range(1000))
-        with pytest.raises(ValueError, match="is closed"):
-            file.read()

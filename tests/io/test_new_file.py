@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -272,12 +273,8 @@ def test_owner_and_group_are_kept(way: str, tmp_path: Path) -> None:
 
 @needs_root
 @pytest.mark.parametrize(("groups", "expected"), [([2345], (99, 2345, 0o664)), ([], (99, 99, 0o644))])
-def test_owner_and_group_without_permission(groups: list[int], expected: tuple[int, int, int], tmp_path: Path) -> None:
+def test_owner_and_group_without_permission(groups: list[int], expected: tuple[int, int, int]) -> None:
     """The group is kept by its members; the permissions of a group that is lost go to no other group."""
-    path = tmp_path / "out"
-    path.touch()
-    os.chown(path, 1234, 2345)
-    path.chmod(0o664)
     script = f"""
         import os, sys
         from fastpq.io.sink import open_sink
@@ -287,12 +284,15 @@ def test_owner_and_group_without_permission(groups: list[int], expected: tuple[i
         with open_sink(sys.argv[1]) as sink:
             sink.write(b"new")
     """
-    tmp_path.chmod(0o777)
-    os.chmod(tmp_path.parent, 0o755)
-    os.chmod(tmp_path.parent.parent, 0o755)
-    command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
-    subprocess.run(command, check=True, cwd=Path(__file__).parents[2])
-    status = path.stat()
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:     # open to the other user
+        os.chmod(folder, 0o777)
+        path = Path(folder) / "out"
+        path.touch()
+        os.chown(path, 1234, 2345)
+        path.chmod(0o664)
+        command = [sys.executable, "-c", textwrap.dedent(script), str(path)]
+        subprocess.run(command, check=True, cwd=Path(__file__).parents[2])
+        status = path.stat()
     assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == expected
 
 
