@@ -179,6 +179,8 @@ class FileChecks:
             self.result.peers = ask_peers(self.path, None, self.unit, skipped)
             return
         self.result.peers = ask_peers(self.path, self.truth, self.unit, skipped)
+        if not self.attempt("offsets", self.without_views):
+            return
         for name, check in {
             "default unit": self.in_default_unit,
             "layouts": self.layouts,
@@ -195,31 +197,40 @@ class FileChecks:
         self.attempt("bounds", self.check_bounds)
         self.check_filters()
 
+    def without_views(self) -> str | None:
+        """The truth of all other checks has no views, of which pyarrow takes no rows."""
+        views, self.truth = self.truth, self.read_offsets(self.path)
+        return table_difference(self.truth, views)
+
     def opened(self, **options: Any) -> fastpq.ParquetFile:
-        return fastpq.ParquetFile(self.path, coerce_int96_timestamp_unit=self.unit, **options)
+        return fastpq.ParquetFile(self.path, **{"coerce_int96_timestamp_unit": self.unit, "strings": "offsets"} | options)
+
+    def read_offsets(self, where: Any) -> pa.Table:
+        return pa.table(fastpq.read_table(where, coerce_int96_timestamp_unit=self.unit, strings="offsets"))
 
     def in_default_unit(self) -> str | None:
         """Read without a unit for INT96 timestamps; columns may come in finer units than the truth."""
-        got = pa.table(fastpq.read_table(self.path))
+        got = pa.table(fastpq.read_table(self.path, strings="offsets"))
         schema = [one if one.type.equals(other.type) else other for one, other in zip(got.schema, self.truth.schema, strict=True)]
         return table_difference(got.cast(pa.schema(schema), safe=False), self.truth)
 
     def layouts(self) -> str | None:
-        for strings in ("offsets", "dictionary"):
+        for strings in ("views", "dictionary"):
             with self.opened(strings=strings, threads=2) as file:
                 if what := table_difference(pa.table(file.read()), self.truth):
                     return f"strings={strings!r}: {what}"
         return None
 
     def batches(self) -> str | None:
-        size = max(1, self.truth.num_rows // BATCHES + 1)
+        size, row = max(1, self.truth.num_rows // BATCHES + 1), 0
         with self.opened() as file:
-            tables = [pa.table(batch) for batch in file.iter_batches(size)]
+            for batch in file.iter_batches(size):
+                if what := table_difference(pa.table(batch), self.truth.slice(row, batch.num_rows)):
+                    return f"batch at row {row}: {what}"
+                row += batch.num_rows
             if file.count() != self.truth.num_rows:
                 return f"count() is {file.count()}"
-        if not tables:
-            return None if self.truth.num_rows == 0 else "no batches"
-        return table_difference(pa.concat_tables(tables), self.truth)
+        return None if row == self.truth.num_rows else f"{row} rows in batches, not {self.truth.num_rows}"
 
     def row_ranges(self) -> str | None:
         rows = self.truth.num_rows
@@ -245,7 +256,7 @@ class FileChecks:
         sealed, opened = io.BytesIO(), io.BytesIO()
         fastpq.encrypt_file(self.path, sealed, fastpq.FileEncryptionProperties(KEY))
         keys = fastpq.FileDecryptionProperties(KEY)
-        options: dict[str, Any] = {"coerce_int96_timestamp_unit": self.unit, "decryption_properties": keys}
+        options: dict[str, Any] = {"coerce_int96_timestamp_unit": self.unit, "strings": "offsets", "decryption_properties": keys}
         half = self.truth.num_rows // 2
         with fastpq.ParquetFile(sealed.getvalue(), **options) as file:
             what = table_difference(pa.table(file.read()), self.truth)
@@ -254,20 +265,20 @@ class FileChecks:
         if what:
             return f"encrypted: {what}"
         fastpq.decrypt_file(sealed.getvalue(), opened, keys)
-        what = table_difference(pa.table(fastpq.read_table(opened.getvalue(), coerce_int96_timestamp_unit=self.unit)), self.truth)
+        what = table_difference(self.read_offsets(opened.getvalue()), self.truth)
         return what and f"decrypted: {what}"
 
     def merged(self) -> str | None:
         target = io.BytesIO()
         fastpq.merge_files([self.path, self.path], target)
-        got = pa.table(fastpq.read_table(target.getvalue(), coerce_int96_timestamp_unit=self.unit))
+        got = self.read_offsets(target.getvalue())
         twice = pa.concat_tables([self.truth, self.truth])
         return table_difference(got, twice) or self.foreign(target, twice)
 
     def written(self) -> str | None:
         target = io.BytesIO()
         fastpq.write_table(self.whole, target)
-        got = pa.table(fastpq.read_table(target.getvalue(), coerce_int96_timestamp_unit=self.unit))
+        got = self.read_offsets(target.getvalue())
         return table_difference(got, self.truth) or self.foreign(target, self.truth)
 
     def written_otherwise(self) -> str | None:
@@ -283,7 +294,7 @@ class FileChecks:
             row_group_size=group,
             data_page_rows=50,
         )
-        got = pa.table(fastpq.read_table(target.getvalue()))
+        got = self.read_offsets(target.getvalue())
         return table_difference(got, self.truth) or self.foreign(target, self.truth)
 
     def written_for_others(self) -> str | None:
@@ -323,7 +334,7 @@ class FileChecks:
     @cached_property
     def plain_table(self) -> pa.Table:
         """The table without ARROW:schema and views, in layouts of which pyarrow takes rows."""
-        with self.opened(arrow_schema=False, strings="offsets") as file:
+        with self.opened(arrow_schema=False) as file:
             return pa.table(file.read())
 
     def flat_columns(self) -> Iterator[tuple[int, str, pa.ChunkedArray]]:
@@ -373,7 +384,7 @@ class FileChecks:
     def filtered(self, condition: tuple[Any, ...], name: str, mask: np.ndarray) -> str | None:
         rows = np.flatnonzero(mask)
         wanted = self.plain_table.take(pa.array(rows))
-        with self.opened(arrow_schema=False, strings="offsets") as file:
+        with self.opened(arrow_schema=False) as file:
             filters = condition if condition[2] is not None else condition[:2]
             what = f"count {file.count(filters)}, not {len(rows)}" if file.count(filters) != len(rows) else None
             what = what or table_difference(pa.table(file.read(filters=filters)), wanted)

@@ -66,6 +66,14 @@ def as_list(array: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(array.offsets, pairs, mask=array.is_null())
 
 
+def elements_of(lists: pa.Array) -> pa.Array:
+    """All elements of lists, extension arrays as storage: pyarrow's flatten loses bytes of an extension array of views."""
+    if isinstance(lists.type.value_type, pa.BaseExtensionType) and isinstance(lists, pa.ListArray | pa.LargeListArray):
+        mask = pa.array(lists.is_null().to_pylist(), pa.bool_())    # without an offset
+        lists = type(lists).from_arrays(lists.offsets, lists.values.storage, mask=mask)
+    return lists.flatten()
+
+
 def nested_difference(got: pa.Array, truth: pa.Array) -> str | None:
     """A description of the first difference between two arrays of lists, maps or structs; None for equal arrays.
 
@@ -83,7 +91,7 @@ def nested_difference(got: pa.Array, truth: pa.Array) -> str | None:
     elif not hasattr(got, "value_lengths") or got.value_lengths().to_pylist() != truth.value_lengths().to_pylist():
         return f"other lengths, or type {got.type}, not {truth.type}"
     else:
-        below = [(got.flatten(), truth.flatten())]
+        below = [(elements_of(got), elements_of(truth))]
     found = (difference(pa.chunked_array([one]), pa.chunked_array([other])) for one, other in below)
     return next((f"below: {what}" for what in found if what), None)
 

@@ -97,7 +97,8 @@ def test_text_that_is_not_utf8(encoding: str, bad: bytes, annotation: str) -> No
 def test_values_of_unknown_columns_are_null(kind: str, nullable: bool) -> None:
     """UNKNOWN says "always null": stored values are null for every way of reading, as they are for pyarrow."""
     leaf = pa.field("x", pa.string() if kind == "text" else pa.int32(), nullable)
-    values: pa.Array = pa.array(["a", "b", None if nullable else "c"] if kind == "text" else [1, 2, None if nullable else 3], leaf.type)
+    stored = ["a", "b", "c"] if kind == "text" else [1, 2, 3]
+    values: pa.Array = pa.array([*stored[:2], None if nullable else stored[2]], leaf.type)
     if kind == "struct":
         values = pa.StructArray.from_arrays([values], fields=[leaf])
     elif kind == "list":
