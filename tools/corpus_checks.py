@@ -36,6 +36,7 @@ INT96_UNITS: tuple[Literal["ns", "us", "ms"], ...] = ("ns", "us", "ms")
 OUTSIDE_THE_UNIT = "INT96 timestamp outside"
 FILTERED_COLUMNS = 5
 MOST_VALUES = 300_000       # of a table with all filters; larger tables have fewer filtered columns
+CONDITIONS = 3      # of a column of a larger table
 BATCHES = 7     # least number of batches of a file
 COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "==": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
@@ -378,7 +379,10 @@ class FileChecks:
         values = max(1, self.truth.num_rows * len(self.truth.columns))
         most = max(1, min(FILTERED_COLUMNS, FILTERED_COLUMNS * MOST_VALUES // values))
         for index, name, column in self.chance.sample(columns, min(most, len(columns))):
-            for op, literal, mask in conditions(self.chance, column):
+            found = list(conditions(self.chance, column))
+            if values > MOST_VALUES:
+                found = self.chance.sample(found, min(CONDITIONS, len(found)))
+            for op, literal, mask in found:
                 self.attempt("filters", lambda: self.filtered((index, op, literal), name, mask))    # noqa: B023 (called at once)
 
     def filtered(self, condition: tuple[Any, ...], name: str, mask: np.ndarray) -> str | None:
@@ -386,7 +390,8 @@ class FileChecks:
         wanted = self.plain_table.take(pa.array(rows))
         with self.opened(arrow_schema=False) as file:
             filters = condition if condition[2] is not None else condition[:2]
-            what = f"count {file.count(filters)}, not {len(rows)}" if file.count(filters) != len(rows) else None
+            count = file.count(filters)
+            what = None if count == len(rows) else f"count {count}, not {len(rows)}"
             what = what or table_difference(pa.table(file.read(filters=filters)), wanted)
             tables = [pa.table(batch) for batch in file.iter_batches(1 + len(rows) // 3, filters=filters)]
             if tables:

@@ -109,7 +109,7 @@ def test_values_of_unknown_columns_are_null(kind: str, nullable: bool) -> None:
     element = {"int": 1, "text": 1, "struct": 2, "list": 3}[kind]
     data = with_schema(sink.getvalue(), element, logicalType=fmt.LogicalType(UNKNOWN=fmt.NullType()), converted_type=None)
     for strings in ("views", "offsets", "dictionary"):
-        with fastpq.ParquetFile(data, strings=strings) as file:     # type: ignore[arg-type]
+        with fastpq.ParquetFile(data, strings=strings) as file:
             truth = pq.read_table(pa.BufferReader(data))["d"].to_pylist()
             table = file.read()
             assert table["d"].to_pylist() == truth == pa.table(table)["d"].to_pylist()

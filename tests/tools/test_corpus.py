@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_a_run_and_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_child_that_dies_and_a_peer_that_dies(tmp_path: Path) -> None:
-    answers = iter([
+    answers: Iterator[corpus.Record] = iter([
         {"stage": "peer polars", "died": "ended with -6"},
         {"rows": 1, "checks": {"read": "right"}, "peers": {}},
         {"stage": "take", "died": "no answer"},
