@@ -1,4 +1,4 @@
-"""The LZO codec, by python-lzo (the extra ``lzo``): LZO1X in Hadoop's framing, the format of hadoop-lzo."""
+"""The LZO codec, by python-lzo (the extra ``lzo``): LZO1X in Hadoop's framing (hadoop-lzo), or a bare stream (Apache Drill)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import importlib
 from typing import Any
 
 from fastpq.codecs import framing
-from fastpq.codecs.codec import Buffer, Compress, broken
-from fastpq.errors import UnsupportedError
+from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
+from fastpq.errors import FormatError, UnsupportedError
 
 
 def compressor(level: int) -> Compress:
@@ -21,18 +21,26 @@ def compressor(level: int) -> Compress:
 
 
 def decompress_into(source: Buffer, target: Buffer) -> None:
-    """Decompresses blocks in Hadoop's framing to exactly the size of target."""
-    package = _package()
-
-    def decompress(chunk: memoryview, block: memoryview) -> int:
+    """Decompresses blocks in Hadoop's framing, or else a bare stream, to exactly the size of target."""
+    try:
+        framing.hadoop_decompress(memoryview(source), memoryview(target), _decompress_block)
+    except FormatError as framed:
         try:
-            plain = package.decompress(bytes(chunk), False, len(block))
-        except package.error as error:
-            raise broken("lzo", error) from error
-        block[: len(plain)] = plain
-        return len(plain)
+            written = _decompress_block(memoryview(source), memoryview(target))
+        except FormatError:
+            raise framed from None
+        if written != len(target):
+            raise mismatch("lzo", written, target) from None
 
-    framing.hadoop_decompress(memoryview(source), memoryview(target), decompress)
+
+def _decompress_block(chunk: memoryview, block: memoryview) -> int:
+    package = _package()
+    try:
+        plain = package.decompress(bytes(chunk), False, len(block))
+    except package.error as error:
+        raise broken("lzo", error) from error
+    block[: len(plain)] = plain
+    return len(plain)
 
 
 def _package() -> Any:

@@ -17,7 +17,7 @@ from fastpq.filters.evidence import chunk_bounds, claims_of, exact_bounds
 from fastpq.filters.literals import FloatDomain, IntegerDomain, SortKey, domain_of
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.schema.parquet_schema import ColumnDescriptor
-from fastpq.schema.types import ColumnType
+from fastpq.schema.types import ColumnType, Unknown
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
 
@@ -26,6 +26,8 @@ ReadColumn = Callable[[list[int]], Column]      # reads the column in the row gr
 
 def null_count(metadata: FileMetaData, column: ColumnDescriptor, read: ReadColumn) -> int:
     """The number of nulls of a column; reads only row groups without a trusted null count in their statistics."""
+    if isinstance(column.logical_type, Unknown):        # always null
+        return sum(group.num_rows for group in metadata.row_groups)
     known, unknown = 0, []
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)

@@ -132,7 +132,7 @@ class NullTest(Condition):
     is_null: bool
 
     def outcome(self, bounds: Bounds) -> Outcome:
-        if bounds.all_null:
+        if bounds.all_null or isinstance(self.column.logical_type, Unknown):
             return Outcome.ALL if self.is_null else Outcome.NONE
         if bounds.no_nulls:
             return Outcome.NONE if self.is_null else Outcome.ALL

@@ -18,6 +18,7 @@ from fastpq.io.source import Stored
 from fastpq.read.fetch import Fetching
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, ColumnPlan
+from fastpq.schema.types import Unknown
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn, Column
@@ -184,5 +185,6 @@ def count_rows(kept: Int64s) -> int:
 
 
 def _flat_column(opener: ChunkOpener, leaf: ColumnDescriptor, output: ColumnOutput, null_count: int) -> Column:
-    nulls = (output.validity, null_count)
-    return opener.column(opener.type_of(leaf), output.values, output.buffers, nulls, leaf.nullable)
+    nulls, type_ = (output.validity, null_count), opener.type_of(leaf)
+    nullable = leaf.nullable or isinstance(type_.logical, Unknown)
+    return opener.column(type_, output.values, output.buffers, nulls, nullable)

@@ -21,7 +21,7 @@ from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import ChunkPlan
 from fastpq.schema.parquet_schema import ColumnDescriptor
-from fastpq.schema.types import ColumnType
+from fastpq.schema.types import ColumnType, Unknown
 
 if TYPE_CHECKING:
     from fastpq.column.nested_reader import NestedReader
@@ -138,6 +138,9 @@ class ChunkOpener:
         """
         validity, null_count = nulls
         validity = validity if null_count else None
+        if nullable and isinstance(type_.logical, Unknown):     # always null, whatever is stored
+            null_count = len(values.view(VIEW_DTYPE if type_.dtype is None else type_.dtype))
+            validity = np.zeros((null_count + 7) // 8, np.uint8)
         if type_.dtype is not None:
             return Column._made(type_, values.view(type_.dtype), validity, null_count, nullable)
         views = BinaryViews(values.view(VIEW_DTYPE), buffers)

@@ -78,7 +78,7 @@ def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
             forbidden on the physical type.
         UnsupportedError: a time unit is not MILLIS, MICROS or NANOS.
     """
-    if element.logicalType is not None:
+    if element.logicalType is not None and not _is_placeholder(element):
         logical = _from_union(element.logicalType, element.name)
     elif element.converted_type == fmt.ConvertedType.DECIMAL:
         if element.precision is None:
@@ -99,6 +99,13 @@ def logical_from_thrift(element: fmt.SchemaElement) -> LogicalType | None:
     if element.logicalType is None or _changes_values(physical, logical):
         raise FormatError(reason, column=element.name)
     return None
+
+
+def _is_placeholder(element: fmt.SchemaElement) -> bool:
+    """Whether UNKNOWN, without a converted type of its own, stands beside a known one: INTERVAL columns of parquet-java."""
+    assert element.logicalType is not None
+    known = element.converted_type == fmt.ConvertedType.DECIMAL or element.converted_type in _CONVERTED
+    return element.logicalType.UNKNOWN is not None and known
 
 
 def _changes_values(physical: Type, logical: LogicalType) -> bool:

@@ -227,6 +227,8 @@ VECTORS = [
     ("lz4_hadoop", "00000005 00000006 50 68656c6c6f", b"hello"),
     # Hadoop: a block of 5 bytes in one chunk: 5 literals (17 + 5), end of stream
     ("lzo", "00000005 00000009 16 68656c6c6f 110000", b"hello"),
+    # the same without framing, as Drill writes pages
+    ("lzo", "16 68656c6c6f 110000", b"hello"),
 ]
 
 

@@ -66,6 +66,19 @@ def as_list(array: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(array.offsets, pairs, mask=array.is_null())
 
 
+def lengths_of(lists: pa.Array) -> pa.Array:
+    """Lengths of lists, null for null lists."""
+    return lists.value_lengths().cast(pa.int64())
+
+
+def elements_of(lists: pa.Array) -> pa.Array:
+    """All elements of lists, extension arrays as storage: pyarrow's flatten loses bytes of an extension array of views."""
+    if isinstance(lists.type.value_type, pa.BaseExtensionType) and isinstance(lists, pa.ListArray | pa.LargeListArray):
+        mask = pa.concat_arrays([lists.is_null()])      # without an offset
+        lists = type(lists).from_arrays(lists.offsets, lists.values.storage, mask=mask)
+    return lists.flatten()
+
+
 def nested_difference(got: pa.Array, truth: pa.Array) -> str | None:
     """A description of the first difference between two arrays of lists, maps or structs; None for equal arrays.
 
@@ -80,10 +93,10 @@ def nested_difference(got: pa.Array, truth: pa.Array) -> str | None:
         if not pa.types.is_struct(got.type) or got.type.num_fields != truth.type.num_fields:
             return f"type {got.type}, not {truth.type}"
         below = list(zip(got.flatten(), truth.flatten(), strict=True))
-    elif not hasattr(got, "value_lengths") or got.value_lengths().to_pylist() != truth.value_lengths().to_pylist():
+    elif not hasattr(got, "value_lengths") or not lengths_of(got).equals(lengths_of(truth)):
         return f"other lengths, or type {got.type}, not {truth.type}"
     else:
-        below = [(got.flatten(), truth.flatten())]
+        below = [(elements_of(got), elements_of(truth))]
     found = (difference(pa.chunked_array([one]), pa.chunked_array([other])) for one, other in below)
     return next((f"below: {what}" for what in found if what), None)
 

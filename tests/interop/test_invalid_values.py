@@ -133,3 +133,37 @@ def test_times_outside_of_a_day_are_not_written(unit: str, statistics: bool) -> 
     fastpq.write_table(pa.table({"t": numbers[:3].cast(type_)}), io.BytesIO(), write_statistics=statistics)
     with pytest.raises(fastpq.SchemaError, match=f"a TIME of {day} {unit}, outside of a day"):
         fastpq.write_table(pa.table({"t": numbers.cast(type_)}), io.BytesIO(), write_statistics=statistics)
+
+
+@pytest.mark.parametrize(
+    ("kind", "nullable"), [("int", True), ("int", False), ("text", True), ("text", False), ("struct", True), ("list", True)]
+)
+def test_values_of_unknown_columns_are_null(kind: str, nullable: bool) -> None:
+    """UNKNOWN says "always null": stored values are null for every way of reading, as they are for pyarrow."""
+    leaf = pa.field("x", pa.string() if kind == "text" else pa.int32(), nullable)
+    stored = ["a", "b", "c"] if kind == "text" else [1, 2, 3]
+    values: pa.Array = pa.array([*stored[:2], None if nullable else stored[2]], leaf.type)
+    if kind == "struct":
+        values = pa.StructArray.from_arrays([values], fields=[leaf])
+    elif kind == "list":
+        values = pa.ListArray.from_arrays(pa.array([0, 1, 3, 3], pa.int32()), values, pa.list_(leaf))
+    sink = io.BytesIO()
+    outer = pa.field("d", values.type, nullable)
+    pq.write_table(pa.table([values], pa.schema([outer])), sink, row_group_size=2, store_schema=False, write_page_index=True)
+    element = {"int": 1, "text": 1, "struct": 2, "list": 3}[kind]
+    data = with_schema(sink.getvalue(), element, logicalType=fmt.LogicalType(UNKNOWN=fmt.NullType()), converted_type=None)
+    for strings in ("views", "offsets", "dictionary"):
+        with fastpq.ParquetFile(data, strings=strings) as file:
+            truth = pq.read_table(pa.BufferReader(data))["d"].to_pylist()
+            table = file.read()
+            assert table["d"].to_pylist() == truth == pa.table(table)["d"].to_pylist()
+            assert [row for batch in file.iter_batches(2) for row in batch["d"].to_pylist()] == truth
+            again = io.BytesIO()
+            fastpq.write_table(table, again)
+            assert fastpq.read_table(again.getvalue())["d"].to_pylist() == truth
+            if kind != "list":
+                assert (file.count([(0, "is null")]), file.count([(0, "is not null")])) == (3, 0)
+                assert file.read(filters=[(0, "is null")])["d"].to_pylist() == truth
+                assert file.count([(0, "in", [1])] if kind != "text" else [(0, "in", ["a"])]) == 0
+            if kind in ("int", "text"):
+                assert file.null_count("d") == 3

@@ -199,6 +199,16 @@ def test_converted_interval_has_no_logical_type() -> None:
     assert logical_to_thrift(Interval()) == (None, converted, None, None)
 
 
+def test_unknown_beside_a_converted_type_is_the_converted_type() -> None:
+    """parquet-java writes INTERVAL columns, full of values, with a ``logicalType`` of UNKNOWN."""
+    unknown = fmt.LogicalType(UNKNOWN=fmt.NullType())
+    interval = leaf(Type.FIXED_LEN_BYTE_ARRAY, type_length=12, converted_type=fmt.ConvertedType.INTERVAL, logicalType=unknown)
+    assert logical_from_thrift(interval) == Interval()
+    decimal = leaf(Type.INT32, converted_type=fmt.ConvertedType.DECIMAL, scale=2, precision=9, logicalType=unknown)
+    assert logical_from_thrift(decimal) == Decimal(9, 2)
+    assert logical_from_thrift(leaf(Type.INT32, converted_type=24, logicalType=unknown)) == Unknown()
+
+
 @pytest.mark.parametrize(
     ("physical", "length", "logical", "converted"),
     [
