@@ -250,7 +250,8 @@ cdef class ChunkReader:
         return 0
 
     cdef int _load_levels(self) except -1 nogil:
-        cdef int64_t count = self.page.num_values, present
+        # a page may claim more values than its chunk has: no bit is kept for these
+        cdef int64_t count = min(<int64_t>self.page.num_values, self.remaining), present
         cdef uint8_t* bitmap
         self.page_nulls = 0
         if self.pages.max_definition_level == 0 or count == 0:
