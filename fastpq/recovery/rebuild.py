@@ -75,6 +75,8 @@ def rebuild(
         codecs: numbers of the possible codecs of pages.
     """
     source = opener.source
+    if not schema.columns:      # no page belongs to the schema
+        return Rebuilt([], _unread([], start, source.size), False)
     data = source.read(0, source.size)
     pages = find_pages(data, start, opener.properties.verify_checksums)
     gaps = np.flatnonzero(pages[1:, POSITION] != pages[:-1, POSITION] + pages[:-1, SIZE]) + 1
