@@ -6,9 +6,9 @@ the inputs, keeps those that reach new code, and mutates them by this project's 
 
 from __future__ import annotations
 
-import atexit
 import datetime
 import importlib.util
+import json
 import re
 import shutil
 import subprocess
@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
@@ -31,6 +32,7 @@ COMPILERS = ("clang", "clang-19", "clang-16", "clang-14")
 TARGETS = ("paths", "kernel", "variant", "wkb", "arrow_schema")
 LARGEST_INPUT = 8192
 TURN = 60.0     # seconds
+TOLD_EVERY = 500    # inputs
 OWN_MUTATIONS = 0.7     # share of mutations by tests/corrupt/mutate.py and structured.py
 STATUS = re.compile(r"#(\d+)\s.*cov: (\d+) ft: (\d+) corp: (\d+)")
 
@@ -85,7 +87,9 @@ def turn(folder: Path, target: str, seconds: float, save: Path, commit: str) -> 
             (corpus / f"seed{number:04}").write_bytes(data)
     save.mkdir(parents=True, exist_ok=True)
     before = set(save.iterdir())
-    command = [sys.executable, "-m", "tests.corrupt.guided", target, str(save), str(corpus)]
+    counts = folder / "guided" / f"{target}.json"
+    counts.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "tests.corrupt.guided", target, str(save), str(counts), str(corpus)]
     command += [f"-max_total_time={int(seconds) or 1}", f"-max_len={LARGEST_INPUT}", f"-artifact_prefix={save}/guided-{target}-"]
     command += ["-timeout=20", "-rss_limit_mb=4096"]
     when, started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), time.monotonic()
@@ -94,9 +98,10 @@ def turn(folder: Path, target: str, seconds: float, save: Path, commit: str) -> 
     runs, edges, features, kept = map(int, status[-1]) if status else (0, 0, 0, 0)
     if not status:
         print(done.stderr[-2000:], flush=True)
-    found = [(0, "finding", str(path)) for path in sorted(set(save.iterdir()) - before)]
+    new = (path for path in sorted(set(save.iterdir()) - before) if path.suffix != ".txt")
+    found = [(0, "finding", str(path)) for path in new]
     coverage = {"edges": edges, "features": features, "inputs": kept}
-    outcomes = {name: int(count) for name, count in re.findall(r"^outcome (\w+) (\d+)$", done.stderr, re.MULTILINE)}
+    outcomes = json.loads(counts.read_text()) if counts.exists() else {}
     took = round(time.monotonic() - started, 1)
     ledger.append(folder, ledger.Entry(when, "guided", commit, target, 0, 0, runs, took, outcomes, {}, found, coverage))
     print(f"fuzz: guided {target}, {runs} inputs, {took} s, {coverage}, {len(found)} findings", flush=True)
@@ -144,8 +149,8 @@ def main() -> None:
 
     import fastpq
 
-    target, save, *arguments = sys.argv[1:]
-    read, outcomes = runner(target), dict[str, int]()
+    target, save, counts, *arguments = sys.argv[1:]
+    read, outcomes = runner(target), Counter[str]()
 
     def one(data: bytes) -> None:
         name = "ok"
@@ -158,17 +163,13 @@ def main() -> None:
             path = Path(save) / f"guided-{target}-{zlib.crc32(data)}"
             path.write_bytes(data)
             path.with_suffix(".txt").write_text(traceback.format_exc())
-        outcomes[name] = outcomes.get(name, 0) + 1
-
-    def told() -> None:
-        for name, count in outcomes.items():
-            print(f"outcome {name} {count}", file=sys.stderr)
-        sys.stderr.flush()
+        outcomes[name] += 1
+        if outcomes.total() % TOLD_EVERY == 0:      # libFuzzer ends the process without a last word
+            Path(counts).write_text(json.dumps(outcomes))
 
     options: dict[str, Any] = {"custom_mutator": mutator(target)}
     atheris.Setup([sys.argv[0], *arguments], one, **options)
 
-    atexit.register(told)
     atheris.Fuzz()
 
 

@@ -121,7 +121,7 @@ def test_mutated_keys(target: str, tmp_path: Path) -> None:
 def test_seeds_cover_the_format(stored: Path) -> None:
     encodings, codecs, versions = set(), set(), set()
     for seed in load(stored):
-        if seed.mode is None:
+        if seed.mode is None and not seed.name.startswith(("wild", "empty")):
             footer = open_file(seed.data, None).metadata
             for chunk in (chunk.meta_data for group in footer.row_groups for chunk in group.columns):
                 assert chunk is not None
