@@ -48,7 +48,7 @@ KERNEL_TESTS = (
     "tests/write/test_choice.py",
     "tests/write/test_chunks.py",
 )
-FUZZ_TARGETS = ("read", "nested", "kernel", "variant", "wkb", "arrow_schema")
+FUZZ_TARGETS = ("paths", "key_material", "read", "nested", "kernel", "variant", "wkb", "arrow_schema")
 FUZZ_MUTATIONS = 20_000     # of each target
 CORES = 2       # simultaneous processes of pytest, and simultaneous stages
 SEED = "FASTPQ_TEST_SEED"   # environment variable

@@ -12,6 +12,7 @@ cdef class LayerOutput:
     cdef uint8_t slot_definition
     cdef uint8_t valid_definition
     cdef uint8_t element_definition
+    cdef uint8_t before                 # definition level of the entry appended last
     cdef readonly int64_t slots
     cdef readonly int64_t elements
     cdef GrowingBuffer starts           # int32 for each slot of a list: index of the first element

@@ -12,9 +12,11 @@ from fastpq.column.chunk_reader cimport Output
 from fastpq.arrays.memory cimport GrowingBuffer
 
 from fastpq.arrays.bitmap import pack_bitmap
-from fastpq.errors import LimitError
+from fastpq.errors import FormatError, LimitError
 
 cdef extern from "c/assembly.h" nogil:
+    bint contradicts(const uint8_t* definition, const uint8_t* repetition, int64_t count, uint8_t slot_repetition,
+                     uint8_t element_definition, uint8_t before) noexcept
     int64_t slot_flags(const uint8_t* definition, const uint8_t* repetition, int64_t count, uint8_t slot_repetition,
                        uint8_t slot_definition, uint8_t valid_definition, uint8_t* flags) noexcept
     int64_t list_slots(const uint8_t* definition, const uint8_t* repetition, int64_t count, uint8_t slot_repetition,
@@ -45,6 +47,10 @@ cdef class LayerOutput:
         cdef uint8_t* flags = self.flags.room(<size_t>count + 1)
         cdef int64_t slots
         if self.is_list:
+            if contradicts(definition, repetition, count, self.slot_repetition, self.element_definition, self.before):
+                with gil:
+                    raise FormatError("levels that contradict each other: an element of a list that is empty or null")
+            self.before = definition[count - 1]
             if self.elements > MAX_ELEMENTS - count:
                 with gil:
                     raise LimitError(f"more than {MAX_ELEMENTS} elements in row groups that are read into one column")

@@ -15,7 +15,7 @@ from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_reader cimport ValueReader
 from fastpq.encodings.levels cimport (
     bit_packed_levels_to_bitmap, bitmap_count, bitmap_merge, bitmap_set_range, bitmap_to_bytes, bytes_to_bitmap, expand,
-    levels_to_bitmap,
+    levels_count, levels_to_bitmap,
 )
 from fastpq.encodings.numbers cimport PLAIN
 
@@ -252,7 +252,8 @@ cdef class ChunkReader:
         return 0
 
     cdef int _load_levels(self) except -1 nogil:
-        cdef int64_t count = self.page.num_values, present
+        # a page may claim more values than its chunk has: no bit is kept for these
+        cdef int64_t count = min(<int64_t>self.page.num_values, self.remaining), present, left
         cdef uint8_t* bitmap
         self.page_nulls = 0
         if self.pages.max_definition_level == 0 or count == 0:
@@ -262,6 +263,11 @@ cdef class ChunkReader:
             present = bit_packed_levels_to_bitmap(self.page.definition.data, <size_t>self.page.definition.size, count, bitmap)
         else:
             present = levels_to_bitmap(self.page.definition.data, <size_t>self.page.definition.size, count, bitmap)
+            if present >= 0 and self.page.num_values > count:
+                left = levels_count(
+                    self.page.definition.data, <size_t>self.page.definition.size, self.page.num_values,
+                    self.pages.max_definition_level)
+                present = min(present, left)
         if present < 0:
             self.pages.fail(present, b"definition levels")
         self.page_nulls = count - present

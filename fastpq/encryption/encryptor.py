@@ -167,9 +167,9 @@ class PlaintextFooterEncryptor(KeyedFileEncryptor):
         self.footer_signing_key_metadata = properties.footer_key_metadata
 
     def sorting_columns(self, columns: list[fmt.SortingColumn] | None) -> list[fmt.SortingColumn] | None:
-        """The sorting columns before the first encrypted column, whose order would disclose values."""
-        encrypted = list(self._columns.values())
-        return list(takewhile(lambda entry: encrypted[entry.column_idx] is None, columns or [])) or None
+        """The sorting columns before the first encrypted column, whose order would disclose values, or the first one unknown."""
+        clear = {index for index, column in enumerate(self._columns.values()) if column is None}
+        return list(takewhile(lambda entry: entry.column_idx in clear, columns or [])) or None
 
     def frame_footer(self, footer: bytes) -> bytes:
         return _framed(footer + self._footer_cipher().sign(footer), self.magic)

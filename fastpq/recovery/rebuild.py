@@ -79,6 +79,8 @@ def rebuild(
         LimitError: the file is larger than max_allocation, and not mapped (``memory_map="keep"``).
     """
     source = opener.source
+    if not schema.columns:      # no page belongs to the schema
+        return Rebuilt([], _unread([], start, source.size), False)
     [stored] = source.walk([[(0, source.size)]], authentic=False)
     if isinstance(stored, StoredBytes):
         if source.size > opener.allowance.limit:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 START_TIME = 1200.0     # seconds until a child is ready: a last guard
+FIRST_RANGE, LARGEST_RANGE = 20, 4096       # mutations that a child is given at once
+SHORT_RANGE = 0.5       # seconds; a child that answers sooner is given more at once
 REFUSALS = {"FormatError", "UnsupportedError", "LimitError", "SchemaError"}
 ENCRYPTION_REFUSALS = {"CryptoError", "TagVerificationError", "KeyAccessError"}     # a mutation can name encryption
 ACCEPTED = {"ok"} | REFUSALS | ENCRYPTION_REFUSALS
@@ -27,8 +31,10 @@ class Settings:
     """Of one campaign.
 
     Attributes:
-        count: mutations.
+        count: mutations, at most.
         seed: with the mutation's number, decides what it is.
+        first: number of the first mutation.
+        seconds: no new mutations are begun after these; None for as long as there are any.
         corpus: a folder of files, or None for the usual ones of the target.
         workers: child processes.
         time_limit: seconds of processor time for one mutation, which does not hang on the machine's load.
@@ -39,6 +45,8 @@ class Settings:
 
     count: int
     seed: int = 1
+    first: int = 0
+    seconds: float | None = None
     corpus: Path | None = None
     workers: int = 2
     time_limit: float = 10.0
@@ -49,19 +57,35 @@ class Settings:
 
 @dataclass
 class Findings:
-    """Outcomes and what is wrong: (index, outcome, detail) for everything that is neither a table nor a typed error."""
+    """Outcomes, and what is wrong: (number, outcome, detail) for everything that is neither a table nor a typed error.
+
+    Attributes:
+        outcomes: number of mutations by outcome.
+        kinds: number of mutations by what was mutated.
+        failures: what is wrong.
+        done: number of mutations.
+    """
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
     failures: list[tuple[int, str, str]] = field(default_factory=list)
 
-    def add(self, index: int, outcome: str, detail: str) -> None:
-        self.outcomes[outcome] += 1
-        if outcome not in ACCEPTED:
-            self.failures.append((index, outcome, detail))
+    @property
+    def done(self) -> int:
+        return self.outcomes.total()
+
+    def add(self, answer: dict[str, Any]) -> None:
+        self.outcomes.update(answer["outcomes"])
+        self.kinds.update(answer["kinds"])
+        self.failures += [(number, outcome, detail) for number, outcome, detail in answer["failures"]]
+        if unknown := set(answer["outcomes"]) - ACCEPTED - {"unexpected"}:
+            raise AssertionError(f"outcomes {unknown}")
 
 
 class DeathError(Exception):
-    """The child did not answer: args[0] says how it ended."""
+    """The child did not answer: args[0] says how it ended, args[1] what it said; ``number`` is the mutation's."""
+
+    number: int = -1
 
 
 class Worker:
@@ -70,12 +94,16 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._errors = tempfile.TemporaryFile()     # noqa: SIM115 (closed with the child)
+        self._progress = tempfile.NamedTemporaryFile()      # noqa: SIM115
+        self._progress.write((-1).to_bytes(8, "little", signed=True))
+        self._progress.flush()
         request = {
             "seed": settings.seed,
             "corpus": settings.corpus and str(settings.corpus),
             "memory": settings.memory,
             "time_limit": settings.time_limit,
             "target": settings.target,
+            "progress": self._progress.name,
         }
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.corrupt.worker", json.dumps(request)],
@@ -86,20 +114,24 @@ class Worker:
         )
         self.samples: int = self._answer(START_TIME)["samples"]
 
-    def do(self, index: int) -> dict[str, Any]:
-        """Do one mutation.
+    def do(self, numbers: range) -> dict[str, Any]:
+        """Do some mutations.
 
         Raises:
             DeathError: the child crashed or hung; it is gone.
         """
         assert self._process.stdin is not None
-        self._process.stdin.write(b"%d\n" % index)
+        self._process.stdin.write(b"%d %d\n" % (numbers.start, numbers.stop))
         self._process.stdin.flush()
         return self._answer(self._settings.patience)
 
     def _answer(self, seconds: float) -> dict[str, Any]:
         assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], seconds)
+        at, since, ready = self._number(), time.monotonic(), False
+        while not ready and time.monotonic() - since < seconds:
+            ready = bool(select.select([self._process.stdout], [], [], min(seconds / 8, 1.0))[0])
+            if self._number() != at:
+                at, since = self._number(), time.monotonic()
         line = self._process.stdout.readline() if ready else b""
         if line:
             answer: dict[str, Any] = json.loads(line)
@@ -112,9 +144,14 @@ class Worker:
         else:
             how = f"ended with {code}" if ready else f"no answer within {seconds} s"
         self._errors.seek(0)
-        said = self._errors.read()[-4000:].decode(errors="replace")
+        death = DeathError(how, self._errors.read()[-6000:].decode(errors="replace"))
+        death.number = self._number()
         self.close()
-        raise DeathError(how, said)
+        raise death
+
+    def _number(self) -> int:
+        """The mutation at work."""
+        return int.from_bytes(os.pread(self._progress.fileno(), 8, 0), "little", signed=True)
 
     def close(self) -> None:
         for stream in (self._process.stdin, self._process.stdout):
@@ -122,27 +159,65 @@ class Worker:
                 stream.close()
         self._process.wait()
         self._errors.close()
+        self._progress.close()
+
+
+class Numbers:
+    """The numbers of the mutations still to do, shared by threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._next, self._stop = settings.first, settings.first + settings.count
+        self._seconds, self._deadline = settings.seconds, None if settings.seconds is None else math.inf
+        self._lock = threading.Lock()
+        self._again: list[range] = []
+
+    def take(self, most: int) -> range:
+        """The next numbers; none at the end, or after the deadline."""
+        with self._lock:
+            if self._again:
+                return self._again.pop()
+            if self._seconds is not None and self._deadline == math.inf:     # the first child is ready
+                self._deadline = time.monotonic() + self._seconds
+            if self._deadline is not None and time.monotonic() > self._deadline:
+                return range(0)
+            taken = range(self._next, min(self._stop, self._next + most))
+            self._next = taken.stop
+            return taken
+
+    def put_back(self, numbers: range) -> None:
+        if numbers:
+            with self._lock:
+                self._again.append(numbers)
 
 
 def run(settings: Settings) -> Findings:
     """Run a whole campaign."""
-    findings = Findings()
-    indices = iter(range(settings.count))       # shared by the threads; next() on it is atomic
+    findings, numbers = Findings(), Numbers(settings)
     with ThreadPoolExecutor(settings.workers) as pool:
-        for done in [pool.submit(serve, settings, indices, findings) for _ in range(settings.workers)]:
+        for done in [pool.submit(serve, settings, numbers, findings) for _ in range(settings.workers)]:
             done.result()
     return findings
 
 
-def serve(settings: Settings, indices: Iterator[int], findings: Findings) -> None:
+def serve(settings: Settings, numbers: Numbers, findings: Findings) -> None:
     """Keep one child busy until the numbers are used up."""
-    worker = Worker(settings)
-    for index in indices:
+    worker, most = Worker(settings), FIRST_RANGE
+    while taken := numbers.take(most):
+        started = time.monotonic()
         try:
-            answer = worker.do(index)
+            answer = worker.do(taken)
         except DeathError as death:
-            findings.add(index, "death", "\n".join(death.args))
+            if death.number not in taken:
+                raise
+            numbers.put_back(range(taken.start, death.number))      # their outcomes died with the child
+            numbers.put_back(range(death.number + 1, taken.stop))
+            findings.outcomes["death"] += 1
+            findings.failures.append((death.number, "death", "\n".join(death.args)))
             worker = Worker(settings)
             continue
-        findings.add(index, answer["outcome"], answer.get("detail", ""))
+        findings.add(answer)
+        if time.monotonic() - started < SHORT_RANGE:
+            most = min(2 * most, LARGEST_RANGE)
+        elif time.monotonic() - started > 4 * SHORT_RANGE:
+            most = max(most // 2, FIRST_RANGE)
     worker.close()

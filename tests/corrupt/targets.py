@@ -28,7 +28,10 @@ from fastpq.variant.shredded import BINARY
 from fastpq.variant.shredding_schema import ShreddingSchema
 from tests.corrupt.corpus import corpus, nested_corpus
 from tests.corrupt.kernel_corpus import KERNELS, kernels, same
-from tests.corrupt.mutate import Sample
+from tests.corrupt.key_corpus import key_material, key_samples, keyring, keyring_samples, mutate_json, store_keys
+from tests.corrupt.mutate import mutate
+from tests.corrupt.paths import WrongValueError, mutate_seed, paths, references
+from tests.corrupt.seeds import store
 from tests.corrupt.value_corpus import described, geometries, schemas, split, variants
 
 MIB = 1 << 20
@@ -165,6 +168,11 @@ def bare(data: bytes, index: int) -> None:
         raise IndexError("not a ParquetError")
 
 
+def lie(data: bytes, index: int) -> None:
+    if index == 3:
+        raise WrongValueError("another value")
+
+
 def refuse(data: bytes, index: int) -> None:
     raise fastpq.FormatError("refused")
 
@@ -212,18 +220,45 @@ SCHEMAS: list[ShreddingSchema] = [
     {"species": {"name": TEXT}, "observation": None, "c": [TEXT]},
     ColumnType(Type.INT64, logical=Decimal(18, 4)),
 ]
-FUZZED = ("read", "nested", "select", "rewrite", "kernel", "variant", "wkb", "arrow_schema")
+FUZZED = ("paths", "read", "nested", "select", "rewrite", "kernel", "variant", "wkb", "arrow_schema", "key_material", "keyring")
+STORED = Path("build/campaign")     # seeds with random keys and nonces, stored: a number gives the same mutation in every run
 
 
-def samples_for(target: str, folder: Path | None) -> list[Sample]:
-    """What the mutations of a target begin with."""
+def samples_for(target: str, folder: Path | None) -> list[Any]:
+    """What the mutations of a target begin with.
+
+    Args:
+        target: its name.
+        folder: of the samples; None for the usual ones, which are made where they are missing.
+    """
+    if target == "paths":
+        store(folder or STORED / "seeds")
+        return references(folder or STORED / "seeds")
+    if target in ("key_material", "keyring"):
+        store_keys(folder or STORED / "keys")
+        return (key_samples if target == "key_material" else keyring_samples)(folder or STORED / "keys")
     makers = {"variant": variants, "wkb": geometries, "kernel": kernels, "arrow_schema": schemas}
     if folder is None and target in makers:
         return makers[target]()
     return nested_corpus() if folder is None and target == "nested" else corpus(folder)
 
 
-TARGETS: dict[str, Callable[[bytes, int], None]] = {
+def mutation_of(target: str) -> Callable[[Any, int, int], tuple[str, Any]]:
+    """The function from samples, seed and number to a mutation's name and what the target takes."""
+    if target == "paths":
+        return mutate_seed
+    return mutate_json if target in ("key_material", "keyring") else mutate
+
+
+def bytes_of(mutated: Any) -> bytes:
+    """The mutated bytes."""
+    return mutated if isinstance(mutated, bytes) else bytes(mutated.data)
+
+
+TARGETS: dict[str, Callable[[Any, int], None]] = {
     target.__name__: target
-    for target in (read, nested, select, rewrite, kernel, variant, wkb, arrow_schema, crash, sleep, spin, greedy, bare, refuse)
+    for target in (
+        paths, read, nested, select, rewrite, kernel, variant, wkb, arrow_schema, key_material, keyring,
+        crash, sleep, spin, greedy, bare, lie, refuse,
+    )
 }

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 
+import fastpq
+from fastpq import format as fmt
+from tests.corrupt import ledger
+from tests.corrupt.__main__ import main
+from tests.corrupt.anatomy import signed_crc
 from tests.corrupt.campaign import Settings, run
 from tests.corrupt.corpus import corpus
 from tests.corrupt.mutate import MUTATIONS, mutate, varint
+from tests.corrupt.paths import WAYS, Case, Reference, WrongValueError, mutate_seed, paths, references
+from tests.corrupt.seeds import MODES, Seed, load, seeds, store
+from tests.corrupt.structured import Mutant, Subject
+from tests.encryption.module_walk import open_file
 
 
 @pytest.mark.parametrize("target", ["read", "select", "rewrite"])
@@ -50,6 +63,7 @@ def test_mutated_values_give_a_value_or_a_typed_error(target: str) -> None:
         ("spin", 300, "death", "no answer within 1 s of processor time"),
         ("greedy", 300, "unexpected", "MemoryError"),
         ("bare", 300, "unexpected", "IndexError: not a ParquetError"),
+        ("lie", 300, "unexpected", "WrongValueError: another value"),
     ],
 )
 def test_a_campaign_notices(target: str, patience: float, outcome: str, detail: str) -> None:
@@ -77,3 +91,133 @@ def test_mutations_change_files_and_can_be_made_again() -> None:
 
 def test_varints() -> None:
     assert [varint(number) for number in (0, 127, 128, 300)] == [b"\x00", b"\x7f", b"\x80\x01", b"\xac\x02"]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of seeds."""
+    folder = tmp_path_factory.mktemp("seeds")
+    store(folder)
+    return folder
+
+
+def test_mutants_read_in_every_way(stored: Path) -> None:
+    findings = run(Settings(count=1500, seed=20_261, workers=1, target="paths", corpus=stored))
+    assert not findings.failures, findings.failures[0]
+    assert findings.done == 1500
+    assert findings.outcomes["FormatError"] > 300
+    assert findings.outcomes["ok"] > 300
+    assert set(findings.kinds) >= {"footer", "page header", "page body", "pages moved", "index", "bloom filter"}
+
+
+@pytest.mark.parametrize("target", ["key_material", "keyring"])
+def test_mutated_keys(target: str, tmp_path: Path) -> None:
+    main(["--campaign", "--target", target, "--seconds", "1", "--workers", "1", "--folder", str(tmp_path)])
+    [entry] = ledger.entries(tmp_path)
+    assert not entry.findings
+    assert entry.outcomes["FormatError"] > 5
+
+
+def test_seeds_cover_the_format(stored: Path) -> None:
+    encodings, codecs, versions = set(), set(), set()
+    for seed in load(stored):
+        if seed.mode is None and not seed.name.startswith(("wild", "empty")):
+            footer = open_file(seed.data, None).metadata
+            for chunk in (chunk.meta_data for group in footer.row_groups for chunk in group.columns):
+                assert chunk is not None
+                encodings |= set(chunk.encodings)
+                codecs.add(chunk.codec)
+                versions.add(fmt.decode(fmt.PageHeader, seed.data, chunk.data_page_offset)[0].type)
+    assert encodings >= set(fmt.Encoding) - {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.BIT_PACKED}
+    assert codecs >= set(fmt.CompressionCodec) - {fmt.CompressionCodec.LZO}
+    assert versions >= fmt.DATA_PAGE_TYPES
+    assert {seed.mode for seed in load(stored)} == {None, *MODES}
+
+
+def test_seeds_put_together_again_read_as_before(stored: Path) -> None:
+    apart = 0
+    for reference in references(stored):
+        parts = reference.subject.parts
+        if parts is None or reference.table is None:
+            continue
+        body, footer = parts.lay(Random(1))
+        data = parts.closed(body, fmt.decode(fmt.FileMetaData, footer)[0], Random(2))
+        paths(Case(Mutant("", data, 0, same_values=True, true_claims=True), reference), 6)
+        apart += 1
+    assert apart > 100
+
+
+def test_mutants_can_be_made_again(stored: Path) -> None:
+    once, again = references(stored), references(stored)
+    for number in range(300):
+        assert mutate_seed(once, 3, number)[1].mutant == mutate_seed(again, 3, number)[1].mutant
+
+
+def flat_seed() -> Seed:
+    sink = io.BytesIO()
+    fastpq.write_table({"a": list(range(20)), "b": list(range(20))}, sink, compression=None, use_dictionary=False)
+    return Seed("flat", sink.getvalue())
+
+
+def with_value(data: bytes, *, checksum: bool) -> bytes:
+    """A file with another value on its first page, with or without its checksum made anew."""
+    chunk = open_file(data, None).metadata.row_groups[0].columns[0].meta_data
+    assert chunk is not None
+    header, size = fmt.decode(fmt.PageHeader, data, chunk.data_page_offset)
+    start = chunk.data_page_offset + size
+    body = bytearray(data[start : start + header.compressed_page_size])
+    body[-1] ^= 1
+    header.crc = signed_crc(bytes(body)) if checksum else None
+    made = fmt.encode(header)
+    assert len(made) == size or not checksum
+    return data[: start - size] + made.ljust(size, b"\0")[:size] + bytes(body) + data[start + len(body) :]
+
+
+def test_a_wrong_value_is_noticed() -> None:
+    seed = flat_seed()
+    reference = Reference(Subject(seed))
+    altered = with_value(seed.data, checksum=True)
+    paths(Case(Mutant("", altered, 0), reference), 0)       # nothing vouches for these bytes
+    with pytest.raises(WrongValueError, match="other values than the original's"):
+        paths(Case(Mutant("", altered, 0, same_values=True), reference), 0)
+
+
+COMPARING = [place for place, way in enumerate(WAYS) if way.__name__ not in ("export", "statistics", "tolerant", "pylist")]
+
+
+@pytest.mark.parametrize("way", COMPARING, ids=lambda way: WAYS[way].__name__)
+def test_a_path_that_reads_other_values_is_noticed(way: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = flat_seed()
+    reference = Reference(Subject(seed))
+    case = Case(Mutant("", seed.data, 0, true_claims=True), reference)
+    paths(case, way)
+    read, calls = fastpq.ParquetFile.read, list[fastpq.ParquetFile]()
+    sink = io.BytesIO()
+    fastpq.write_table({name: np.arange(100, 120) for name in ("a", "b")}, sink)
+    other = fastpq.read_table(sink.getvalue())
+    falsifies_first = WAYS[way].__name__ in ("batches", "take", "recovery")      # which do not call read again
+
+    def read_another(file: fastpq.ParquetFile, *arguments: Any, **options: Any) -> fastpq.Table:
+        calls.append(file)
+        return other if (len(calls) == 1) == falsifies_first else read(file, *arguments, **options)
+
+    monkeypatch.setattr(fastpq.ParquetFile, "read", read_another)
+    with pytest.raises(WrongValueError):
+        paths(case, way)
+
+
+def test_a_campaign_goes_on_behind_the_last_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["--campaign", "--target", "wkb", "--seconds", "1", "--workers", "1", "--folder", str(tmp_path)]
+    assert main(command) == 0
+    assert main(command) == 0
+    first, second = ledger.entries(tmp_path)
+    assert (first.first, second.first) == (0, first.count)
+    assert first.count == sum(first.outcomes.values()) == sum(first.kinds.values())
+    assert main(["--summary", "--folder", str(tmp_path)]) == 0
+    assert f"| all | | {first.count + second.count:,} |" in capsys.readouterr().out
+
+
+def test_every_seed_of_our_own_is_readable() -> None:
+    for seed in seeds():
+        if not seed.name.startswith("wild"):
+            fastpq.read_table(seed.data, decryption_properties=seed.keys)

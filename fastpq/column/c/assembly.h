@@ -39,6 +39,18 @@ static inline int64_t count_at_least(const uint8_t *levels, int64_t count, uint8
     return reached;
 }
 
+/* Whether the levels contradict each other: an entry with an element of the list of the entry before, where one of the two entries
+   has no element. `before` is the definition level of the entry before the first. */
+static inline int contradicts(const uint8_t *definition, const uint8_t *repetition, int64_t count, uint8_t slot_repetition,
+                              uint8_t element_definition, uint8_t before) {
+    uint8_t bad =
+        count > 0 && repetition[0] > slot_repetition && (definition[0] < element_definition || before < element_definition);
+    for (int64_t i = 1; i < count; i++)
+        bad |=
+            (repetition[i] > slot_repetition) & ((definition[i] < element_definition) | (definition[i - 1] < element_definition));
+    return bad;
+}
+
 /* Writes a flag for each slot of a leaf or a struct, 1 where valid; flags holds count + 1 bytes. Returns the number of slots. */
 static inline int64_t slot_flags(const uint8_t *definition, const uint8_t *repetition, int64_t count, uint8_t slot_repetition,
                                  uint8_t slot_definition, uint8_t valid_definition, uint8_t *flags) {

@@ -1,0 +1,119 @@
+"""Findings of campaigns, each as a file made anew."""
+
+from __future__ import annotations
+
+import io
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import fastpq
+from fastpq import format as fmt
+from fastpq.encodings import rle
+from tests.corrupt.anatomy import Anatomy, Page, compressed, take_apart
+from tests.corrupt.seeds import Seed
+from tests.corrupt.structured import finished, with_page
+from tests.corrupt.worker import limit_memory
+
+MIB = 1 << 20
+KEY = bytes(16)
+
+
+def parts_of(columns: Any, **options: Any) -> Anatomy:
+    """A new file in parts."""
+    sink = io.BytesIO()
+    fastpq.write_table(columns, sink, **options)
+    return take_apart(Seed("", sink.getvalue()))
+
+
+@contextmanager
+def memory(more: int) -> Iterator[None]:
+    """Bound the growth of the address space."""
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    limit_memory(more, hard=False)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.linux
+def test_a_page_that_claims_more_values_than_its_chunk_takes_no_memory_for_them() -> None:
+    parts = parts_of({"a": [1, None, 3, 4, 5]}, use_dictionary=False, compression=None)
+    page = parts.chunks[0].pages[0]
+    header = page.parsed
+    assert header.data_page_header is not None
+    header.data_page_header.num_values = (1 << 31) - 1
+    data = finished(with_page(parts, 0, 0, Page(fmt.encode(header), page.body)), Random(0))
+    with memory(100 * MIB), pytest.raises(fastpq.FormatError, match="definition levels: the values end early"):
+        fastpq.read_table(data, threads=1)
+
+
+@pytest.mark.parametrize("place", [2, -1, -2, (1 << 31) - 1])
+def test_sorting_columns_outside_the_schema_are_left_out_of_a_signed_footer(place: int) -> None:
+    parts = parts_of({"a": [1, 2, 3], "b": [3, 2, 1]})
+    body, stored = parts.laid
+    metadata = fmt.decode(fmt.FileMetaData, stored)[0]
+    told = [fmt.SortingColumn(column_idx=index, descending=False, nulls_first=False) for index in (0, place)]
+    metadata.row_groups[0].sorting_columns = told
+    out = io.BytesIO()
+    keys = fastpq.FileEncryptionProperties(KEY, {"b": KEY}, plaintext_footer=True)
+    fastpq.encrypt_file(parts.closed(body, metadata, Random(0)), out, keys)
+    written = fastpq.read_metadata(out.getvalue(), decryption_properties=fastpq.FileDecryptionProperties(KEY)).row_group(0)
+    assert [entry.column_idx for entry in written.sorting_columns] == [0]
+
+
+def with_levels(repetition: list[int], definition: list[int]) -> bytes:
+    """One row of optional lists of optional numbers (1 is an empty list, 2 a null, 3 a number) with these levels."""
+    parts = parts_of({"a": pa.array([[7] * len(repetition)])}, use_dictionary=False, compression=None)
+    page = parts.chunks[0].pages[0]
+    body = b"".join(
+        len(stored).to_bytes(4, "little") + stored
+        for stored in (
+            bytes(rle.encode(np.array(levels, np.uint32), width)) for levels, width in ((repetition, 1), (definition, 2))
+        )
+    )
+    body += bytes(8 * len(repetition))
+    return finished(with_page(parts, 0, 0, compressed(page.parsed, page, body, 0)), Random(0))
+
+
+@pytest.mark.parametrize(
+    ("repetition", "definition", "expected"),
+    [
+        ([0, 1, 1], [3, 2, 3], [0, None, 0]),
+        ([0, 1], [1, 2], None),     # an element of an empty list
+        ([0, 1], [0, 3], None),     # an element of a null
+        ([0, 1, 1], [3, 1, 3], None),       # an empty list in place of an element
+        ([0] + [1] * 99, [3] * 70 + [0] + [3] * 29, None),
+    ],
+)
+@pytest.mark.parametrize("batches", [False, True])
+def test_levels_that_contradict_each_other(
+    repetition: list[int], definition: list[int], expected: list[Any] | None, batches: bool
+) -> None:
+    data = with_levels(repetition, definition)
+    with fastpq.ParquetFile(data, threads=1) as file:
+        if expected is not None:
+            assert next(file.iter_batches(1))["a"].to_pylist() == file.read()["a"].to_pylist() == [expected]
+            return
+        with pytest.raises(fastpq.FormatError, match="an element of a list that is empty or null"):
+            next(file.iter_batches(1)) if batches else file.read()
+
+
+def test_rows_behind_a_checkpoint_of_no_columns() -> None:
+    parts = parts_of({"a": list(range(40))}, checkpoint_every=1, row_group_size=10)
+    body, stored = parts.laid
+    metadata = fmt.decode(fmt.FileMetaData, stored)[0]
+    metadata.schema = [fmt.SchemaElement(name="schema", num_children=0)]
+    for group in metadata.row_groups:
+        group.columns = []
+    data = parts.closed(body, metadata, Random(0)) + body[4:] + b"rest"
+    found = fastpq.recover_table(data, threads=1)
+    assert found.table.names == []
+    assert found.report.unread
