@@ -43,6 +43,7 @@ class ScanPlan:
         batch_rows: most rows of a batch.
         service: options of the key service; None reads plaintext files only.
         ignore_missing_files: skip files deleted after planning.
+        time_zone: time zone of timestamps in paths.
         handover: encoding of columns on the way to the JVM.
         arrow: schema as Arrow types.
         output: Arrow schema of the batches after handover.
@@ -55,6 +56,7 @@ class ScanPlan:
     batch_rows: int = 100_000
     service: ServiceOptions | None = None
     ignore_missing_files: bool = False
+    time_zone: str | None = None
     handover: Handover = AS_IT_IS
     arrow: pa.Schema = field(init=False, compare=False)
     output: pa.Schema = field(init=False, compare=False)
@@ -117,7 +119,9 @@ class _FileScan:
         self.file, self.split, self.plan = file, split, plan
         types = dict(plan.partition_types)
         self.constants = {
-            name: spark_partition_value(text, types[name], name) for name, text in split.file.partition if name in types
+            name: spark_partition_value(text, types[name], name, plan.time_zone)
+            for name, text in split.file.partition
+            if name in types
         }
         wanted = [*(part.name for part in plan.schema.fields), *self._filtered()]
         self.nodes = columns_by_name(file.schema, [name for name in wanted if name not in self.constants])

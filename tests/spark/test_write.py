@@ -68,7 +68,7 @@ def test_partitions_and_modes(source: Any, tmp_path: Path) -> None:
     assert len(ids(source, table)) == 110
     write(frame.where("id = 1"), table, "overwrite", partitionBy="k,s", partitionOverwriteMode="dynamic")
     assert len(ids(source, table)) == 110 - sum(number % 3 == 1 and number % 4 == 1 for number in [*range(100), *range(10)]) + 1
-    write(frame.where("id = 1"), table, "overwrite", partitionBy="k,s")
+    write(frame.where("id = 1"), table, "overwrite", partitionBy="k,s", partitionOverwriteMode="static")
     assert ids(source, table) == [1]
     write(source.range(0), tmp_path / "empty")
     assert source.read.parquet(str(tmp_path / "empty")).collect() == []
