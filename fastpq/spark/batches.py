@@ -11,7 +11,7 @@ from pyspark.sql import types as st
 from pyspark.sql.datasource import InputPartition
 
 from fastpq.api.file import ParquetFile
-from fastpq.arrays.table import Column, Table
+from fastpq.arrays.table import AnyColumn, Column, ListColumn, StructColumn, Table
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 from fastpq.filters.predicate import And, Or
 from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema
@@ -239,13 +239,19 @@ def _as_integers(decimals: Column) -> Column:
 
 
 def _unshredded(table: Table) -> Table:
-    """A table with shredded top-level variants merged into structs of metadata and value, Spark's layout."""
-    shredded = {
-        name: VariantColumn.of(column).to_struct()
-        for name, column in table.items()
-        if holds_variants(column) and len(column.children) != len(VARIANT)
-    }
-    return Table({**table, **shredded}, num_rows=table.num_rows) if shredded else table
+    """A table with shredded variants, in any column, merged into structs of metadata and value, Spark's layout."""
+    return Table({name: _merged(column) for name, column in table.items()}, num_rows=table.num_rows)
+
+
+def _merged(column: AnyColumn) -> AnyColumn:
+    if holds_variants(column):
+        return column if len(column.children) == len(VARIANT) else VariantColumn.of(column).to_struct()
+    match column:
+        case ListColumn():
+            return column._with(elements=_merged(column.elements))
+        case StructColumn():
+            return column._with(children=tuple(map(_merged, column.fields())))
+    return column
 
 
 def leaf_numbers(node: SchemaNode, wanted: st.DataType) -> list[ColumnKey]:

@@ -23,10 +23,10 @@ from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.spark import journal
 from fastpq.spark.listing import list_files, local_path
 from fastpq.spark.options import WriteOptions
+from fastpq.spark.row_metadata import ROW_METADATA
 from fastpq.spark.types import reader_schema, stored_column, stored_schema
 from fastpq.spark.worker import keep_modules
 
-SPARK_ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"    # key of the Spark schema in a file's metadata
 DEFAULT_ROW_GROUP_ROWS = 1 << 20    # most rows of a row group
 _PARTITION_TYPES = (
     st.BooleanType, st.IntegralType, st.FractionalType, st.StringType, st.DateType, st.TimestampType, st.TimestampNTZType,
@@ -223,7 +223,7 @@ class _Task:
         if self.options.encryption is not None and self.options.service is not None:
             keys = self.options.service.encryption(self.options.encryption, path)
         properties = dict(self.options.properties)
-        metadata = {SPARK_ROW_METADATA: self.row_metadata, **properties.pop("key_value_metadata", {})}
+        metadata = {ROW_METADATA: self.row_metadata, **properties.pop("key_value_metadata", {})}
         writer = ParquetWriter(path, threads=1, encryption_properties=keys, key_value_metadata=metadata, **properties)
         self.moves[place] = target
         if os.path.exists(os.path.join(self.root, material := material_of(place))):
