@@ -38,7 +38,7 @@ def _parsed(stored: str) -> st.StructType | None:
 
 
 def _without_classes(part: Any) -> Any:
-    """Parsed JSON with user-defined types replaced by their storage: Spark's parser would import the classes that a file names."""
+    """Parsed JSON with user-defined types replaced by their storage: Spark's parser would import classes named by the file."""
     if isinstance(part, dict):
         if part.get("type") == "udt":
             return _without_classes(part["sqlType"])
@@ -66,5 +66,5 @@ def _refined(type_: st.DataType, stated: st.DataType | None) -> st.DataType:
             assert stated is not None
             return stated
         case st.IntegerType(), st.YearMonthIntervalType():
-            raise UnsupportedError("year-month intervals: Spark has no Arrow type for these (with .schema(...) they are read as int)")
+            raise UnsupportedError("year-month intervals: PySpark has no Arrow type (a schema with int reads the months)")
     return type_
