@@ -6,6 +6,7 @@ import datetime
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,8 @@ class Writer(ds.DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
         moves = moves_of(messages)
-        journal.commit(self.root, self.job, moves, self._replaced(moves))
+        with journal.one_overwrite(self.root) if self.overwrite else nullcontext():
+            journal.commit(self.root, self.job, moves, self._replaced(moves))
 
     def abort(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
         journal.abandon(self.root, self.job)
