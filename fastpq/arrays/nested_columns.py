@@ -291,11 +291,20 @@ class StructColumn(NestedColumn):
         if not path:
             raise SchemaError(f"a {self.type} column is no leaf")
         found = self[path[0]].leaf(path[1:])
-        if not self.null_count:
-            return found
-        valid = found.validity_mask() & self.validity_mask()
-        null_count = len(valid) - int(np.count_nonzero(valid))
-        return found._with(validity=pack_bitmap(valid), null_count=null_count, nullable=True)
+        return found._with(**self._nulls_with(found)) if self.null_count else found
+
+    def fields(self) -> Iterator[AnyColumn]:
+        """The column of each field; a field that is a struct is null also where this struct is null.
+
+        A REQUIRED variant in a null struct has no bytes, and is no value.
+        """
+        for child in self.children:
+            yield child._with(**self._nulls_with(child)) if self.null_count and isinstance(child, StructColumn) else child
+
+    def _nulls_with(self, child: ColumnBase) -> dict[str, Any]:
+        """The fields of a column for nulls where this struct or the column is null."""
+        valid = child.validity_mask() & self.validity_mask()
+        return {"validity": pack_bitmap(valid), "null_count": len(valid) - int(np.count_nonzero(valid)), "nullable": True}
 
     def to_pylist(self) -> list[Any]:
         """A dict for each struct, None where null; of fields of one name the last.
@@ -307,7 +316,7 @@ class StructColumn(NestedColumn):
             values: list[Any] = annotated(self)
             return values
         names = [field.name for field in self.type.fields]
-        columns = [child.to_pylist() for child in self.children]
+        columns = [child.to_pylist() for child in self.fields()]
         if not columns:
             return self._with_nones([{} for _ in range(self.length)])
         return self._with_nones([dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)])

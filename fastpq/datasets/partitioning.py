@@ -53,8 +53,8 @@ def write_dataset(
     Args:
         data: a table in any form accepted by ``write_table``.
         root: a directory, made if missing; or an fsspec URL.
-        partition_by: names of the partition columns, outermost first: integers, dates, text, or booleans; booleans are
-            read back as text.
+        partition_by: names of the partition columns, outermost first: numbers, dates, timestamps without a time zone, text, or
+            booleans; booleans are read back as text.
         encryption_properties: keys of every file, or a function from a file's path to its keys, as for ParquetDataset;
             external key material needs the function. Values of partition columns are in the paths, in plaintext.
         progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. An exception from the
@@ -143,8 +143,15 @@ def _groups(table: Table, names: Sequence[str]) -> list[tuple[Mapping[str, Any],
     firsts = np.unique(codes, return_index=True)[1]
     order = np.argsort(codes, kind="stable")
     rows = np.split(order, np.cumsum(np.bincount(codes))[:-1]) if len(codes) else []
-    singles = {name: table.flat(name).take(firsts).to_pylist() for name in names}
+    singles = {name: _singles(table.flat(name).take(firsts)) for name in names}
     return [({name: singles[name][group] for name in names}, chosen) for group, chosen in enumerate(rows)]
+
+
+def _singles(column: Column) -> list[Any]:
+    """Values as Python objects; of a FLOAT column NumPy's, whose text is shorter."""
+    if column.type.dtype != np.float32:
+        return column.to_pylist()
+    return [value if valid else None for value, valid in zip(fixed_values(column), column.validity_mask(), strict=True)]
 
 
 def _codes(column: Column) -> Any:

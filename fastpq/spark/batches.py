@@ -11,7 +11,7 @@ from pyspark.sql import types as st
 from pyspark.sql.datasource import InputPartition
 
 from fastpq.api.file import ParquetFile
-from fastpq.arrays.table import Column, Table
+from fastpq.arrays.table import AnyColumn, Column, ListColumn, StructColumn, Table
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 from fastpq.filters.predicate import And, Or
 from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema
@@ -43,6 +43,7 @@ class ScanPlan:
         batch_rows: most rows of a batch.
         service: options of the key service; None reads plaintext files only.
         ignore_missing_files: skip files deleted after planning.
+        time_zone: time zone of timestamps in paths.
         handover: encoding of columns on the way to the JVM.
         arrow: schema as Arrow types.
         output: Arrow schema of the batches after handover.
@@ -55,6 +56,7 @@ class ScanPlan:
     batch_rows: int = 100_000
     service: ServiceOptions | None = None
     ignore_missing_files: bool = False
+    time_zone: str | None = None
     handover: Handover = AS_IT_IS
     arrow: pa.Schema = field(init=False, compare=False)
     output: pa.Schema = field(init=False, compare=False)
@@ -117,7 +119,9 @@ class _FileScan:
         self.file, self.split, self.plan = file, split, plan
         types = dict(plan.partition_types)
         self.constants = {
-            name: spark_partition_value(text, types[name], name) for name, text in split.file.partition if name in types
+            name: spark_partition_value(text, types[name], name, plan.time_zone)
+            for name, text in split.file.partition
+            if name in types
         }
         wanted = [*(part.name for part in plan.schema.fields), *self._filtered()]
         self.nodes = columns_by_name(file.schema, [name for name in wanted if name not in self.constants])
@@ -235,13 +239,19 @@ def _as_integers(decimals: Column) -> Column:
 
 
 def _unshredded(table: Table) -> Table:
-    """A table with shredded top-level variants merged into structs of metadata and value, Spark's layout."""
-    shredded = {
-        name: VariantColumn.of(column).to_struct()
-        for name, column in table.items()
-        if holds_variants(column) and len(column.children) != len(VARIANT)
-    }
-    return Table({**table, **shredded}, num_rows=table.num_rows) if shredded else table
+    """A table with shredded variants, in any column, merged into structs of metadata and value, Spark's layout."""
+    return Table({name: _merged(column) for name, column in table.items()}, num_rows=table.num_rows)
+
+
+def _merged(column: AnyColumn) -> AnyColumn:
+    if holds_variants(column):
+        return column if len(column.children) == len(VARIANT) else VariantColumn.of(column).to_struct()
+    match column:
+        case ListColumn():
+            return column._with(elements=_merged(column.elements))
+        case StructColumn():
+            return column._with(children=tuple(map(_merged, column.fields())))
+    return column
 
 
 def leaf_numbers(node: SchemaNode, wanted: st.DataType) -> list[ColumnKey]:

@@ -12,12 +12,14 @@ from fastpq.errors import KeyAccessError, ParquetError
 from fastpq.filters.evidence import chunk_bounds, claims_of
 from fastpq.filters.predicate import Bounds
 from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.rewriting.redaction import SPARK_ROW_METADATA
 from fastpq.schema.tree import ColumnDescriptor, SchemaNode
 from fastpq.schema.types import Decimal
 from fastpq.spark.batches import columns_by_name, open_file
 from fastpq.spark.handover import MAX_INT32, MIN_INT32
 from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.listing import ListedFile
+from fastpq.spark.row_metadata import refined
 from fastpq.spark.types import spark_schema
 
 AT_ONCE = 16            # footers read at the same time, each in a thread
@@ -61,7 +63,13 @@ class Footers:
         return known
 
     def schema(self, file: ListedFile) -> st.StructType:
-        return spark_schema(self.of(file).schema)
+        """The Spark schema of a file.
+
+        Raises:
+            UnsupportedError: types unknown to Spark, or to Spark's Arrow types.
+        """
+        footer = self.of(file)
+        return refined(spark_schema(footer.schema), footer.key_value(SPARK_ROW_METADATA))
 
     def row_group_sizes(self, file: ListedFile) -> list[int]:
         """Compressed bytes of each row group; uncompressed bytes where the footer has no compressed size."""

@@ -9,11 +9,12 @@ orphan.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fastpq.errors import FormatError
@@ -23,6 +24,9 @@ TEMPORARY = "_fastpq_temporary"
 STREAMS = "_fastpq_streams"
 COMMIT = "commit.json"
 ABANDONED = ".abandoned"
+LOCK = "_fastpq_overwrite.lock"
+LOCK_SECONDS = 600.0        # longest wait for another overwrite's commit
+LOCK_POLL_SECONDS = 0.05
 
 
 def job_folder(root: str, job: str) -> str:
@@ -43,6 +47,31 @@ def commit(root: str, job: str, moves: Mapping[str, str], removed: Iterable[str]
     os.makedirs(folder, exist_ok=True)
     replace_json(os.path.join(folder, COMMIT), {"moves": dict(moves), "removed": sorted(removed), "stream": stream})
     _finish(root, job)
+
+
+@contextlib.contextmanager
+def one_overwrite(root: str) -> Iterator[None]:
+    """Let one job at a time list the files of a dataset and commit their removal: of two overwrites the later one counts.
+
+    The lock (flock) belongs to a file that is removed at the end. A dead process holds no lock.
+
+    Args:
+        root: the dataset's folder.
+
+    Raises:
+        TimeoutError: another job holds the lock for LOCK_SECONDS.
+        OSError: the filesystem has no locks.
+    """
+    path, deadline = os.path.join(root, LOCK), time.monotonic() + LOCK_SECONDS
+    while (lock := _locked(path)) is None:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"another job has been overwriting {root} for {LOCK_SECONDS:.0f} s")
+        time.sleep(LOCK_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        os.unlink(path)
+        os.close(lock)
 
 
 def recover(root: str) -> list[str]:
@@ -126,6 +155,22 @@ def replace_json(path: str, content: object) -> None:
         sink.write(json.dumps(content).encode())
 
 
+def _locked(path: str) -> int | None:
+    """The descriptor of a locked file, made if missing; None while another process has the lock."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+            return descriptor
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)        # locked, or removed by the last holder
+    return None
+
+
 def _finish(root: str, job: str) -> None:
     """Carry out a commit; any step may have been done before by an interrupted attempt."""
     folder = job_folder(root, job)
@@ -147,7 +192,8 @@ def _finish(root: str, job: str) -> None:
         name, batch = journal["stream"]
         os.makedirs(os.path.join(root, STREAMS), exist_ok=True)
         replace_json(_stream_file(root, name), {"batch": batch})
-    os.unlink(os.path.join(folder, COMMIT))
+    with contextlib.suppress(FileNotFoundError):        # another driver finishes the same commit
+        os.unlink(os.path.join(folder, COMMIT))
     abandon(root, job)
 
 

@@ -49,6 +49,7 @@ class _Reading(TypedDict, total=False):
     ignoreMissingFiles: bool | str
     planningFooters: int | str
     columnArrays: bool | str
+    timeZone: str
 
 class _Writing(TypedDict, total=False):
     compression: str

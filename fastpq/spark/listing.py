@@ -6,21 +6,26 @@ import datetime
 import glob
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Context, Inexact
+from decimal import Decimal as Number
 from typing import Any
 from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import types as st
 
-from fastpq.datasets.hive import STRING_TYPE, format_partitions, infer_partition_type, parse_partitions
+from fastpq.datasets.hive import DOUBLE_TYPE, infer_partition_type, parse_partitions, partition_value
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.io.location import Remote, locate
 from fastpq.spark.journal import pending
 from fastpq.spark.types import spark_type
 
 _GLOB = re.compile(r"[*?\[]")
-_FLOAT = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+# A time zone by its offset, as Spark and Java write offsets: +05:30, GMT+5, UTC-03:00.
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?")
+_EXACT = Context(prec=38, traps=[Inexact])
 
 
 @dataclass(frozen=True)
@@ -153,19 +158,12 @@ def _hidden(name: str) -> bool:
     return name.startswith(("_", "."))
 
 
-def partition_folder(values: Mapping[str, Any]) -> str:
-    """The folder of a partition relative to the dataset, ``name=value/...``; empty text means null, as in Spark."""
-    return format_partitions({name: _partition_value(value) for name, value in values.items()}).replace("/", os.sep)
+def partition_fields(files: Iterable[ListedFile], zone: str | None) -> list[st.StructField]:
+    """Names and Spark types of the partition columns, inferred from the values in all paths as Spark infers.
 
-
-def _partition_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return value or None
-    return value if value is None or isinstance(value, int) or type(value) is datetime.date else str(value)
-
-
-def partition_fields(files: Iterable[ListedFile]) -> list[st.StructField]:
-    """Names and Spark types of the partition columns, inferred from the values in all paths: int, bigint, double, date, string.
+    Args:
+        files: files of the dataset.
+        zone: time zone of timestamps in paths; None for timestamps without a time zone.
 
     Raises:
         SchemaError: files with different partition columns.
@@ -181,37 +179,63 @@ def partition_fields(files: Iterable[ListedFile]) -> list[st.StructField]:
             texts.setdefault(name, [])
             if text is not None:
                 texts[name].append(text)
-    return [st.StructField(name, _type_of(values), True) for name, values in texts.items()]
+    return [st.StructField(name, _type_of(values, zone), True) for name, values in texts.items()]
 
 
-def _type_of(texts: list[str]) -> st.DataType:
-    """The type inferred by fastpq.datasets, or double for numbers with a point, as Spark infers."""
-    inferred = infer_partition_type(texts)
-    if inferred == STRING_TYPE and texts and all(map(_FLOAT.fullmatch, texts)):
-        return st.DoubleType()
-    return spark_type(inferred)
+def _type_of(texts: list[str], zone: str | None) -> st.DataType:
+    """The type inferred by fastpq.datasets; of timestamps as in Spark, if a time zone gives their instants."""
+    inferred = spark_type(infer_partition_type(texts))
+    return st.TimestampType() if zone is not None and isinstance(inferred, st.TimestampNTZType) else inferred
 
 
-def spark_partition_value(text: str | None, type_: st.DataType, name: str) -> Any:
+def spark_partition_value(text: str | None, type_: st.DataType, name: str, zone: str | None) -> Any:
     """The value of a partition column from its text in a path.
+
+    Args:
+        text: the text; None for null.
+        type_: type of the column.
+        name: name of the column.
+        zone: time zone of timestamps in texts.
 
     Raises:
         SchemaError: the text is no value of the type.
+        UnsupportedError: the type is unsupported for partition columns, or timestamps without a time zone.
     """
-    if text is None:
-        return None
+    if text is None or isinstance(type_, st.StringType):
+        return text
     try:
         match type_:
             case st.ByteType() | st.ShortType() | st.IntegerType() | st.LongType():
                 return int(text)
+            case st.BooleanType():
+                return {"true": True, "false": False}[text.lower()]
+            case st.DecimalType():
+                return Number(text).quantize(Number(1).scaleb(-type_.scale), context=_EXACT)
             case st.FloatType() | st.DoubleType():
-                return float(text)
+                return partition_value(text, DOUBLE_TYPE, name)
             case st.DateType():
                 return datetime.date.fromisoformat(text)
-            case st.BooleanType():
-                return {"true": True, "false": False}[text]
-            case st.StringType():
-                return text
-    except (ValueError, KeyError):
+            case st.TimestampNTZType():
+                return datetime.datetime.fromisoformat(text)
+            case st.TimestampType() if zone is not None:
+                return datetime.datetime.fromisoformat(text).replace(tzinfo=time_zone(zone))
+    except (ValueError, ArithmeticError, KeyError):
         raise SchemaError(f"the partition {text!r} is no {type_.simpleString()}", column=name) from None
+    if isinstance(type_, st.TimestampType):
+        raise UnsupportedError("timestamps in paths without a time zone: set the option timeZone", column=name)
     raise UnsupportedError(f"partition columns of type {type_.simpleString()}", column=name)
+
+
+def time_zone(name: str) -> datetime.tzinfo:
+    """The time zone of a name or an offset, as in ``spark.sql.session.timeZone``.
+
+    Raises:
+        SchemaError: an unknown time zone.
+    """
+    if match := _OFFSET.fullmatch(name):
+        offset = datetime.timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
+        return datetime.timezone(-offset if match[1] == "-" else offset)
+    try:
+        return ZoneInfo("UTC" if name == "Z" else name)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise SchemaError(f"the time zone {name!r} is unknown here") from None

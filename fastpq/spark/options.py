@@ -30,7 +30,7 @@ _PREFIX = "parquet.encryption."
 _CONFIGURATION_PREFIX = "kms.conf."
 _READ = {
     "path", "paths", "basepath", "maxpartitionbytes", "minpartitions", "batchrows", "mergeschema", "filters", "pushfilters",
-    "ignoremissingfiles", "maxfilespertrigger", "planningfooters", "columnarrays",
+    "ignoremissingfiles", "maxfilespertrigger", "planningfooters", "columnarrays", "timezone",
 }
 _WRITE = {
     "path", "partitionby", "partitionoverwritemode", "maxopenfiles", "orphanseconds", "checkpointlocation",
@@ -68,6 +68,7 @@ class ReadOptions:
             for columns without nulls and for small integers (fastpq.spark.handover).
         column_arrays: hand over a scan of fixed-width columns in arrays. Aggregates and filters in compiled code take less time;
             a Python UDF on the columns takes many times as much, since its rows carry the arrays.
+        time_zone: time zone of timestamps in the names of folders; None reads them as timestamps without a time zone.
         service: options of the key service; None reads plaintext files only.
     """
 
@@ -83,6 +84,7 @@ class ReadOptions:
     max_files_per_trigger: int | None = None
     planning_footers: int = DEFAULT_PLANNING_FOOTERS
     column_arrays: bool = False
+    time_zone: str | None = None
     service: ServiceOptions | None = None
 
 
@@ -93,7 +95,8 @@ class WriteOptions:
     Attributes:
         path: folder of the dataset.
         partition_by: names of the columns to store as folders.
-        dynamic_overwrite: overwriting replaces only the partitions written to, not the whole dataset.
+        dynamic_overwrite: overwriting replaces only the partitions written to, not the whole dataset; None where the option
+            ``partitionOverwriteMode`` is missing.
         properties: fields of WriterProperties.
         max_open_files: most open files of one task; at the limit the largest file is finished first.
         orphan_seconds: age without changes after which leftovers of other jobs are removed.
@@ -104,7 +107,7 @@ class WriteOptions:
 
     path: str
     partition_by: tuple[str, ...] = ()
-    dynamic_overwrite: bool = False
+    dynamic_overwrite: bool | None = None
     properties: Mapping[str, Any] = field(default_factory=dict)
     max_open_files: int = DEFAULT_MAX_OPEN_FILES
     orphan_seconds: float = DEFAULT_ORPHAN_SECONDS
@@ -139,6 +142,7 @@ def read_options(options: Mapping[str, str], *, push_filters: bool = False) -> R
         limit or None,
         _integer(given, "planningfooters", DEFAULT_PLANNING_FOOTERS),
         _flag(given, "columnarrays", False),
+        given.get("timezone"),
         _service(given),
     )
 
@@ -149,8 +153,8 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     if "path" not in given:
         raise SchemaError("where to? Give a path: df.write.format('fastpq').save(path)")
     names = [name.strip() for name in given.get("partitionby", "").split(",")]
-    mode = given.get("partitionoverwritemode", "static").lower()
-    if mode not in ("static", "dynamic"):
+    mode = given.get("partitionoverwritemode")
+    if mode is not None and mode.lower() not in ("static", "dynamic"):
         raise SchemaError(f"partitionOverwriteMode is static or dynamic, not {mode!r}")
     properties: dict[str, Any] = {"row_group_bytes": DEFAULT_ROW_GROUP_BYTES}
     for option, name in _PROPERTIES.items():
@@ -162,7 +166,7 @@ def write_options(options: Mapping[str, str]) -> WriteOptions:
     return WriteOptions(
         given["path"],
         tuple(name for name in names if name),
-        mode == "dynamic",
+        None if mode is None else mode.lower() == "dynamic",
         properties,
         _integer(given, "maxopenfiles", DEFAULT_MAX_OPEN_FILES, 1),
         _number(given, "orphanseconds", DEFAULT_ORPHAN_SECONDS),

@@ -30,7 +30,7 @@ def schema_of_files(files: Sequence[ListedFile], options: ReadOptions, footers: 
         raise SchemaError(f"there is no file below {', '.join(options.paths)} to take the schema from: give one, .schema(...)")
     chosen = files if options.merge_schema else files[:1]
     found = merged_schema([footers.schema(file) for file in chosen])
-    partition = partition_fields(files)
+    partition = partition_fields(files, options.time_zone)
     names = {part.name for part in partition}
     return st.StructType([part for part in found.fields if part.name not in names] + partition)
 
@@ -56,11 +56,19 @@ def plan_scan(
     Raises:
         SchemaError: filters on columns missing in the dataset.
     """
-    partition = partition_fields(files)
+    partition = partition_fields(files, options.time_zone)
     asked = {part.name: part.dataType for part in schema.fields}
     types = tuple((part.name, asked.get(part.name, part.dataType)) for part in partition)
     plan = ScanPlan(
-        schema, types, options.filters, pruning, options.batch_rows, options.service, options.ignore_missing_files, handover
+        schema,
+        types,
+        options.filters,
+        pruning,
+        options.batch_rows,
+        options.service,
+        options.ignore_missing_files,
+        options.time_zone,
+        handover,
     )
     if options.filters is not None and files:
         _check_filters(options, files, footers, {part.name for part in partition})

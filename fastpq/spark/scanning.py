@@ -25,10 +25,10 @@ from fastpq.spark.keywords import ReadKeywords
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, plain_name, read_options
 from fastpq.spark.reader import plan_scan, schema_of_files
-from fastpq.spark.session import pushdown_enabled, register
+from fastpq.spark.session import partition_time_zone, pushdown_enabled, register
 from fastpq.spark.worker import acknowledge
 
-PUSH_FILTERS, MIN_PARTITIONS = "pushFilters", "minPartitions"
+PUSH_FILTERS, MIN_PARTITIONS, TIME_ZONE = "pushFilters", "minPartitions", "timeZone"
 BROADCAST_BYTES = 10 << 20      # largest side of a join copied by Spark to all executors (spark.sql.autoBroadcastJoinThreshold)
 
 
@@ -62,6 +62,7 @@ def read(
             - ``ignoreMissingFiles``: pass over files that vanish after planning. Default ``False``.
             - ``planningFooters``: most files whose footers are read while a scan is planned. Default ``64``.
             - ``columnArrays``: hand columns of fixed width over in arrays, for aggregates and filters. Default ``False``.
+            - ``timeZone``: time zone of timestamps in the names of folders. Default: the session's.
             - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
@@ -118,6 +119,7 @@ def scan(
             - ``ignoreMissingFiles``: pass over files that vanish after planning. Default ``False``.
             - ``planningFooters``: most files whose footers are read while a scan is planned. Default ``64``.
             - ``columnArrays``: hand columns of fixed width over in arrays, for aggregates and filters. Default ``False``.
+            - ``timeZone``: time zone of timestamps in the names of folders. Default: the session's.
             - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
               files are read.
             - ``kms.token.file``: path of a file with the access token, on each machine. Default: the environment variable
@@ -205,6 +207,8 @@ def _options_of(spark: SparkSession, path: str | Sequence[str], filters: Any, op
         given["filters"] = encode_filters(filters)
     if not _is_given(given, MIN_PARTITIONS):
         given[MIN_PARTITIONS] = str(default_parallelism(spark))
+    if not _is_given(given, TIME_ZONE) and (zone := partition_time_zone(spark)) is not None:
+        given[TIME_ZONE] = zone
     return given
 
 

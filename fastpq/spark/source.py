@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
+from typing import ClassVar
 
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
@@ -10,7 +11,7 @@ from pyspark.sql import types as st
 from fastpq.errors import SchemaError
 from fastpq.spark.footers import Footers
 from fastpq.spark.listing import list_files
-from fastpq.spark.options import ReadOptions, read_options, write_options
+from fastpq.spark.options import ReadOptions, WriteOptions, read_options, write_options
 from fastpq.spark.reader import PushdownReader, Reader, schema_of_files
 from fastpq.spark.stream import StreamReader, StreamWriter
 from fastpq.spark.writer import Writer
@@ -27,6 +28,9 @@ class FastpqDataSource(ds.DataSource):
     """
 
     pushes_filters = False
+    # Options in the place of missing ones, from the settings of the session (fastpq.spark.register).
+    read_defaults: ClassVar[Mapping[str, str]] = {}
+    write_defaults: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def name(cls) -> str:
@@ -38,7 +42,7 @@ class FastpqDataSource(ds.DataSource):
 
     def schema(self) -> st.StructType:
         """The schema of the dataset, from footers and paths."""
-        options = read_options(self.options)
+        options = read_options({**self.read_defaults, **self.options})
         return schema_of_files(list_files(options.paths, options.base_path), options, Footers(options.service))
 
     def reader(self, schema: st.StructType) -> ds.DataSourceReader:
@@ -57,7 +61,7 @@ class FastpqDataSource(ds.DataSource):
             schema: columns of the DataFrame.
             overwrite: replace the files of the dataset.
         """
-        return Writer(schema, write_options(self.options), overwrite)
+        return Writer(schema, self._write_options(), overwrite)
 
     def streamReader(self, schema: st.StructType) -> ds.DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader of a stream.
@@ -74,13 +78,16 @@ class FastpqDataSource(ds.DataSource):
             schema: columns of the DataFrame.
             overwrite: replace the files of the dataset.
         """
-        return StreamWriter(schema, write_options(self.options), overwrite)
+        return StreamWriter(schema, self._write_options(), overwrite)
 
     def _read_options(self) -> ReadOptions:
-        options = read_options(self.options, push_filters=self.pushes_filters)
+        options = read_options({**self.read_defaults, **self.options}, push_filters=self.pushes_filters)
         if options.column_arrays:
             raise SchemaError("columnArrays is for fastpq.spark.scan, and for read where it scans: this is the data source")
         return options
+
+    def _write_options(self) -> WriteOptions:
+        return write_options({**self.write_defaults, **self.options})
 
 
 class PushdownDataSource(FastpqDataSource):

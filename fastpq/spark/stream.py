@@ -12,6 +12,7 @@ import os
 import uuid
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -109,8 +110,9 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
         os.makedirs(self.root, exist_ok=True)
         journal.recover(self.root)
         if batchId > journal.last_batch(self.root, self.stream):
-            removed = files_of(self.root) if self.overwrite else []
-            journal.commit(self.root, f"stream-{self.stream}-{batchId}", moves_of(messages), removed, (self.stream, batchId))
+            with journal.one_overwrite(self.root) if self.overwrite else nullcontext():
+                removed = files_of(self.root) if self.overwrite else []
+                journal.commit(self.root, f"stream-{self.stream}-{batchId}", moves_of(messages), removed, (self.stream, batchId))
         self.abort(messages, batchId)       # leftovers of the tasks; all their files, if the batch was committed before
         journal.finish_commits(self.root, self.options.orphan_seconds)
 

@@ -205,7 +205,6 @@ def conform_array(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = Fals
 
     Raises:
         SchemaError: values do not fit, or a NOT NULL field has nulls.
-        UnsupportedError: shredded variants within other columns.
     """
     if not field.nullable and array.null_count:
         raise SchemaError("nulls in a column that the schema which was asked for says is NOT NULL", column=field.name)
@@ -232,8 +231,6 @@ def conform_array(array: pa.Array, field: pa.Field, *, naive_is_utc: bool = Fals
 
 def _conform_struct(array: pa.Array, field: pa.Field, naive_is_utc: bool) -> pa.Array:
     names = {array.type.field(number).name: number for number in range(array.type.num_fields)}
-    if is_spark_variant(field.type) and "typed_value" in names:
-        raise UnsupportedError("shredded variants within other columns, for Spark", column=field.name)
     nulls = array.is_null() if array.null_count else None
     children = []
     for part in field.type:

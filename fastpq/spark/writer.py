@@ -2,30 +2,37 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
 from fastpq.api.writer import ParquetWriter
+from fastpq.datasets.hive import format_partitions
 from fastpq.encryption.keys.store import PREFIX as MATERIAL_PREFIX
 from fastpq.encryption.keys.store import SUFFIX as MATERIAL_SUFFIX
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.rewriting.redaction import SPARK_ROW_METADATA, redacted_value
 from fastpq.spark import journal
-from fastpq.spark.listing import list_files, local_path, partition_folder
+from fastpq.spark.listing import list_files, local_path
 from fastpq.spark.options import WriteOptions
 from fastpq.spark.types import reader_schema, stored_column, stored_schema
 from fastpq.spark.worker import keep_modules
 
 DEFAULT_ROW_GROUP_ROWS = 1 << 20    # most rows of a row group
+_PARTITION_TYPES = (
+    st.BooleanType, st.IntegralType, st.FractionalType, st.StringType, st.DateType, st.TimestampType, st.TimestampNTZType,
+)
 
 
 @dataclass
@@ -49,6 +56,12 @@ class Writer(ds.DataSourceArrowWriter):
         check_schema(schema, options)
         self.schema, self.options, self.overwrite = schema, options, overwrite
         self.root = local_path(options.path)
+        is_unsaid = overwrite and options.partition_by and options.dynamic_overwrite is None
+        if is_unsaid and os.path.isdir(self.root) and files_of(self.root):
+            raise SchemaError(
+                "overwriting a partitioned dataset: the option partitionOverwriteMode is static, to replace all partitions, or "
+                "dynamic, to replace the partitions of the new rows (a Python source does not see the session's setting)"
+            )
         self.job = uuid.uuid4().hex
         journal.finish_commits(self.root, options.orphan_seconds)
         os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)
@@ -58,7 +71,8 @@ class Writer(ds.DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
         moves = moves_of(messages)
-        journal.commit(self.root, self.job, moves, self._replaced(moves))
+        with journal.one_overwrite(self.root) if self.overwrite else nullcontext():
+            journal.commit(self.root, self.job, moves, self._replaced(moves))
 
     def abort(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
         journal.abandon(self.root, self.job)
@@ -112,6 +126,9 @@ def check_schema(schema: st.StructType, options: WriteOptions) -> None:
         raise SchemaError(f"partitionBy names columns that the rows have not: {', '.join(unknown)}")
     if names and len(options.partition_by) == len(names):
         raise SchemaError("partitionBy names all columns: files need one of their own")
+    for name in options.partition_by:
+        if not isinstance(schema[name].dataType, _PARTITION_TYPES):
+            raise UnsupportedError(f"folders for values of {schema[name].dataType.simpleString()}", column=name)
     for part in schema.fields:
         if (found := _unwritable(part.dataType)) is not None:
             raise UnsupportedError(f"writing {found.simpleString()} from Spark", column=part.name)
@@ -197,8 +214,8 @@ class _Task:
         rest = table.drop_columns(names)
         groups = keys.append_column("", pa.array(range(len(table)))).group_by(names).aggregate([("", "list")])
         for row in groups.to_pylist():
-            folder = partition_folder({name: row[name] for name in names})
-            yield folder, rest.take(pa.array(row["_list"], pa.int64()))
+            values = {name: _in_path(row[name], keys.schema.field(name).type) for name in names}
+            yield format_partitions(values).replace("/", os.sep), rest.take(pa.array(row["_list"], pa.int64()))
 
     def _begin(self, folder: str) -> _OpenFile:
         name = f"part-{self.number:05d}-{self.job}-{self.attempt}-{self.count:03d}.parquet"
@@ -252,6 +269,15 @@ class _OpenFile:
         table = pa.concat_tables(self.waiting)
         self.waiting, self.rows, self.nbytes = [], 0, 0
         self.writer.write_table(table)
+
+
+def _in_path(value: Any, type_: pa.DataType) -> Any:
+    """A partition value for a folder's name: empty text means null, as in Spark; timestamps in the session's time zone."""
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=None)
+    if pa.types.is_float32(type_) and value is not None:
+        return np.float32(value)
+    return None if value == "" else value
 
 
 def _stored(table: pa.Table, schema: pa.Schema) -> pa.Table:

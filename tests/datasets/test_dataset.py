@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq.convert.numpy_input import table_from
 from fastpq.datasets.dataset import ParquetDataset, read_dataset
 from fastpq.datasets.partitioning import write_dataset
 from tests.requirements import peer
@@ -183,3 +185,28 @@ def test_partition_columns_have_no_key(tmp_path: Path) -> None:
     with pytest.raises(fastpq.SchemaError, match="in plaintext, though it has a key"):
         write_dataset(ROWS, tmp_path / "out", partition_by=["year"], encryption_properties=keys)
     assert not list(tmp_path.iterdir())
+
+
+def test_partitions_of_every_type(tmp_path: Path) -> None:
+    """Numbers, dates and timestamps in paths come back with their types; pyarrow and Polars find the same files and rows."""
+    columns: dict[str, Any] = {
+        "whole": np.array([1, 2, 2]),
+        "single": np.array([0.1, 1e20, np.nan], np.float32),
+        "double": np.array([1e16, -np.inf, 1.5]),
+        "day": np.array(["2020-01-01", "NaT", "2020-01-02"], "M8[D]"),
+        "moment": np.array(["2020-01-01T00:00:00.5", "2020-01-01T00:00:01", "1969-12-31T23:59:59.999999"], "M8[us]"),
+        "digits": [Decimal("12345678901234567890"), Decimal(7), None],
+        "text": ["K\u00f6ln", "a/b=c:d", "00501x"],
+    }
+    fastpq.write_dataset({"row": np.arange(3), **columns}, tmp_path, partition_by=list(columns))
+    table = fastpq.read_dataset(tmp_path)
+    order = np.argsort(table["row"].to_numpy())
+    given = table_from(columns)
+    for name in columns:
+        found = table[name].take(order).to_pylist()
+        for one, other in zip(found, given[name].to_pylist(), strict=True):
+            assert one == other or np.float32(one) == np.float32(other) or (one != one and other != other), (name, one, other)
+    assert fastpq.read_dataset(tmp_path, filters=[("digits", "=", Decimal("12345678901234567890"))])["row"].to_pylist() == [0]
+    assert fastpq.read_dataset(tmp_path, filters=[("moment", "<", np.datetime64("1970-01-01"))])["row"].to_pylist() == [2]
+    assert pq.read_table(tmp_path).num_rows == 3
+    assert sorted(pl.read_parquet(tmp_path / "**/*.parquet", hive_partitioning=True)["text"]) == sorted(columns["text"])

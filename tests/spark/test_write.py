@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +70,7 @@ def test_partitions_and_modes(source: Any, tmp_path: Path) -> None:
     assert len(ids(source, table)) == 110
     write(frame.where("id = 1"), table, "overwrite", partitionBy="k,s", partitionOverwriteMode="dynamic")
     assert len(ids(source, table)) == 110 - sum(number % 3 == 1 and number % 4 == 1 for number in [*range(100), *range(10)]) + 1
-    write(frame.where("id = 1"), table, "overwrite", partitionBy="k,s")
+    write(frame.where("id = 1"), table, "overwrite", partitionBy="k,s", partitionOverwriteMode="static")
     assert ids(source, table) == [1]
     write(source.range(0), tmp_path / "empty")
     assert source.read.parquet(str(tmp_path / "empty")).collect() == []
@@ -147,3 +149,46 @@ def test_spark_finds_its_own_types_in_the_footer(source: Any, tmp_path: Path) ->
     metadata = pq.read_metadata(next((tmp_path / "t").glob("*.parquet"))).metadata
     assert metadata[b"who"] == b"us"
     assert json.loads(metadata[b"org.apache.spark.sql.parquet.row.metadata"])["fields"][1]["name"] == "s"
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_one_of_two_overwrites_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitioned: bool) -> None:
+    """Both jobs list the present files before either commits, unless the one waits for the other."""
+    from pyspark.sql import types as st
+
+    from fastpq.spark import writer
+    from fastpq.spark.options import write_options
+
+    root = tmp_path / "t"
+    root.mkdir()
+    list_files = writer.files_of
+
+    def slowly(*arguments: Any) -> list[str]:
+        found = list_files(*arguments)
+        time.sleep(0.3)
+        return found
+
+    monkeypatch.setattr(writer, "files_of", slowly)
+    schema = st.StructType([st.StructField("id", st.LongType()), st.StructField("k", st.StringType())])
+    options = {"path": str(root)} | ({"partitionBy": "k", "partitionOverwriteMode": "dynamic"} if partitioned else {})
+
+    def overwrite(number: int) -> None:
+        job = writer.Writer(schema, write_options(options), overwrite=True)
+        job.commit([job.write(iter([pa.record_batch({"id": [number] * 3, "k": ["a"] * 3})]))])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(overwrite, range(4)))
+    found = fastpq.read_dataset(root)["id"].to_pylist()
+    assert len(found) == 3
+    assert len(set(found)) == 1
+    assert journal.LOCK not in os.listdir(root)
+
+
+def test_the_lock_of_overwrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock of a dead process is free; a lock that is held ends in an error."""
+    (tmp_path / journal.LOCK).touch()
+    with journal.one_overwrite(str(tmp_path)):
+        monkeypatch.setattr(journal, "LOCK_SECONDS", 0.1)
+        with pytest.raises(TimeoutError, match="another job"), journal.one_overwrite(str(tmp_path)):
+            pass
+    assert os.listdir(tmp_path) == []
