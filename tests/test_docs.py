@@ -189,3 +189,10 @@ def test_the_tables_of_the_benchmarks_agree() -> None:
         (whole,) = (line for line in everything if line[:2] == [row[0], threads])
         for column, figure in zip(head[2:], row[2:], strict=True):
             assert whole[everything[0].index(column)] == figure, (row[0], column)
+
+
+def test_the_page_of_indexes_lists_each_check() -> None:
+    from fastpq.index.contradictions import CHECKS
+
+    rows = "\n".join(f"| {check.part.value} | {check.claim} | {check.against} |" for check in CHECKS)
+    assert f"| --- | --- | --- |\n{rows}\n\n" in (PAGES / "indexes.md").read_text()

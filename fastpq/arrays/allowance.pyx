@@ -4,7 +4,7 @@ A page kept by views counts from before its decompression until its last view is
 """
 
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 
 cimport cython
 
@@ -33,17 +33,17 @@ cdef class Allowance:
         taken: bytes in use.
     """
 
-    def __cinit__(self, int64_t limit):
-        self.limit = limit
+    def __cinit__(self, limit):
+        self.limit = min(limit, INT64_MAX)
 
     @property
     def taken(self):
         return self._taken
 
-    def check(self, int64_t size):
+    def check(self, size):
         """Raise AllocationError if size more bytes are over the limit."""
-        self.take(size)
-        self.give(size)
+        with self.reserved(size):
+            pass
 
     def hold(self, array):
         """A read-only view of an array, counted until its last view is gone.
@@ -60,25 +60,30 @@ cdef class Allowance:
         return counted(self, array, array.shape[0])
 
     @contextmanager
-    def reserved(self, int64_t size):
+    def reserved(self, size):
         """Count size bytes inside a with statement.
 
         Raises:
             AllocationError: the bytes are over the limit.
         """
-        self.take(size)
+        self.keep(size)
         try:
             yield
         finally:
             self.give(size)
 
-    def keep(self, int64_t size):
+    def keep(self, size):
         """Count size bytes to the end of the read.
 
         Raises:
             AllocationError: the bytes are over the limit.
         """
+        if size > self.limit:       # a forged count may be outside of 64 bits
+            raise self._over(size)
         self.take(size)
+
+    def _over(self, size):
+        return AllocationError(f"the values take {size} bytes, over max_allocation ({self.limit})")
 
     cdef int take(self, int64_t size) except -1:
         cdef int64_t before
@@ -89,7 +94,7 @@ cdef class Allowance:
             if fits:
                 self._taken = before + size
         if not fits:
-            raise AllocationError(f"the values take {before + size} bytes, over max_allocation ({self.limit})")
+            raise self._over(<object>before + size)
         return 0
 
     cdef void give(self, int64_t size) noexcept:

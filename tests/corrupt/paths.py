@@ -19,6 +19,8 @@ from fastpq.arrays.table import Column
 from tests.corrupt.seeds import decryption, encryption, load
 from tests.corrupt.structured import Mutant, Subject, mutate_file
 
+# Options of every read; one unit of INT96 timestamps, since "auto" is a unit by the values of each read.
+READING: dict[str, Any] = {"threads": 1, "coerce_int96_timestamp_unit": "ms"}
 LAYOUTS: tuple[Literal["views", "offsets", "dictionary"], ...] = ("views", "offsets", "dictionary")
 MOST_BATCHES = 200
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
@@ -51,7 +53,7 @@ class Reference:
         self.table: fastpq.Table | None = None
         self.filtered: list[Filtered] = []
         try:
-            with fastpq.ParquetFile(subject.seed.data, decryption_properties=subject.seed.keys, threads=1) as file:
+            with fastpq.ParquetFile(subject.seed.data, decryption_properties=subject.seed.keys, **READING) as file:
                 self.table = file.read()
         except fastpq.ParquetError:
             return
@@ -125,7 +127,7 @@ class Reading:
             self.error = error
 
     def open(self, **options: Any) -> fastpq.ParquetFile:
-        options = {"threads": 1, "strings": LAYOUTS[self.index % 3], **options}
+        options = {"strings": LAYOUTS[self.index % 3], **READING, **options}
         return fastpq.ParquetFile(self.mutant.data, decryption_properties=self.keys, **options)
 
     @property
@@ -289,7 +291,7 @@ def statistics(reading: Reading) -> None:
 def recovery(reading: Reading) -> None:
     """recover_table; a file that reads whole loses nothing."""
     how: Literal["null", "skip"] = "null" if reading.index % 2 else "skip"
-    found = fastpq.recover_table(reading.mutant.data, on_error=how, threads=1, decryption_properties=reading.keys)
+    found = fastpq.recover_table(reading.mutant.data, on_error=how, **READING, decryption_properties=reading.keys)
     validate(found.table)
     if reading.whole is not None:
         reading.check(found.table, reading.whole, "recover_table")
@@ -320,7 +322,7 @@ def rewriting(reading: Reading) -> None:
         fastpq.encrypt_file(reading.mutant.data, out, given, decryption_properties=reading.keys)
         keys = decryption(mode)
     try:
-        with fastpq.ParquetFile(out.getvalue(), decryption_properties=keys, threads=1) as file:
+        with fastpq.ParquetFile(out.getvalue(), decryption_properties=keys, **READING) as file:
             found = file.read()
     except fastpq.ParquetError as error:
         if reading.whole is not None:
@@ -335,7 +337,7 @@ def written(reading: Reading) -> None:
         return
     out = io.BytesIO()
     fastpq.write_table(reading.whole, out, data_page_rows=7, row_group_size=50)
-    with fastpq.ParquetFile(out.getvalue(), threads=1) as file:
+    with fastpq.ParquetFile(out.getvalue(), **READING) as file:
         found = file.read()
     before, after = repr(reading.whole.to_pylist()), repr(found.to_pylist())      # NaN equals NaN in a text
     if before != after:

@@ -35,7 +35,7 @@ def outcome(target: str, mutated: Any, index: int) -> tuple[str, str]:
     try:
         TARGETS[target](mutated, index)
     except fastpq.ParquetError as error:
-        return type(error).__name__, ""
+        return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == fastpq.errors.__name__), ""
     except BaseException:       # whatever it is, it is the finding
         return "unexpected", traceback.format_exc()
     return "ok", ""

@@ -7,7 +7,6 @@ import ctypes
 import gc
 import os
 import pickle
-import platform
 import subprocess
 import sys
 import warnings
@@ -297,42 +296,6 @@ def test_a_fork_that_the_c_library_knows_nothing_of_does_not_repeat_nonces() -> 
     nonces = [done.stdout[start : start + 12] for start in range(0, len(done.stdout), 12)]
     assert len(nonces) == 1 + 20 + 3 * (20 + 20 + 3 * 20)
     assert len(set(nonces)) == len(nonces)
-
-
-# Without pages that the kernel wipes in a child (older kernels, other systems): told by the number of the process.
-NONCES_C = """
-#include <stdio.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include "nonces.h"
-int main(void) {
-    unsigned char nonce[12];
-    if (watch_forks() || next_nonce(nonce) != 1) return 1;
-    for (int child = 0; child < 4; child++) {
-        if (syscall(SYS_fork) == 0) {
-            if (next_nonce(nonce) != 1 || write(1, nonce, 12) != 12) _exit(1);
-            _exit(0);
-        }
-        wait(NULL);
-    }
-    return next_nonce(nonce) != 1 || write(1, nonce, 12) != 12;
-}
-"""
-
-
-@pytest.mark.linux
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="arm64 has no system call fork")
-@pytest.mark.parametrize("switch", ["-DFASTPQ_NO_WIPEONFORK", "-UFASTPQ_NO_WIPEONFORK"])
-def test_the_ways_to_notice_a_fork(tmp_path: Path, switch: str) -> None:
-    (tmp_path / "nonces.c").write_text(NONCES_C)
-    folder = Path(__file__).parents[2] / "fastpq/encryption/c"
-    program = tmp_path / "nonces"
-    subprocess.run(
-        [compiler(), "-D_GNU_SOURCE", switch, f"-I{folder}", "-o", program, tmp_path / "nonces.c", "-lcrypto"], check=True
-    )
-    drawn = subprocess.run([program], capture_output=True, check=True).stdout
-    assert len({drawn[start : start + 12] for start in range(0, 60, 12)}) == 5
 
 
 def test_a_cipher_is_refused_to_a_second_thread_at_the_same_time() -> None:

@@ -42,7 +42,11 @@ def key_of(key_metadata: bytes) -> bytes:
     return key_metadata[-1:] * 16
 
 
-@pytest.mark.parametrize("answer", ["f" * 16, "", 7, ["f"], np.full(16, ord("f"), np.uint8), object()], ids=repr)
+@pytest.mark.parametrize(
+    "answer",
+    ["f" * 16, "", 7, ["f"], np.full(16, ord("f"), np.uint8), object()],
+    ids=["text", "no text", "int", "list", "array", "object"],
+)
 def test_answers_that_are_no_key(path: Path, answer: Any) -> None:
     for wrong in (b"f", b"c1"):
         def retriever(key_metadata: bytes, wrong: bytes = wrong) -> Any:

@@ -209,3 +209,13 @@ def test_an_allowance_counts_from_allocation_to_the_last_view() -> None:
     assert allowance.hold(array[:0]).shape == (0,)
     allowance.keep(1000)
     assert allowance.taken == allowance.limit
+
+
+def test_counts_beyond_64_bits() -> None:
+    """A forged count of values times their width fits no integer of the processor."""
+    allowance = Allowance(1 << 80)
+    assert allowance.limit == (1 << 63) - 1
+    for use in (allowance.check, allowance.keep, lambda size: allowance.reserved(size).__enter__()):
+        with pytest.raises(fastpq.LimitError, match=f"take {1 << 70} bytes"):
+            use(1 << 70)
+    assert allowance.taken == 0

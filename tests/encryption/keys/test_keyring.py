@@ -150,7 +150,9 @@ def test_another_passphrase(path: Path, keyring: Keyring) -> None:
     assert "horse" not in str(raised.value)
 
 
-@pytest.mark.parametrize("passphrase", [8, True, None, 3.5, ["correct horse"], memoryview(b"correct horse")], ids=str)
+@pytest.mark.parametrize(
+    "passphrase", [8, True, None, 3.5, ["correct horse"], memoryview(b"correct horse")], ids=lambda value: type(value).__name__
+)
 def test_passphrases_that_are_neither_text_nor_bytes(path: Path, passphrase: Any, keyring: Keyring, tmp_path: Path) -> None:
     """bytes(8) would be a passphrase of eight zeros."""
     with pytest.raises(TypeError, match="passphrase is text or bytes"):
