@@ -155,7 +155,12 @@ def arrow_schema_entry(fields: FieldNode, metadata: Mapping[str, str]) -> str:
     Raises:
         UnsupportedError: a type without a place in Arrow's schemas.
     """
-    return encode_schema(replace(fields, metadata={key.encode(): value.encode() for key, value in metadata.items()}))
+    return encode_schema(replace(fields, metadata=_stored(metadata)))
+
+
+def _stored(metadata: Mapping[str, str]) -> dict[bytes, bytes]:
+    """The bytes of key-value metadata, as the footer stores these: invalid UTF-8 of a file that was read stays as it was."""
+    return {key.encode(errors="surrogateescape"): value.encode(errors="surrogateescape") for key, value in metadata.items()}
 
 
 def redacted_entry(
@@ -180,7 +185,7 @@ def redacted_entry(
         old = tuple(schema.field(number, 2 * _count(node)) for number, node in enumerate(nodes))
         new = tuple(without_field_metadata(field) if field.name in closed else field for field in old)
         parts = [f"metadata of the field {field.name}" for field, left in zip(old, new, strict=True) if field != left]
-        told = {key.encode(): value.encode() for key, value in metadata.items()}
+        told = _stored(metadata)
         if any(told.get(key) != value for key, value in schema.metadata.items()):
             parts = parts or ["metadata of the schema"]
         if not parts:

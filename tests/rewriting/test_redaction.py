@@ -112,6 +112,17 @@ def test_record_keys_and_r() -> None:
     assert [entry.key for entry in report.dropped_metadata] == [*WHOLE, "ARROW:schema"]
 
 
+def test_metadata_of_invalid_utf_8_stay_as_stored() -> None:
+    data = file_of({"mine": "spoiled", "r": SECRET}).replace(b"spoiled", b"sp\xa1\xffled")
+    out = io.BytesIO()
+    keys = fastpq.FileEncryptionProperties(KEY, {"place": COLUMN_KEY}, plaintext_footer=True)
+    fastpq.encrypt_file(data, out, keys)
+    told = present(pq.read_metadata(io.BytesIO(out.getvalue())).metadata)
+    assert told[b"mine"] == b"sp\xa1\xffled"
+    schema = pa.ipc.read_schema(pa.BufferReader(base64.b64decode(told[b"ARROW:schema"])))
+    assert schema.metadata == {b"mine": b"sp\xa1\xffled"}
+
+
 def test_labels() -> None:
     told, _, _ = signed(file_of({"huggingface": json.dumps(HUGGING), SPARK: json.dumps(SPARK_SCHEMA)}))
     assert json.loads(told["huggingface"])["info"]["features"] == {
