@@ -117,3 +117,25 @@ def test_rows_behind_a_checkpoint_of_no_columns() -> None:
     found = fastpq.recover_table(data, threads=1)
     assert found.table.names == []
     assert found.report.unread
+
+
+@pytest.mark.parametrize("strings", ["views", "offsets", "dictionary"])
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+@pytest.mark.parametrize("converted", [True, False])
+def test_unknown_keys_of_maps_abort_no_consumer(converted: bool, on_error: Any, strings: Any) -> None:
+    """An Arrow map with null keys aborts the process in pyarrow (array_nested.cc). Keys of the type UNKNOWN are null."""
+    maps = pa.array([[("k", 1), ("l", 2)]], pa.map_(pa.string(), pa.int64()))
+    parts = parts_of(pa.table({"m": maps}))
+    body, stored = parts.laid
+    footer = fmt.decode(fmt.FileMetaData, stored)[0]
+    key = next(element for element in footer.schema if element.name == "key")
+    key.logicalType = fmt.LogicalType(UNKNOWN=fmt.NullType())
+    if not converted:
+        key.converted_type = None
+    with fastpq.ParquetFile(parts.closed(body, footer, Random(0)), strings=strings, on_error=on_error, threads=1) as file:
+        column = next(iter(file.iter_batches(6)))["m"]
+    if converted:       # UNKNOWN beside a converted type is a placeholder
+        assert pa.array(column).to_pylist() == [[("k", 1), ("l", 2)]]
+    else:
+        with pytest.raises(fastpq.SchemaError, match="null keys"):
+            pa.array(column)
