@@ -81,6 +81,8 @@ MISTAKES = (
     _Mistake(Quirk.NULL_COUNT, "parquet-cpp", None, "ARROW-12513", _is_byte_array),
     # Nulls were counted in few of the pages; the only version in the footer is "latest".
     _Mistake(Quirk.NULL_COUNT, "parquet-go", (0,), "xitongsys/parquet-go#540"),
+    # Null counts of strings run on from row group to row group; files of this age name no version.
+    _Mistake(Quirk.NULL_COUNT, "duckdb", (0,), "observablehq/framework, examples/api/src/data", _is_byte_array),
     # Decimals were compared as unsigned numbers.
     _Mistake(Quirk.BOUNDS, "clickhouse", (25, 8), "ClickHouse/ClickHouse#83754", _is_decimal),
     # Bounds of pages of decimals were merged as unsigned bytes; the footer names no version.

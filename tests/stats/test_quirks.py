@@ -137,21 +137,39 @@ def test_null_counts_of_the_latest_parquet_go(created_by: str, trusted: bool) ->
         assert file.null_count("a") == (334 if not trusted else 0)
 
 
+@pytest.mark.parametrize(("created_by", "trusted"), [("DuckDB", False), ("DuckDB version v1.1.0 (build fa5c2fe15f)", True)])
+def test_null_counts_of_duckdb_without_a_version(created_by: str, trusted: bool) -> None:
+    """observablehq/framework, size-heatmap.parquet: the second row group has the nulls of the first in its null count."""
+    sink = io.BytesIO()
+    texts = [None if row % 3 == 0 else str(row) for row in range(1000)]
+    fastpq.write_table({"a": texts}, sink, row_group_size=500, write_page_index=False)
+    data = sink.getvalue()
+    metadata = fmt.decode(fmt.FileMetaData, data, len(data) - 8 - int.from_bytes(data[-8:-4], "little"))[0]
+    statistics = present(present(metadata.row_groups[1].columns[0].meta_data).statistics)
+    assert statistics.null_count == 167
+    statistics.null_count += 167
+    metadata.created_by = created_by
+    footer = fmt.encode(metadata)
+    with fastpq.ParquetFile(data[:-8] + footer + len(footer).to_bytes(4, "little") + b"PAR1") as file:
+        assert null_counts_are_trusted(created_by, INT64)
+        assert file.null_count("a") == (501 if trusted else 334)
+
+
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_checksums_of_parquet_jl(on_error: Any, tmp_path: Path) -> None:
     """Parquet.jl before 1.0 writes a CRC-32 of 0."""
-    data = with_zero_checksums({"a": np.arange(1000) % 10})
-    julia = made_by("Parquet.jl 0.6.0", data)
+    columns = {"a": np.arange(1000) % 10}
+    julia = with_zero_checksums(columns, "Parquet.jl 0.6.0")
     assert fastpq.read_table(julia, on_error=on_error)["a"].to_pylist() == (np.arange(1000) % 10).tolist()
     fastpq.merge_files([julia], tmp_path / "copied")
     assert fastpq.read_table(tmp_path / "copied").num_rows == 1000
-    for other in (data, made_by("Parquet.jl version 1.0.0", data)):
+    for other in (with_zero_checksums(columns), with_zero_checksums(columns, "Parquet.jl version 1.0.0")):
         with pytest.raises(fastpq.FormatError, match="CRC-32"):
             fastpq.read_table(other)
 
 
-def with_zero_checksums(columns: dict[str, Any]) -> bytes:
-    """A file of one data page V1, with a crc of 0."""
+def with_zero_checksums(columns: dict[str, Any], created_by: str | None = "a writer", key: str | None = None) -> bytes:
+    """A file of one data page V1, with a crc of 0, and with a key in its metadata."""
     sink = io.BytesIO()
     fastpq.write_table(columns, sink, column_encoding={"a": "PLAIN"}, write_page_index=False, data_page_version="1.0")
     data = sink.getvalue()
@@ -163,5 +181,7 @@ def with_zero_checksums(columns: dict[str, Any]) -> bytes:
     stored = fmt.encode(header)
     described.total_compressed_size += len(stored) - size
     body = data[:4] + stored + data[4 + size : 4 + size + header.compressed_page_size]
+    metadata.created_by = created_by
+    metadata.key_value_metadata = None if key is None else [fmt.KeyValue(key=key, value="message hawqschema {optional int8 a;}")]
     footer = fmt.encode(metadata)
     return body + footer + len(footer).to_bytes(4, "little") + b"PAR1"
