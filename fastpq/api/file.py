@@ -116,7 +116,7 @@ class ParquetFile(IndexedFile):
         except BaseException:
             self._source.close()
             raise
-        suited = for_writer(properties, self._metadata.created_by)
+        suited = for_writer(properties, self._metadata)
         self._file = OpenFile(self._source, self._metadata, suited, strings, coerce_int96_timestamp_unit, threads)
 
     @property

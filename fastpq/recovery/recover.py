@@ -118,7 +118,7 @@ def recover_table(
     with open_with_siblings(where, memory_map, properties) as source:
         try:
             metadata, report = _found(source, hints, properties, decryption_properties)
-            suited = for_writer(properties, metadata.created_by)
+            suited = for_writer(properties, metadata)
             file = OpenFile(source, metadata, suited, strings, coerce_int96_timestamp_unit, resolve_threads(threads))
             losses: list[Loss] = []
             every_group = [(group, None) for group in range(metadata.num_row_groups)]

@@ -260,7 +260,7 @@ class _MergedFile:
             plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size, metadata.created_by)
             opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
             sealer = self._row_groups.cipher(len(self._row_groups), index)
-            properties = for_writer(self._properties, metadata.created_by)
+            properties = for_writer(self._properties, metadata)
             copied, broken = copy_chunk(source, plan, opener, sealer, self._sink, properties)
         except ParquetError as error:
             error.at(column=column.name, row_group=group.index)

@@ -13,6 +13,7 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
+from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import ReaderProperties
 from fastpq.schema.types import ColumnType, Decimal, Integer, Type
 from fastpq.stats.bounds import order_of
@@ -92,10 +93,14 @@ MISTAKES = (
     _Mistake(Quirk.CHUNK_SIZE, "parquet-mr", (1, 2, 9), "PARQUET-816"),
     # Version 1.0 computes the CRC-32.
     _Mistake(Quirk.CHECKSUM, "parquet.jl", (1,), "JuliaIO/Parquet.jl, src/writer.jl, write_col_page"),
+    _Mistake(Quirk.CHECKSUM, "hawq", None, "apache/hawq, src/test/feature/ManagementTool/data/parquet200"),
     _Mistake(Quirk.ROW_COUNT, "parquet-rs", (1,), "apache/parquet-testing, data/repeated_no_annotation.parquet"),
     # Later versions have the name parquet-cpp-arrow.
     _Mistake(Quirk.IS_COMPRESSED, "parquet-cpp", None, "ARROW-10353"),
 )
+
+# Names of writers without a created_by, by a key of their key-value metadata.
+_KEYS_OF_WRITERS = {"hawq.schema": "hawq"}
 
 
 def _writer(created_by: str | None) -> tuple[str, tuple[int, ...]]:
@@ -104,6 +109,11 @@ def _writer(created_by: str | None) -> tuple[str, tuple[int, ...]]:
     if match is None:
         return "", ()
     return match[1].lower(), tuple(map(int, match[2].split("."))) if match[2] else ()
+
+
+def _named_by_key(metadata: FileMetaData) -> str | None:
+    """The writer of a file without created_by, by a key of its key-value metadata; None for an unknown writer."""
+    return next((writer for key, writer in _KEYS_OF_WRITERS.items() if metadata.key_value(key) is not None), None)
 
 
 @lru_cache(maxsize=64)
@@ -156,9 +166,9 @@ def row_count_is_trusted(created_by: str | None) -> bool:
     return not _made(Quirk.ROW_COUNT, created_by)
 
 
-def for_writer(properties: ReaderProperties, created_by: str | None) -> ReaderProperties:
-    """The same properties, without verify_checksums for a writer of wrong checksums."""
-    if properties.verify_checksums and _made(Quirk.CHECKSUM, created_by):
+def for_writer(properties: ReaderProperties, metadata: FileMetaData) -> ReaderProperties:
+    """The same properties, without verify_checksums for a file whose writer made wrong checksums."""
+    if properties.verify_checksums and _made(Quirk.CHECKSUM, metadata.created_by or _named_by_key(metadata)):
         return replace(properties, verify_checksums=False)
     return properties
 

@@ -155,6 +155,21 @@ def test_null_counts_of_duckdb_without_a_version(created_by: str, trusted: bool)
         assert file.null_count("a") == (501 if trusted else 334)
 
 
+def test_checksums_of_hawq(tmp_path: Path) -> None:
+    """Files of Apache HAWQ have a CRC-32 of 0, and no created_by; they are known by a key of theirs."""
+    hawq = with_zero_checksums({"a": np.arange(1000) % 10}, created_by=None, key="hawq.schema")
+    assert fastpq.read_table(hawq)["a"].to_pylist() == (np.arange(1000) % 10).tolist()
+    assert fastpq.recover_table(hawq, on_error="skip").report.losses == ()
+    fastpq.merge_files([hawq], tmp_path / "copied")
+    assert fastpq.read_table(tmp_path / "copied").num_rows == 1000
+    for other in (
+        with_zero_checksums({"a": [1]}, created_by=None, key="another"),
+        with_zero_checksums({"a": [1]}, created_by="parquet-mr version 1.15.0", key="hawq.schema"),
+    ):
+        with pytest.raises(fastpq.FormatError, match="CRC-32"):
+            fastpq.read_table(other)
+
+
 @pytest.mark.parametrize("on_error", ["raise", "skip"])
 def test_checksums_of_parquet_jl(on_error: Any, tmp_path: Path) -> None:
     """Parquet.jl before 1.0 writes a CRC-32 of 0."""
