@@ -8,20 +8,22 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import fastpq
 from fastpq import format as fmt
 from tests.corrupt import ledger
 from tests.corrupt.__main__ import main
-from tests.corrupt.anatomy import signed_crc
+from tests.corrupt.anatomy import signed_crc, take_apart
 from tests.corrupt.campaign import Settings, run
 from tests.corrupt.corpus import corpus
 from tests.corrupt.mutate import MUTATIONS, mutate, varint
-from tests.corrupt.paths import WAYS, Case, Reference, WrongValueError, mutate_seed, paths, references
+from tests.corrupt.paths import WAYS, Case, Reading, Reference, WrongValueError, mutate_seed, paths, references
 from tests.corrupt.seeds import MODES, Seed, load, seeds, store
-from tests.corrupt.structured import Mutant, Subject
+from tests.corrupt.structured import Mutant, Subject, finished
 from tests.encryption.module_walk import open_file
+from tests.narrowing import present
 
 
 @pytest.mark.parametrize("target", ["read", "select", "rewrite"])
@@ -204,6 +206,25 @@ def test_a_path_that_reads_other_values_is_noticed(way: int, monkeypatch: pytest
     monkeypatch.setattr(fastpq.ParquetFile, "read", read_another)
     with pytest.raises(WrongValueError):
         paths(case, way)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_an_offset_index_that_is_false_about_unread_pages_is_no_finding(nested: bool) -> None:
+    sink = io.BytesIO()
+    values = pa.array([[row, row + 1] for row in range(12)]) if nested else pa.array(range(12))
+    fastpq.write_table(pa.table({"a": values}), sink, use_dictionary=False, data_page_rows=5, data_page_version="1.0")
+    parts = take_apart(Seed("", sink.getvalue()))
+    moved = finished(parts.with_chunk(0, pages=parts.chunks[0].pages[::-1]), Random(0))     # of 2, 5 and 5 rows
+    reading = Reading(Mutant("", moved, 0), Reference(Subject(Seed("", moved))), 0)
+    with reading.open() as file:
+        found = file.read(row_ranges=[(6, 8)])
+        assert file.read(row_ranges=[(3, 8)]).equals(present(reading.whole).slice(3, 8))       # the first page contradicts
+    with pytest.raises(WrongValueError):
+        reading.check(found, reading.part(slice(6, 8)), "row_ranges")
+    reading.check_rows(found, slice(6, 8), "row_ranges")
+    reading.check_rows(found, [6, 7], "take")
+    with pytest.raises(WrongValueError):
+        reading.check_rows(found, slice(3, 8), "row_ranges")
 
 
 def test_a_campaign_goes_on_behind_the_last_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
