@@ -14,9 +14,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from fastpq.arrays.table import BinaryViews, DictionaryValues, Table
+from fastpq.arrays.table import AnyColumn, BinaryViews, DictionaryValues, ListColumn, Table
 from fastpq.arrow import import_column, import_table
-from fastpq.errors import SchemaError
+from fastpq.convert.numpy_input import column_from_numpy
+from fastpq.errors import LimitError, SchemaError
+from fastpq.schema.nested_types import Field, ListType
 from fastpq.schema.types import Decimal, Timestamp
 from tests.interop.arrow_cases import (
     CASES,
@@ -130,6 +132,26 @@ def test_duckdb_reads_us() -> None:
     assert sums == (sum(want["int8"][i] or 0 for i in rows), len(strings), max(strings), len(rows))
     del ours
     gc.collect()
+
+
+def test_types_nested_deeper_than_some_consumers_take() -> None:
+    """A consumer refuses what is too deep for it. pyarrow takes 62 lists inside each other; Polars and DuckDB take more."""
+    duckdb = peer("duckdb")
+    deepest: AnyColumn = column_from_numpy(np.array([7, 8]))
+    for _ in range(100):
+        fields = ListType(Field("element", deepest.type))
+        deepest = ListColumn(fields, np.array([0, len(deepest)], np.int32), deepest)
+    ours = Table({"deep": deepest})
+    (expected,) = ours["deep"].to_pylist()
+    series = pl.DataFrame(ours)["deep"]
+    for _ in range(99):
+        series = series[0]
+    assert series[0].to_list() == [7, 8]
+    assert duckdb.sql("SELECT * FROM ours").fetchall() == [(expected,)]
+    with pytest.raises(pa.ArrowInvalid, match="Recursion level"):
+        pa.table(ours)
+    with pytest.raises(LimitError, match="deeper than 64 levels"):
+        import_table(ours)
 
 
 def test_we_read_duckdb() -> None:
