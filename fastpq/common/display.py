@@ -145,8 +145,8 @@ def shorten(text: str, width: int) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: ``1 row``, ``20,000 rows``, ``2 losses``."""
-    plural = "" if number == 1 else "es" if noun.endswith("s") else "s"
+    """A number with its noun: ``1 row``, ``20,000 rows``, ``2 losses``, ``2 indexes``."""
+    plural = "" if number == 1 else "es" if noun.endswith(("s", "x")) else "s"
     return f"{number:,} {noun}{plural}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
@@ -13,7 +13,13 @@ Sealed = bytes | memoryview
 
 
 class FileDecryptor:
-    """Decryptor without keys: opens the modules of a plaintext file, or the plaintext modules of an encrypted file."""
+    """Decryptor without keys: opens the modules of a plaintext file, or the plaintext modules of an encrypted file.
+
+    Attributes:
+        seals_every_chunk: whether chunks without crypto metadata are encrypted too.
+    """
+
+    seals_every_chunk: ClassVar[bool] = False
 
     def open_footer(self, module: Sealed) -> bytes:
         """The serialized FileMetaData of an encrypted footer.

@@ -205,6 +205,8 @@ class KeyedFileDecryptor(FileDecryptor):
 class DuckDbFileDecryptor(KeyedFileDecryptor):
     """Decryptor of DuckDB's dialect: the footer key encrypts every column, without crypto metadata, and AADs are empty."""
 
+    seals_every_chunk = True
+
     @staticmethod
     def wrote(algorithm: fmt.EncryptionAlgorithm) -> bool:
         """Whether an algorithm is DuckDB's: AES_GCM_V1 without parameters."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fnmatch
 import glob
 import io
 import os
@@ -150,14 +151,16 @@ def temporary_files(target: str) -> list[str]:
     """Temporary files, oldest first: their writers are at work, or were killed.
 
     Args:
-        target: a path, for the temporary files of this path; or a directory, for all temporary files at any depth below.
+        target: a path, for the temporary files of this path; or a directory, for all temporary files at any depth below. Links to
+            directories are not followed.
     """
     target = os.path.realpath(target)
     if os.path.isdir(target):
-        pattern = os.path.join(glob.escape(target), "**", f".*{TEMPORARY_SUFFIX.format(TOKEN_PATTERN)}")
+        pattern = f".*{TEMPORARY_SUFFIX.format(TOKEN_PATTERN)}"
+        walk = os.walk(target)
+        found = [os.path.join(folder, name) for folder, _, names in walk for name in fnmatch.filter(names, pattern)]
     else:
-        pattern = temporary_path(glob.escape(target), TOKEN_PATTERN)
-    found = glob.glob(pattern, recursive=True, include_hidden=True)
+        found = glob.glob(temporary_path(glob.escape(target), TOKEN_PATTERN), include_hidden=True)
     return [path for _, path in sorted((_changed(path), path) for path in found)]
 
 

@@ -45,8 +45,9 @@ class FsspecSource(Source):
         return data
 
     def _known(self, offset: int, length: int) -> Bytes | None:
-        start = offset - (self.size - len(self._tail))
-        return self._tail[start : start + length] if start >= 0 and length else None
+        tail = self._tail       # another thread may put a shorter one in its place
+        start = offset - (self.size - len(tail))
+        return tail[start : start + length] if start >= 0 and length else None
 
     def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
         wanted = [(offset, length) for offset, length in ranges if length]

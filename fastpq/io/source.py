@@ -200,6 +200,8 @@ class Source:
 class BytesSource(Source):
     """Bytes that nobody can change: reading is slicing."""
 
+    gives_views = True
+
     def __init__(self, data: memoryview, name: str) -> None:
         self._data: Bytes | None = np.frombuffer(data, np.uint8) if data.nbytes else np.empty(0, np.uint8)
         super().__init__(name, len(self._data))

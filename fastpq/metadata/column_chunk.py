@@ -45,7 +45,7 @@ class ColumnChunkMetaData:
     @property
     def is_encrypted(self) -> bool:
         """Whether the chunk is encrypted."""
-        return self.chunk.crypto_metadata is not None
+        return self.chunk.crypto_metadata is not None or self._decryptor.seals_every_chunk
 
     @property
     def physical_type(self) -> int:

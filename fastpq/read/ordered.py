@@ -8,6 +8,7 @@ import numpy as np
 
 from fastpq.arrays.nodes import ORDERED
 from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, Table
+from fastpq.errors import ParquetError
 from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size
 from fastpq.read.file_reader import OpenFile
 from fastpq.read.plan import plan_read
@@ -44,7 +45,7 @@ def _claims_order(column: Column) -> bool:
 
 
 def order_of_entries(file: OpenFile, leaf: ColumnDescriptor) -> Column | None:
-    """The entries of a column's dictionary in order; None where the dictionary pages of the file do not agree on one order.
+    """The entries of a column's dictionary in order; None where the dictionary pages of the file do not agree, or are broken.
 
     Every row group has a dictionary page of its own. The pages agree where each is a part of the longest, in its order, and where
     all values are in dictionaries.
@@ -53,10 +54,13 @@ def order_of_entries(file: OpenFile, leaf: ColumnDescriptor) -> Column | None:
         file: the file.
         leaf: a flat column.
     """
-    chunks = plan_read(file.metadata, [leaf], None, file.source.size).chunks
-    if not chunks or not all(stored_dictionary_size(chunk.column, chunk.metadata) for chunk in chunks):
+    try:
+        chunks = plan_read(file.metadata, [leaf], None, file.source.size).chunks
+        if not chunks or not all(stored_dictionary_size(chunk.column, chunk.metadata) for chunk in chunks):
+            return None
+        found = read_dictionaries(file.opener([leaf], "views"), chunks)
+    except ParquetError:        # of a row group outside of the read, perhaps
         return None
-    found = read_dictionaries(file.opener([leaf], "views"), chunks)
     pages = [page for page in found if isinstance(page, Column)]
     if len(pages) < len(found):
         return None

@@ -53,7 +53,8 @@ def commit(root: str, job: str, moves: Mapping[str, str], removed: Iterable[str]
 def one_overwrite(root: str) -> Iterator[None]:
     """Let one job at a time list the files of a dataset and commit their removal: of two overwrites the later one counts.
 
-    The lock (flock) belongs to a file that is removed at the end. A dead process holds no lock.
+    The lock (flock) belongs to a file that is removed at the end. A dead process holds no lock. A symbolic link in the place of
+    the file is not followed.
 
     Args:
         root: the dataset's folder.
@@ -70,8 +71,11 @@ def one_overwrite(root: str) -> Iterator[None]:
     try:
         yield
     finally:
-        os.unlink(path)
-        os.close(lock)
+        try:
+            if _is_at(path, lock):
+                os.unlink(path)
+        finally:
+            os.close(lock)
 
 
 def recover(root: str) -> list[str]:
@@ -157,18 +161,30 @@ def replace_json(path: str, content: object) -> None:
 
 def _locked(path: str) -> int | None:
     """The descriptor of a locked file, made if missing; None while another process has the lock."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(path, os.O_RDWR | flags, 0o666)
+    except PermissionError:     # of another user; local filesystems lock files opened for reading too
+        descriptor = os.open(path, os.O_RDONLY | flags, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+        if _is_at(path, descriptor):
             return descriptor
-    except (BlockingIOError, FileNotFoundError):
+    except BlockingIOError:
         pass
     except BaseException:
         os.close(descriptor)
         raise
     os.close(descriptor)        # locked, or removed by the last holder
     return None
+
+
+def _is_at(path: str, descriptor: int) -> bool:
+    """Whether an open file still has a path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.lstat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _finish(root: str, job: str) -> None:

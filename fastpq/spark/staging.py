@@ -201,18 +201,19 @@ def _commit(stage: Stage, replacements: list[Replacement], rows: list[Row]) -> N
     moves: dict[str, str] = {}
     removed: list[str] = []
     made = {row.path: row.made for row in rows if row.made is not None}
-    for one in replacements:
-        place = made.get(os.path.join(stage.root, one.sources[0]))
-        if place is None:
-            continue
-        _check_unchanged(stage.root, one)
-        pairs = ((place, one.target), (material_of(place), material_of(one.target)))
-        moves.update(pair for pair in pairs if os.path.exists(os.path.join(stage.root, pair[0])))
-        removed += [name for path in one.sources for name in (path, *companions_of(stage.root, path))]
-    if moves:
-        journal.commit(stage.root, stage.job, moves, removed)
-    else:
-        journal.abandon(stage.root, stage.job)
+    with journal.one_overwrite(stage.root):
+        for one in replacements:
+            place = made.get(os.path.join(stage.root, one.sources[0]))
+            if place is None:
+                continue
+            _check_unchanged(stage.root, one)
+            pairs = ((place, one.target), (material_of(place), material_of(one.target)))
+            moves.update(pair for pair in pairs if os.path.exists(os.path.join(stage.root, pair[0])))
+            removed += [name for path in one.sources for name in (path, *companions_of(stage.root, path))]
+        if moves:
+            journal.commit(stage.root, stage.job, moves, removed)
+        else:
+            journal.abandon(stage.root, stage.job)
 
 
 def _check_unchanged(root: str, replacement: Replacement) -> None:

@@ -19,6 +19,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import fastpq
+from fastpq import format as fmt
 from fastpq.arrays.nodes import FieldNode
 from fastpq.arrow import export_stream
 from fastpq.arrow.flatbuffer import Scalar, flatbuffer
@@ -328,3 +329,20 @@ def test_durations_of_different_units_do_not_mix(tmp_path: Path) -> None:
             fastpq.read_dataset([tmp_path / "both" / name for name in ("seconds", other)])
         with pytest.raises(SchemaError, match="different durations"):
             fastpq.merge_files([tmp_path / name / "x.parquet" for name in ("seconds", other)], tmp_path / "merged")
+
+
+def test_the_order_of_entries_is_lost_with_a_row_group() -> None:
+    """Rows of sound row groups are read, although another row group, and so the common order, is broken."""
+    table = pa.table({"c": ORDERED})
+    data = written(table, arrow_schema=True, row_group_size=2)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = fmt.decode(fmt.FileMetaData, memoryview(data)[start:-8])[0]
+    footer.row_groups[1].columns[0].meta_data.total_compressed_size = 1 << 40
+    stored = fmt.encode(footer)
+    broken = data[:start] + stored + len(stored).to_bytes(4, "little") + b"PAR1"
+    with fastpq.ParquetFile(broken) as file:
+        assert file.read(row_groups=[0])["c"].to_pylist() == ["high", None]
+        assert file.head(2)["c"].to_pylist() == ["high", None]
+        with pytest.raises(fastpq.FormatError):
+            file.read()
+    assert fastpq.read_table(broken, on_error="skip")["c"].to_pylist() == ["high", None, "low"]

@@ -331,3 +331,13 @@ def test_numbers_of_numpy_are_numbers() -> None:
     with open_sink(target) as sink:
         sink.write(b"abcde")
     assert target.taken == b"abcde"
+
+
+def test_listing_follows_no_links(tmp_path: Path) -> None:
+    """Links to the folder itself would have no end."""
+    hidden = tmp_path / "data" / f".out.parquet{TEMPORARY_SUFFIX.format('0' * 16)}"
+    hidden.parent.mkdir()
+    hidden.touch()
+    for name in "ab":
+        (tmp_path / name).symlink_to(tmp_path)
+    assert temporary_files(str(tmp_path)) == [str(hidden)]

@@ -166,3 +166,13 @@ def test_nested_columns_are_read_without_unwanted_rows() -> None:
     rows = RowRanges(np.array([[0, 1], [2, 3], [70, 80]]), 90)
     (plan,) = plan_rows(metadata, metadata.schema.columns, [GroupRows(0, rows, {})], len(sink.getvalue())).columns
     assert loosen(plan) == (plan, 12, None)
+
+
+def test_more_rows_than_a_file_can_have() -> None:
+    groups = [fmt.RowGroup(columns=[], total_byte_size=0, num_rows=1 << 62)] * 4
+    schema = [fmt.SchemaElement(name="schema", num_children=1), fmt.SchemaElement(name="a", type=1, repetition_type=0)]
+    stored = fmt.encode(fmt.FileMetaData(version=2, schema=schema, num_rows=0, row_groups=groups))
+    with fastpq.ParquetFile(b"PAR1" + stored + len(stored).to_bytes(4, "little") + b"PAR1") as file:
+        for use in (file.count, file.read, lambda: file.head(1)):
+            with pytest.raises(fastpq.FormatError, match=f"{1 << 64} rows"):
+                use()

@@ -184,6 +184,20 @@ def test_one_of_two_overwrites_counts(tmp_path: Path, monkeypatch: pytest.Monkey
     assert journal.LOCK not in os.listdir(root)
 
 
+def test_locks_that_were_tampered_with(tmp_path: Path) -> None:
+    """A removed lock is no error, a new holder's lock stays, and a link in its place is not followed."""
+    lock = tmp_path / journal.LOCK
+    with journal.one_overwrite(str(tmp_path)):
+        lock.unlink()
+        lock.touch()
+    assert lock.exists()
+    lock.unlink()
+    lock.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic links"), journal.one_overwrite(str(tmp_path)):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_the_lock_of_overwrites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lock of a dead process is free; a lock that is held ends in an error."""
     (tmp_path / journal.LOCK).touch()
