@@ -57,10 +57,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for server in SERVERS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
             item.add_marker(pytest.mark.xdist_group(SERVERS[server]))
-    if sys.platform != "linux":
-        foreign = [item for item in items if item.get_closest_marker("linux")]
-        items[:] = [item for item in items if item not in foreign]
-        config.hook.pytest_deselected(items=foreign)
+    absent = {"linux"} if sys.platform != "linux" else set()
+    if "FASTPQ_TEST_FIPS" not in os.environ:
+        absent.add("fips")
+    foreign = [item for item in items if any(item.get_closest_marker(name) for name in absent)]
+    items[:] = [item for item in items if item not in foreign]
+    config.hook.pytest_deselected(items=foreign)
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 

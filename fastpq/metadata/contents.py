@@ -25,12 +25,11 @@ def row_group_grid(metadata: FileMetaData, most: int) -> Grid | None:
 def _row_group_cells(metadata: FileMetaData, index: int) -> list[str]:
     try:
         group = metadata.row_group(index)
+        sizes, offset = [group.total_compressed_size, group.total_byte_size], group.file_offset
     except ParquetError:
         return [str(index), "broken", "", "", ""]
-    sizes = [group.total_compressed_size, group.total_byte_size]
     stored, plain = ("unknown" if size is None else of_bytes(size) for size in sizes)
-    offset = "" if group.file_offset is None else f"{group.file_offset:,}"
-    return [str(index), f"{group.num_rows:,}", stored, plain, offset]
+    return [str(index), f"{group.num_rows:,}", stored, plain, "" if offset is None else f"{offset:,}"]
 
 
 def facts_of(metadata: FileMetaData) -> list[str]:

@@ -33,7 +33,14 @@ HELD_WHOLE = frozenset(
 )
 # Metadata of a Spark field that describe its type, or are its author's words.
 SPARK_TYPE_KEYS = frozenset(
-    {"comment", "__CHAR_VARCHAR_TYPE_STRING", "delta.columnMapping.id", "delta.columnMapping.physicalName", "parquet.field.id"}
+    {
+        "comment",
+        "__CHAR_VARCHAR_TYPE_STRING",
+        "__COLLATIONS",
+        "delta.columnMapping.id",
+        "delta.columnMapping.physicalName",
+        "parquet.field.id",
+    }
 )
 
 # Removes values from parsed JSON: a description of the removed parts, empty if there are none.

@@ -26,9 +26,7 @@ from tests.encryption.keys.test_keyring import CHEAP
 
 ROOT = Path(__file__).parents[2]
 PROVIDER = Path(os.environ.get("FASTPQ_TEST_FIPS", "/nowhere"))
-needs_provider = pytest.mark.skipif(
-    not (PROVIDER / "fips.so").exists(), reason="needs a FIPS provider, whose folder FASTPQ_TEST_FIPS names"
-)
+needs_provider = pytest.mark.fips       # collected where there is a provider (tests/conftest.py)
 KEY = b"sixteen bytes k!"
 PASSPHRASE = "correct horse battery staple"
 CONFIGURATION = """

@@ -21,6 +21,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import fastpq.spark
+from fastpq.spark import journal
 from fastpq.spark.source import FastpqDataSource
 from fastpq.spark.writer import Writer, Written
 from tests.narrowing import present
@@ -151,17 +152,20 @@ class DyingDriver(Writer):
     step = 0
 
     def commit(self, messages: Any) -> None:
-        replace, calls = os.replace, 0
+        calls = 0
 
-        def dying(one: Any, other: Any) -> None:
-            nonlocal calls
-            if calls == self.step:
-                os.kill(self.jvm, signal.SIGKILL)
-                os.kill(os.getpid(), signal.SIGKILL)
-            calls += 1
-            replace(one, other)
+        def dying(work: Any) -> Any:
+            def do(one: Any, other: Any) -> None:
+                nonlocal calls
+                if calls == self.step:
+                    os.kill(self.jvm, signal.SIGKILL)
+                    os.kill(os.getpid(), signal.SIGKILL)
+                calls += 1
+                work(one, other)
 
-        os.replace = dying  # type: ignore[assignment]
+            return do
+
+        journal.replace_json, os.replace = dying(journal.replace_json), dying(os.replace)
         super().commit(messages)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -109,16 +109,19 @@ def test_a_driver_killed_in_its_commit(source: Any, tmp_path: Path, monkeypatch:
         fastpq.write_table({"id": [100 + number]}, folder / f"{number}.parquet")
         moves[f"{journal.TEMPORARY}/job/{number}.parquet"] = f"new-{number}.parquet"
     calls = 0
-    replace = os.replace
 
-    def dying(one: Any, other: Any) -> None:
-        nonlocal calls
-        if calls == step:
-            raise KeyboardInterrupt
-        calls += 1
-        replace(one, other)
+    def dying(work: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+        def do(one: Any, other: Any) -> None:
+            nonlocal calls
+            if calls == step:
+                raise KeyboardInterrupt
+            calls += 1
+            work(one, other)
 
-    monkeypatch.setattr(os, "replace", dying)
+        return do
+
+    monkeypatch.setattr(journal, "replace_json", dying(journal.replace_json))
+    monkeypatch.setattr(os, "replace", dying(os.replace))
     if step < 3:
         with pytest.raises(KeyboardInterrupt):
             journal.commit(str(table), "job", moves, old)
