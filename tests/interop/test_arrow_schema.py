@@ -28,6 +28,7 @@ from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY
 from tests.interop.arrow_cases import CASES, array_of, pattern
+from tests.narrowing import present
 from tests.requirements import peer
 
 arro3 = peer("arro3.io", "arro3-io")
@@ -337,7 +338,7 @@ def test_the_order_of_entries_is_lost_with_a_row_group() -> None:
     data = written(table, arrow_schema=True, row_group_size=2)
     start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     footer = fmt.decode(fmt.FileMetaData, memoryview(data)[start:-8])[0]
-    footer.row_groups[1].columns[0].meta_data.total_compressed_size = 1 << 40
+    present(footer.row_groups[1].columns[0].meta_data).total_compressed_size = 1 << 40
     stored = fmt.encode(footer)
     broken = data[:start] + stored + len(stored).to_bytes(4, "little") + b"PAR1"
     with fastpq.ParquetFile(broken) as file:

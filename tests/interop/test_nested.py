@@ -171,7 +171,7 @@ def test_claims_of_a_footer_reserve_no_memory(row_groups: int) -> None:
     footer.row_groups, footer.num_rows = footer.row_groups * row_groups, row_groups
     forged = fmt.encode(footer)
     before = address_space()
-    with pytest.raises((fastpq.FormatError, fastpq.LimitError), match="values early|max_allocation"):
+    with pytest.raises((fastpq.FormatError, fastpq.LimitError), match=r"values early|max_allocation"):
         fastpq.read_table(data[:start] + forged + len(forged).to_bytes(4, "little") + b"PAR1", threads=1)
     assert address_space() - before < 1 << 30
 
