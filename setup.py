@@ -3,10 +3,12 @@
 Environment variables:
     FASTPQ_DEBUG=1      bounds checks and the address and undefined-behaviour sanitizers
     FASTPQ_NO_CLONES=1  one instruction set, no target_clones
+    FASTPQ_CODECS=packages      codecs of packages alone, without the C libraries of LIBRARIES
 """
 
 import multiprocessing
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,10 +16,12 @@ import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 DEBUG = os.environ.get("FASTPQ_DEBUG") == "1"
 CORES = os.cpu_count() or 1
 NO_CLONES = os.environ.get("FASTPQ_NO_CLONES") == "1"
+CODECS = os.environ.get("FASTPQ_CODECS")
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 # a .pxd names headers as "c/NAME.h", also when another room's module includes it
 C_FOLDERS = sorted(str(folder.parent) for folder in Path("fastpq").rglob("c") if folder.is_dir())
@@ -32,7 +36,16 @@ CALLING = (
     "fastpq.recovery.",
     "fastpq.variant.",
 )
+JAR_BUILDER, JAR = Path("fastpq/spark/jvm/jar.py"), Path("fastpq/spark/fastpq-spark.jar")
 OPENSSL_MODULES = {"fastpq.encryption.evp", "fastpq.encryption.provider", "fastpq.encryption.keys.secret"}
+# extensions left out without their library: the codecs are then those of packages
+LIBRARIES = {
+    "fastpq.codecs.brotli_library": (["brotlienc", "brotlidec"], "brotli/encode.h", "libbrotli-dev"),
+    "fastpq.codecs.gzip_library": (["deflate"], "libdeflate.h", "libdeflate-dev"),
+    "fastpq.codecs.lz4_library": (["lz4"], "lz4frame.h", "liblz4-dev"),
+    "fastpq.codecs.zstd_library": (["zstd"], "zstd.h", "libzstd-dev"),
+}
+CHECKSUM = "fastpq.codecs.checksum"     # by libdeflate or the package isal
 STRIPPED = ["-Wl,-s"] if sys.platform == "linux" else ["-Wl,-x"]
 
 
@@ -58,6 +71,7 @@ class BuildExt(build_ext):
                 "  Homebrew:        brew install openssl@3   (and set CFLAGS=-I$(brew --prefix openssl@3)/include\n"
                 "                   LDFLAGS=-L$(brew --prefix openssl@3)/lib)"
             )
+        self._choose_libraries()
         # here, so that commands that compile nothing (sdist, metadata) do not wait for Cython
         sources = c_sources(self.extensions)
         for extension in self.extensions:
@@ -65,6 +79,23 @@ class BuildExt(build_ext):
             if not (DEBUG or self.inplace):     # profilers of a development tree show the names of kernels
                 extension.extra_link_args += STRIPPED
         super().build_extensions()
+
+    def _choose_libraries(self) -> None:
+        """Leave out the codecs of libraries that are not there, or not wanted."""
+        for name, (libraries, header, package) in LIBRARIES.items():
+            extension = next(extension for extension in self.extensions if extension.name == name)
+            if CODECS != "packages" and self._compiles(name, f"#include <{header}>\n"):
+                extension.libraries += libraries
+                if name == "fastpq.codecs.gzip_library":
+                    checksum = next(extension for extension in self.extensions if extension.name == CHECKSUM)
+                    checksum.libraries += libraries
+                    checksum.define_macros.append(("FASTPQ_LIBDEFLATE", "1"))
+            else:
+                self.extensions.remove(extension)
+                if self.inplace:
+                    Path(self.get_ext_fullpath(name)).unlink(missing_ok=True)       # of a build with the library
+                if CODECS != "packages":
+                    print(f"fastpq: no {header} ({package} on Debian): the codec of a package instead", file=sys.stderr)
 
     def _has_openssl(self) -> bool:
         return self._compiles(
@@ -80,6 +111,16 @@ class BuildExt(build_ext):
         except Exception:  # any failure of the compiler is an answer here
             return False
         return True
+
+
+class BuildPy(build_py):
+    """Compiles the jar for Spark first, where PySpark and javac are found; without it fastpq.spark goes through Python alone."""
+
+    def run(self) -> None:
+        made = subprocess.run([sys.executable, str(JAR_BUILDER)])
+        if made.returncode and JAR.exists():
+            sys.exit("fastpq: a jar older than its sources, which cannot be compiled here, would be packed")
+        super().run()
 
 
 def extension(name: str, *sources: str) -> Extension:
@@ -130,7 +171,7 @@ def c_sources(extensions: list[Extension]) -> dict[str, list[str]]:
 
 
 setup(
-    cmdclass={"build_ext": BuildExt},
+    cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
     options={"build_ext": {"parallel": os.cpu_count() or 1}},
     ext_modules=[
         extension(SHARED_UTILITIES),        # of which Cython makes the source, too

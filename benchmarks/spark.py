@@ -15,6 +15,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +26,9 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from benchmarks.data import FOLDER, path_of
+from benchmarks.lineitem import lineitem
 from benchmarks.spark_session import CLIENT, session
+from benchmarks.spark_tpch import QUERIES, TABLES
 
 SERVICE = {"kms.client": CLIENT}
 UNIFORM = {"parquet.encryption.uniform.key": "lineitem"}
@@ -62,7 +65,9 @@ class SparkBench:
             self.scan(kind, where, service)
             self.point(kind, where, service)
             self.full(kind, where, service)
+            self.columns(kind, where, service)
             self.write(kind, raw, options, service)
+        self.queries()
 
     def ours(self, where: Path, service: dict[str, Any], columns: list[str] | None = None, filters: Any = None) -> Any:
         import fastpq.spark
@@ -90,6 +95,31 @@ class SparkBench:
         name = f"{kind}: all columns, to noop"
         self.compare(name, lambda: discard(self.ours(where, service)), lambda: discard(self.native(where)))
         self.parts(name, where, service, None, discard)
+
+    def columns(self, kind: str, where: Path, service: dict[str, str]) -> None:
+        """Compare reading by fastpq's jar, with columns and filters from Spark's plans."""
+        ours = self.spark.read.format("fastpq").options(**service).load(str(where))
+        native = self.native(where)
+        key = f"{POINT} = {native.agg({POINT: 'max'}).first()[0] // 2 // 32 * 32 + 1}"
+        self.compare(f"jar, {kind}: all columns, to noop", lambda: discard(ours), lambda: discard(native))
+        self.compare(f"jar, {kind}: 2 columns, aggregate", lambda: aggregate(ours), lambda: aggregate(native))
+        self.compare(f"jar, {kind}: point lookup", lambda: looked_up(ours, key), lambda: looked_up(native, key))
+
+    def queries(self) -> None:
+        """Compare queries of TPC-H, each source with its own tables."""
+        for name in TABLES:
+            where = str(self.scratch / "tables" / name)
+            self.spark.read.parquet(str(lineitem(self.scale, FOLDER, name))).write.mode("overwrite").parquet(where)
+            for source, format_ in ((OURS, "fastpq"), (NATIVE, "parquet")):
+                self.spark.sql(f"create database if not exists {source}")
+                self.spark.sql(f"drop table if exists {source}.{name}")
+                self.spark.sql(f"create table {source}.{name} using {format_} options (path '{where}')")
+        for number, text in QUERIES.items():
+            self.compare(f"jar, TPC-H {number}", partial(self.rows, OURS, text), partial(self.rows, NATIVE, text))
+
+    def rows(self, source: str, text: str) -> Any:
+        self.spark.sql(f"use spark_catalog.{source}")
+        return self.spark.sql(text).collect()
 
     def write(self, kind: str, raw: str, options: dict[str, str], service: dict[str, str]) -> None:
         """Compare writing; both writers take rows from the native reader of the raw file."""
@@ -209,6 +239,10 @@ def drop(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def aggregate(frame: Any) -> Any:
     return frame.selectExpr(AGGREGATE).first()[0]
+
+
+def looked_up(frame: Any, condition: str) -> Any:
+    return sorted(map(str, frame.where(condition).collect()))
 
 
 def discard(frame: Any) -> None:

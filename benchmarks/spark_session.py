@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import file_kms
+from fastpq.spark.example import file_kms
 
 ROOT = Path(__file__).resolve().parent.parent
-JAVA_SOURCE = Path(__file__).parent / "java" / "FileKms.java"
-CLIENT = "benchmarks.file_kms:FileKms"
+JAVA_SOURCE = Path(file_kms.__file__).with_name("FileKms.java")
+CLIENT = "fastpq.spark.example.file_kms:FileKms"
 CRYPTO_FACTORY = "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory"
 NEEDED = "Debian and Ubuntu: apt-get install openjdk-17-jdk-headless"
 
@@ -43,6 +43,7 @@ def session(folder: Path, master_keys: Iterable[str], cores: int | None = None, 
     except ImportError:
         raise SystemExit("PySpark is missing: pip install 'fastpq[spark]'") from None
     import fastpq.spark
+    from fastpq.spark.jvm.jar import JAR
 
     folder.mkdir(parents=True, exist_ok=True)
     jars = Path(pyspark.__file__).parent / "jars"
@@ -64,6 +65,8 @@ def session(folder: Path, master_keys: Iterable[str], cores: int | None = None, 
         "spark.hadoop.parquet.crypto.factory.class": CRYPTO_FACTORY,
         "spark.hadoop.parquet.encryption.kms.client.class": "FileKms",
     }
+    if JAR.exists():
+        settings["spark.jars"] = str(JAR)
     builder = SparkSession.builder.master(f"local[{cores or '*'}]")
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from fastpq.filters.predicate import And, Or
     from fastpq.index.bloom_filter import SplitBlockBloomFilter
     from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
+    from fastpq.io.multipart import abort_uploads
     from fastpq.metadata.column_chunk import ColumnChunkMetaData
     from fastpq.metadata.file_metadata import FileMetaData, RowGroupMetaData
     from fastpq.options import ReaderProperties, SortingColumn, WriterProperties
@@ -84,6 +85,7 @@ __all__ = [
     "UnsupportedError",
     "WriterProperties",
     "__version__",
+    "abort_uploads",
     "decrypt_file",
     "encrypt_file",
     "merge_files",
@@ -138,6 +140,7 @@ _MODULE_OF = {
     "Type": "fastpq.schema.types",
     "UnsupportedError": "fastpq.errors",
     "WriterProperties": "fastpq.options",
+    "abort_uploads": "fastpq.io.multipart",
     "decrypt_file": "fastpq.rewriting.files",
     "encrypt_file": "fastpq.rewriting.files",
     "merge_files": "fastpq.rewriting.files",

@@ -9,7 +9,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from textwrap import dedent, indent
 from typing import Any, Literal, SupportsIndex, TypeVar
 
-from fastpq.common.process_memory import usable_memory
+from fastpq.common.process_memory import default_allocation
 
 MIB = 1 << 20
 
@@ -23,7 +23,6 @@ DEFAULT_MAX_COLUMNS = 250_000
 DEFAULT_MAX_METADATA_SIZE = 64 * MIB
 DEFAULT_MAX_PAGE_SIZE = 1 << 30
 DEFAULT_MAX_DICTIONARY_SIZE = 256 * MIB
-SHARE_OF_MEMORY = 3, 4                # most values of a read by default, of the usable memory; the rest is for decoding
 DEFAULT_COALESCE_GAP = 64 * 1024
 DEFAULT_COALESCE_SIZE = 16 * MIB
 DEFAULT_ROUND_TRIP_BYTES = MIB
@@ -54,12 +53,6 @@ BloomFilterOption = bool | Mapping[str, float | int | None]
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTIONS_ENTRY = re.compile(r"^( *)\*\*options: any of the fields of WriterProperties:\n", re.MULTILINE)
-
-
-def default_allocation() -> int:
-    """Bytes that the values of a read may take by default: three quarters of the memory that the process may use."""
-    share, whole = SHARE_OF_MEMORY
-    return usable_memory() * share // whole
 
 
 _MAY_BE_ZERO = {"coalesce_gap", "round_trip_bytes"}     # options with the least value 0; 1 for all other numbers
@@ -152,7 +145,7 @@ class ReaderProperties:
     @property
     def allocation_limit(self) -> int:
         """The bytes of ``max_allocation``, or of its default at this time."""
-        return default_allocation() if self.max_allocation is None else self.max_allocation
+        return self.max_allocation or default_allocation()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,8 +184,8 @@ class WriterProperties:
             Default ``()``.
         sort_by: columns to sort the rows of each row group by before writing; the order is recorded. Default ``()``.
         arrow_schema: keep in the footer (ARROW:schema) Arrow types without a Parquet equivalent: timezones, dictionaries,
-            layouts, durations, extension types; as pyarrow does. None does so for DataFrames of Arrow dtypes alone. Default
-            ``None``.
+            layouts, durations, extension types; as pyarrow does. None does so for data with such types: Arrow data, DataFrames,
+            tables of files with an ARROW:schema, and timedelta64 arrays. Default ``None``.
         key_value_metadata: mapping from text to text, stored in the footer. Default ``{}``.
         checkpoint_every: number of row groups between checkpoints. A checkpoint is a footer of the row groups so far, and makes
             an unfinished file readable (``fastpq.recover_table``). None writes the last footer alone. Default ``None``.
@@ -229,14 +222,17 @@ class WriterProperties:
             raise ValueError(f'data_page_version must be "1.0" or "2.0", not {self.data_page_version!r}')
 
 
+_DEFAULTS = WriterProperties()
+
+
 def with_options(properties: WriterProperties | None, options: Mapping[str, Any]) -> WriterProperties:
     """Properties with some options replaced; None keeps the present value, except for ``compression``.
 
     Raises:
         TypeError: an option unknown to WriterProperties; the message names near ones.
     """
-    known = [option.name for option in fields(WriterProperties)]
-    unknown = sorted(options.keys() - set(known))
+    known = WriterProperties.__dataclass_fields__
+    unknown = sorted(options.keys() - known.keys())
     if unknown:
         from difflib import get_close_matches
 
@@ -244,7 +240,7 @@ def with_options(properties: WriterProperties | None, options: Mapping[str, Any]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise TypeError(f"unknown options: {', '.join(unknown)}{hint}")
     given = {name: value for name, value in options.items() if value is not None or name == "compression"}
-    return replace(properties or WriterProperties(), **given)
+    return replace(properties or _DEFAULTS, **given) if given else properties or _DEFAULTS
 
 
 def spelled_out(target: F) -> F:

@@ -17,10 +17,14 @@ from elftools.elf.gnuversions import GNUVerNeedSection
 
 SDIST_MADE = ("PKG-INFO", "setup.cfg")      # setuptools adds these and fastpq.egg-info
 WHEEL_KEPT = (".py", ".pyi")                # suffixes of source files in an installed package
+EXAMPLE_CLIENT = "fastpq/spark/example/FileKms.java"
 SHARED_EXTENSION = "fastpq/_cython"         # SHARED_UTILITIES in setup.py
 METADATA_FILES = ("METADATA", "RECORD", "WHEEL", "licenses/LICENSE", "sboms/auditwheel.cdx.json", "top_level.txt")
+SPARK_JAR = "fastpq/spark/fastpq-spark.jar"     # where PySpark and javac were there (fastpq.spark.jvm.jar)
 LIBRARIES = "fastpq.libs/"                  # auditwheel's folder
-LIBCRYPTO = re.compile(r"libcrypto-[0-9a-f]+\.so\.3")
+# OpenSSL's library, and those of codecs
+BUNDLED = {"libcrypto", "libzstd", "liblz4", "libdeflate", "libbrotlienc", "libbrotlidec", "libbrotlicommon"}
+BUNDLED_NAME = re.compile(r"(lib\w+)-[0-9a-f]+\.so\.[\d.]+")
 SYSTEM_LIBRARIES = ("libz.so.1", "libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1")
 
 
@@ -59,7 +63,7 @@ def check_sdist(path: Path, files: Iterable[str], version: str) -> None:
 
 
 def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
-    """Check a wheel: exactly Python files, stubs, stripped extensions, metadata and OpenSSL's libcrypto.
+    """Check a wheel: exactly Python files, stubs, stripped extensions, metadata, bundled libraries, and perhaps Spark's jar.
 
     Raises:
         ContentError: a missing or surplus file, or an extension with wrong linking or metadata.
@@ -75,18 +79,17 @@ def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
         raise ContentError(f"{path.name} holds extensions of several Pythons: {sorted(extensions)}")
     compare(
         path.name,
-        {name for name in contents if name not in extensions and not name.startswith(LIBRARIES)},
+        {name for name in contents if name not in extensions and name != SPARK_JAR and not name.startswith(LIBRARIES)},
         {name for name in files if is_installed(name)} | {metadata + name for name in METADATA_FILES},
     )
-    libcrypto = {name for name in libraries if LIBCRYPTO.fullmatch(name)}
-    if len(libcrypto) != 1:
-        raise ContentError(f"{path.name} holds {len(libcrypto)} libraries of OpenSSL, not one")
+    bundled = [match[1] if (match := BUNDLED_NAME.fullmatch(name)) else name for name in libraries]
+    compare(f"{path.name}, {LIBRARIES}", set(bundled), BUNDLED)
+    if len(bundled) != len(BUNDLED):
+        raise ContentError(f"{path.name} holds a library twice: {sorted(libraries)}")
     for name in sorted(extensions):
-        check_linking(f"{path.name}: {name}", contents[name], libcrypto)
-    for name, data in libraries.items():        # libcrypto and libraries needed by libcrypto: libzstd on some systems
+        check_linking(f"{path.name}: {name}", contents[name], set(libraries))
+    for name, data in libraries.items():
         check_linking(f"{path.name}: {name}", data, set(libraries))
-    needed = set().union(*(needed_libraries(data) for data in libraries.values()))
-    compare(f"{path.name}, {LIBRARIES}", set(libraries) - libcrypto, set(libraries) & needed)
     check_metadata(path.name, contents[f"{metadata}METADATA"], version)
     return WheelFacts(
         path.name,
@@ -100,7 +103,7 @@ def check_wheel(path: Path, files: Sequence[str], version: str) -> WheelFacts:
 
 def is_installed(name: str) -> bool:
     """Whether a file of the tree is part of an installed package."""
-    return name == "fastpq/py.typed" or (name.startswith("fastpq/") and name.endswith(WHEEL_KEPT))
+    return name in ("fastpq/py.typed", EXAMPLE_CLIENT) or (name.startswith("fastpq/") and name.endswith(WHEEL_KEPT))
 
 
 def extension_modules(files: Iterable[str]) -> set[str]:

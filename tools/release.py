@@ -21,6 +21,7 @@ import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,8 @@ def build_environment() -> dict[str, str]:
     variables = {name: value for name, value in os.environ.items() if name not in CHANGED_BUILDS}
     variables["SOURCE_DATE_EPOCH"] = run("git", "log", "-1", "--format=%ct").strip()
     variables["LDSHARED"] = f"{os.environ.get('CC', 'gcc')} -shared"      # Python's own may have -rpath
+    if spark := find_spec("pyspark"):       # for the jar: the environments of builds have no PySpark
+        variables.setdefault("SPARK_HOME", str(Path(str(spark.origin)).parent))
     return variables
 
 

@@ -23,6 +23,8 @@ full) extras="dev docs release" optional_extras="lzo pkcs11 peers" optional_pack
 release) extras="release" optional_extras="" optional_packages="" ;;
 *) die "no layer $layer" ;;
 esac
+# libraries of codecs; without one, the codec's package is called (setup.py)
+[ "${FASTPQ_CODECS:-}" = packages ] || optional_packages="libzstd-dev liblz4-dev libdeflate-dev libbrotli-dev $optional_packages"
 
 # --- packages of the system ---------------------------------------------------------------------------------------------------
 
@@ -77,6 +79,10 @@ install_system_packages() {
 
 there() {   # is an optional package of the system there?
     case $1 in
+    libzstd-dev) compiles zstd.h ;;
+    liblz4-dev) compiles lz4frame.h ;;
+    libdeflate-dev) compiles libdeflate.h ;;
+    libbrotli-dev) compiles brotli/encode.h ;;
     liblzo2-dev) compiles lzo/lzo1.h ;;
     softhsm2) command -v softhsm2-util >/dev/null ;;
     default-jdk-headless) command -v javac >/dev/null ;;
@@ -86,6 +92,7 @@ there() {   # is an optional package of the system there?
 
 needed_for() {
     case $1 in
+    libzstd-dev | liblz4-dev | libdeflate-dev | libbrotli-dev) echo "pages of the codec decompressed without the GIL" ;;
     liblzo2-dev) echo "the codec LZO" ;;
     softhsm2) echo "the tests of PKCS#11" ;;
     default-jdk-headless) echo "the tests of Spark and parquet-java" ;;
@@ -150,7 +157,10 @@ install_requirements() {
 sources() { find fastpq -name '*.pyx' -o -name '*.pxd' -o -name '*.h' | LC_ALL=C sort; }
 
 # how everything is compiled: a change of it concerns files that look up to date
-way_of_compiling() { echo "debug=${FASTPQ_DEBUG:-} no-clones=${FASTPQ_NO_CLONES:-} setup.py=$(checksum setup.py)"; }
+way_of_compiling() {
+    echo "debug=${FASTPQ_DEBUG:-} no-clones=${FASTPQ_NO_CLONES:-} codecs=${FASTPQ_CODECS:-} setup.py=$(checksum setup.py)"
+    for package in libzstd-dev liblz4-dev libdeflate-dev libbrotli-dev; do if there "$package"; then echo "$package"; fi; done
+}
 
 # shellcheck disable=SC2046  # paths without spaces
 sources_checksum() { echo "$(checksum $(sources)) $(way_of_compiling)"; }
@@ -160,7 +170,9 @@ remove_extensions() {       # the C that Cython made, and what was compiled from
     find fastpq -name '*.c' -delete
 }
 
-are_all_there() { [ "$(find fastpq -name '*.so' | wc -l)" -gt "$(find fastpq -name '*.pyx' | wc -l)" ]; }    # one is Cython's own
+count() { find fastpq -name "*$1" ! -name "*_library*" | wc -l; }
+
+are_all_there() { [ "$(count .so)" -gt "$(count .pyx)" ]; }    # one is Cython's own; those of missing libraries may be absent
 
 start_compiling() {     # in the background
     compiled=$(sources_checksum)
@@ -227,6 +239,9 @@ install_system_packages
 make_venv
 install_optional_packages
 install_project
+case $layer in
+spark | test | full) "$python" fastpq/spark/jvm/jar.py || say "without the jar for Spark: fastpq.spark reads and writes through Python" ;;
+esac
 say "ready after $(($(date +%s) - started)) s"
 unset started
 trap - EXIT INT TERM HUP

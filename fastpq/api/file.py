@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from fastpq import encryption
-from fastpq.api.indexed_file import IndexedFile
-from fastpq.arrays.nodes import ORDERED
+from fastpq.api.indexed_file import IndexedFile, RowRangesLike
 from fastpq.arrays.table import Column, Table
 from fastpq.common.lazy import LazyModule
 from fastpq.common.parallel import resolve_threads
 from fastpq.common.progress import Progress
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.format.stored_footer import ARROW_KEY
-from fastpq.io.siblings import open_with_siblings
-from fastpq.io.source import IOCounts
+from fastpq.io.source import IOCounts, open_source
 from fastpq.metadata.footer import read_finished
+from fastpq.metadata.key_values import KeyValues
 from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read import rows
 from fastpq.read.file_reader import FileReader, OpenFile, Wanted, in_fitting_units
@@ -30,8 +30,6 @@ from fastpq.stats.quirks import for_writer
 
 if TYPE_CHECKING:
     from fastpq.arrow.hints import ArrowFields
-    from fastpq.filters.predicate import Predicate
-    from fastpq.index.ranges import Int64s, RowRanges
     from fastpq.read import explain as explaining
     from fastpq.recovery import losses
     from fastpq.recovery.losses import Loss
@@ -41,8 +39,6 @@ else:       # types of annotations, found by typing.get_type_hints
     losses = LazyModule("fastpq.recovery.losses")
 
 DEFAULT_BATCH_SIZE = 65_536
-
-RowRangesLike: TypeAlias = Iterable[tuple[int, int]]
 
 _DEFAULT_PROPERTIES = ReaderProperties()
 
@@ -97,8 +93,7 @@ class ParquetFile(IndexedFile):
         self._closed, self._on_error = False, on_error
         self._orders: dict[int, Column | None] = {}      # entries of ordered dictionaries, by number of the column
         properties = properties or _DEFAULT_PROPERTIES
-        self._arrow_schema = arrow_schema
-        self._source = open_with_siblings(where, memory_map, properties)
+        self._source = open_source(where, memory_map=memory_map, properties=properties)
         self._losses: list[Loss] = []
         try:
             self._found: losses.RecoveryReport | None = None
@@ -116,8 +111,23 @@ class ParquetFile(IndexedFile):
         except BaseException:
             self._source.close()
             raise
+        self._arrow_schema = arrow_schema and self._metadata.key_value_bytes > 0
         suited = for_writer(properties, self._metadata)
         self._file = OpenFile(self._source, self._metadata, suited, strings, coerce_int96_timestamp_unit, threads)
+
+    def close(self) -> None:
+        """Close the source; columns already read stay valid."""
+        self._closed = True
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> Literal[False]:
+        self.close()
+        return False
 
     @property
     def recovery(self) -> losses.RecoveryReport:
@@ -167,17 +177,28 @@ class ParquetFile(IndexedFile):
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         with self._errors():
+            reader = self._reader_for(self._file)
             wanted = self._wanted(columns, row_groups, row_ranges, filters)
-            file = self._first_units(wanted, filters)
-            if out is not None:
-                from fastpq.read.int96 import with_units_of
+            if self._metadata.schema.has_int96:
+                table = self._read_in_units(wanted, filters, out, progress)
+            else:
+                table = reader.read(wanted, out, progress)
+            return self._restored(table, wanted.columns) if self._arrow_schema else table
 
-                file = with_units_of(file, out, wanted.columns)
+    def _read_in_units(
+        self, wanted: Wanted, filters: Any, out: Mapping[str, Any] | None, progress: Progress | None
+    ) -> Table:
+        """As ``read``, of a file with INT96 timestamps, whose values may choose the units."""
+        file = self._first_units(wanted, filters)
+        if out is not None:
+            from fastpq.read.int96 import with_units_of
 
-            def read(file: OpenFile, reader: FileReader | RecoveringReader) -> Table:
-                return reader.read(self._bound_anew(wanted, filters, file), out, progress)
+            file = with_units_of(file, out, wanted.columns)
 
-            return self._restored(in_fitting_units(file, wanted, self._reader_for, read), wanted.columns)
+        def read(file: OpenFile, reader: FileReader | RecoveringReader) -> Table:
+            return reader.read(self._bound_anew(wanted, filters, file), out, progress)
+
+        return in_fitting_units(file, wanted, self._reader_for, read)
 
     def take(self, indices: Any, columns: Iterable[ColumnKey] | None = None) -> Table:
         """Read rows by their numbers, in any order and with repetitions, as numpy.take.
@@ -197,7 +218,7 @@ class ParquetFile(IndexedFile):
             first = self._first_rows()
             chosen = rows.check_indices(indices, int(first[-1]))
             groups = rows.rows_of_groups(rows.ranges_of(np.unique(chosen)), first, range(self.num_row_groups))
-            wanted = Wanted(self._select(columns), groups, is_selective=True)
+            wanted = Wanted(self._metadata.schema.select(columns), groups, is_selective=True)
             taken = in_fitting_units(self._file, wanted, self._reader_for, lambda _, reader: reader.take(wanted, chosen))
             return self._restored(taken, wanted.columns)
 
@@ -331,78 +352,28 @@ class ParquetFile(IndexedFile):
             scan = self._reader_for(self._file).selective(wanted)
             return explain(scan, scan.select(wanted.groups))
 
-    def _wanted(
-        self,
-        columns: Iterable[ColumnKey] | None,
-        row_groups: Iterable[int] | None,
-        row_ranges: RowRangesLike | None,
-        filters: Any,
-    ) -> Wanted:
-        chosen = self._select(columns)
-        groups: list[tuple[int, RowRanges | None]] = [(group, None) for group in self._groups(row_groups)]
-        if row_groups is None:
-            self._first_rows()      # checks the footer
-        if row_ranges is not None:
-            first = self._first_rows()
-            bounds = rows.check_ranges(row_ranges, int(first[-1]))
-            groups = [*rows.rows_of_groups(bounds, first, [group for group, _ in groups])]
-        return Wanted(chosen, groups, self._bound(filters, self._file), filters is not None or row_ranges is not None)
-
-    def _num_rows(self) -> int:
-        with self._errors():
-            return int(self._first_rows()[-1])
-
-    def _first_rows(self) -> Int64s:
-        """Number of the first row of each row group; checked against the footer, unless the file is read with on_error."""
-        first = rows.first_rows(self._metadata)
-        if self._found is None:
-            rows.check_row_count(self._metadata, int(first[-1]))
-        return first
-
-    def _select(self, columns: Iterable[ColumnKey] | None) -> list[ColumnDescriptor]:
-        return list(self.schema.columns) if columns is None else self.schema.select(columns)
-
-    def _bound(self, filters: Any, file: OpenFile) -> Predicate | None:
-        if filters is None:
-            return None
-        from fastpq.filters.predicate import bind_filters
-
-        return bind_filters(filters, self.schema, file.types(self.schema.columns))
-
-    def _first_units(self, wanted: Wanted, filters: Any) -> OpenFile:
-        """The file in the units of INT96 columns tried first."""
-        if filters is None or self._file.int96_unit != "auto":
-            return self._file
-        from fastpq.read.int96 import units_for_filter
-
-        return units_for_filter(self._file, wanted, lambda file: self._bound(filters, file), self._reader_for)
-
-    def _bound_anew(self, wanted: Wanted, filters: Any, file: OpenFile) -> Wanted:
-        """A read with its filters bound to the units of a file."""
-        return wanted if file is self._file else wanted._replace(predicate=self._bound(filters, file))
-
-    def _reader_for(self, file: OpenFile) -> FileReader | RecoveringReader:
-        """The reader of this file with other units."""
-        if self._on_error == "raise":
-            return FileReader(file)
-        from fastpq.recovery.reading import RecoveringReader
-
-        return RecoveringReader(file, self._on_error, self._losses.append)
-
     def _restored(self, table: Table, leaves: Iterable[ColumnDescriptor]) -> Table:
-        """The table of some leaves with the Arrow fields of its columns, where the file has an ARROW:schema."""
+        """The table of some leaves with the file's metadata, and the Arrow fields of its columns if there is an ARROW:schema."""
+        if not self._arrow_schema:
+            return table
+        table = table.with_metadata(self._texts)
         if self._arrow is None:
             return table
         nodes = dict.fromkeys(leaf.top for leaf in leaves)
         table = self._arrow.restored(table, nodes)
-        if not any(column.arrow is not None and column.arrow.flags & ORDERED for column in table.columns):
+        if not any(column.arrow is not None and column.arrow.dictionary is not None for column in table.columns):
             return table
         from fastpq.read.ordered import with_orders
         return with_orders(table, nodes, self._file, self._orders)
 
     @cached_property
+    def _texts(self) -> KeyValues:
+        metadata = self._metadata
+        return KeyValues(lambda: metadata.key_value_metadata, ARROW_KEY)
+
+    @cached_property
     def _arrow(self) -> ArrowFields | None:
-        stored = self._metadata.key_value(ARROW_KEY) if self._arrow_schema else None
+        stored = self._metadata.key_value(ARROW_KEY)
         if stored is None:
             return None
         from fastpq.arrow.hints import ArrowFields

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fastpq import encryption
-from fastpq.api.file import ParquetFile, RowRangesLike
+from fastpq.api.file import ParquetFile
+from fastpq.api.indexed_file import RowRangesLike
 from fastpq.arrays.table import Table
 from fastpq.common.lazy import LazyModule
 from fastpq.common.progress import Progress
@@ -17,8 +18,11 @@ from fastpq.schema.parquet_schema import ColumnKey, Int96UnitName, ParquetSchema
 
 if TYPE_CHECKING:
     import pandas
+
+    from fastpq.convert import dataframes
 else:
     pandas = LazyModule("pandas")
+    dataframes = LazyModule("fastpq.convert.dataframes")
 
 
 def read_table(
@@ -93,6 +97,7 @@ def read_pandas(
     *,
     row_groups: Iterable[int] | None = None,
     filters: Any = None,
+    dtype_backend: dataframes.Backend | None = None,
     progress: Progress | None = None,
     memory_map: MemoryMap = False,
     threads: int | None = None,
@@ -103,15 +108,18 @@ def read_pandas(
     decryption_properties: encryption.FileDecryptionProperties | None = None,
     on_error: OnError = "raise",
 ) -> pandas.DataFrame:
-    """Read a file as a pandas DataFrame, with the index, categories and dtypes named by the file's metadata.
+    """Read a file as a pandas DataFrame, with the index, labels, categories and dtypes of the file's metadata.
 
-    Ordered categories written by pyarrow are in the order of its dictionary pages, other ones in order of appearance.
+    Categories have the order of the metadata of fastpq's files, or of the dictionary pages. Values of ordered categories whose
+    order is in neither place are no categorical.
 
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
         columns: names (dotted paths for leaves of groups) or numbers; None for all. The index comes in any case.
         row_groups: indices, in the order of the result; None for all.
         filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, as for ``ParquetFile.read``.
+        dtype_backend: ``"numpy_nullable"`` for pandas' nullable dtypes, ``"pyarrow"`` for pandas' Arrow dtypes in all columns, as
+            for ``pandas.read_parquet``; None for the dtypes of the metadata.
         progress: called as ``progress(done, total)``, in rows, as for ``read_table``.
         memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
             long as a column is in use. False and True read the file, and a change of the file later changes no column.
@@ -129,7 +137,8 @@ def read_pandas(
         UnsupportedError: pandas is not installed.
         ParquetError: as ``read_table``.
     """
-    from fastpq.convert.dataframes import PANDAS_KEY, dataframe_of, pandas_metadata
+    from fastpq.convert.dataframes import dataframe_of
+    from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, pandas_metadata
 
     with ParquetFile(
         where,
@@ -142,11 +151,12 @@ def read_pandas(
         decryption_properties=decryption_properties,
         on_error=on_error,
     ) as file:
-        described = pandas_metadata(file.metadata.key_value(PANDAS_KEY))
+        described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
         if columns is not None:
             columns = list(columns)
             columns += [name for name in described.index if name in file.schema.names and name not in columns]
-        return dataframe_of(file.read(columns, row_groups=row_groups, filters=filters, progress=progress), described)
+        table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)
+        return dataframe_of(table, described, dtype_backend)
 
 
 def read_metadata(

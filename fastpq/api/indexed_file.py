@@ -1,11 +1,10 @@
-"""IndexedFile: an open file with its statistics, page indexes and bloom filters."""
+"""IndexedFile: an open file with its statistics, page indexes and bloom filters, and the rows and units wanted of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fastpq.arrays.table import Column
 from fastpq.common.display import View, of_bytes, to_html, to_text
@@ -14,21 +13,28 @@ from fastpq.errors import ParquetError, UnsupportedError
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.contents import facts_of
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.read.file_reader import Wanted, in_fitting_units
+from fastpq.options import OnError
+from fastpq.read import rows
+from fastpq.read.file_reader import FileReader, Wanted, in_fitting_units
 from fastpq.read.plan import choose_row_groups
 from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, ParquetSchema, column_grid
 
 if TYPE_CHECKING:
     from fastpq.encryption.cipher import ModuleCipher
     from fastpq.filters.answers import ReadColumn
+    from fastpq.filters.predicate import Predicate
     from fastpq.index import bloom_filter, page_index
+    from fastpq.index.ranges import Int64s, RowRanges
     from fastpq.io.source import Source
-    from fastpq.read.file_reader import FileReader, OpenFile
+    from fastpq.read.file_reader import OpenFile
+    from fastpq.recovery.losses import Loss, RecoveryReport
     from fastpq.recovery.reading import RecoveringReader
     from fastpq.schema.types import TimeUnitName
 else:       # types of annotations, found by typing.get_type_hints
     bloom_filter = LazyModule("fastpq.index.bloom_filter")
     page_index = LazyModule("fastpq.index.page_index")
+
+RowRangesLike: TypeAlias = Iterable[tuple[int, int]]
 
 # Columns shown by a file as text and as HTML.
 TEXT_COLUMNS, HTML_COLUMNS = 8, 20
@@ -43,10 +49,9 @@ class IndexedFile:
         _file: OpenFile
         _closed: bool
         _size: int
-
-        def _reader_for(self, file: OpenFile) -> FileReader | RecoveringReader: ...
-
-        def _wanted(self, columns: Any, row_groups: Any, row_ranges: Any, filters: Any) -> Wanted: ...
+        _on_error: OnError
+        _found: RecoveryReport | None
+        _losses: list[Loss]
 
     @property
     def metadata(self) -> FileMetaData:
@@ -158,20 +163,6 @@ class IndexedFile:
                 raise found
             return found
 
-    def close(self) -> None:
-        """Close the source; columns already read stay valid."""
-        self._closed = True
-        self._source.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> Literal[False]:
-        self.close()
-        return False
-
     def __repr__(self) -> str:
         return to_text(self._view(TEXT_COLUMNS))
 
@@ -210,6 +201,62 @@ class IndexedFile:
 
     def _rows_of(self, row_group: int) -> int:
         return self._metadata.row_group(self._groups([row_group])[0]).num_rows
+
+    def _wanted(
+        self,
+        columns: Iterable[ColumnKey] | None,
+        row_groups: Iterable[int] | None,
+        row_ranges: RowRangesLike | None,
+        filters: Any,
+    ) -> Wanted:
+        first = None if row_groups is not None and row_ranges is None else self._first_rows()       # checks the footer
+        schema = self._metadata.schema
+        chosen = list(schema.columns) if columns is None else schema.select(columns)
+        numbers = range(self._metadata.num_row_groups) if row_groups is None else self._groups(row_groups)
+        groups: list[tuple[int, RowRanges | None]] = [(group, None) for group in numbers]
+        if first is not None and row_ranges is not None:
+            bounds = rows.check_ranges(row_ranges, int(first[-1]))
+            groups = [*rows.rows_of_groups(bounds, first, [group for group, _ in groups])]
+        predicate = None if filters is None else self._bound(filters, self._file)
+        return Wanted(chosen, groups, predicate, filters is not None or row_ranges is not None)
+
+    def _num_rows(self) -> int:
+        with self._errors():
+            return int(self._first_rows()[-1])
+
+    def _first_rows(self) -> Int64s:
+        """Number of the first row of each row group; checked against the footer, unless the file is read with on_error."""
+        first = self._metadata.first_rows
+        if self._found is None and first[-1] != self._metadata.num_rows:
+            rows.check_row_count(self._metadata, int(first[-1]))
+        return first
+
+    def _bound(self, filters: Any, file: OpenFile) -> Predicate | None:
+        if filters is None:
+            return None
+        from fastpq.filters.predicate import bind_filters
+
+        return bind_filters(filters, self.schema, file.types(self.schema.columns))
+
+    def _first_units(self, wanted: Wanted, filters: Any) -> OpenFile:
+        """The file in the units of INT96 columns tried first."""
+        if filters is None or self._file.int96_unit != "auto":
+            return self._file
+        from fastpq.read.int96 import units_for_filter
+
+        return units_for_filter(self._file, wanted, lambda file: self._bound(filters, file), self._reader_for)
+
+    def _bound_anew(self, wanted: Wanted, filters: Any, file: OpenFile) -> Wanted:
+        """A read with its filters bound to the units of a file."""
+        return wanted if file is self._file else wanted._replace(predicate=self._bound(filters, file))
+
+    def _reader_for(self, file: OpenFile) -> FileReader | RecoveringReader:
+        """The reader of this file with other units."""
+        if self._on_error == "raise":
+            return FileReader(file)
+        from fastpq.recovery.reading import RecoveringReader
+
+        return RecoveringReader(file, self._on_error, self._losses.append)
 
     def _groups(self, row_groups: Iterable[int] | None) -> list[int]:
         return choose_row_groups(self._metadata.num_row_groups, row_groups)

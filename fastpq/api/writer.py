@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from threading import Lock, get_ident
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack
 
-from fastpq.api.writer_input import WriterInput
+from fastpq.api.writer_input import WriterInput, batches_of
 from fastpq.api.writer_options import WriterOptions
 from fastpq.arrays.table import Table
 from fastpq.common.parallel import resolve_threads
@@ -17,10 +19,9 @@ from fastpq.common.progress import Meter, Progress
 from fastpq.encryption.file_ciphers import closed_columns
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.io.sink import Sink, open_sink
+from fastpq.io.sink import Conditions, Sink, open_sink
 from fastpq.options import WriterProperties, spelled_out, with_options
 from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.schema.types import ColumnType
 from fastpq.variant.shredding_choice import Shredding
 from fastpq.write.choice import EncodingChoice
 from fastpq.write.file_writer import FileWriter
@@ -34,8 +35,9 @@ class ParquetWriter:
 
     Args:
         where: a path, a writable binary file object or an fsspec URL.
-        schema: column types by name, a ParquetSchema, or None to take the schema of the first table. Columns without a type
-            here keep the type of their values.
+        schema: types by name, an Arrow schema, a ParquetSchema, or None to take the schema of the first table. A type is a
+            ColumnType, a NumPy, pandas or Arrow type, a Python class, or a name such as ``"timestamp[ms]"``. Columns without a
+            type here keep the type of their values.
         properties: how to write; options go before properties.
         threads: number of columns encoded at the same time; None for one a core.
         encryption_properties: keys; None writes a plaintext file.
@@ -45,6 +47,8 @@ class ParquetWriter:
             ``close``, behind the footer and before the file takes its place, is ``(total, total)``. An exception from progress
             leaves the target unchanged. Progress may call ``abort``, and the write ends with a ValueError; all other methods that
             write are refused.
+        if_none_match: ``"*"`` refuses a target that is there when the file is complete: a local file, or an object in S3.
+        if_match: ETag of the object in S3 to replace; an object replaced meanwhile stays.
         **options: any of the fields of WriterProperties:
 
     Raises:
@@ -55,13 +59,15 @@ class ParquetWriter:
     def __init__(
         self,
         where: Any,
-        schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
+        schema: Mapping[str, Any] | ParquetSchema | Any = None,
         *,
         properties: WriterProperties | None = None,
         threads: int | None = None,
         encryption_properties: FileEncryptionProperties | None = None,
         shred: Mapping[str, Shredding] | None = None,
         progress: Progress | None = None,
+        if_none_match: str | None = None,
+        if_match: str | None = None,
         **options: Unpack[WriterOptions],
     ) -> None:
         self._properties = with_options(properties, options)
@@ -71,22 +77,37 @@ class ParquetWriter:
         self._input = WriterInput(schema, self._properties, shred, with_categories=encryption_properties is None)
         self._lock = Lock()
         self._busy_thread: int | None = None    # the holder of the lock
-        self._sink = open_sink(where)
-        self._meter = Meter(None if progress is None else _with_abort(progress, self._sink), holds_last=True)
+        self._sink = open_sink(where, Conditions(if_none_match, if_match))
+        self._meter = None if progress is None else Meter(_with_abort(progress, self._sink), holds_last=True)
         self._file: FileWriter | None = None    # from the schema on
         if isinstance(schema, ParquetSchema):
             with self._guarded():
                 self._file = self._file_writer(schema)
+                self._file.fields       # noqa: B018 - the access refuses a schema without a table of its shape
 
     def write_table(self, data: Any) -> None:
         """Write rows as row groups of their own.
 
         Args:
-            data: a Table, a dict of arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data interface.
+            data: a Table, a dict of arrays, a structured array, a pandas DataFrame, anything with the Arrow C data interface, or
+                an iterator of these. An Arrow stream or an iterator is read batch by batch, in bounded memory.
         """
         with self._guarded():
-            file, table = self._take(data)
-            file.write(table)
+            batches = batches_of(data)
+            if batches is None:
+                self._put(self._input.tables(data), FileWriter.write)
+                return
+            first = next(batches, None)
+            second = next(batches, None)
+            if first is not None and second is None:
+                self._put(self._input.tables(first), FileWriter.write)
+                return
+            if self._file is not None:
+                self._file.flush()
+            for batch in chain([first, second] if first is not None else [], batches):
+                self._put(self._input.tables(batch), FileWriter.add)
+            if self._file is not None:
+                self._file.flush()
 
     def write_batch(self, data: Any) -> None:
         """Add rows; full row groups are written, by number of rows or bytes, and the rest with the next rows or at the end.
@@ -95,18 +116,21 @@ class ParquetWriter:
             data: as for ``write_table``; the arrays may be used again.
         """
         with self._guarded():
-            file, table = self._take(data)
-            file.add(table)
+            batches = batches_of(data)
+            for batch in [data] if batches is None else batches:
+                self._put(self._input.tables(batch), FileWriter.add)
 
     def close(self) -> None:
         """Write the last rows and the footer, and put the file in its place."""
         if not self._sink.is_open:
             return
         with self._guarded():
+            self._put(self._input.rest(), FileWriter.add)
             if self._file is None:
                 raise SchemaError("a file needs a schema: pass one, or write a table")
             self._file.finish()
-            self._meter.finish()
+            if self._meter is not None:
+                self._meter.finish()
             self._sink.commit()
 
     def abort(self) -> None:
@@ -151,23 +175,30 @@ class ParquetWriter:
             finally:
                 self._busy_thread = None
 
-    def _take(self, data: Any) -> tuple[FileWriter, Table]:
-        """The open file, and the data as a Table of its schema; the first data open the file."""
-        table = self._input.table(data)
-        schema = table.schema
-        if self._file is None:
-            self._file = self._file_writer(schema)
-        self._file.check(table, schema)
-        self._meter.expect(table.num_rows)
-        return self._file, table
+    def _put(self, tables: Iterable[Table], put: Callable[[FileWriter, Table], None]) -> None:
+        """Hand tables to the file; the first one opens the file."""
+        for table in tables:
+            schema = table.schema
+            if self._file is None:
+                self._file = self._file_writer(schema)
+            self._file.check(table, schema)
+            if self._meter is not None:
+                self._meter.expect(table.num_rows)
+            put(self._file, table)
+
+    def __del__(self) -> None:
+        if getattr(self, "_sink", None) is not None and self._sink.is_open:
+            message = f"a ParquetWriter of {self._sink.name} was dropped unclosed, and nothing is written: close it, or use with"
+            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
 
     def _file_writer(self, schema: ParquetSchema) -> FileWriter:
-        closed = closed_columns(self._encryption_properties, [column.path for column in schema.columns])
+        keys = self._encryption_properties
+        closed = frozenset() if keys is None else closed_columns(keys, schema.paths)
         return FileWriter(
             self._sink,
             schema,
             self._properties,
-            self._encryption_properties,
+            keys,
             threads=self._threads,
             meter=self._meter,
             key_values=partial(self._input.key_values, closed),

@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
+
+from fastpq.arrays.nodes import ORDERED
 from fastpq.arrays.nodes import FieldNode as ArrowField
-from fastpq.arrays.table import Table
-from fastpq.arrow.hints import arrow_fields, arrow_schema_entry, needs_arrow_schema, without_field_metadata
-from fastpq.convert.dataframes import PANDAS_KEY, has_arrow_dtypes, is_dataframe, table_from_dataframe
+from fastpq.arrays.table import AnyColumn, Table
+from fastpq.arrow.hints import arrow_fields, arrow_schema_entry, has_arrow_field, needs_arrow_schema, without_field_metadata
+from fastpq.convert.dataframe_input import is_dataframe, table_from_dataframe
+from fastpq.convert.fitting import FileFields, fit, is_undecided, nullable_throughout
 from fastpq.convert.numpy_input import table_from
+from fastpq.convert.pandas_metadata import PANDAS_KEY
+from fastpq.convert.schemas import GivenSchema
 from fastpq.errors import UnsupportedError
-from fastpq.format.stored_footer import ARROW_KEY
+from fastpq.format.stored_footer import ARROW_KEY, CHECKPOINT_KEY
 from fastpq.options import WriterProperties
 from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.schema.types import ColumnType
 from fastpq.variant.shredding_choice import Shredder, Shredding
+
+# Keys of metadata that describe one file and no other one, or its schema in the words of its writer.
+_OF_ONE_FILE = frozenset({ARROW_KEY, CHECKPOINT_KEY, "org.apache.spark.sql.parquet.row.metadata"})
+
+
+def batches_of(data: Any) -> Iterator[Any] | None:
+    """Data that come in batches: an Arrow stream, or an iterator of anything that a writer takes; None for other data.
+
+    Tables of other libraries tell their number of rows: these are in memory, and are taken whole.
+    """
+    if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
+        return data
+    is_counted = any(hasattr(type(data), name) for name in ("num_rows", "height"))
+    in_memory = is_counted or isinstance(data, Table | Mapping | np.ndarray)
+    if in_memory or is_dataframe(data) or not hasattr(data, "__arrow_c_stream__"):
+        return None
+    from fastpq.arrow import import_batches
+
+    return import_batches(data)
 
 
 class WriterInput:
-    """Turns data into Tables; the first DataFrame and the first Arrow types are described in the key-value metadata.
+    """Turns data into Tables of one schema; describes the first DataFrame and the Arrow types in the key-value metadata.
+
+    Tables after the first are fitted to its columns, by name, where no value is lost. A table with a column of nulls alone is
+    held back until a later table has values.
 
     Args:
-        schema: types of flat columns, by name or as a ParquetSchema; other columns keep the type of their values.
+        schema: types of columns, as for GivenSchema; other columns keep the type of their values.
         properties: options of the file; ``arrow_schema`` and ``key_value_metadata`` are used.
         shred: how variant columns are shredded, by name.
         with_categories: keep the categories of a DataFrame in the metadata.
+
+    Attributes:
+        is_only: whether the first data are the only ones: their columns are nullable where they have nulls. Columns of others are
+            nullable, unless Arrow or a ParquetSchema says otherwise.
 
     Raises:
         SchemaError: no shredding schema in ``shred``.
@@ -34,40 +65,79 @@ class WriterInput:
 
     def __init__(
         self,
-        schema: Mapping[str, ColumnType] | ParquetSchema | None,
+        schema: Mapping[str, Any] | ParquetSchema | Any,
         properties: WriterProperties,
         shred: Mapping[str, Shredding] | None,
         *,
         with_categories: bool,
     ) -> None:
-        self._types = _types_of(schema)
+        self._schema = GivenSchema(schema)
         self._shredder = Shredder(shred) if shred else None
         self._with_arrow = properties.arrow_schema
         self._given = properties.key_value_metadata      # the caller may add entries until the footer is written
         self._with_categories = with_categories
-        self._described: dict[str, str] = {}        # metadata of the first DataFrame
+        self._described: dict[str, str] = {}        # metadata of the first DataFrame and of the first table
         self._arrow_fields: ArrowField | None = None
+        self._fields = None if not isinstance(schema, ParquetSchema) else _NO_FIELDS
+        self._names = [node.element.name for node in schema.root.children] if isinstance(schema, ParquetSchema) else None
+        self._held: list[Table] = []        # without a type for some column
+        self._most_held = properties.row_group_size
+        self.is_only = False
 
-    def table(self, data: Any) -> Table:
-        """The data as a Table.
+    def tables(self, data: Any) -> list[Table]:
+        """The data as a Table, behind the tables held back before; no table if the data are held back too.
 
         Args:
             data: a Table, a dict of arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data interface.
 
         Raises:
             SchemaError: columns of unequal length, or other columns than in the types or the shredding.
-            UnsupportedError: a duration without ``arrow_schema``.
+            UnsupportedError: a duration with ``arrow_schema=False``.
         """
-        with_arrow = self._with_arrow
-        if is_dataframe(data):
-            with_arrow = has_arrow_dtypes(data) if with_arrow is None else with_arrow
+        has_nullability = isinstance(data, Table) or not (isinstance(data, Mapping | np.ndarray) or is_dataframe(data))
+        of_pandas = is_dataframe(data)
+        if of_pandas:
             data, described = table_from_dataframe(data, with_categories=self._with_categories)
             self._described.setdefault(PANDAS_KEY, described)
-        table = table_from(data, self._types)
+        table = table_from(data, self._schema.types)
+        if self._names is not None and self._names != table.names and sorted(self._names) == sorted(table.names):
+            table = table.select(self._names)
+        for key, value in table.metadata.items():
+            if key not in _OF_ONE_FILE:
+                self._described.setdefault(key, value)
+        if not (has_nullability or self.is_only or self._fields is _NO_FIELDS):
+            table = table._of(map(nullable_throughout, table.columns))
+        table = self._schema.applied(table)
         if self._shredder is not None:
             table = self._shredder(table)
-        self._describe_arrow(table, bool(with_arrow))
-        return table
+        if isinstance(self._fields, FileFields):
+            return [self._fields.fitted(table)]
+        undecided = (is_undecided(column, of_pandas=of_pandas) for column in table.columns)
+        if self._fields is None and not self.is_only and any(undecided):
+            self._held.append(table)
+            return self.rest() if sum(held.num_rows for held in self._held) > self._most_held else []
+        return self._decided(table)
+
+    def rest(self) -> list[Table]:
+        """The tables held back, with columns of nothing but nulls."""
+        return self._decided(self._held.pop()) if self._held else []
+
+    def _decided(self, table: Table) -> list[Table]:
+        """The tables held back and a table, by which the types are decided."""
+        held, self._held = self._held, []
+        if self._fields is None:
+            names = table.names
+            for other in held:      # the table may have columns without values where others have some
+                if other.names == names and len(set(names)) == len(names):
+                    pairs = zip(table.columns, other.columns, strict=True)
+                    table = table._of(_of_values(own, theirs) for own, theirs in pairs)
+            self._fields = FileFields(table)
+            held = [self._fields.fitted(other) for other in held]
+        if self._arrow_fields is None:
+            has_fields = any(column.is_nested or column.arrow is not None for column in table.columns)
+            if has_fields or self._with_arrow:
+                self._describe_arrow(table)
+        return [*held, table]
 
     def key_values(self, closed: Collection[str]) -> dict[str, str]:
         """The key-value metadata of the footer; given ones go before described ones.
@@ -76,24 +146,43 @@ class WriterInput:
             closed: names of columns whose Arrow fields keep no metadata but those of their type.
         """
         found = self._described | dict(self._given)
+        if not self._with_categories:
+            found = _without_values(found, closed, self._given)
         fields = self._arrow_fields
         if fields is not None:
+            unordered = self._fields.without_order if isinstance(self._fields, FileFields) else ()
             shown = [without_field_metadata(field) if field.name in closed else field for field in fields.children]
+            shown = [replace(field, flags=field.flags & ~ORDERED) if field.name in unordered else field for field in shown]
             found.setdefault(ARROW_KEY, arrow_schema_entry(replace(fields, children=tuple(shown)), found))
         return found
 
-    def _describe_arrow(self, table: Table, wanted: bool) -> None:
-        """Keep the Arrow types of the first table's columns."""
-        if self._arrow_fields is None and wanted:
+    def _describe_arrow(self, table: Table) -> None:
+        """Keep the Arrow types of the columns of a table, the first one with any."""
+        wanted = any(map(has_arrow_field, table.columns)) if self._with_arrow is None else self._with_arrow
+        if wanted:
             self._arrow_fields = arrow_fields(table)
-        if self._arrow_fields is not None:
             return
         for name, column in zip(table.names, table.columns, strict=True):
             if needs_arrow_schema(column):
-                raise UnsupportedError("Parquet has no durations; arrow_schema=True keeps the durations of Arrow", column=name)
+                reason = "durations are INT64 with a unit in ARROW:schema, which arrow_schema=False leaves out"
+                raise UnsupportedError(reason, column=name)
 
 
-def _types_of(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> Mapping[str, ColumnType] | None:
-    if isinstance(schema, ParquetSchema):
-        return {column.name: column.type for column in schema.columns if column.is_flat}
-    return schema
+# Stands for the fields of a ParquetSchema, to which tables are cast.
+_NO_FIELDS: Final = object()
+
+
+def _without_values(texts: Mapping[str, str], closed: Collection[str], given: Collection[str]) -> dict[str, str]:
+    """Metadata for the footer of an encrypted file: without values of its columns, but for texts that the caller gave."""
+    from fastpq.rewriting.redaction import redacted_value
+
+    found = {key: value if key in given else redacted_value(key, value, closed)[0] for key, value in texts.items()}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _of_values(own: AnyColumn, theirs: AnyColumn) -> AnyColumn:
+    """A column, of the type of another one where only the other one has values."""
+    has_values = own.null_count < len(own)
+    return own if has_values or theirs.null_count == len(theirs) else fit(own, theirs.as_field(""), theirs.arrow)
+
+

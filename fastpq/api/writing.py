@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from fastpq.api.writer import ParquetWriter
+from fastpq.api.writer_input import batches_of
 from fastpq.api.writer_options import WriterOptions
 from fastpq.common.progress import Progress
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.options import WriterProperties, spelled_out
 from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.schema.types import ColumnType
 from fastpq.variant.shredding_choice import Shredding
 
 
@@ -20,27 +20,32 @@ def write_table(
     data: Any,
     where: Any,
     *,
-    schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
+    schema: Mapping[str, Any] | ParquetSchema | Any = None,
     properties: WriterProperties | None = None,
     threads: int | None = None,
     encryption_properties: FileEncryptionProperties | None = None,
     shred: Mapping[str, Shredding] | None = None,
     progress: Progress | None = None,
+    if_none_match: str | None = None,
+    if_match: str | None = None,
     **options: Unpack[WriterOptions],
 ) -> None:
     """Write columns as a Parquet file; the target is replaced whole, or not at all.
 
     Args:
-        data: a Table, a dict of NumPy arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data
-            interface.
+        data: a Table, a dict of NumPy arrays, a structured array, a pandas DataFrame, anything with the Arrow C data interface,
+            or an iterator of these. An Arrow stream or an iterator is read batch by batch, in bounded memory.
         where: a path, a writable binary file object or an fsspec URL.
-        schema: column types by name, or a ParquetSchema; columns without a type here keep the type of their values.
+        schema: types by name, an Arrow schema or a ParquetSchema; columns without a type here keep the type of their values. A
+            type is a ColumnType, a NumPy, pandas or Arrow type, a Python class, or a name such as ``"timestamp[ms]"``.
         properties: how to write; options go before properties.
         threads: number of columns encoded at the same time; None for one a core.
         encryption_properties: keys; None writes a plaintext file.
         shred: how variant columns are shredded, by name, as for ParquetWriter.
         progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. An
             exception from progress leaves the target unchanged.
+        if_none_match: ``"*"`` refuses a target that is there when the file is complete: a local file, or an object in S3.
+        if_match: ETag of the object in S3 to replace; an object replaced meanwhile stays.
         **options: any of the fields of WriterProperties:
 
     Raises:
@@ -56,6 +61,9 @@ def write_table(
         encryption_properties=encryption_properties,
         shred=shred,
         progress=progress,
+        if_none_match=if_none_match,
+        if_match=if_match,
         **options,
     ) as writer:
+        writer._input.is_only = batches_of(data) is None
         writer.write_table(data)

@@ -27,7 +27,7 @@ else:       # types of annotations, for typing.get_type_hints
 # Values of a column in a notebook.
 HTML_VALUES = 10
 
-_set_field = object.__setattr__     # fields are frozen
+set_field = object.__setattr__     # fields are frozen
 
 
 class ColumnBase(ABC):
@@ -57,19 +57,11 @@ class ColumnBase(ABC):
 
     # ---- construction
 
-    @classmethod
-    def _of(cls, *fields: Any) -> Self:
-        """A column of all its fields, unchecked."""
-        column = object.__new__(cls)
-        for name, value in zip(cls.__match_args__, fields, strict=True):  # type: ignore[attr-defined]  # of dataclasses
-            _set_field(column, name, value)
-        return column
-
     def _with(self, **changes: Any) -> Self:
         """The same column with some fields changed, unchecked."""
         column = object.__new__(type(self))
         for name in self.__match_args__:  # type: ignore[attr-defined]
-            _set_field(column, name, changes.pop(name) if name in changes else getattr(self, name))
+            set_field(column, name, changes.pop(name) if name in changes else getattr(self, name))
         assert not changes, f"no fields of a {type(self).__name__}: {[*changes]}"
         return column
 
@@ -105,22 +97,15 @@ class ColumnBase(ABC):
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays, memory shared with other columns included."""
-        return self._array_bytes() + self._validity_bytes()
+        return self._array_bytes() + (0 if self.validity is None else self.validity.nbytes)
 
+    @abstractmethod
     def used_bytes(self) -> int:
         """Bytes of the values alone: of shared memory, the bytes of each value, as often as the value occurs."""
-        return self._used_array_bytes() + self._validity_bytes()
-
-    def _validity_bytes(self) -> int:
-        return 0 if self.validity is None else self.validity.nbytes
 
     @abstractmethod
     def _array_bytes(self) -> int:
         """Bytes of the arrays without the validity bitmap."""
-
-    @abstractmethod
-    def _used_array_bytes(self) -> int:
-        """Bytes of the values alone, without the validity bitmap."""
 
     # ---- nulls
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from fastpq.arrays import binary
-from fastpq.arrays.column_base import ColumnBase
+from fastpq.arrays.column_base import ColumnBase, set_field
 from fastpq.arrays.layouts import MAX_INT32, Array, BinaryOffsets, BinaryViews, DictionaryValues, Values
 from fastpq.arrays.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.arrays.slices import SliceReader
@@ -70,7 +70,14 @@ class Column(ColumnBase):
         arrow: nodes.FieldNode | None = None,
     ) -> Column:
         """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
-        return cls._of(type, values, validity, null_count, nullable, arrow)
+        column = object.__new__(cls)
+        set_field(column, "type", type)
+        set_field(column, "values", values)
+        set_field(column, "validity", validity)
+        set_field(column, "null_count", null_count)
+        set_field(column, "nullable", nullable)
+        set_field(column, "arrow", arrow)
+        return column
 
     def __len__(self) -> int:
         match self.values:
@@ -83,11 +90,12 @@ class Column(ColumnBase):
     def _array_bytes(self) -> int:
         return self.values.nbytes
 
-    def _used_array_bytes(self) -> int:
+    def used_bytes(self) -> int:
+        bits = 0 if self.validity is None else self.validity.nbytes
         if not isinstance(self.values, BinaryViews):
-            return self.values.nbytes
+            return bits + self.values.nbytes
         lengths = np.ascontiguousarray(self.values.views).view(np.int32)[::4]
-        return self.values.views.nbytes + int(lengths.sum(dtype=np.int64))
+        return bits + self.values.views.nbytes + int(lengths.sum(dtype=np.int64))
 
     # ---- parts
 
@@ -146,7 +154,7 @@ class Column(ColumnBase):
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
         """The values as a NumPy array of ``type.numpy_dtype``, sharing the column's memory where layouts agree.
 
-        Shared are booleans, integers, floats, timestamps, INT96, fixed-length bytes and intervals.
+        Shared are booleans, integers, floats, timestamps, durations (timedelta64), INT96, fixed-length bytes and intervals.
         Decimals, UUIDs and bytes become objects (``decimal.Decimal``, ``uuid.UUID``, ``bytes``), exactly.
 
         Args:
@@ -170,9 +178,9 @@ class Column(ColumnBase):
     def to_pylist(self) -> list[Any]:
         """The values as Python objects, None where null.
 
-        bool, int, float, str, bytes, decimal.Decimal, uuid.UUID, datetime.date, datetime.time; datetime.datetime for
-        timestamps in ms and us (aware when utc); an interval is (months, days, milliseconds). Values beyond Python's types,
-        nanoseconds and years outside of 1 to 9999, are numpy.datetime64 or numpy.timedelta64.
+        bool, int, float, str, bytes, decimal.Decimal, uuid.UUID, datetime.date, datetime.time, datetime.timedelta;
+        datetime.datetime for timestamps in ms and us (aware when utc); an interval is (months, days, milliseconds). Values
+        beyond Python's types, nanoseconds and years outside of 1 to 9999, are numpy.datetime64 or numpy.timedelta64.
         """
         return to_pylist(self)
 

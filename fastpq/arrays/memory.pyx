@@ -157,7 +157,11 @@ cdef class Block:
             raise MemoryError(f"no memory for {size} bytes")
 
     def __dealloc__(self):
-        block_give(self.data, self.capacity)
+        if self.capacity < SMALLEST_OFFERED:
+            block_give(self.data, self.capacity)
+        else:
+            with nogil:         # the operating system takes long to unmap memory
+                block_give(self.data, self.capacity)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         PyBuffer_FillInfo(buffer, self, self.data, <Py_ssize_t>self.capacity, 0, flags | PyBUF_WRITABLE)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 import numpy as np
 
 from fastpq.arrays.bitmap import pack_bitmap
-from fastpq.arrays.column_base import ColumnBase
+from fastpq.arrays.column_base import ColumnBase, set_field
 from fastpq.arrays.extensions import registered
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import MAX_INT32, Array
@@ -100,7 +100,15 @@ class ListColumn(NestedColumn):
         arrow: nodes.FieldNode | None = None,
     ) -> ListColumn:
         """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
-        return cls._of(type, offsets, elements, validity, null_count, nullable, arrow)
+        column = object.__new__(cls)
+        set_field(column, "type", type)
+        set_field(column, "offsets", offsets)
+        set_field(column, "elements", elements)
+        set_field(column, "validity", validity)
+        set_field(column, "null_count", null_count)
+        set_field(column, "nullable", nullable)
+        set_field(column, "arrow", arrow)
+        return column
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -108,8 +116,9 @@ class ListColumn(NestedColumn):
     def _array_bytes(self) -> int:
         return self.offsets.nbytes + self.elements.nbytes
 
-    def _used_array_bytes(self) -> int:
-        return self.offsets.nbytes + self.used_elements().used_bytes()
+    def used_bytes(self) -> int:
+        bits = 0 if self.validity is None else self.validity.nbytes
+        return bits + self.offsets.nbytes + self.used_elements().used_bytes()
 
     @property
     def pairs(self) -> StructColumn | None:
@@ -241,7 +250,15 @@ class StructColumn(NestedColumn):
         arrow: nodes.FieldNode | None = None,
     ) -> StructColumn:
         """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
-        return cls._of(type, children, length, validity, null_count, nullable, arrow)
+        column = object.__new__(cls)
+        set_field(column, "type", type)
+        set_field(column, "children", children)
+        set_field(column, "length", length)
+        set_field(column, "validity", validity)
+        set_field(column, "null_count", null_count)
+        set_field(column, "nullable", nullable)
+        set_field(column, "arrow", arrow)
+        return column
 
     def __len__(self) -> int:
         return self.length
@@ -249,8 +266,9 @@ class StructColumn(NestedColumn):
     def _array_bytes(self) -> int:
         return sum(child.nbytes for child in self.children)
 
-    def _used_array_bytes(self) -> int:
-        return sum(child.used_bytes() for child in self.children)
+    def used_bytes(self) -> int:
+        bits = 0 if self.validity is None else self.validity.nbytes
+        return bits + sum(child.used_bytes() for child in self.children)
 
     def __getitem__(self, name: str) -> AnyColumn:
         """The column of the one field of a name; nulls of the struct are not nulls of the column."""

@@ -42,6 +42,20 @@ class FieldNode:
         return self.format.startswith("tD")
 
 
+# Unit of durations by format of the Arrow field.
+DURATION_UNITS = {"tDs": "s", "tDm": "ms", "tDu": "us", "tDn": "ns"}
+
+
+def duration_field(unit: str, *, nullable: bool = True) -> FieldNode:
+    """The Arrow field of a column of durations.
+
+    Args:
+        unit: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``.
+        nullable: whether the field may hold nulls.
+    """
+    return FieldNode(f"tD{unit[0]}", flags=NULLABLE if nullable else 0)
+
+
 @dataclass(frozen=True, slots=True)
 class ArrayNode:
     """One ArrowArray to be exported, with offset 0.

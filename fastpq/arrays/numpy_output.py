@@ -9,6 +9,7 @@ import numpy as np
 from numpy.dtypes import StringDType
 
 from fastpq.arrays.layouts import Array, DictionaryValues
+from fastpq.arrays.nodes import DURATION_UNITS
 from fastpq.arrays.slices import SliceReader
 from fastpq.errors import FormatError, SchemaError
 from fastpq.schema.types import Date, Decimal, Interval, Time, Timestamp, Type, Uuid
@@ -21,6 +22,7 @@ Strings = Literal["stringdtype", "object"]
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _DAYS = (datetime.date.min.toordinal() - _EPOCH.toordinal(), datetime.date.max.toordinal() - _EPOCH.toordinal())
+_MAX_DAYS = datetime.timedelta.max.days     # most days of a datetime.timedelta, either way
 UNITS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
@@ -54,7 +56,15 @@ def _without_nulls(column: Column, strings: Strings, missing: float | None) -> A
             return np.fromiter(_objects(column, values), dtype=object, count=len(values))
         case Date() | Time():
             return values.astype(np.int64).view(type_.numpy_dtype)
-    return values.view(type_.numpy_dtype)
+    unit = unit_of_durations(column)
+    return values.view(type_.numpy_dtype if unit is None else f"timedelta64[{unit}]")
+
+
+def unit_of_durations(column: Column) -> str | None:
+    """Unit of the durations in a column, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; None for a column of other values."""
+    if column.arrow is None or column.type.physical is not Type.INT64 or column.type.logical is not None:
+        return None
+    return DURATION_UNITS.get(column.arrow.format)
 
 
 def _variable(column: Column, strings: Strings, missing: float | None) -> Array:
@@ -145,6 +155,9 @@ def _objects(column: Column, values: Array) -> list[Any]:
             return list(values.view(type_.numpy_dtype))
     if values.dtype.kind == "V":
         return list(_chunks(values))
+    duration = unit_of_durations(column)
+    if duration is not None:
+        return _durations(values, duration)
     objects: list[Any] = values.tolist()
     return objects
 
@@ -188,6 +201,19 @@ def _within(values: Array, moments: Array, first: int, last: int) -> list[Any]:
 
 def _aware(moment: Any) -> Any:
     return moment.replace(tzinfo=datetime.UTC) if isinstance(moment, datetime.datetime) else moment
+
+
+def _durations(values: Array, unit: str) -> list[Any]:
+    """datetime.timedelta; numpy.timedelta64 for nanoseconds and for values beyond datetime.timedelta."""
+    deltas = values.view(f"timedelta64[{unit}]")
+    if unit == "ns":
+        return list(deltas)
+    most = _MAX_DAYS * UNITS_A_DAY[unit]
+    inside = (values >= -most) & (values <= most)
+    objects: list[Any] = np.where(inside, deltas, np.zeros((), deltas.dtype)).tolist()
+    for i in np.flatnonzero(~inside).tolist():
+        objects[i] = deltas[i]
+    return objects
 
 
 def _times(values: Array, unit: str) -> list[Any]:

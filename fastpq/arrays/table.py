@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from fastpq.arrays.column_base import ColumnBase
@@ -32,6 +34,7 @@ __all__ = [
 # Rows and columns of a table in text and in a notebook.
 TEXT_ROWS, TEXT_COLUMNS = 5, 12
 HTML_ROWS, HTML_COLUMNS = 10, 20
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 class _Items(ItemsView[str, AnyColumn]):
@@ -61,18 +64,25 @@ class Table(Mapping[str, AnyColumn]):
     Args:
         columns: the columns by name, or pairs of name and column.
         num_rows: number of rows, needed without columns; must agree with the columns otherwise.
+        metadata: texts by key, of the file or of Arrow's schema from which the columns came: kept by writers and by Arrow.
 
     Raises:
         SchemaError: names of another type than str, or columns of different lengths.
     """
 
-    __slots__ = ("_by_name", "_pairs", "num_rows")
+    __slots__ = ("_by_name", "_pairs", "metadata", "num_rows")
 
     num_rows: int
+    metadata: Mapping[str, str]
 
     def __init__(
-        self, columns: Mapping[str, AnyColumn] | Iterable[tuple[str, AnyColumn]], *, num_rows: int | None = None
+        self,
+        columns: Mapping[str, AnyColumn] | Iterable[tuple[str, AnyColumn]],
+        *,
+        num_rows: int | None = None,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
+        self.metadata = NO_METADATA if metadata is None else metadata
         self._pairs = list(columns.items() if isinstance(columns, Mapping) else columns)
         for name, column in self._pairs:
             if not isinstance(name, str):
@@ -85,6 +95,17 @@ class Table(Mapping[str, AnyColumn]):
         self._by_name = dict(self._pairs)
         self.num_rows = num_rows or 0
 
+    @classmethod
+    def _made(cls, pairs: list[tuple[str, AnyColumn]], num_rows: int) -> Table:
+        """A table of names and columns of this length from a reader: nothing is checked."""
+        table = object.__new__(cls)
+        table._pairs, table._by_name, table.num_rows = pairs, dict(pairs), num_rows
+        table.metadata = NO_METADATA
+        return table
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(Table, num_rows=self.num_rows, metadata=dict(self.metadata)), (self._pairs,)
+
     def _of(self, columns: Iterable[AnyColumn], num_rows: int | None = None) -> Table:
         """A table of the same names.
 
@@ -92,7 +113,16 @@ class Table(Mapping[str, AnyColumn]):
             columns: the columns, in order.
             num_rows: number of rows; None for as many as before.
         """
-        return Table(zip(self.names, columns, strict=True), num_rows=self.num_rows if num_rows is None else num_rows)
+        num_rows = self.num_rows if num_rows is None else num_rows
+        return Table(zip(self.names, columns, strict=True), num_rows=num_rows, metadata=self.metadata)
+
+    def with_metadata(self, metadata: Mapping[str, str]) -> Table:
+        """The same columns with other metadata.
+
+        Args:
+            metadata: texts by key.
+        """
+        return Table(self._pairs, num_rows=self.num_rows, metadata=metadata)
 
     @property
     def names(self) -> list[str]:
@@ -117,7 +147,7 @@ class Table(Mapping[str, AnyColumn]):
     @property
     def schema(self) -> ParquetSchema:
         """The schema of a file of the table."""
-        return ParquetSchema.of(column.as_field(name) for name, column in self._pairs)
+        return ParquetSchema.of([(name, column.type, column.nullable) for name, column in self._pairs])
 
     def __getitem__(self, name: str) -> AnyColumn:
         try:
@@ -221,7 +251,7 @@ class Table(Mapping[str, AnyColumn]):
         Args:
             names: names of columns.
         """
-        return Table({name: self[name] for name in names}, num_rows=self.num_rows)
+        return Table({name: self[name] for name in names}, num_rows=self.num_rows, metadata=self.metadata)
 
     def slice(self, start: int = 0, stop: int | None = None) -> Table:
         """Rows ``start`` to ``stop - 1``; memory is shared as in ``Column.slice``.
@@ -282,6 +312,17 @@ class Table(Mapping[str, AnyColumn]):
         parts = zip(*(table.columns for table in tables), strict=True)
         columns = [concat_columns(list(columns), name) for name, columns in zip(first.names, parts, strict=True)]
         return first._of(columns, sum(table.num_rows for table in tables))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Refuses: NumPy and pandas would take the names of the columns for values otherwise.
+
+        Raises:
+            SchemaError: always.
+        """
+        raise SchemaError(
+            "a Table is no array: Table.to_numpy() gives an array of each column, by name, also for pandas.DataFrame; "
+            "read_pandas a DataFrame of a file"
+        )
 
     def __arrow_c_schema__(self) -> object:
         """Arrow PyCapsule interface: a struct of the columns' types."""

@@ -13,15 +13,16 @@ from fastpq.common.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fastpq.arrow.exporting import export_array, export_schema, export_stream
-    from fastpq.arrow.importing import import_column, import_table
+    from fastpq.arrow.importing import import_batches, import_column, import_table
 
-__all__ = ["export_array", "export_schema", "export_stream", "import_column", "import_table"]
+__all__ = ["export_array", "export_schema", "export_stream", "import_batches", "import_column", "import_table"]
 
 # The module of each public name, imported at the first use of the name.
 _MODULE_OF = {
     "export_array": "fastpq.arrow.exporting",
     "export_schema": "fastpq.arrow.exporting",
     "export_stream": "fastpq.arrow.exporting",
+    "import_batches": "fastpq.arrow.importing",
     "import_column": "fastpq.arrow.importing",
     "import_table": "fastpq.arrow.importing",
 }

@@ -7,7 +7,7 @@ requested or kept, and of more distinct values than the indices of a dictionary 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from fastpq.arrow.capsules_in import take_schema
 from fastpq.arrow.capsules_out import array_capsule, schema_capsule, stream_capsule
 from fastpq.arrow.casts import widen_decimals
 from fastpq.arrow.formats import VARIANT_METADATA, exported_metadata, extension_metadata, fixed_list_size, index_dtype
+from fastpq.arrow.hints import stored_texts
 from fastpq.arrow.restoring import dictionary_of_numbers, restoring
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.schema.nested_types import element_of
@@ -104,7 +105,7 @@ def export_stream(table: Table, requested_schema: Any = None) -> Any:
     for form, child in zip(forms, children, strict=True):
         if child.length != batch.length:
             raise SchemaError(f"a column of {child.length} values in a table of {batch.length} rows", column=form.node.name)
-    return stream_capsule(_table_schema(forms), [batch])
+    return stream_capsule(_table_schema(forms, table.metadata), [batch])
 
 
 def _forms(table: Table, request: FieldNode | None) -> list[Form]:
@@ -121,11 +122,11 @@ def _forms(table: Table, request: FieldNode | None) -> list[Form]:
 
 def table_schema(table: Table) -> FieldNode:
     """The Arrow schema of a table, a struct."""
-    return _table_schema(_forms(table, None))
+    return _table_schema(_forms(table, None), table.metadata)
 
 
-def _table_schema(forms: list[Form]) -> FieldNode:
-    return FieldNode("+s", flags=0, children=tuple(form.node for form in forms))
+def _table_schema(forms: list[Form], metadata: Mapping[str, str]) -> FieldNode:
+    return FieldNode("+s", flags=0, metadata=stored_texts(metadata) or None, children=tuple(form.node for form in forms))
 
 
 def _named(export: Any, name: str, *arguments: Any) -> Any:

@@ -155,12 +155,18 @@ def arrow_schema_entry(fields: FieldNode, metadata: Mapping[str, str]) -> str:
     Raises:
         UnsupportedError: a type without a place in Arrow's schemas.
     """
-    return encode_schema(replace(fields, metadata=_stored(metadata)))
+    return encode_schema(replace(fields, metadata=stored_texts(metadata)))
 
 
-def _stored(metadata: Mapping[str, str]) -> dict[bytes, bytes]:
+def stored_texts(metadata: Mapping[str, str]) -> dict[bytes, bytes]:
     """The bytes of key-value metadata, as the footer stores these: invalid UTF-8 of a file that was read stays as it was."""
     return {key.encode(errors="surrogateescape"): value.encode(errors="surrogateescape") for key, value in metadata.items()}
+
+
+def texts_of(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    """Key-value metadata of an Arrow schema as texts."""
+    found = (metadata or {}).items()
+    return {key.decode(errors="surrogateescape"): value.decode(errors="surrogateescape") for key, value in found}
 
 
 def redacted_entry(
@@ -185,7 +191,7 @@ def redacted_entry(
         old = tuple(schema.field(number, 2 * _count(node)) for number, node in enumerate(nodes))
         new = tuple(without_field_metadata(field) if field.name in closed else field for field in old)
         parts = [f"metadata of the field {field.name}" for field, left in zip(old, new, strict=True) if field != left]
-        told = _stored(metadata)
+        told = stored_texts(metadata)
         if any(told.get(key) != value for key, value in schema.metadata.items()):
             parts = parts or ["metadata of the schema"]
         if not parts:
@@ -201,6 +207,11 @@ def without_field_metadata(field: FieldNode) -> FieldNode:
     children = tuple(map(without_field_metadata, field.children))
     inner = field.dictionary if field.dictionary is None else without_field_metadata(field.dictionary)
     return replace(field, metadata=kept or None, children=children, dictionary=inner)
+
+
+def has_arrow_field(column: AnyColumn) -> bool:
+    """Whether a column, or a leaf of it, has an Arrow field: it came from Arrow, or from a file with an ARROW:schema."""
+    return column.arrow is not None or any(leaf.arrow is not None for _, leaf in column.leaves())
 
 
 def needs_arrow_schema(column: AnyColumn) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from fastpq.arrays.nodes import FieldNode
@@ -10,7 +11,7 @@ from fastpq.arrays.table import AnyColumn, Table
 from fastpq.arrow.capsules_in import ForeignArray, ForeignStream, take_array, take_schema
 from fastpq.arrow.fields import ImportedField, field_of
 from fastpq.arrow.flat_import import read_validity
-from fastpq.arrow.hints import with_field
+from fastpq.arrow.hints import texts_of, with_field
 from fastpq.errors import SchemaError
 
 
@@ -31,9 +32,7 @@ def import_table(source: Any) -> Table:
         LimitError: not enough memory for a column.
     """
     schema, arrays = _open(source)
-    if schema.format != "+s" or schema.dictionary is not None:
-        raise SchemaError(f"a table needs a struct, and the source gives Arrow format {schema.format!r}")
-    fields = [field_of(child) for child in schema.children]
+    fields = _fields(schema)
     num_rows = 0
     parts: list[list[AnyColumn]] = [[] for _ in fields]
     for array in arrays:
@@ -44,7 +43,35 @@ def import_table(source: Any) -> Table:
         (node.name, with_field(_joined(field, part), node))
         for node, field, part in zip(schema.children, fields, parts, strict=True)
     ]
-    return Table(columns, num_rows=num_rows)
+    return Table(columns, num_rows=num_rows, metadata=texts_of(schema.metadata))
+
+
+def import_batches(source: Any) -> Iterator[Table]:
+    """The batches of ``__arrow_c_stream__`` as tables, each read when it is taken; one empty table for no batches.
+
+    Args:
+        source: an object with the method; otherwise as for import_table.
+    """
+    schema, arrays = _open(source)
+    fields, metadata = _fields(schema), texts_of(schema.metadata)
+    first = True
+    for array in itertools.chain(arrays, [None]):
+        if array is None and not first:
+            return
+        num_rows = 0 if array is None else array.length
+        read = [[] for _ in fields] if array is None else [[column] for column in _take_fields(array, fields)]
+        columns = [
+            (node.name, with_field(_joined(field, part), node))
+            for node, field, part in zip(schema.children, fields, read, strict=True)
+        ]
+        yield Table(columns, num_rows=num_rows, metadata=metadata)
+        first = False
+
+
+def _fields(schema: FieldNode) -> list[ImportedField]:
+    if schema.format != "+s" or schema.dictionary is not None:
+        raise SchemaError(f"a table needs a struct, and the source gives Arrow format {schema.format!r}")
+    return [field_of(child) for child in schema.children]
 
 
 def import_column(source: Any) -> AnyColumn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import brotli
 
-from fastpq.codecs.codec import Buffer, Compress, broken, copy, mismatch
+from fastpq.codecs.streams import Buffer, Compress, broken, copy, mismatch
 from fastpq.errors import FormatError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import deflate
 
 from fastpq.codecs import framing
-from fastpq.codecs.codec import Buffer, Compress, copy
+from fastpq.codecs.streams import Buffer, Compress, copy
 
 
 def compressor(level: int) -> Compress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cramjam
 
 from fastpq.codecs import framing, lz4_raw
-from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
+from fastpq.codecs.streams import Buffer, Compress, broken, mismatch
 from fastpq.errors import FormatError
 
 FRAME_MAGIC = b"\x04\x22\x4d\x18"

@@ -7,7 +7,7 @@ from typing import Any
 import cramjam
 from lz4 import block
 
-from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
+from fastpq.codecs.streams import Buffer, Compress, broken, mismatch
 
 
 def compressor(level: int) -> Compress:

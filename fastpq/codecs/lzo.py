@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 from fastpq.codecs import framing
-from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
+from fastpq.codecs.streams import Buffer, Compress, broken, mismatch
 from fastpq.errors import FormatError, UnsupportedError
 
 

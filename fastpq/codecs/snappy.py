@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cramjam
 
-from fastpq.codecs.codec import Buffer, Compress, broken, mismatch
+from fastpq.codecs.streams import Buffer, Compress, broken, mismatch
 
 
 def compressor(level: int) -> Compress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastpq.codecs.codec import Buffer, Compress, copy, mismatch
+from fastpq.codecs.streams import Buffer, Compress, copy, mismatch
 
 
 def compressor(level: int) -> Compress:

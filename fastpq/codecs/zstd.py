@@ -8,7 +8,7 @@ from functools import cached_property
 import cramjam
 import zstandard
 
-from fastpq.codecs.codec import Buffer, Compress, broken, copy, mismatch
+from fastpq.codecs.streams import Buffer, Compress, broken, copy, mismatch
 
 
 class _ThreadContexts(threading.local):

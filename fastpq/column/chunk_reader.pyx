@@ -242,8 +242,7 @@ cdef class ChunkReader:
             with gil:
                 raise FormatError(f"the chunk ends {self.remaining} values early", page=self.pages.ordinal)
         if self.page.kind == DICTIONARY:
-            with gil:
-                self.values.load_dictionary(&self.page)
+            self.values.load_dictionary(&self.page)
             return 0
         self.page_row = self.page_rows = 0      # no row is left to read if the page turns out broken
         self._load_levels()

@@ -1,6 +1,7 @@
 """Encoding of columns into stored pages."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from fastpq.codecs.codec cimport Codec
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.page_log cimport PageLog
 from fastpq.column.scratch cimport Scratch
@@ -22,7 +23,7 @@ cdef struct PageLevels:
 cdef class ChunkWriter:
     cdef ColumnInput input
     cdef ModuleCipher cipher
-    cdef object codec
+    cdef Codec codec
     cdef object settings
     cdef int max_definition_level
     cdef int max_repetition_level
@@ -45,7 +46,7 @@ cdef class ChunkWriter:
     cdef readonly SplitBlockBloomFilter bloom_filter    # None without
     cdef Scratch codes
     cdef Scratch body
-    cdef Scratch sizes
+    cdef Scratch packed                 # a compressed page body
 
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil
     cdef int64_t _rows_within(self, int64_t start, int64_t most, int64_t entries) noexcept nogil
@@ -62,6 +63,8 @@ cdef class ChunkWriter:
     cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL
     cdef int64_t _nested_levels(self, const uint8_t* levels, int64_t start, int64_t entries, int max_level,
                                 uint8_t* out) noexcept nogil
-    cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, object body,
-                              PageLevels levels, bint in_scratch) except -1
-    cdef int64_t _write_page(self, PageHeader* header, int header_module, int body_module, object stored) except -1
+    cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, const uint8_t* body,
+                              int64_t size, PageLevels levels, bint in_column) except -1
+    cdef int64_t _write_page(self, PageHeader* header, const uint8_t* body, int64_t size, int64_t levels_size,
+                             bint in_column) except -1
+    cdef const uint8_t* _compress(self, const uint8_t* body, int64_t* size, int64_t levels_size) except NULL nogil

@@ -1,30 +1,11 @@
-from dataclasses import dataclass
 from typing import Any
 
 from fastpq.codecs.codec import Codec
+from fastpq.column.chunk_settings import ChunkSettings
 from fastpq.column.input import ColumnInput
 from fastpq.column.page_log import PageLog
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
-
-@dataclass(frozen=True, slots=True)
-class ChunkSettings:
-    max_definition_level: int
-    max_repetition_level: int
-    dictionary: bool
-    keep_dictionary: bool
-    value_encoding: int
-    index_encoding: int
-    order: int
-    total_order: bool
-    statistics: bool
-    data_page_size: int
-    data_page_rows: int
-    dictionary_page_size: int
-    version_2: bool
-    checksums: bool
-    bloom_filter_fpp: float | None
-    bloom_filter_ndv: int | None
 
 class ChunkWriter:
     @property

@@ -4,13 +4,13 @@ One ChunkWriter makes one column chunk; the caller writes the pieces to the file
 """
 
 from cpython.buffer cimport PyBUF_READ
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from dataclasses import dataclass
-
+from fastpq.codecs.checksum cimport crc32_of
+from fastpq.codecs.codec cimport Codec
 from fastpq.column.stored_values cimport BOOLEAN
 from fastpq.column.input cimport ColumnInput
 from fastpq.column.page_log cimport PageLog
@@ -24,11 +24,10 @@ from fastpq.encodings.views cimport Slice
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
 from fastpq.format.page_header cimport (
-    PAGE_HEADER_BOUND, TYPE_DATA_PAGE, TYPE_DATA_PAGE_V2, TYPE_DICTIONARY_PAGE, PageHeader, levels_size, write_page_header,
+    PAGE_HEADER_BOUND, TYPE_DATA_PAGE, TYPE_DATA_PAGE_V2, TYPE_DICTIONARY_PAGE, PageHeader, write_page_header,
 )
 from fastpq.index.bloom_filter cimport SplitBlockBloomFilter
 
-from fastpq.codecs.checksum import crc32
 from fastpq.errors import LimitError, SchemaError
 from fastpq.index.bloom_size import bytes_for
 
@@ -38,55 +37,17 @@ cdef enum:
     LARGEST_PAGE_ORDINAL = 32767        # of an AAD (Encryption.md, 4.4.2); the bound of plaintext files too, for encrypt_file
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkSettings:
-    """WriterProperties of one column, resolved.
-
-    Attributes:
-        max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
-        dictionary: whether to try a dictionary.
-        keep_dictionary: use the dictionary even where plain values are smaller.
-        value_encoding: number of the encoding of pages without dictionary.
-        index_encoding: PLAIN_DICTIONARY or RLE_DICTIONARY.
-        order: a value of ``Order`` in fastpq.stats.statistics.
-        total_order: whether floats are in IEEE 754 total order.
-        statistics: whether the footer has statistics of the column.
-        data_page_size, data_page_rows, dictionary_page_size: bounds of a page; the sizes in uncompressed bytes.
-        version_2: data pages V2.
-        checksums: write the CRC-32 of each page.
-        bloom_filter_fpp: false positive rate of the chunk's bloom filter; None for a chunk without one.
-        bloom_filter_ndv: the number of distinct values to size the filter for; None for the number in the chunk.
-    """
-
-    max_definition_level: int
-    max_repetition_level: int
-    dictionary: bool
-    keep_dictionary: bool
-    value_encoding: int
-    index_encoding: int
-    order: int
-    total_order: bool
-    statistics: bool
-    data_page_size: int
-    data_page_rows: int
-    dictionary_page_size: int
-    version_2: bool
-    checksums: bool
-    bloom_filter_fpp: float | None
-    bloom_filter_ndv: int | None
-
-
 cdef class ChunkWriter:
     """Encodes rows of one column as a column chunk.
 
     Args:
         input: the column.
-        codec: a fastpq.codecs.codec.Codec.
+        codec: the Codec of the chunk.
         cipher: the ModuleCipher of the chunk.
         settings: the ChunkSettings of the column.
     """
 
-    def __cinit__(self, ColumnInput input not None, object codec, ModuleCipher cipher not None, object settings):
+    def __cinit__(self, ColumnInput input not None, Codec codec not None, ModuleCipher cipher not None, object settings):
         cdef size_t width = 0 if input.variable else input.stored_width
         self.input = input
         self.codec = codec
@@ -107,7 +68,7 @@ cdef class ChunkWriter:
     def __dealloc__(self):
         scratch_free(&self.codes)
         scratch_free(&self.body)
-        scratch_free(&self.sizes)
+        scratch_free(&self.packed)
 
     def begin_dictionary(self, ColumnInput entries not None):
         """Begin the dictionary page with given entries, used or not, in their order; without effect above its greatest size."""
@@ -302,8 +263,7 @@ cdef class ChunkWriter:
         header.encoding = PLAIN_DICTIONARY if self.index_encoding == PLAIN_DICTIONARY else PLAIN
         header.uncompressed_page_size = <int32_t>size
         header.is_sorted = False
-        stored = self._compress(PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ), True)
-        self.dictionary_page_size = self._write_page(&header, DICTIONARY_PAGE_HEADER, DICTIONARY_PAGE, stored)
+        self.dictionary_page_size = self._write_page(&header, body, size, 0, False)
 
     cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1:
         cdef int width = bit_width(self.dictionary.table.count)
@@ -313,8 +273,7 @@ cdef class ChunkWriter:
         with nogil:
             body[levels.size] = <uint8_t>width
             size = levels.size + 1 + hybrid_encode(codes, present, width, body + levels.size + 1)
-        page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
-        return self._write_data_page(self.index_encoding, start, rows, present, page, levels, True)
+        return self._write_data_page(self.index_encoding, start, rows, present, body, size, levels, False)
 
     cdef int _write_values(self, int64_t start, int64_t rows) except -1:
         cdef const uint8_t* values = NULL
@@ -343,14 +302,12 @@ cdef class ChunkWriter:
         else:
             self.pages.observe_fixed(values, present)
         if self.input.dense_in_place and not self.max_definition_level and self.values.encoding == PLAIN:
-            page = PyMemoryView_FromMemory(<char*>values, size, PyBUF_READ)     # no copy: the column's own memory
             memset(&levels, 0, sizeof(levels))
-            return self._write_data_page(PLAIN, start, rows, present, page, levels, False)
+            return self._write_data_page(PLAIN, start, rows, present, values, size, levels, True)
         body = self._body(start, rows, present, self.values.bound(present, size), &levels)
         with nogil:
             size = levels.size + self.values.write(values, slices, present, body + levels.size)
-        page = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
-        return self._write_data_page(self.values.encoding, start, rows, present, page, levels, True)
+        return self._write_data_page(self.values.encoding, start, rows, present, body, size, levels, False)
 
     cdef uint8_t* _body(self, int64_t start, int64_t rows, int64_t present, int64_t bound, PageLevels* levels) except NULL:
         """Memory for a page body: the written levels, and room for bound bytes of values."""
@@ -381,18 +338,18 @@ cdef class ChunkWriter:
                                 uint8_t* out) noexcept nogil:
         return bytes_to_levels(levels + self.input.levels.entry_starts[start], entries, max_level, out)
 
-    cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, object body,
-                              PageLevels levels, bint in_scratch) except -1:
-        """Compress and write a page body of levels and values; in_scratch: a body in reused memory, to be copied."""
+    cdef int _write_data_page(self, int encoding, int64_t start, int64_t rows, int64_t present, const uint8_t* body,
+                              int64_t size, PageLevels levels, bint in_column) except -1:
+        """Write a page of a body of levels and values; in_column: the body is the column's own memory, not to be copied."""
         cdef PageHeader header
         cdef int64_t entries = self._entries(start, rows)
         if self.ordinal > LARGEST_PAGE_ORDINAL:
             raise LimitError(f"more than {LARGEST_PAGE_ORDINAL + 1} pages in a column chunk: use larger pages or row groups")
-        if len(body) > LARGEST_PAGE:
-            raise LimitError(f"a page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
+        if size > LARGEST_PAGE:
+            raise LimitError(f"a page of {size} bytes: no page can be larger than {LARGEST_PAGE}")
         header.num_values = <int32_t>entries
         header.encoding = encoding
-        header.uncompressed_page_size = <int32_t>len(body)
+        header.uncompressed_page_size = <int32_t>size
         if self.version_2:
             header.type = TYPE_DATA_PAGE_V2
             header.num_nulls = <int32_t>(entries - present)
@@ -400,39 +357,61 @@ cdef class ChunkWriter:
             header.definition_levels_byte_length = <int32_t>levels.definition
             header.repetition_levels_byte_length = <int32_t>levels.repetition
             header.is_compressed = self.codec.number != 0
-            stored = bytes(body[:levels.size]) + bytes(self._compress(body[levels.size:], False))
         else:
             header.type = TYPE_DATA_PAGE
             header.definition_level_encoding = RLE
             header.repetition_level_encoding = RLE
-            stored = self._compress(body, in_scratch)
-        self.pages.page(self.ordinal).size = self._write_page(&header, DATA_PAGE_HEADER, DATA_PAGE, stored)
+        self.pages.page(self.ordinal).size = self._write_page(&header, body, size, levels.size, in_column)
         self.ordinal += 1
 
-    def _compress(self, body, bint in_scratch):
-        if self.codec.number:
-            return self.codec.compress(body)
-        return bytes(body) if in_scratch else body
-
-    cdef int64_t _write_page(self, PageHeader* header, int header_module, int body_module, object stored) except -1:
-        """Seal header and body and add both to the pieces; returns the stored size of both."""
+    cdef int64_t _write_page(self, PageHeader* header, const uint8_t* body, int64_t size, int64_t levels_size,
+                             bint in_column) except -1:
+        """Compress and seal a body, seal its header and add both to the pieces; returns the stored size of both."""
+        cdef bint dictionary = header.type == TYPE_DICTIONARY_PAGE
+        cdef int module = DICTIONARY_PAGE if dictionary else DATA_PAGE
         cdef uint8_t room[PAGE_HEADER_BOUND]
-        cdef int64_t size
-        body = self.cipher.seal_body(body_module, <int>self.ordinal, stored, levels_size(header))
-        if len(body) > LARGEST_PAGE:
-            raise LimitError(f"a stored page of {len(body)} bytes: no page can be larger than {LARGEST_PAGE}")
-        header.compressed_page_size = <int32_t>len(body)
+        cdef int64_t sealed_size, header_size
+        cdef const uint8_t* sealed
+        if not self.version_2:
+            levels_size = 0         # compressed with the values
+        if self.codec.number:
+            with nogil:
+                body = self._compress(body, &size, levels_size)
+        sealed_size = self.cipher.sealed_size(module, size)
+        if sealed_size > LARGEST_PAGE:
+            raise LimitError(f"a stored page of {sealed_size} bytes: no page can be larger than {LARGEST_PAGE}")
+        if in_column and not self.codec.number and sealed_size == size:
+            sealed = body
+            piece = PyMemoryView_FromMemory(<char*>body, size, PyBUF_READ)
+        else:
+            piece = PyBytes_FromStringAndSize(NULL, sealed_size)
+            sealed = <const uint8_t*>PyBytes_AS_STRING(piece)
+            with nogil:
+                self.cipher.seal_to(module, <int>self.ordinal, body, size, levels_size, <uint8_t*>sealed)
+        header.compressed_page_size = <int32_t>sealed_size
         header.has_crc = self.checksums
-        header.crc = <int32_t><uint32_t>crc32(body) if self.checksums else 0
-        size = write_page_header(header, room)
-        sealed = self.cipher.seal(header_module, <int>self.ordinal, PyBytes_FromStringAndSize(<char*>room, size))
-        self.pieces.append(sealed)
-        self.pieces.append(body)
-        self.stored_size += len(sealed) + len(body)
-        self.uncompressed_size += len(sealed) + header.uncompressed_page_size
+        header.crc = 0
+        if self.checksums:
+            with nogil:
+                header.crc = <int32_t><uint32_t>crc32_of(sealed, sealed_size)
+        header_size = write_page_header(header, room)
+        module = DICTIONARY_PAGE_HEADER if dictionary else DATA_PAGE_HEADER
+        sealed_header = self.cipher.seal(module, <int>self.ordinal, PyBytes_FromStringAndSize(<char*>room, header_size))
+        self.pieces.append(sealed_header)
+        self.pieces.append(piece)
+        self.stored_size += len(sealed_header) + sealed_size
+        self.uncompressed_size += len(sealed_header) + header.uncompressed_page_size
         key = header.type, header.encoding
         self.page_counts[key] = self.page_counts.get(key, 0) + 1
-        return len(sealed) + len(body)
+        return len(sealed_header) + sealed_size
+
+    cdef const uint8_t* _compress(self, const uint8_t* body, int64_t* size, int64_t levels_size) except NULL nogil:
+        """A body with its levels as they are and compressed values, in reused memory; size is set to its size."""
+        cdef int64_t values_size = size[0] - levels_size
+        cdef uint8_t* out = scratch_reserve(&self.packed, <size_t>(levels_size + self.codec.bound(values_size)))
+        memcpy(out, body, <size_t>levels_size)
+        size[0] = levels_size + self.codec.compress_to(body + levels_size, values_size, out + levels_size)
+        return out
 
 
 cdef int64_t put_length(uint8_t* out, int64_t prefix, int64_t size) noexcept nogil:

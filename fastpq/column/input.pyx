@@ -44,7 +44,9 @@ cdef class ColumnInput:
         if self.conversion == VARIABLE:
             self.reader = SliceReader(column.values, column.validity if column.null_count else None)
             return
-        values = fixed_values(column)
+        values = column.values
+        if type(values) is not np.ndarray or not values.flags.c_contiguous:
+            values = fixed_values(column)
         self.owners += (values,)
         self.data = array_start(values)
         if values.nbytes != count * <int64_t>self.width:

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from fastpq.arrays.allowance cimport Allowance
+from fastpq.codecs.codec cimport Codec
 from fastpq.column.page_walker cimport PageWalker, StoredPage
 from fastpq.column.scratch cimport Scratch
 
@@ -39,21 +40,22 @@ cdef class PageReader(PageWalker):
     cdef bint verify_decimals       # for ValueReader
     cdef Allowance allowance        # of the read, for pages that views keep
     cdef bint counts_chunk          # whether the chunk's own bytes count
-    cdef object codec               # fastpq.codecs.codec.Codec
-    cdef object decompress_into
-    cdef int64_t produced           # Codec.most_expansion
-    cdef int64_t consumed
+    cdef Codec codec
     cdef bint compressed
     cdef bint v2_is_compressed
     cdef Scratch body
     cdef readonly object retained   # array of the last retained page's values
     cdef const uint8_t* retained_data   # first byte of the array
+    cdef bint in_place              # the stored body at hand was read to the array
     # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk.
     cdef int next(self, Page* page) except -1 nogil
     # Raises the error of a negative Status, with the page's number.
     cdef int fail(self, int64_t status, const char* part) except -1 nogil
-    cdef int _split_v1(self, const StoredPage* stored, Page* page) except -1 nogil
-    cdef int _split_v2(self, const StoredPage* stored, Page* page) except -1 nogil
+    cdef const uint8_t* _stored_body(self, const StoredPage* stored) except NULL nogil
+    cdef bint _retains(self, const StoredPage* stored) noexcept nogil
+    cdef bint _is_compressed(self, const StoredPage* stored) noexcept nogil
+    cdef int _split_v1(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil
+    cdef int _split_v2(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil
     cdef uint8_t* _retain(self, int64_t size) except NULL
     cdef int _retain_chunk(self, const uint8_t* plain, int64_t size) except -1
     cdef int _take_levels(self, const StoredPage* stored, const uint8_t** body, int64_t* size, int max_level, int encoding,

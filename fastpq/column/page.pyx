@@ -4,13 +4,12 @@ V1, V2 and dictionary pages differ in their headers and in the place of the leve
 (README.md of parquet-format, "Data Pages").
 """
 
-from cpython.buffer cimport PyBUF_READ, PyBUF_WRITE
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from fastpq.arrays.allowance cimport Allowance
-from fastpq.column.page_walker cimport PageWalker, StoredPage
+from fastpq.codecs.codec cimport Codec
+from fastpq.column.page_walker cimport PIECE, PageWalker, StoredPage
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encodings.numbers cimport BIT_PACKED, DELTA_LENGTH_BYTE_ARRAY, PLAIN, RLE
 from fastpq.encodings.status cimport raise_status
@@ -29,20 +28,18 @@ cdef class PageReader(PageWalker):
         chunk, cipher, expect_dictionary, properties, directory: as for PageWalker.
         allowance: bytes that the read may take; pages that views keep are counted.
         counts_chunk: count pages that views keep in the chunk's own memory, because this memory was taken for the read.
-        codec: a fastpq.codecs.codec.Codec.
+        codec: the Codec of the chunk.
         max_definition_level, max_repetition_level: of the column; pages carry no levels of a maximum of 0.
         retain_values: keep the bytes of values after the page is done, for encodings with each value in one piece.
         v2_is_compressed: the values of V2 pages are compressed, in spite of headers without compression.
     """
 
-    def __init__(self, chunk, ModuleCipher cipher not None, object codec, int max_definition_level,
+    def __init__(self, chunk, ModuleCipher cipher not None, Codec codec not None, int max_definition_level,
                  int max_repetition_level, bint retain_values, bint expect_dictionary, object properties,
                  Allowance allowance not None, bint counts_chunk, object directory=None, bint v2_is_compressed=False):
         PageWalker.__init__(self, chunk, cipher, expect_dictionary, properties, directory)
         self.codec = codec
         self.compressed = codec.number != 0
-        self.decompress_into = codec.decompress_into
-        self.produced, self.consumed = codec.most_expansion
         self.max_definition_level = max_definition_level
         self.max_repetition_level = max_repetition_level
         self.retain_values = retain_values
@@ -56,25 +53,50 @@ cdef class PageReader(PageWalker):
 
     cdef int next(self, Page* page) except -1 nogil:
         cdef StoredPage stored
+        cdef const uint8_t* sealed
         while self.step(&stored):
             if not (stored.is_data or stored.is_dictionary):
                 continue            # index pages and page types of the future hold no values
+            sealed = self._stored_body(&stored)
             if not self.cipher.authenticates:       # else the tag proves more, with a TagVerificationError
-                self.check_crc(&stored)
+                self.check_crc(&stored, sealed)
             if stored.header.type == TYPE_DATA_PAGE_V2:
-                self._split_v2(&stored, page)
+                self._split_v2(&stored, sealed, page)
             else:
-                self._split_v1(&stored, page)
+                self._split_v1(&stored, sealed, page)
             return 0
         page.kind = NO_PAGE
         return 0
 
-    cdef int _split_v1(self, const StoredPage* stored, Page* page) except -1 nogil:
+    cdef const uint8_t* _stored_body(self, const StoredPage* stored) except NULL nogil:
+        """The stored body of a page. A large one of values to retain as they are stored is read to its place at once."""
+        cdef int64_t size = stored.body_size
+        cdef uint8_t* kept
+        self.in_place = False
+        if (self.source is None or size <= PIECE or not self._retains(stored) or self._is_compressed(stored)
+                or self.cipher.sealed_size(DATA_PAGE, size) != size):
+            return self.at(stored.body, size)
+        with gil:
+            try:
+                kept = self._retain(size)
+            except LimitError as error:
+                raise error.at(page=stored.ordinal, offset=stored.body)
+        self.copy_to(stored.body, size, kept)
+        self.in_place = True
+        return kept
+
+    cdef bint _retains(self, const StoredPage* stored) noexcept nogil:
+        return self.retain_values and (stored.is_dictionary or holds_values_whole(stored.header.encoding))
+
+    cdef bint _is_compressed(self, const StoredPage* stored) noexcept nogil:
+        return self.compressed and (
+            stored.header.type != TYPE_DATA_PAGE_V2 or stored.header.is_compressed or self.v2_is_compressed)
+
+    cdef int _split_v1(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil:
         """A V1 data page (levels and values compressed together) or a dictionary page (values alone)."""
         cdef const PageHeader* header = &stored.header
-        cdef const uint8_t* sealed = self.at(stored.body, stored.body_size)
         cdef bint dictionary = stored.is_dictionary
-        cdef bint retain = self.retain_values and (dictionary or holds_values_whole(header.encoding))
+        cdef bint retain = self._retains(stored)
         cdef int64_t plain_size = 0, size = header.uncompressed_page_size
         cdef const uint8_t* plain = self.cipher.open_sized(
             DICTIONARY_PAGE if dictionary else DATA_PAGE, <int>stored.ordinal, sealed, stored.body_size, &plain_size)
@@ -124,18 +146,17 @@ cdef class PageReader(PageWalker):
         size[0] -= levels.size
         return 0
 
-    cdef int _split_v2(self, const StoredPage* stored, Page* page) except -1 nogil:
+    cdef int _split_v2(self, const StoredPage* stored, const uint8_t* sealed, Page* page) except -1 nogil:
         """A V2 data page: levels first and never compressed, then the values."""
         cdef const PageHeader* header = &stored.header
-        cdef const uint8_t* sealed = self.at(stored.body, stored.body_size)
-        cdef bint retain = self.retain_values and holds_values_whole(header.encoding), compressed
+        cdef bint retain = self._retains(stored)
         cdef int64_t values_size = 0
         cdef int64_t level_bytes = levels_size(header)
         cdef const uint8_t* levels = NULL
         cdef const uint8_t* values = self.cipher.open_v2(
             <int>stored.ordinal, sealed, stored.body_size, level_bytes, &levels, &values_size)
         if levels == sealed and self.cipher.authenticates:      # parquet-java's layout: no tag covers the levels
-            self.check_crc(stored)
+            self.check_crc(stored, sealed)
         if values_size < 0 or level_bytes > header.uncompressed_page_size:
             self._levels_overrun(stored, level_bytes, min(level_bytes + values_size, <int64_t>header.uncompressed_page_size))
         page.kind = DATA
@@ -149,8 +170,7 @@ cdef class PageReader(PageWalker):
         page.repetition.bit_packed = page.definition.bit_packed = False
         page.values_size = header.uncompressed_page_size - level_bytes
         page.retained = retain
-        compressed = self.compressed and (header.is_compressed or self.v2_is_compressed)
-        page.values = self._inflate(stored, values, values_size, page.values_size, compressed, retain,
+        page.values = self._inflate(stored, values, values_size, page.values_size, self._is_compressed(stored), retain,
                                     values == sealed + level_bytes and self.source is None)
         return 0
 
@@ -164,26 +184,28 @@ cdef class PageReader(PageWalker):
                 with gil:
                     raise FormatError(f"{plain_size} bytes in an uncompressed page of {size}", page=stored.ordinal,
                                       offset=stored.body)
-            if not retain:
+            if not retain or self.in_place:
                 return plain
             with gil:
                 try:
                     if in_chunk:
                         self._retain_chunk(plain, size)
-                    else:
-                        memcpy(self._retain(size), plain, <size_t>size)
+                        return plain
+                    out = self._retain(size)
                 except LimitError as error:
                     raise error.at(page=stored.ordinal, offset=stored.body)
-            return self.retained_data
-        with gil:
-            source = PyMemoryView_FromMemory(<char*>plain, plain_size, PyBUF_READ)
-            try:
-                if size * self.consumed > plain_size * self.produced:       # both below 2^31
+            memcpy(out, plain, <size_t>size)
+            return out
+        if retain or size * self.codec.consumed > plain_size * self.codec.produced:     # both below 2^31
+            with gil:
+                try:
                     check_claimed_size(self.codec.number, plain_size, size)
-                out = self._retain(size) if retain else scratch_reserve(&self.body, <size_t>size)
-                self.decompress_into(source, PyMemoryView_FromMemory(<char*>out, size, PyBUF_WRITE))
-            except (FormatError, LimitError) as error:
-                raise error.at(page=stored.ordinal, offset=stored.body)
+                    out = self._retain(size) if retain else scratch_reserve(&self.body, <size_t>size)
+                except (FormatError, LimitError) as error:
+                    raise error.at(page=stored.ordinal, offset=stored.body)
+        else:
+            out = scratch_reserve(&self.body, <size_t>size)
+        self.codec.decompress_to(plain, plain_size, out, size, stored.ordinal, stored.body)
         return out
 
     cdef uint8_t* _retain(self, int64_t size) except NULL:

@@ -8,6 +8,7 @@ from fastpq.format.page_header cimport PageHeader
 from fastpq.io.origin cimport StoredBytes
 
 cdef enum:
+    PIECE = 256 << 10               # bytes read at a time of a chunk not in memory; pieces stay in the processor's cache
     BODY_OVERRUN = -3               # a fault beside PAGE_HEADER_TRUNCATED and PAGE_HEADER_INVALID
 
 
@@ -34,7 +35,7 @@ cdef int64_t parse_page(const uint8_t* plain, int64_t plain_size, int64_t stored
                         int64_t uncounted, StoredPage* page) noexcept nogil
 
 # Whether a stored body has the CRC-32 of its header.
-cdef bint has_own_crc(const uint8_t* body, const StoredPage* page) except -1
+cdef int has_own_crc(const uint8_t* body, const StoredPage* page) except -1 nogil
 
 
 cdef class PageWalker:
@@ -62,8 +63,10 @@ cdef class PageWalker:
     cdef const uint8_t* at(self, int64_t position, int64_t size) except NULL nogil
     # Steps to the next page, of any type; False at the end of the chunk. The body is neither opened nor checked.
     cdef bint step(self, StoredPage* page) except -1 nogil
-    # Checks the CRC-32 of a page body, where the header has one and checksums are verified.
-    cdef int check_crc(self, const StoredPage* page) except -1 nogil
+    # Reads the bytes [position, position + size) of a chunk that is not in memory; bytes of the last piece are not read again.
+    cdef int copy_to(self, int64_t position, int64_t size, uint8_t* out) except -1 nogil
+    # Checks the CRC-32 of a page's stored body, where the header has one and checksums are verified.
+    cdef int check_crc(self, const StoredPage* page, const uint8_t* body) except -1 nogil
 
     cdef int _slide(self, int64_t position, int64_t size) except -1 nogil
     cdef int64_t _header_size(self) except -1 nogil

@@ -5,14 +5,13 @@ left, the bounds of ReaderProperties and the offset index; the caller opens the 
 byte by byte and shares parse_page alone (README.md of parquet-format, "Data Pages").
 """
 
-from cpython.buffer cimport PyBUF_READ
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memmove
 
 import numpy as np
 
+from fastpq.codecs.checksum cimport crc32_of
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.format.page_header cimport (
@@ -28,7 +27,6 @@ from fastpq.errors import FormatError, LimitError, ParquetError
 cdef int64_t HEADER_BOUND = 16 << 20
 
 cdef enum:
-    PIECE = 256 << 10           # bytes read at a time of a chunk that is not in memory; pieces stay in the processor's cache
     USUAL_HEADER = 4 << 10      # bytes with room for almost every page header
 
 
@@ -46,8 +44,8 @@ cdef int64_t parse_page(const uint8_t* plain, int64_t plain_size, int64_t stored
     return BODY_OVERRUN if page.body_size > end - page.body else 0
 
 
-cdef bint has_own_crc(const uint8_t* body, const StoredPage* page) except -1:
-    return crc32(PyMemoryView_FromMemory(<char*>body, page.body_size, PyBUF_READ)) == <uint32_t>page.header.crc
+cdef int has_own_crc(const uint8_t* body, const StoredPage* page) except -1 nogil:
+    return crc32_of(body, page.body_size) == <uint32_t>page.header.crc
 
 
 cdef object wrong_checksum(const StoredPage* page):
@@ -101,6 +99,14 @@ cdef class PageWalker:
         if position < self.window_start or position + size > self.window_end or self.window.data == NULL:
             self._slide(position, size)
         return self.window.data + (position - self.window_start)
+
+    cdef int copy_to(self, int64_t position, int64_t size, uint8_t* out) except -1 nogil:
+        cdef int64_t known = 0
+        if self.window_start <= position < self.window_end:
+            known = min(size, self.window_end - position)
+            memcpy(out, self.window.data + (position - self.window_start), <size_t>known)
+        self.source.copy(position + known, out + known, size - known)
+        return 0
 
     cdef int _slide(self, int64_t position, int64_t size) except -1 nogil:
         """Read the bytes of a range and up to PIECE bytes behind; bytes at hand are kept."""
@@ -205,13 +211,10 @@ cdef class PageWalker:
         self.next_listed += 1
         return 0
 
-    cdef int check_crc(self, const StoredPage* page) except -1 nogil:
-        cdef const uint8_t* body
-        if page.header.has_crc and self.verify_checksums:
-            body = self.at(page.body, page.body_size)
+    cdef int check_crc(self, const StoredPage* page, const uint8_t* body) except -1 nogil:
+        if page.header.has_crc and self.verify_checksums and not has_own_crc(body, page):
             with gil:
-                if not has_own_crc(body, page):
-                    raise wrong_checksum(page)
+                raise wrong_checksum(page)
         return 0
 
     cdef int64_t _count(self, int64_t enough) except -1 nogil:

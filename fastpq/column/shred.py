@@ -17,7 +17,12 @@ from fastpq.errors import SchemaError
 
 if TYPE_CHECKING:
     from fastpq.arrays.column_base import ColumnBase
-    from fastpq.arrays.table import AnyColumn, Column
+    from fastpq.arrays.table import AnyColumn, Column, Table
+    from fastpq.schema.parquet_schema import ParquetSchema
+
+
+# Most entries of a dictionary without an order that are written whole whatever the number of rows.
+_MOST_UNUSED = 1000
 
 
 class LeafToWrite:
@@ -45,10 +50,19 @@ class LeafToWrite:
         arrow = self._leaf.arrow
         return isinstance(self._leaf.values, DictionaryValues) or (arrow is not None and arrow.dictionary is not None)
 
-    def ordered_entries(self, layout: Layout) -> ColumnInput | None:
-        """The entries of a dictionary whose order has a meaning; None for any other column."""
+    def entries(self, layout: Layout, rows: int) -> ColumnInput | None:
+        """The entries of a dictionary, to be written whole and in their order; None for any other column.
+
+        Many entries without an order are left to a dictionary of the values in use.
+
+        Args:
+            layout: layout of the file's column.
+            rows: number of rows to be written.
+        """
         values = self._leaf.values
-        if not isinstance(values, DictionaryValues) or not values.is_ordered:
+        if not isinstance(values, DictionaryValues):
+            return None
+        if not values.is_ordered and len(values.dictionary) > max(rows, _MOST_UNUSED):
             return None
         return ColumnInput(values.dictionary, layout)
 
@@ -66,14 +80,24 @@ class LeafToWrite:
         if layout.conversion is Conversion.TIMESTAMP96:
             layout = layout_of(self._leaf.type)
         if not self._above:
-            return ColumnInput(self._leaf.slice(start, stop), layout)
+            is_whole = start == 0 and stop == len(self._leaf)
+            return ColumnInput(self._leaf if is_whole else self._leaf.slice(start, stop), layout)
         values, levels = shred_column(self._above, self._leaf, start, stop)
         return ColumnInput(values, layout, levels)
 
 
+def table_leaves(table: Table, schema: ParquetSchema) -> list[LeafToWrite]:
+    """The leaves of a table's columns, one for each column of the file's schema."""
+    nodes = zip(table.columns, schema.root.children, strict=True)
+    return [leaf for column, node in nodes for leaf in leaves_to_write(column, node.nullable)]
+
+
 def leaves_to_write(column: AnyColumn, nullable: bool) -> list[LeafToWrite]:
     """The leaves of a column, in the order of the schema; nullable says whether the schema allows nulls in the column."""
-    return [LeafToWrite(above, leaf) for above, leaf in column._with(nullable=nullable).leaves()]
+    if not column.is_nested:
+        return [LeafToWrite((), column)]
+    column = column if column.nullable == nullable else column._with(nullable=nullable)
+    return [LeafToWrite(above, leaf) for above, leaf in column.leaves()]
 
 
 def shred_column(above: Sequence[ColumnBase], leaf: Column, start: int, stop: int) -> tuple[Column, Levels]:

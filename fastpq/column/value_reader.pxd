@@ -48,7 +48,7 @@ cdef class ValueReader:
     cdef int attach(self, list buffers) except -1
     # Moves to the first of count values of a data page.
     cdef int load(self, const Page* page, int64_t count) except -1 nogil
-    cdef int load_dictionary(self, const Page* page) except -1
+    cdef int load_dictionary(self, const Page* page) except -1 nogil
     # Decodes the next count values to out, without gaps for nulls.
     cdef int read(self, uint8_t* out, int64_t count) except -1 nogil
 

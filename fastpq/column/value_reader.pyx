@@ -150,13 +150,15 @@ cdef class ValueReader:
             return BAD_LENGTH
         return hybrid_start(&self.hybrid, self.cursor + 4, size, 1)
 
-    cdef int load_dictionary(self, const Page* page) except -1:
+    cdef int load_dictionary(self, const Page* page) except -1 nogil:
         """Decode the dictionary page once, into memory form."""
         cdef int64_t status, smallest = 4 if self.variable else <int64_t>self.stored_width
         if self.dictionary_size >= 0:
-            raise FormatError("a second dictionary page", page=self.pages.ordinal)
-        if page.encoding not in (PLAIN, PLAIN_DICTIONARY):
-            raise UnsupportedError(f"a dictionary page in encoding {page.encoding}")
+            with gil:
+                raise FormatError("a second dictionary page", page=self.pages.ordinal)
+        if page.encoding != PLAIN and page.encoding != PLAIN_DICTIONARY:
+            with gil:
+                raise UnsupportedError(f"a dictionary page in encoding {page.encoding}")
         if self.conversion != BOOLEAN and smallest and page.num_values > page.values_size // smallest:
             self._fail(TRUNCATED, b"dictionary page")
         self.encoding = PLAIN
@@ -164,10 +166,12 @@ cdef class ValueReader:
         self.cursor_size = page.values_size
         self.count = page.num_values
         self.done = 0
-        self.dictionary_owner = self.pages.retained if page.retained else None
         scratch_reserve(&self.dictionary, <size_t>self.count * self.width)
-        if self.conversion == VARIABLE:
-            self.page_buffer = self._add_buffer(self.dictionary_owner)
+        if page.retained:
+            with gil:
+                self.dictionary_owner = self.pages.retained
+                if self.conversion == VARIABLE:
+                    self.page_buffer = self._add_buffer(self.dictionary_owner)
         status = self._decode(self.dictionary.data, self.count)
         if status < 0:
             self._fail(status, b"dictionary page")

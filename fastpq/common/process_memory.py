@@ -10,6 +10,14 @@ from pathlib import Path
 # Where control groups of version 2, and of version 1, are mounted.
 UNIFIED, MEMORY = Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory")
 OWN_GROUPS = Path("/proc/self/cgroup")
+# Most bytes of the values of a read by default, as a share of the usable memory; the rest is for decoding.
+SHARE_OF_VALUES = 3, 4
+
+
+def default_allocation() -> int:
+    """Bytes that the values of a read may take by default: three quarters of the memory that the process may use."""
+    share, whole = SHARE_OF_VALUES
+    return usable_memory() * share // whole
 
 
 def usable_memory() -> int:

@@ -11,15 +11,31 @@ from numpy.typing import NDArray
 from fastpq.arrays.layouts import Array, BinaryOffsets
 from fastpq.arrays.numpy_output import UNITS_A_DAY
 from fastpq.errors import SchemaError
-from fastpq.schema.types import ColumnType, Date, Decimal, Float16, Integer, Interval, Time, Timestamp, Type, Uuid, max_precision
+from fastpq.schema.types import (
+    ColumnType,
+    Date,
+    Decimal,
+    Float16,
+    Integer,
+    Interval,
+    Time,
+    Timestamp,
+    Type,
+    Uuid,
+    column_type,
+    max_precision,
+)
 
 # Stored unit of each unit of datetime64; values not exact in the stored unit are refused.
 DATETIME_UNITS = {
     "Y": "D", "M": "D", "W": "D", "D": "D", "h": "ms", "m": "ms", "s": "ms", "ms": "ms", "us": "us", "ns": "ns",
     "ps": "ns", "fs": "ns", "as": "ns",
 }
-# Stored unit of each unit of timedelta64. Years and months are missing: neither has a fixed length.
-TIMEDELTA_UNITS = {unit: "ms" if to == "D" else to for unit, to in DATETIME_UNITS.items() if unit not in "YM"}
+# Stored unit of durations by unit of timedelta64. Years and months are missing: neither has a fixed length.
+DURATION_UNITS = {
+    "W": "s", "D": "s", "h": "s", "m": "s", "s": "s", "ms": "ms", "us": "us", "ns": "ns", "ps": "ns", "fs": "ns", "as": "ns",
+}
+_DURATION = ColumnType(Type.INT64)      # of durations; the Arrow field of the column has their unit
 # Largest magnitude up to which every integer is exact as a float, by the float's bytes.
 _EXACT_INTEGERS = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
 
@@ -29,8 +45,8 @@ def integer_type(dtype: np.dtype[Any]) -> ColumnType:
     width, signed = 8 * dtype.itemsize, dtype.kind == "i"
     physical = Type.INT64 if width == 64 else Type.INT32
     if signed and width >= 32:
-        return ColumnType(physical)
-    return ColumnType(physical, None, Integer(width, signed))  # type: ignore[arg-type]  # NumPy has the same four widths
+        return column_type(physical, None, None)
+    return column_type(physical, None, Integer(width, signed))  # type: ignore[arg-type]  # NumPy has the same four widths
 
 
 def decimal_type(precision: int, scale: int) -> ColumnType:
@@ -58,8 +74,8 @@ def infer_numeric(dtype: np.dtype[Any], name: str) -> ColumnType:
         case "M" if _unit(dtype) in DATETIME_UNITS:
             unit = DATETIME_UNITS[_unit(dtype)]
             return ColumnType(Type.INT32, None, Date()) if unit == "D" else timestamp_type(unit)
-        case "m" if _unit(dtype) in TIMEDELTA_UNITS:
-            return time_type(TIMEDELTA_UNITS[_unit(dtype)])
+        case "m" if _unit(dtype) in DURATION_UNITS:
+            return _DURATION
     raise SchemaError(f"no Parquet type holds the dtype {dtype}", column=name or None)
 
 
@@ -71,6 +87,11 @@ def timestamp_type(unit: Any, utc: bool = False) -> ColumnType:
 def time_type(unit: Any) -> ColumnType:
     """The TIME type of a unit, not adjusted to UTC."""
     return ColumnType(Type.INT32 if unit == "ms" else Type.INT64, None, Time(unit))
+
+
+def duration_unit(dtype: np.dtype[Any] | None, type_: ColumnType) -> str | None:
+    """Unit of the stored counts of timedelta64 values in a column of durations; None for any other dtype or column."""
+    return DURATION_UNITS[_unit(dtype)] if dtype is not None and dtype.kind == "m" and type_ == _DURATION else None
 
 
 def _unit(dtype: np.dtype[Any]) -> str:
@@ -106,7 +127,10 @@ def cast_numeric(array: Array, type_: ColumnType, name: str) -> Array:
     dtype = type_.dtype
     if dtype is None or dtype.kind == "V" or (dtype.kind == "b") != (array.dtype.kind == "b"):
         raise _misfit(array, type_, name)
-    cast = _to_float(array, dtype, type_, name) if dtype.kind == "f" else _to_integer(array, dtype, type_, name)
+    if array.dtype == dtype:
+        cast = array
+    else:
+        cast = _to_float(array, dtype, type_, name) if dtype.kind == "f" else _to_integer(array, dtype, type_, name)
     if isinstance(type_.logical, Time):
         _check_range(cast, 0, UNITS_A_DAY[type_.logical.unit] - 1, type_, name)
     return cast
@@ -133,8 +157,6 @@ def _check_range(array: Array, first: int, last: int, type_: ColumnType, name: s
 
 
 def _to_integer(array: Array, dtype: np.dtype[Any], type_: ColumnType, name: str) -> Array:
-    if dtype.kind == "b" or array.dtype == dtype:
-        return array
     info = np.iinfo(dtype)
     if array.dtype.kind == "f":
         # both bounds are exact as floats, as powers of two; NaN fails every comparison
@@ -157,7 +179,7 @@ def _to_float(array: Array, dtype: np.dtype[Any], type_: ColumnType, name: str) 
     return cast
 
 
-def _change_unit(array: Array, unit: str, type_: ColumnType, name: str) -> Array:
+def change_unit(array: Array, unit: str, type_: ColumnType, name: str) -> Array:
     """Counts in another unit, 0 for NaT; SchemaError for values too large or not a whole number of the unit."""
     if _unit(array.dtype) == "generic":
         raise SchemaError(f"values of dtype {array.dtype} have no unit", column=name or None)
@@ -173,30 +195,28 @@ def _change_unit(array: Array, unit: str, type_: ColumnType, name: str) -> Array
 def _cast_datetime(array: Array, type_: ColumnType, name: str) -> Array:
     match type_.logical:
         case Date():
-            days = _change_unit(array, "D", type_, name)
+            days = change_unit(array, "D", type_, name)
             _check_range(days, -(1 << 31), (1 << 31) - 1, type_, name)
             return days.astype(np.int32)
         case Timestamp(unit):
-            return _change_unit(array, unit, type_, name)
+            return change_unit(array, unit, type_, name)
         case None if type_.physical == Type.INT96:
-            return _change_unit(array, "ns", type_, name)
+            return change_unit(array, "ns", type_, name)
     raise _misfit(array, type_, name)
 
 
 def _cast_timedelta(array: Array, type_: ColumnType, name: str) -> Array:
+    if type_ == _DURATION and _unit(array.dtype) in DURATION_UNITS:
+        return change_unit(array, DURATION_UNITS[_unit(array.dtype)], type_, name)
     if not isinstance(type_.logical, Time):
-        raise SchemaError(
-            f"values of dtype {array.dtype} are written as TIME only: pass values.view('int64') for a {type_} column",
-            column=name or None,
-        )
+        raise _misfit(array, type_, name)
     unit = type_.logical.unit
-    counts = _change_unit(array, unit, type_, name)
+    counts = change_unit(array, unit, type_, name)
     outside = (counts < 0) | (counts >= UNITS_A_DAY[unit])
     if outside.any():
         i = int(np.argmax(outside))
         raise SchemaError(
-            f"value {i}, {array[i]!s}, is no time of a day: TIME holds 0 up to 24 hours; "
-            "pass values.view('int64') to write durations as INT64",
+            f"value {i}, {array[i]!s}, is no time of a day: TIME holds 0 up to 24 hours, and an INT64 column durations",
             column=name or None,
         )
     return counts.astype(np.int32) if unit == "ms" else counts

@@ -17,7 +17,7 @@ from fastpq.schema.nested_types import ListType, StructType
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn
 
-Convert = Callable[[list[Any]], "AnyColumn"]
+Convert = Callable[[Any], "AnyColumn"]
 
 _LISTS = (list, tuple, np.ndarray)
 
@@ -60,10 +60,19 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
         return _structs(values, convert, name, validity, nulls)
     lengths = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
     offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    elements = convert(list(chain.from_iterable(value for value in values if value is not None)))
+    elements = convert(_elements(values))
     if offsets[-1] <= MAX_INT32:
         offsets = offsets.astype(np.int32)
     return ListColumn._made(ListType(elements.as_field("element")), offsets, elements, validity, nulls, bool(nulls))
+
+
+def _elements(values: Sequence[Any]) -> Any:
+    """The elements of all lists: an array of the dtype of the arrays where all are of one dtype, a list otherwise."""
+    lists = [value for value in values if value is not None]
+    dtypes = {value.dtype if type(value) is np.ndarray and value.ndim == 1 else None for value in lists}
+    if len(dtypes) == 1 and None not in dtypes:
+        return np.concatenate(lists)
+    return list(chain.from_iterable(lists))
 
 
 def _structs(values: Sequence[Any], convert: Convert, name: str, validity: Any, nulls: int) -> StructColumn:

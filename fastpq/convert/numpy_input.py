@@ -12,19 +12,21 @@ from numpy.typing import NDArray
 from fastpq.arrays.binary import first_invalid_utf8
 from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.layouts import MAX_INT32, Array, BinaryOffsets, DictionaryValues, Values, empty_binary
+from fastpq.arrays.nodes import duration_field
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.strings import from_fixed, from_string_dtype, scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
-from fastpq.convert.casting import cast_binary, cast_numeric, infer_numeric, is_raw
+from fastpq.convert.casting import cast_binary, cast_numeric, duration_unit, infer_numeric, is_raw
 from fastpq.convert.nested_input import are_nested, nested_from_objects
-from fastpq.convert.object_input import convert_objects
+from fastpq.convert.object_input import convert_objects, without_nan
 from fastpq.errors import SchemaError
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, String, Type, Unknown
 from fastpq.variant.variant_column import VariantColumn
 
 NullMask = NDArray[np.bool_]
-Converted = tuple[ColumnType, Values, NullMask | None]
+# Type, storage, nulls, and the unit of durations.
+Converted = tuple[ColumnType, Values, NullMask | None, str | None]
 
 
 def column_from_numpy(
@@ -33,7 +35,7 @@ def column_from_numpy(
     """A column of an array; memory is shared wherever the array has the layout of the column.
 
     Null are: masked values of a MaskedArray, NaT, the missing value of StringDType, and None in object arrays and lists.
-    NaN is a value. Arrays of another byte order or stride are copied.
+    NaN is a value, but null among objects other than numbers. Arrays of another byte order or stride are copied.
 
     ============================ ======================================================================================
     dtype                        type, unless one is given
@@ -41,13 +43,13 @@ def column_from_numpy(
     bool, int8 to uint64         BOOLEAN, INT32 and INT64, with INTEGER where narrower or unsigned
     float16, float32, float64    FLOAT16, FLOAT, DOUBLE
     datetime64                   DATE for D, M, Y, W; TIMESTAMP ms for ms, s, m, h; us; ns for ns and finer
-    timedelta64                  TIME ms for ms and coarser; us; ns for ns and finer. Every value must be a time of a
-                                 day: pass ``values.view("int64")`` to write durations
+    timedelta64                  INT64, a duration by its Arrow field: s for s, m, h, D, W; ms; us; ns for ns and
+                                 finer; TIME where the type given is TIME, of values that are times of a day
     StringDType, str (U)         STRING
     bytes (S), void (V)          BYTE_ARRAY without the NULs at the end, FIXED_LEN_BYTE_ARRAY
-    object                       by the values, all of one sort: str, bytes, bool, int, float, Decimal (as many
-                                 digits as they need), UUID, date, datetime (us; UTC when aware), time (us), timedelta;
-                                 lists or dicts of these and of each other, stored as lists and structs
+    object                       by the values, all of one sort, or int and float: str, bytes, bool, int, float, Decimal (as many
+                                 digits as they need), UUID, date, datetime (us; UTC when aware), time (us), timedelta
+                                 (us); lists or dicts of these and of each other, stored as lists and structs
     ============================ ======================================================================================
 
     Args:
@@ -68,10 +70,10 @@ def column_from_numpy(
         from fastpq.arrow import import_column
 
         return _recast(import_column(values), type, nullable, name)
-    if are_nested(values):
+    if (not isinstance(values, np.ndarray) or values.dtype == object) and are_nested(values):
         return _recast(nested_from_objects(values, partial(column_from_numpy, name=name), name), type, nullable, name)
     array, masked = _split(values, name)
-    type, storage, nulls = _convert(array, type, name)
+    type, storage, nulls, unit = _convert(array, type, name)
     if masked is not None:
         nulls = masked if nulls is None else nulls | masked
     if isinstance(type.logical, Unknown):
@@ -81,7 +83,8 @@ def column_from_numpy(
     missing = nulls is not None and bool(nulls.any())
     if nullable is None:
         nullable = missing or isinstance(values, np.ma.MaskedArray) or hasattr(array.dtype, "na_object")
-    return _column(type, storage, nulls if missing else None, nullable, name)
+    column = _column(type, storage, nulls if missing else None, nullable, name)
+    return column if unit is None else column.with_arrow(duration_field(unit, nullable=nullable))
 
 
 def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None = None) -> Table:
@@ -103,7 +106,7 @@ def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None
         from fastpq.arrow import import_table
 
         obj = import_table(obj)
-    wanted = _wanted(schema)
+    wanted = _wanted(schema) if schema else {}
     unknown = [name for name in wanted if name not in obj]
     if unknown:
         raise SchemaError(f"the schema has {unknown}, which the table has not; it has {list(obj)}")
@@ -113,7 +116,9 @@ def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None
     for name, values in obj.items():
         type_, nullable = wanted.get(name, (None, None))
         columns.append((name, column_from_numpy(values, type=type_, nullable=nullable, name=str(name))))
-    return Table(columns, num_rows=obj.num_rows if isinstance(obj, Table) else None)
+    if isinstance(obj, Table):
+        return Table(columns, num_rows=obj.num_rows, metadata=obj.metadata)
+    return Table(columns)
 
 
 def _wanted(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> dict[str, tuple[ColumnType, bool | None]]:
@@ -126,6 +131,7 @@ def _wanted(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> dict[str
 
 
 def _speaks_arrow(obj: Any) -> bool:
+    """Whether an object has the Arrow C data interface."""
     return hasattr(obj, "__arrow_c_stream__") or hasattr(obj, "__arrow_c_array__")
 
 
@@ -186,22 +192,22 @@ def _convert(array: Array, type_: ColumnType | None, name: str) -> Converted:
         raise SchemaError(f"text and bytes do not fit a {type_} column", column=name or None)
     match array.dtype.kind:
         case "O":
-            nulls, firsts = scan_objects(array)
-            type_, values = convert_objects(array, nulls, firsts, type_, name)
-            return type_, _zeros(type_, len(array)) if nulls.all() else values, nulls
+            array, nulls, firsts = without_nan(array, *scan_objects(array))
+            type_, values, dtype = convert_objects(array, nulls, firsts, type_, name)
+            return type_, _zeros(type_, len(array)) if nulls.all() else values, nulls, duration_unit(dtype, type_)
         case "T":
             offsets, data, missing = from_string_dtype(array)
-            return type_ or _STRING, BinaryOffsets(offsets, data), missing
+            return type_ or _STRING, BinaryOffsets(offsets, data), missing, None
         case "U" | "S" if array.dtype.kind == "U" or not _keeps_width(array, type_):
             text = array.dtype.kind == "U"
-            return type_ or (_STRING if text else _BYTES), BinaryOffsets(*from_fixed(array, name)), None
+            return type_ or (_STRING if text else _BYTES), BinaryOffsets(*from_fixed(array, name)), None, None
         case "S" | "V":
-            return _convert_void(array, type_, name)
+            return (*_convert_void(array, type_, name), None, None)
     type_ = type_ or infer_numeric(array.dtype, name)
     nat = np.isnat(array) if array.dtype.kind in "mM" else None
     if isinstance(type_.logical, Unknown):
-        return type_, _zeros(type_, len(array)), nat
-    return type_, cast_numeric(array, type_, name), nat
+        return type_, _zeros(type_, len(array)), nat, None
+    return type_, cast_numeric(array, type_, name), nat, duration_unit(array.dtype, type_)
 
 
 _STRING = ColumnType(Type.BYTE_ARRAY, None, String())
@@ -216,7 +222,7 @@ def _keeps_width(array: Array, type_: ColumnType | None) -> bool:
     return type_ is not None and type_.length == array.dtype.itemsize
 
 
-def _convert_void(array: Array, type_: ColumnType | None, name: str) -> Converted:
+def _convert_void(array: Array, type_: ColumnType | None, name: str) -> tuple[ColumnType, Values]:
     """Values of fixed length (void), stored unchanged."""
     width = array.dtype.itemsize
     if width == 0:
@@ -225,24 +231,25 @@ def _convert_void(array: Array, type_: ColumnType | None, name: str) -> Converte
     if type_.is_variable:
         size = len(array) * width
         offsets = np.arange(0, size + 1, width, dtype=np.int64 if size > MAX_INT32 else np.int32)
-        return type_, BinaryOffsets(offsets, array.view(np.uint8)), None
+        return type_, BinaryOffsets(offsets, array.view(np.uint8))
     if type_.length != width or not is_raw(type_):
         raise SchemaError(f"values of {width} bytes do not fit a {type_} column", column=name or None)
-    return type_, array.view(f"V{width}"), None
+    return type_, array.view(f"V{width}")
 
 
 def _column(type_: ColumnType, values: Values, nulls: NullMask | None, nullable: bool, name: str) -> Column:
     if isinstance(values, BinaryOffsets) and not type_.is_variable:
         values = cast_binary(values, nulls, type_, name)
-    if isinstance(values, np.ndarray) and type_.is_variable:
+    if isinstance(values, np.ndarray) and values.dtype != type_.dtype:
         raise SchemaError(f"values of dtype {values.dtype} do not fit a {type_} column", column=name or None)
     if nulls is None:
-        column = Column(type_, values, None, 0, nullable)
+        column = Column._made(type_, values, None, 0, nullable)
     elif not nullable:
         raise _unwanted_null(int(np.argmax(nulls)), name)
     else:
-        column = Column(type_, values, pack_bitmap(~nulls), int(np.count_nonzero(nulls)), nullable)
-    _check_text(column, name)
+        column = Column._made(type_, values, pack_bitmap(~nulls), int(np.count_nonzero(nulls)), nullable)
+    if type_.is_text:
+        _check_text(column, name)
     return column
 
 

@@ -13,11 +13,20 @@ from numpy.typing import NDArray
 from fastpq.arrays.decimals import EXACT
 from fastpq.arrays.layouts import Array, BinaryOffsets
 from fastpq.arrays.strings import from_objects
-from fastpq.convert.casting import cast_numeric, decimal_type, infer_numeric, integer_type, pack_decimals, timestamp_type
+from fastpq.convert.casting import (
+    cast_numeric,
+    decimal_type,
+    infer_numeric,
+    integer_type,
+    pack_decimals,
+    time_type,
+    timestamp_type,
+)
 from fastpq.errors import SchemaError
-from fastpq.schema.types import MAX_DECIMAL256_PRECISION, ColumnType, Decimal, String, Timestamp, Type, Unknown, Uuid
+from fastpq.schema.types import MAX_DECIMAL256_PRECISION, ColumnType, Decimal, String, Time, Timestamp, Type, Unknown, Uuid
 
-ConvertedObjects = tuple[ColumnType, Array | BinaryOffsets]
+# Type, storage, and the dtype of the numbers between objects and storage; None without numbers.
+ConvertedObjects = tuple[ColumnType, Array | BinaryOffsets, np.dtype[Any] | None]
 
 # Exact types only: a subclass may hold more than its base (pandas.Timestamp has nanoseconds).
 _KINDS: dict[type, str] = {
@@ -40,6 +49,9 @@ _KINDS: dict[type, str] = {
 }
 
 
+_EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
+
+
 def sort_of(value: Any) -> str | None:
     """Kind of a Python value, for example "int"; None for values without a column type."""
     kind = _KINDS.get(type(value))
@@ -53,15 +65,32 @@ def sort_of(value: Any) -> str | None:
 
 
 def _one_kind(array: Array, firsts: dict[type, int], name: str) -> str | None:
-    """The kind of all non-null values; None if all are null."""
+    """The kind of all non-null values, "float" of integers and floats; None if all are null."""
     found: str | None = None
     for each, i in firsts.items():
         kind = sort_of(array[i])
+        if {kind, found} == {"int", "float"}:
+            kind = found = "float"
         if kind is None or found not in (None, kind):
             among = ", which no column holds" if found is None or kind is None else f" among values of kind {found}"
             raise SchemaError(f"value {i} is a {each.__module__}.{each.__qualname__}{among}", column=name or None)
         found = kind
     return found
+
+
+def without_nan(
+    array: Array, nulls: NDArray[np.bool_], firsts: dict[type, int]
+) -> tuple[Array, NDArray[np.bool_], dict[type, int]]:
+    """Objects with NaN among values other than numbers as null, and their nulls and firsts; NaN marks missing text in NumPy."""
+    floats = [each for each, i in firsts.items() if sort_of(array[i]) == "float"]
+    if not floats or all(sort_of(array[i]) in ("float", "int", None) for i in firsts.values()):
+        return array, nulls, firsts
+    rows = [i for i, value in enumerate(array) if type(value) in floats]
+    if any(array[i] == array[i] for i in rows):
+        return array, nulls, firsts         # numbers: refused later
+    array, nulls = array.copy(), nulls.copy()
+    array[rows], nulls[rows] = None, True
+    return array, nulls, {each: i for each, i in firsts.items() if each not in floats}
 
 
 def convert_objects(
@@ -71,7 +100,7 @@ def convert_objects(
 
     Args:
         array: one-dimensional and contiguous, dtype object.
-        nulls, firsts: ``scan_objects(array)``.
+        nulls, firsts: ``without_nan(array, *scan_objects(array))``.
         type_: column type of the result; None to infer the type.
         name: name of the column, for errors.
 
@@ -83,7 +112,7 @@ def convert_objects(
         return _convert_binary(array, kind == "str", type_, name)
     if kind is None:
         type_ = type_ or ColumnType(Type.INT32, None, Unknown())
-        return type_, np.zeros(len(array), np.bool_)  # all null: the caller replaces the array by zeros of the type
+        return type_, np.zeros(len(array), np.bool_), None  # all null: the caller replaces the array by zeros of the type
     if kind == "decimal" or (kind == "int" and type_ is not None and isinstance(type_.logical, Decimal)):
         return _convert_decimals(array, nulls, type_, name)
     if kind == "uuid":
@@ -91,9 +120,11 @@ def convert_objects(
     numbers = _numbers(array, nulls, kind, name)
     if type_ is None:
         type_ = _infer(numbers, kind, array, nulls)
+    elif kind == "time" and not isinstance(type_.logical, Time):
+        raise SchemaError(f"times of day do not fit a {type_} column", column=name or None)
     elif kind == "datetime" and _is_aware(array, nulls) and type_.logical not in _INSTANTS:
         raise SchemaError(f"datetimes with a time zone do not fit a {type_} column", column=name or None)
-    return type_, cast_numeric(numbers, type_, name)
+    return type_, cast_numeric(numbers, type_, name), numbers.dtype
 
 
 _INSTANTS = [Timestamp(unit, utc=True) for unit in ("ms", "us", "ns")]
@@ -104,6 +135,8 @@ def _infer(numbers: Array, kind: str, array: Array, nulls: NDArray[np.bool_]) ->
         return timestamp_type("us", _is_aware(array, nulls))
     if kind == "int":
         return integer_type(numbers.dtype)
+    if kind == "time":
+        return time_type("us")
     return infer_numeric(numbers.dtype, "")
 
 
@@ -112,7 +145,7 @@ def _convert_binary(array: Array, text: bool, type_: ColumnType | None, name: st
     if text and not type_.is_variable:
         raise SchemaError(f"text does not fit a {type_} column", column=name or None)
     offsets, data, _ = from_objects(array, text, name)
-    return type_, BinaryOffsets(offsets, data)
+    return type_, BinaryOffsets(offsets, data), None
 
 
 def _present(array: Array, nulls: NDArray[np.bool_]) -> list[Any]:
@@ -125,12 +158,16 @@ def _numbers(array: Array, nulls: NDArray[np.bool_], kind: str, name: str) -> Ar
     present = _present(array, nulls)
     dense: Array
     match kind:
-        case "bool" | "float":
-            dense = np.array(present, np.bool_ if kind == "bool" else np.float64)
+        case "bool":
+            dense = np.array(present, np.bool_)
+        case "float":
+            dense = np.array(present, np.float64)
+            _check_exact(array, present, dense, name)
         case "int":
             dense = _integers(array, present, name)
         case "date":
-            dense = np.array(present, "M8[D]")
+            days = np.fromiter(map(datetime.date.toordinal, present), np.int64, len(present))
+            dense = (days - _EPOCH_ORDINAL).view("M8[D]")
         case "datetime":
             dense = np.array(_naive(array, present, name), "M8[us]")
         case "time":
@@ -142,6 +179,15 @@ def _numbers(array: Array, nulls: NDArray[np.bool_], kind: str, name: str) -> Ar
     full = np.zeros(len(array), dense.dtype)
     full[~nulls] = dense
     return full
+
+
+def _check_exact(array: Array, present: list[Any], dense: Array, name: str) -> None:
+    """Refuse integers among floats that no float64 holds."""
+    for i in np.flatnonzero(np.abs(dense) >= 1 << 53).tolist():
+        if isinstance(present[i], int) and int(dense[i]) != present[i]:
+            row = next(row for row, value in enumerate(array) if value is present[i])
+            message = f"value {row}, {present[i]}, is an integer among floats that no float64 holds"
+            raise SchemaError(message, column=name or None)
 
 
 def _integers(array: Array, present: list[Any], name: str) -> Array:
@@ -186,7 +232,7 @@ def _convert_uuids(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | N
         raise SchemaError(f"UUIDs do not fit a {type_} column", column=name or None)
     full = np.zeros(len(array), "V16")
     full[~nulls] = np.frombuffer(b"".join([value.bytes for value in _present(array, nulls)]), "V16")
-    return type_, full
+    return type_, full, None
 
 
 def _convert_decimals(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> ConvertedObjects:
@@ -197,7 +243,7 @@ def _convert_decimals(array: Array, nulls: NDArray[np.bool_], type_: ColumnType 
     unscaled = [0] * len(array)
     for i, value in zip(np.flatnonzero(~nulls).tolist(), _present(array, nulls), strict=True):
         unscaled[i] = _unscaled(value, scale, i, name) if isinstance(value, decimal.Decimal) else int(value) * factor
-    return type_, pack_decimals(unscaled, type_, name)
+    return type_, pack_decimals(unscaled, type_, name), None
 
 
 def _unscaled(value: decimal.Decimal, scale: int, i: int, name: str) -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastpq.datasets.hive import parse_partitions
+from fastpq.datasets.records import visible_files, visible_matches
 from fastpq.errors import SchemaError
 from fastpq.io.location import Remote, locate
 
@@ -69,8 +70,8 @@ def _local(path: str) -> list[DataFile]:
 def _remote(place: Remote) -> list[DataFile]:
     filesystem, path = place.filesystem, place.path
     if filesystem.isdir(path):
-        return _below(path, ((name, RemotePath(filesystem, name)) for name in filesystem.find(path)))
-    paths = [path] if filesystem.isfile(path) else sorted(filesystem.glob(path))
+        return _below(path, ((name, RemotePath(filesystem, name)) for name in visible_files(filesystem, path)))
+    paths = [path] if filesystem.isfile(path) else sorted(visible_matches(filesystem, path))
     return [DataFile(RemotePath(filesystem, name), name, parse_partitions(name)) for name in paths]
 
 

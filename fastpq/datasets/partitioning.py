@@ -16,8 +16,9 @@ from fastpq.arrays.layouts import DictionaryValues
 from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.table import Column, Table
 from fastpq.common.progress import Meter, Progress
-from fastpq.convert.dataframes import PANDAS_KEY, is_dataframe, table_from_dataframe, without_columns
+from fastpq.convert.dataframe_input import is_dataframe, table_from_dataframe
 from fastpq.convert.numpy_input import table_from
+from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
 from fastpq.datasets.discovery import RemotePath
 from fastpq.datasets.hive import format_partitions
 from fastpq.encryption.properties import FileEncryptionProperties

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.format import Encoding
 from fastpq.schema.types import ColumnType, Decimal, Integer, Type
@@ -26,6 +28,7 @@ _DICTIONARIES = {Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY}
 _PREVIEWS = {Encoding.ALP}
 
 
+@lru_cache(maxsize=256)
 def check_readable(encoding: int, physical_type: Type) -> None:
     """Refuse to read values of a physical type in an encoding unknown to fastpq or unfit for the type.
 

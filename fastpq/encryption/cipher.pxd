@@ -33,7 +33,12 @@ cdef class ModuleCipher:
     # Opens a module of exactly size stored bytes into out, a buffer of size bytes; returns the size of the plaintext.
     cdef int64_t open_into(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil
 
-    # Returns the stored form of a module: plain itself (null cipher) or new bytes.
+    # The stored size of a module; equal to size under the null cipher alone.
+    cdef int64_t sealed_size(self, int module, int64_t size) noexcept nogil
+    # Seals a module to out, of sealed_size bytes.
+    #   levels_size: bytes of levels at the front of a data page V2; 0 for other modules
+    cdef int seal_to(self, int module, int page, const uint8_t* plain, int64_t size, int64_t levels_size,
+                     uint8_t* out) except -1 nogil
     # The stored form of a module: plain itself (null cipher) or new bytes.
     cpdef object seal(self, int module, int page, object plain)
     # Returns the stored form of a page body. levels_size: bytes of levels at the front of a data page V2; 0 for other pages.

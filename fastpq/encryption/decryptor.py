@@ -17,9 +17,11 @@ class FileDecryptor:
 
     Attributes:
         seals_every_chunk: whether chunks without crypto metadata are encrypted too.
+        asks_for_keys: whether keys of columns may come from a distant key service.
     """
 
     seals_every_chunk: ClassVar[bool] = False
+    asks_for_keys = False
 
     def open_footer(self, module: Sealed) -> bytes:
         """The serialized FileMetaData of an encrypted footer.

@@ -113,18 +113,16 @@ def open_signed_footer(
 
 
 def closed_columns(
-    properties: FileEncryptionProperties | None, schema_paths: Iterable[tuple[str, ...]]
+    properties: FileEncryptionProperties, schema_paths: Iterable[tuple[str, ...]]
 ) -> frozenset[str]:
     """Top-level columns of a new file with leaves closed to some readers of its footer.
 
     A leaf is closed under a key of its own, and under any key where the footer is plaintext.
 
     Args:
-        properties: the keys; None for a plaintext file.
+        properties: the keys.
         schema_paths: paths of all leaves.
     """
-    if properties is None:
-        return frozenset()
     _check_encryption(properties)
     treatments = ((path, properties.column(path)) for path in schema_paths)
     return frozenset(

@@ -43,6 +43,7 @@ cdef class GcmModuleCipher(ModuleCipher):
 
     cdef int _enter(self) except -1 nogil
     cdef uint8_t* _reserve(self, size_t size) except NULL nogil
+    cdef int _check_plain(self, int module, int page, int64_t size) except -1 nogil
     cdef int _check_framing(self, int module, int page, const uint8_t* data, int64_t size) except -1 nogil
     cdef int64_t _framed_size(self, int module, int page, const uint8_t* data, int64_t available) except -1 nogil
     cdef int _open(self, int module, int page, const uint8_t* data, int64_t size, uint8_t* out) except -1 nogil

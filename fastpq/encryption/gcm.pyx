@@ -5,6 +5,7 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.evp cimport NONCE_SIZE, TAG_SIZE, AesKey, GcmContext
@@ -129,6 +130,16 @@ cdef class GcmModuleCipher(ModuleCipher):
                     + PyBytes_FromStringAndSize(<const char*>values, values_size)), False
         return PyBytes_FromStringAndSize(<const char*>levels, levels_size + values_size), self.authenticates
 
+    cdef int64_t sealed_size(self, int module, int64_t size) noexcept nogil:
+        return size + self._overhead_of(module)
+
+    cdef int seal_to(self, int module, int page, const uint8_t* plain, int64_t size, int64_t levels_size,
+                     uint8_t* out) except -1 nogil:
+        cdef int64_t before = levels_size if self.levels_in_clear else 0
+        self._check_plain(module, page, size)
+        memcpy(out, plain, <size_t>before)
+        return self._seal(module, page, plain + before, size - before, out + before)
+
     cpdef object seal(self, int module, int page, object plain):
         """The stored form of a module: length, nonce, ciphertext and, but for page bodies under AES-CTR, tag.
 
@@ -145,9 +156,7 @@ cdef class GcmModuleCipher(ModuleCipher):
         cdef uint8_t* out
         PyObject_GetBuffer(plain, &view, PyBUF_SIMPLE)
         try:
-            if view.len > LARGEST_MODULE - self._overhead_of(module):
-                raise LimitError(f"a module of {view.len} bytes: encrypted, it would be over 2^31 - 1 bytes",
-                                 **self._place(module, page))
+            self._check_plain(module, page, view.len)
             stored = PyBytes_FromStringAndSize(NULL, view.len + self._overhead_of(module))
             out = <uint8_t*>PyBytes_AS_STRING(stored)
             if view.len < GIL_SIZE:
@@ -238,6 +247,13 @@ cdef class GcmModuleCipher(ModuleCipher):
                 raise FormatError(f"an encrypted module of {size} bytes where it may have {least} to {available}",
                                   **self._place(module, page))
         return size
+
+    cdef int _check_plain(self, int module, int page, int64_t size) except -1 nogil:
+        if size > LARGEST_MODULE - self._overhead_of(module):
+            with gil:
+                raise LimitError(f"a module of {size} bytes: encrypted, it would be over 2^31 - 1 bytes",
+                                 **self._place(module, page))
+        return 0
 
     cdef int _check_framing(self, int module, int page, const uint8_t* data, int64_t size) except -1 nogil:
         cdef int64_t claimed = 0, least = self._overhead_of(module)

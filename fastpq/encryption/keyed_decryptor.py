@@ -37,6 +37,7 @@ class KeyedFileDecryptor(FileDecryptor):
         self._authentic = not encrypted_footer and not properties.verify_footer_signature
         self._paths: Sequence[tuple[str, ...]] = ()
         self._retrieved = RetrievedKeys.of(properties, key_metadata)
+        self.asks_for_keys = self._retrieved is not None
 
     def open_footer(self, module: Sealed) -> bytes:
         with self._naming_an_unstored_prefix():
@@ -62,7 +63,7 @@ class KeyedFileDecryptor(FileDecryptor):
         self._require_authentic_footer()
         self._check_protection(chunk, column_ordinal)
         if chunk.encrypted_column_metadata is None:
-            return super().column_metadata(chunk, row_group_ordinal, column_ordinal)
+            return chunk.meta_data or super().column_metadata(chunk, row_group_ordinal, column_ordinal)
         if chunk.crypto_metadata is None:
             raise FormatError("encrypted column metadata of a column that is not encrypted", column=column_ordinal)
         key = self._column_key(chunk)

@@ -13,8 +13,10 @@ from fastpq.format.cursor cimport (
 )
 
 from fastpq.format.list_offsets cimport scan_structs
+from fastpq.format.slots cimport new_filled, put, untrack
 
 from fastpq.errors import FormatError
+from fastpq.format.slots import place_of
 from fastpq.format.struct import FieldType, Union, WireKind
 
 SPAN = -1       # in place of the id of an inner list: the list is skipped
@@ -112,14 +114,16 @@ cdef class Slot:
     """The type of a field or list element, compiled from a FieldType for fast decoding."""
 
     cdef str name           # of the field; empty for a list element
+    cdef Py_ssize_t place   # of the field in its struct
     cdef int kind           # a WireKind
     cdef int wire           # the wire type of kind
     cdef object argument    # the class of a struct, or an enum's members by value
     cdef Slot element       # element type of a list
     cdef StructTable table        # table of a struct; made when the first value is decoded
 
-    def __cinit__(self, str name, field_type):
+    def __cinit__(self, str name, field_type, Py_ssize_t place=0):
         self.name = name
+        self.place = place
         self.kind = field_type.kind
         self.wire = wire_of(self.kind)
         self.argument = field_type.argument
@@ -136,22 +140,25 @@ cdef class StructTable:
     """The fields of a struct's class, compiled for fast decoding."""
 
     cdef object cls
+    cdef tuple places           # of all fields in memory
+    cdef Py_ssize_t unknown     # place of the unknown fields
     cdef bint union
     cdef list slots             # a Slot or None for each field id
     cdef uint64_t required      # bit i is set where the field of id i is required
 
     def __cinit__(self, cls):
         self.cls = cls
+        self.places = tuple(cls.PLACES.values())
+        self.unknown = place_of(cls.unknown)
         self.union = issubclass(cls, Union)
         self.slots = [None] * (max(cls.FIELDS, default=0) + 1)
         for id, (name, field) in cls.FIELDS.items():
             if not 0 < id < 64:
                 raise ValueError(f"field id {id} of {cls.__name__}")
-            self.slots[id] = Slot(name, field.type)
+            self.slots[id] = Slot(name, field.type, cls.PLACES[name])
             self.required |= <uint64_t>field.required << <int>id
 
 
-cdef object NEW = object.__new__
 cdef dict TABLES = {}
 
 
@@ -175,10 +182,12 @@ cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passe
     cdef int64_t id = behind
     cdef int wire
     cdef uint64_t seen = <uint64_t>(behind > 0) << behind
-    cdef dict values = {}
+    cdef uint64_t given = 0         # fields with a value
+    cdef object made = new_filled(table.cls, table.places)
     cdef list unknown = None
     cdef const uint8_t* start
     cdef Slot slot
+    put(made, table.unknown, ())
     if depth > DEEPEST:
         raise FormatError(f"{table.cls.__name__} is nested more than {DEEPEST} deep", offset=cursor.pos - cursor.start)
     while True:
@@ -210,20 +219,21 @@ cdef object read_struct(Cursor* cursor, StructTable table, int depth, dict passe
                 unknown = []
             unknown.append((id, wire, PyBytes_FromStringAndSize(<const char*>start, cursor.pos - start)))
             continue
-        values[slot.name] = read_value(cursor, wire, slot, depth, False)
+        put(made, slot.place, read_value(cursor, wire, slot, depth, False))
         seen |= <uint64_t>1 << id
+        given |= <uint64_t>1 << id
         if cursor.failed:
             raise broken(cursor, f"{table.cls.__name__}.{slot.name}")
     if unknown is not None:
-        values["unknown"] = tuple(unknown)
+        put(made, table.unknown, tuple(unknown))
     if table.required & ~seen:
         for name, field in table.cls.ORDERED:
             if field.required and not seen >> <int>field.id & 1:
                 raise FormatError(f"{table.cls.__name__} has no {name}", offset=cursor.pos - cursor.start)
-    if table.union and len(values) != 1:
-        raise FormatError(f"{len(values)} members in a {table.cls.__name__}", offset=cursor.pos - cursor.start)
-    made = NEW(table.cls)
-    made.__dict__ = values
+    if table.union:
+        members = given.bit_count() + (unknown is not None)
+        if members != 1:
+            raise FormatError(f"{members} members in a {table.cls.__name__}", offset=cursor.pos - cursor.start)
     return made
 
 
@@ -268,6 +278,7 @@ cdef list read_list(Cursor* cursor, Slot element, int depth):
     cdef int wire = 0
     cdef int64_t count = take_list(cursor, &wire), _i
     cdef list values = []
+    untrack(values)
     if count and not element.matches(wire):
         raise FormatError(f"a list of wire type {wire}", offset=cursor.pos - cursor.start)
     for _i in range(count):

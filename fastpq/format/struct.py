@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
+from fastpq.format.slots import fill, place_of
+
 
 class WireKind(IntEnum):
     """Types of fields: the wire types of the compact protocol, and STRING and ENUM."""
@@ -65,30 +67,35 @@ def optional(id: int, declared: Any) -> Any:
     return ThriftField(id, _type_of(declared), False)
 
 
-class Struct:
+class StructMeta(type):
+    """Metaclass of structs: each declared field is a slot, and no struct has a dict."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> Any:
+        declared = {name: value for name, value in namespace.items() if isinstance(value, ThriftField)}
+        left = {name: value for name, value in namespace.items() if name not in declared}
+        made: Any = super().__new__(cls, name, bases, {**left, "__slots__": (*left.get("__slots__", ()), *declared)})
+        made.ORDERED = sorted(declared.items(), key=lambda entry: entry[1].id)
+        made.FIELDS = {field.id: (name, field) for name, field in made.ORDERED}
+        made.PLACES = {name: place_of(getattr(made, name)) for name in declared}
+        return made
+
+
+class Struct(metaclass=StructMeta):
     """Base class of structs; an absent field is None.
 
-    ``FIELDS`` has the declared fields by id, ``ORDERED`` has them in the order of ids, ``NAMES`` has their names. Undeclared
-    fields of a decoded struct are kept in ``unknown``, as (id, wire type, encoded value), and encoded again.
+    ``FIELDS`` has the declared fields by id, ``ORDERED`` has them in the order of ids, ``PLACES`` has their places in memory by
+    name. Undeclared fields of a decoded struct are kept in ``unknown``, as (id, wire type, encoded value), and encoded again.
     """
 
-    FIELDS: ClassVar[dict[int, tuple[str, ThriftField]]] = {}
-    ORDERED: ClassVar[list[tuple[str, ThriftField]]] = []
-    NAMES: ClassVar[frozenset[str]] = frozenset()
-    unknown: tuple[tuple[int, int, bytes], ...] = ()
-
-    def __init_subclass__(cls) -> None:
-        declared = [(name, value) for name, value in vars(cls).items() if isinstance(value, ThriftField)]
-        cls.ORDERED = sorted(declared, key=lambda entry: entry[1].id)
-        cls.NAMES = frozenset(name for name, _ in declared)
-        cls.FIELDS = {field.id: (name, field) for name, field in cls.ORDERED}
-        for name, _ in declared:
-            setattr(cls, name, None)
+    FIELDS: ClassVar[dict[int, tuple[str, ThriftField]]]
+    ORDERED: ClassVar[list[tuple[str, ThriftField]]]
+    PLACES: ClassVar[dict[str, int]]
+    __slots__ = ("unknown",)
+    unknown: tuple[tuple[int, int, bytes], ...]
 
     def __init__(self, **values: Any) -> None:
-        if not values.keys() <= self.NAMES:
-            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(values.keys() - self.NAMES))}")
-        self.__dict__.update({name: value for name, value in values.items() if value is not None})
+        self.unknown = ()
+        fill(self, type(self).PLACES, values)
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):

@@ -79,7 +79,8 @@ class WrittenPages:
             bound is None and not empty for bound, empty in zip(self.minima, null_pages, strict=True)
         ):
             return None
-        minima, maxima = self._bounds(truncation)
+        is_text = self.column.type.physical is Type.BYTE_ARRAY and not isinstance(self.column.type.logical, Decimal)
+        minima, maxima = self._truncated(truncation) if is_text else (self.minima, self.maxima)
         return fmt.ColumnIndex(
             null_pages=null_pages,
             min_values=[bound or b"" for bound in minima],
@@ -94,12 +95,13 @@ class WrittenPages:
     def size_statistics(self) -> fmt.SizeStatistics | None:
         """The SizeStatistics of the chunk; None where all their fields are unset."""
         is_bytes = self.column.type.physical is Type.BYTE_ARRAY
-        statistics = fmt.SizeStatistics(
+        if not is_bytes and not self.repetition_level_histograms and not self.definition_level_histograms:
+            return None
+        return fmt.SizeStatistics(
             unencoded_byte_array_data_bytes=sum(self.unencoded_byte_array_data_bytes) if is_bytes else None,
             repetition_level_histogram=self._summed(self.repetition_level_histograms),
             definition_level_histogram=self._summed(self.definition_level_histograms),
         )
-        return None if statistics == fmt.SizeStatistics() else statistics
 
     def _summed(self, histograms: Sequence[int]) -> list[int] | None:
         if not histograms:
@@ -108,7 +110,7 @@ class WrittenPages:
         return total
 
     def _boundary_order(
-        self, minima: list[bytes | None], maxima: list[bytes | None], order: Order
+        self, minima: Sequence[bytes | None], maxima: Sequence[bytes | None], order: Order
     ) -> fmt.BoundaryOrder:
         known = [[bound for bound in bounds if bound is not None] for bounds in (minima, maxima)]
         for sign, boundary_order in ((1, fmt.BoundaryOrder.ASCENDING), (-1, fmt.BoundaryOrder.DESCENDING)):
@@ -118,11 +120,9 @@ class WrittenPages:
                 return boundary_order
         return fmt.BoundaryOrder.UNORDERED
 
-    def _bounds(self, truncation: int) -> tuple[list[bytes | None], list[bytes | None]]:
+    def _truncated(self, truncation: int) -> tuple[list[bytes | None], list[bytes | None]]:
         column = self.column.type
         minima, maxima = list(self.minima), list(self.maxima)
-        if column.physical is not Type.BYTE_ARRAY or isinstance(column.logical, Decimal):
-            return minima, maxima
         for page, bound in enumerate(minima):
             if bound is not None and len(bound) > truncation:
                 minima[page] = truncate_min(bound, truncation, column.is_text)[0]

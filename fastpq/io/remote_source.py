@@ -8,6 +8,7 @@ import numpy as np
 
 from fastpq.errors import UnsupportedError
 from fastpq.io.coalescing import Range
+from fastpq.io.origin import ends_early
 from fastpq.io.source import Bytes, Source, private, read_only
 from fastpq.options import DEFAULT_TAIL_READ
 
@@ -44,10 +45,14 @@ class FsspecSource(Source):
             self._tail = data
         return data
 
+    def read(self, offset: int, length: int) -> Bytes:
+        known = self._known(offset, length)
+        return super().read(offset, length) if known is None else known
+
     def _known(self, offset: int, length: int) -> Bytes | None:
         tail = self._tail       # another thread may put a shorter one in its place
         start = offset - (self.size - len(tail))
-        return tail[start : start + length] if start >= 0 and length else None
+        return tail[start : start + length] if start >= 0 and 0 < length <= len(tail) - start else None
 
     def _fetch_many(self, ranges: list[Range]) -> list[Bytes]:
         wanted = [(offset, length) for offset, length in ranges if length]
@@ -55,13 +60,13 @@ class FsspecSource(Source):
             return [read_only(np.empty(0, np.uint8)) for _ in ranges]
         starts = [offset for offset, _ in wanted]
         ends = [offset + length for offset, length in wanted]
-        came = self._filesystem.cat_ranges([self._path] * len(wanted), starts, ends, on_error="raise")
+        came = iter(self._filesystem.cat_ranges([self._path] * len(wanted), starts, ends, on_error="raise"))
         self._count(len(wanted), sum(length for _, length in wanted))
-        data = iter(came)
-        return [
-            self._complete(private(next(data) if length else b""), offset, length)
-            for offset, length in ranges
-        ]
+        data = [private(next(came) if length else b"") for _, length in ranges]
+        for part, (offset, length) in zip(data, ranges, strict=True):
+            if len(part) != length:
+                raise ends_early(len(part), length, offset).at(path=self.name)
+        return data
 
 
 def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:

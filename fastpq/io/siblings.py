@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import posixpath
 import threading
-from typing import Any
 
 from fastpq.errors import FormatError
-from fastpq.io.location import Remote, locate
+from fastpq.io.location import Remote
 from fastpq.io.source import IOCounts, Source, open_source
 from fastpq.options import MemoryMap, ReaderProperties
 
@@ -74,15 +73,6 @@ class Siblings:
         if not inside or not (self._properties.allow_outside_files or _is_below(path, directory)):
             raise _leads_out(file_path)
         return open_source(path, memory_map=self._memory_map)
-
-
-def open_with_siblings(where: Any, memory_map: MemoryMap, properties: ReaderProperties) -> Source:
-    """Open a source (see open_source); column chunks in files beside are in reach if the source has a path or URL."""
-    source = open_source(where, memory_map=memory_map)
-    source.coalesce_gap, source.coalesce_size = properties.coalesce_gap, properties.coalesce_size
-    base = locate(where)
-    source.siblings = None if base is None else Siblings(base, memory_map, properties)
-    return source
 
 
 def _stays_inside(file_path: str) -> bool:

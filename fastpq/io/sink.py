@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib
 import os
 import secrets
 import stat
 import tempfile
 import weakref
-from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from fastpq.errors import SchemaError
+from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.io.counts import checked_count
 from fastpq.io.location import Remote, locate
 from fastpq.io.new_file import TEMPORARY_SUFFIX, TOKEN_BYTES, NewFile
@@ -28,6 +29,40 @@ OBJECT_STORES = frozenset(
 )
 
 
+@dataclass(frozen=True)
+class Conditions:
+    """Conditions on what is at the target when a file takes effect; RFC 9110 has them as headers.
+
+    Attributes:
+        if_none_match: ``"*"``: there must be no file.
+        if_match: ETag of the present object.
+
+    Raises:
+        ValueError: if_none_match is another text, or both are given.
+    """
+
+    if_none_match: str | None = None
+    if_match: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.if_none_match not in (None, "*"):
+            raise ValueError(f'if_none_match is None or "*", for no file at the target, and not {self.if_none_match!r}')
+        if self.if_none_match is not None and self.if_match is not None:
+            raise ValueError("if_none_match wants no file at the target, and if_match wants one: give one of them")
+
+    def __bool__(self) -> bool:
+        return self.if_none_match is not None or self.if_match is not None
+
+    def refusal(self, path: str) -> OSError:
+        """The error where the conditions do not hold."""
+        if self.if_none_match is not None:
+            return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        return OSError(errno.ESTALE, "the object was replaced: its ETag is not the one of if_match", path)
+
+
+NO_CONDITIONS = Conditions()
+
+
 class Sink:
     """A destination of bytes, written one behind the other; commit makes the bytes take effect.
 
@@ -35,13 +70,14 @@ class Sink:
 
     Attributes:
         name: path, URL or the object's own name, for messages.
+        is_open: whether the sink is neither committed nor aborted.
     """
 
     def __init__(self, name: str, file: Any) -> None:
         self.name = name
+        self.is_open = True
         self._file = file
         self._written = 0
-        self._open = True
 
     def write(self, buffer: BytesLike) -> None:
         """Append a contiguous buffer.
@@ -51,12 +87,15 @@ class Sink:
             SchemaError: a file object does not say how many bytes it wrote.
             ValueError: the sink was committed or aborted.
         """
-        self._must_be_open()
+        if not self.is_open:
+            raise self._closed()
         view = memoryview(buffer)
         view = view.cast("B") if view.nbytes else memoryview(b"")
         done = 0
         while done < len(view):  # a raw file may take a part of its argument
-            count = checked_count(self._file.write(view[done:]), len(view) - done, "write", self.name)
+            count = self._file.write(view[done:])
+            if type(count) is not int or count != len(view) - done:
+                count = checked_count(count, len(view) - done, "write", self.name)
             if not count:
                 raise OSError(errno.EIO, "a file object took no byte of a write", self.name)
             done += count
@@ -65,11 +104,6 @@ class Sink:
     def tell(self) -> int:
         """Number of bytes written."""
         return self._written
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the sink is neither committed nor aborted."""
-        return self._open
 
     def persist(self) -> None:
         """Make the bytes written so far survive the end of this process, as far as the destination can. No commit yet.
@@ -87,18 +121,19 @@ class Sink:
             OSError: as reported by the destination; old contents are still there.
             ValueError: the sink was committed or aborted.
         """
-        self._must_be_open()
+        if not self.is_open:
+            raise self._closed()
         try:
             self._finish()
         except BaseException:
             self.abort()
             raise
-        self._open = False
+        self.is_open = False
 
     def abort(self) -> None:
         """Undo all writes; without effect after commit or abort."""
-        if self._open:
-            self._open = False
+        if self.is_open:
+            self.is_open = False
             self._discard()
 
     def _finish(self) -> None:
@@ -107,9 +142,8 @@ class Sink:
     def _discard(self) -> None:
         raise NotImplementedError
 
-    def _must_be_open(self) -> None:
-        if not self._open:
-            raise ValueError(f"{self.name} was committed or aborted")
+    def _closed(self) -> ValueError:
+        return ValueError(f"{self.name} was committed or aborted")
 
     def __enter__(self) -> Self:
         return self
@@ -119,7 +153,7 @@ class Sink:
     ) -> None:
         if kind is not None:
             self.abort()
-        elif self._open:
+        elif self.is_open:
             self.commit()
 
 
@@ -197,6 +231,41 @@ def _remove_remote(filesystem: Any, file: Any, path: str, owner: int) -> None:
             filesystem.rm_file(path)
 
 
+class DeferredSink(Sink):
+    """An object in a store whose fsspec filesystem uploads while the caller writes, and completes the object at the commit."""
+
+    def __init__(self, remote: Remote, file: Any) -> None:
+        super().__init__(remote.name, file)
+        self._cleanup = weakref.finalize(self, _give_up_deferred, file, os.getpid())
+
+    def _finish(self) -> None:
+        self._file.close()
+        self._file.commit()
+        self._cleanup.detach()
+
+    def _discard(self) -> None:
+        self._cleanup()
+
+
+def _give_up_deferred(file: Any, owner: int) -> None:
+    if os.getpid() != owner:
+        return
+    try:
+        file.close()
+    finally:
+        file.discard()
+
+
+def _deferred(remote: Remote) -> DeferredSink | None:
+    """A DeferredSink, if the filesystem's files have a commit of their own."""
+    base = importlib.import_module("fsspec.spec").AbstractBufferedFile
+    file = remote.filesystem.open(remote.path, "wb", autocommit=False)
+    if isinstance(file, base) and type(file).commit is not base.commit and type(file).discard is not base.discard:
+        return DeferredSink(remote, file)
+    file.discard() if hasattr(file, "discard") else file.close()
+    return None
+
+
 class UploadingSink(Sink):
     """An object in an object store, gathered in a NewFile in the directory for temporary files and uploaded by commit."""
 
@@ -217,34 +286,57 @@ class UploadingSink(Sink):
         self._new.discard()
 
 
-def open_sink(where: Any) -> Sink:
+def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS) -> Sink:
     """Open a destination for writing.
 
     Args:
         where: a local path (str, PathLike or ``file://`` URL), a binary file object, an fsspec URL (``scheme://``), or
-            an object with an fsspec filesystem ``fs`` and a ``path``.
+            an object with an fsspec filesystem ``fs`` and a ``path``. A Sink is returned as it is.
+        conditions: on what is at the target at the commit.
 
     Returns:
         A sink. For a local path, an old file stays until commit and is then replaced at once: the new bytes are on disk before
-        the new name. Remote files likewise, as far as the filesystem can. A file object, a device or a pipe is written to
-        directly; the owner of a file object answers for half-written contents.
+        the new name. Objects in S3 and in stores whose fsspec filesystems can complete an upload later are uploaded while they
+        are written, and appear at the commit. Other remote files appear as far as the filesystem can. A file object, a device or
+        a pipe is written to directly; the owner of a file object answers for half-written contents.
 
     Raises:
-        UnsupportedError: fsspec, or its package for the URL's scheme, is not installed.
+        UnsupportedError: fsspec, or its package for the URL's scheme, is not installed; or conditions where they cannot be kept:
+            S3 keeps both, local files ``if_none_match``.
         OSError: the file cannot be made.
         SchemaError: where is none of these.
     """
+    if isinstance(where, Sink):
+        return where
     located = locate(where)
     if isinstance(located, Remote):
-        kind: Callable[[Remote], Sink] = UploadingSink if _is_object_store(located.filesystem) else MovingSink
-        return kind(located)
+        return _remote_sink(located, conditions)
+    is_file = isinstance(located, str) and not _is_special(located)
+    if conditions.if_match is not None or (conditions and not is_file):
+        raise _without_conditions(str(located or type(where).__name__))
     if isinstance(located, str):
-        if _is_special(located):
+        if not is_file:
             return FileObjectSink(open(located, "wb", buffering=0), located, owned=True)
-        return FileSink(located)
+        return FileSink(located, replaces=not conditions)
     if hasattr(where, "write"):
         return FileObjectSink(where)
     raise SchemaError(f"cannot write to {type(where).__name__}: neither a path, a URL nor a binary file object")
+
+
+def _without_conditions(name: str) -> UnsupportedError:
+    return UnsupportedError(f"conditions on the target {name}: S3 keeps if_none_match and if_match, local files if_none_match")
+
+
+def _remote_sink(remote: Remote, conditions: Conditions) -> Sink:
+    from fastpq.io.multipart import MultipartSink, is_s3
+
+    if is_s3(remote.filesystem):
+        return MultipartSink(remote, conditions)
+    if conditions:
+        raise _without_conditions(remote.name)
+    if not _is_object_store(remote.filesystem):
+        return MovingSink(remote)
+    return _deferred(remote) or UploadingSink(remote)
 
 
 def _is_object_store(filesystem: Any) -> bool:

@@ -8,7 +8,7 @@ import mmap
 import threading
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,12 @@ from fastpq.io.coalescing import Range, coalesce
 from fastpq.io.counts import checked_count
 from fastpq.io.location import Remote, locate
 from fastpq.io.origin import FileOrigin, MemoryOrigin, Origin, StoredBytes, ends_early
-from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, MemoryMap
+from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, MemoryMap, ReaderProperties
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Stored: TypeAlias = Bytes | StoredBytes      # in memory, or to be read in pieces
-T = TypeVar("T")
+_BUFFERS = (bytes, bytearray, memoryview)     # no place, whatever their contents
+
 
 class IOCounts(NamedTuple):
     """Number of reads from the origin of the bytes, and number of bytes read."""
@@ -78,13 +79,12 @@ class Source:
             OSError: as reported by the origin of the bytes.
         """
         self._check(offset, length)
-        if length == 0:
-            return read_only(np.empty(0, np.uint8))
-        if (known := self._known(offset, length)) is not None:
-            return known
-        data = self._fetch(offset, length)
-        self._count(1, length)
-        return self._complete(data, offset, length)
+        data = self._fetch(offset, length) if length else np.empty(0, np.uint8)
+        if len(data) != length:
+            raise ends_early(len(data), length, offset).at(path=self.name)
+        self._count(1 if length else 0, length)
+        data.flags.writeable = False
+        return data
 
     def read_ranges(
         self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
@@ -191,11 +191,6 @@ class Source:
             self.requests += requests
             self.bytes_read += size
 
-    def _complete(self, data: Bytes, offset: int, length: int) -> Bytes:
-        if len(data) != length:
-            raise ends_early(len(data), length, offset).at(path=self.name)
-        return read_only(data)
-
 
 class BytesSource(Source):
     """Bytes that nobody can change: reading is slicing."""
@@ -207,7 +202,9 @@ class BytesSource(Source):
         super().__init__(name, len(self._data))
 
     def _fetch(self, offset: int, length: int) -> Bytes:
-        return _still_open(self._data, self.name)[offset : offset + length]
+        if self._data is None:
+            raise _closed(self.name)
+        return self._data[offset : offset + length]
 
     def read_ranges(
         self, ranges: Iterable[Range], *, gap: int | None = None, limit: int | None = None
@@ -215,8 +212,10 @@ class BytesSource(Source):
         """A slice for each range; merging ranges would gain nothing."""
         return [self.read(offset, length) for offset, length in ranges]
 
+    def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
+        return [self.read(*chunk[0]) if len(chunk) == 1 else _joined(self.read_ranges(chunk)) for chunk in chunks]
+
     def close(self) -> None:
-        super().close()
         self._data = None
 
 
@@ -236,18 +235,21 @@ class OriginSource(Source):
         super().__init__(name, origin.size)
 
     def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
-        origin = _still_open(self._origin, self.name)
+        if self._origin is None:
+            raise _closed(self.name)
         for chunk in chunks:
             for offset, length in chunk:
                 self._check(offset, length)
         self._count(sum(map(len, chunks)), sum(length for chunk in chunks for _, length in chunk))
         if self._views is None or authentic:
-            return [StoredBytes(origin, chunk) for chunk in chunks]
+            return [StoredBytes(self._origin, chunk) for chunk in chunks]
         return [_joined([self._views[offset : offset + length] for offset, length in chunk]) for chunk in chunks]
 
     def _fetch(self, offset: int, length: int) -> Bytes:
+        if self._origin is None:
+            raise _closed(self.name)
         data = np.empty(length, np.uint8)
-        return data[: _still_open(self._origin, self.name).read(offset, data)]
+        return data[: self._origin.read(offset, data)]
 
     def close(self) -> None:
         super().close()
@@ -324,19 +326,12 @@ def private(data: Any) -> Bytes:
     return np.frombuffer(data if type(data) is bytes else bytes(data), np.uint8)
 
 
-def _still_open(held: T | None, name: str) -> T:
-    if held is None:
-        raise ValueError(f"{name} is closed")
-    return held
+def _closed(name: str) -> ValueError:
+    """The error of a read from a closed source."""
+    return ValueError(f"{name} is closed")
 
 
-def check_memory_map(memory_map: object) -> None:
-    """Refuse anything but True, False and ``"keep"``."""
-    if not isinstance(memory_map, bool) and memory_map != "keep":
-        raise TypeError(f'memory_map is True, False or "keep", not {memory_map!r}')
-
-
-def open_source(where: Any, *, memory_map: MemoryMap = False) -> Source:
+def open_source(where: Any, *, memory_map: MemoryMap = False, properties: ReaderProperties | None = None) -> Source:
     """Open a source for reading.
 
     Args:
@@ -345,6 +340,7 @@ def open_source(where: Any, *, memory_map: MemoryMap = False) -> Source:
         memory_map: ``"keep"`` maps a local file, and gives views of the map and of buffers for bytes without authentication. If
             the file is truncated while mapped, the operating system ends this process (SIGBUS) when a lost page is touched;
             writes into the file change the views. False and True copy the bytes: a file that shrinks is a FormatError.
+        properties: how ranges are coalesced, and which files beside are in reach; None for defaults, and no file beside.
 
     Raises:
         UnsupportedError: fsspec, or its package for the URL's scheme, is not installed.
@@ -352,27 +348,37 @@ def open_source(where: Any, *, memory_map: MemoryMap = False) -> Source:
         SchemaError: where is none of these.
         TypeError: another memory_map.
     """
-    check_memory_map(memory_map)
-    located = locate(where)
-    if isinstance(located, Remote):
+    if not isinstance(memory_map, bool) and memory_map != "keep":
+        raise TypeError(f'memory_map is True, False or "keep", not {memory_map!r}')
+    place = None if isinstance(where, _BUFFERS) else locate(where)
+    source = _open_object(where, memory_map) if place is None else _open_place(place, memory_map)
+    if properties is not None:
+        source.coalesce_gap, source.coalesce_size = properties.coalesce_gap, properties.coalesce_size
+        if place is not None:
+            from fastpq.io.siblings import Siblings
+
+            source.siblings = Siblings(place, memory_map, properties)
+    return source
+
+
+def _open_place(place: str | Remote, memory_map: MemoryMap) -> Source:
+    if isinstance(place, Remote):
         from fastpq.io.remote_source import FsspecSource
 
-        return FsspecSource(located.filesystem, located.path, located.name)
-    if isinstance(located, str):
-        file = FileOrigin(located)
-        return OriginSource(file, located, _mapped(file) if memory_map == "keep" else None)
+        return FsspecSource(place.filesystem, place.path, place.name)
+    file = FileOrigin(place)
+    return OriginSource(file, place, _mapped(file) if memory_map == "keep" else None)
+
+
+def _open_object(where: Any, memory_map: MemoryMap) -> Source:
+    """The source of a buffer or a file object."""
+    name = type(where).__name__
     try:
         view = memoryview(where)
     except (TypeError, ValueError):
         if hasattr(where, "read") and hasattr(where, "seek") and not isinstance(where, io.TextIOBase):
             return FileObjectSource(where)
-        raise SchemaError(
-            f"cannot read from {type(where).__name__}: neither a path, a URL, a buffer nor a binary file object"
-        ) from None
-    return _open_buffer(view, type(where).__name__, memory_map)
-
-
-def _open_buffer(view: memoryview, name: str, memory_map: MemoryMap) -> Source:
+        raise SchemaError(f"cannot read from {name}: neither a path, a URL, a buffer nor a binary file object") from None
     if not view.contiguous:
         raise SchemaError("a buffer to read from must be contiguous")
     view = view.cast("B") if view.nbytes else memoryview(b"")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastpq import format as fmt
-from fastpq.errors import FormatError, ParquetError
-from fastpq.schema.parquet_schema import ParquetSchema
+from fastpq.errors import FormatError
+from fastpq.schema.parquet_schema import ColumnDescriptor
 
 Path = tuple[str, ...]
 Offsets = NDArray[np.int64]
@@ -23,13 +23,13 @@ class ChunkOrder:
         footer: the serialized footer.
         offsets: offset of each chunk in the footer, in stored order.
         row_group: index of the row group.
-        schema: returns the schema; ParquetError for a broken one, and chunks are in the order of the columns.
+        columns: columns of the schema; none for a broken schema, and chunks are in the order of the columns.
     """
 
-    __slots__ = ("_footer", "_offsets", "_places", "_row_group", "_schema")
+    __slots__ = ("_columns", "_footer", "_offsets", "_places", "_row_group")
 
-    def __init__(self, footer: memoryview, offsets: Offsets, row_group: int, schema: Callable[[], ParquetSchema]) -> None:
-        self._footer, self._offsets, self._row_group, self._schema = footer, offsets, row_group, schema
+    def __init__(self, footer: memoryview, offsets: Offsets, row_group: int, columns: Sequence[ColumnDescriptor]) -> None:
+        self._footer, self._offsets, self._row_group, self._columns = footer, offsets, row_group, columns
         self._places: list[int | None] | None = None
 
     def __len__(self) -> int:
@@ -45,9 +45,10 @@ class ChunkOrder:
             FormatError: the row group has no chunk of the column, or the chunk's entry is broken.
         """
         found = self._stored(index) if 0 <= index < len(self) else None
-        if (path := self._path(index)) is not None and (found is None or path_of(found) not in (None, path)):
+        path = self._columns[index].path if 0 <= index < len(self._columns) else None
+        if path is not None and (found is None or path_of(found) not in (None, path)):
             if self._places is None:
-                paths = [column.path for column in self._schema().columns]
+                paths = [column.path for column in self._columns]
                 self._places = places_of(paths, list(map(self._stored, range(len(self)))))
             place = self._places[index]
             found = None if place is None else self._stored(place)
@@ -70,14 +71,6 @@ class ChunkOrder:
 
     def _stored(self, place: int) -> fmt.ColumnChunk:
         return fmt.decode(fmt.ColumnChunk, self._footer, int(self._offsets[place]))[0]
-
-    def _path(self, index: int) -> Path | None:
-        """The path of a column; None for a column outside the schema."""
-        try:
-            columns = self._schema().columns
-        except ParquetError:
-            return None
-        return columns[index].path if 0 <= index < len(columns) else None
 
 
 def path_of(chunk: fmt.ColumnChunk) -> Path | None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fastpq import format as fmt
 from fastpq.common.display import View, to_html, to_text
 from fastpq.encryption.file_ciphers import FileDecryptor
+from fastpq.errors import FormatError, ParquetError
 from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.format.struct import WireKind
 from fastpq.metadata.chunk_order import ChunkOrder
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.contents import facts_of, row_group_grid
-from fastpq.schema.parquet_schema import ParquetSchema
+from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema, SchemaNode
+
+Int64s: TypeAlias = NDArray[np.int64]
+
+MAX_INT64 = (1 << 63) - 1
 
 # Field ids of the lists decoded on first use.
 _SCHEMA, _ROW_GROUPS, _KEY_VALUES, _COLUMN_ORDERS = 2, 4, 5, 7      # of FileMetaData
@@ -41,7 +50,7 @@ class RowGroupMetaData:
         index: index of the row group.
         decryptor: decryptor of the file.
         kept: column chunks of the file decoded already, by row group and column.
-        schema: returns the schema.
+        columns: columns of the schema; none for a broken schema, and chunks are in the order of the columns.
 
     Attributes:
         index: index of the row group.
@@ -49,7 +58,9 @@ class RowGroupMetaData:
         ordinal: the stored ordinal of the row group, a part of AADs; the index if none is stored.
     """
 
-    __slots__ = ("_behind", "_chunks", "_decryptor", "_footer", "_kept", "_metadata", "index", "num_rows", "ordinal")
+    __slots__ = (
+        "_behind", "_columns", "_decryptor", "_footer", "_kept", "_metadata", "_offsets", "_order", "index", "num_rows", "ordinal"
+    )
 
     def __init__(
         self,
@@ -58,23 +69,24 @@ class RowGroupMetaData:
         index: int,
         decryptor: FileDecryptor,
         kept: dict[tuple[int, int], ColumnChunkMetaData],
-        schema: Callable[[], ParquetSchema],
+        columns: Sequence[ColumnDescriptor],
     ) -> None:
         self._footer = footer
         self._decryptor = decryptor
         self._kept = kept
+        self._columns = columns
+        self._order: ChunkOrder | None = None       # of chunks in another order than the columns
         self.index = index
         self._metadata: fmt.RowGroup | None = None
-        columns = row_groups.inner(index)
+        chunks = row_groups.inner(index)
         rows, ordinal = row_groups.number(index, _NUM_ROWS), row_groups.number(index, _ORDINAL)
-        if columns is not None and rows is not None:
-            offsets, self._behind = columns
+        if chunks is not None and rows is not None:
+            self._offsets, self._behind = chunks
         else:
             offset = int(row_groups.offsets[index])
             stored, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
-            offsets = listed[_COLUMNS].offsets
+            self._offsets = listed[_COLUMNS].offsets
             self._metadata, rows, ordinal = stored, stored.num_rows, stored.ordinal
-        self._chunks = ChunkOrder(footer, offsets, index, schema)
         self.num_rows: int = rows
         self.ordinal: int = index if ordinal is None else ordinal
 
@@ -88,7 +100,7 @@ class RowGroupMetaData:
     @property
     def num_columns(self) -> int:
         """Number of column chunks."""
-        return len(self._chunks)
+        return len(self._offsets)
 
     @property
     def total_byte_size(self) -> int:
@@ -108,7 +120,7 @@ class RowGroupMetaData:
     @property
     def sorting_columns(self) -> list[fmt.SortingColumn]:
         """Columns by which the rows are sorted."""
-        return self._chunks.by_column(self.metadata.sorting_columns or ())
+        return self._by_path().by_column(self.metadata.sorting_columns or ())
 
     def column(self, index: int) -> ColumnChunkMetaData:
         """The chunk of a leaf column, found by its path where the chunks have another order than the columns.
@@ -122,14 +134,36 @@ class RowGroupMetaData:
         known = self._kept.get((self.index, index))
         if known is not None:
             return known
-        chunk = self._chunks.chunk(index)
+        if 0 <= index < len(self._offsets):
+            chunk = fmt.decode(fmt.ColumnChunk, self._footer, int(self._offsets[index]))[0]
+            if index < len(self._columns) and not _may_be_of(chunk, self._columns[index]):
+                chunk = self._by_path().chunk(index)
+        else:
+            chunk = self._by_path().chunk(index)
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
         self._kept[self.index, index] = found = ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor)
         return found
 
+    def _by_path(self) -> ChunkOrder:
+        if self._order is None:
+            self._order = ChunkOrder(self._footer, self._offsets, self.index, self._columns)
+        return self._order
+
     def __repr__(self) -> str:
         return f"<RowGroupMetaData {self.index}: {self.num_rows} rows, {self.num_columns} columns>"
+
+
+def _may_be_of(chunk: fmt.ColumnChunk, column: ColumnDescriptor) -> bool:
+    """Whether a chunk has the path of a column, or hides its path by encryption."""
+    if chunk.meta_data is None or chunk.crypto_metadata is not None:
+        return True
+    node: SchemaNode = column
+    for name in reversed(chunk.meta_data.path_in_schema):
+        if node.parent is None or node.element.name != name:
+            return False
+        node = node.parent
+    return node.parent is None
 
 
 def _parsed(stored: bytes, count: int) -> ParquetSchema:
@@ -159,6 +193,13 @@ class FileMetaData:
         decryptor: as given.
         metadata: the struct as stored, without schema, row groups, key-value metadata and column orders.
         num_row_groups: number of row groups.
+        num_schema_elements: number of groups and leaves in the schema, the root included.
+        key_value_bytes: serialized bytes of the key-value metadata.
+        version: version of the format, as stored.
+        num_rows: number of rows.
+        created_by: name and version of the writer; None if not stored.
+        encryption_algorithm: encryption algorithm and AAD prefix; None for a plaintext file.
+        footer_signing_key_metadata: key metadata of a signed plaintext footer.
 
     Raises:
         FormatError: the bytes are no FileMetaData.
@@ -175,31 +216,13 @@ class FileMetaData:
         self._row_groups = listed[_ROW_GROUPS]
         self._column_orders = listed.get(_COLUMN_ORDERS)
         self.num_row_groups = len(self._row_groups.offsets)
-
-    @property
-    def version(self) -> int:
-        """Version of the format, as stored."""
-        return self.metadata.version
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows."""
-        return self.metadata.num_rows
-
-    @property
-    def created_by(self) -> str | None:
-        """Name and version of the writer."""
-        return self.metadata.created_by
-
-    @property
-    def num_schema_elements(self) -> int:
-        """Number of groups and leaves in the schema, the root included."""
-        return len(self._schema_elements.offsets)
-
-    @property
-    def key_value_bytes(self) -> int:
-        """Serialized bytes of the key-value metadata."""
-        return self._key_values[1] - self._key_values[0]
+        self.num_schema_elements = len(self._schema_elements.offsets)
+        self.key_value_bytes = self._key_values[1] - self._key_values[0]
+        self.version: int = self.metadata.version
+        self.num_rows: int = self.metadata.num_rows
+        self.created_by: str | None = self.metadata.created_by
+        self.encryption_algorithm: fmt.EncryptionAlgorithm | None = self.metadata.encryption_algorithm
+        self.footer_signing_key_metadata: bytes | None = self.metadata.footer_signing_key_metadata
 
     @cached_property
     def key_values(self) -> list[fmt.KeyValue]:
@@ -226,7 +249,7 @@ class FileMetaData:
 
     def _may_have(self, key: str) -> bool:
         """Whether the bytes of a key occur in the key-value metadata; without a decoded entry."""
-        return self._key_values[1] > 0 and key.encode() in bytes(self._footer[slice(*self._key_values)])
+        return self.key_value_bytes > 0 and key.encode() in bytes(self._footer[slice(*self._key_values)])
 
     @cached_property
     def row_counts(self) -> list[int]:
@@ -236,6 +259,23 @@ class FileMetaData:
             if count == fmt.MISSING:
                 counts[index] = self.row_group(index).num_rows
         return counts
+
+    @cached_property
+    def first_rows(self) -> Int64s:
+        """Number of the first row of each row group, then of the file's rows; shape (row groups + 1,), int64, read-only.
+
+        Raises:
+            FormatError: a row group with a negative number of rows, or too many rows in all.
+        """
+        counts = self.row_counts
+        for index, count in enumerate(counts):
+            if count < 0:
+                raise FormatError(f"a row group of {count} rows", row_group=index)
+        if sum(counts) > MAX_INT64:
+            raise FormatError(f"{sum(counts)} rows in the row groups of a file")
+        first = np.cumsum([0, *counts], dtype=np.int64)
+        first.flags.writeable = False
+        return first
 
     def column_order(self, index: int) -> fmt.ColumnOrder | None:
         """The order of the bounds of a leaf column; None if not stored.
@@ -252,16 +292,6 @@ class FileMetaData:
         """The order of each leaf column's bounds; empty if not stored."""
         offsets = [] if self._column_orders is None else self._column_orders.offsets.tolist()
         return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in offsets]
-
-    @property
-    def encryption_algorithm(self) -> fmt.EncryptionAlgorithm | None:
-        """Encryption algorithm and AAD prefix; None for a plaintext file."""
-        return self.metadata.encryption_algorithm
-
-    @property
-    def footer_signing_key_metadata(self) -> bytes | None:
-        """Key metadata of a signed plaintext footer."""
-        return self.metadata.footer_signing_key_metadata
 
     @property
     def schema_elements(self) -> list[fmt.SchemaElement]:
@@ -302,9 +332,11 @@ class FileMetaData:
             raise IndexError(f"row group {index} of {self.num_row_groups}")
         if len(self._kept_groups) >= MOST_KEPT:
             self._kept_groups.clear()
-        found = RowGroupMetaData(
-            self._footer, self._row_groups, index, self.decryptor, self._kept_chunks, lambda: self.schema
-        )
+        try:
+            columns = self.schema.columns
+        except ParquetError:
+            columns = ()
+        found = RowGroupMetaData(self._footer, self._row_groups, index, self.decryptor, self._kept_chunks, columns)
         self._kept_groups[index] = found
         return found
 

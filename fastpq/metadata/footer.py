@@ -39,44 +39,30 @@ def read_footer(
         CryptoError: a policy of the decryption properties refuses the file.
         SchemaError: a key for a column that the file does not have.
     """
-    metadata = _read_footer(source_size, read, properties, decryption_properties)
-    if decryption_properties is not None and len(decryption_properties.column_keys):
-        paths = [column.path for column in metadata.schema.columns]
-        decryption_properties.check_paths(paths)
-        metadata.decryptor.name_columns(paths)
-    return metadata
-
-
-def _read_footer(
-    source_size: int,
-    read: Callable[[int, int], Any],
-    properties: ReaderProperties,
-    decryption_properties: FileDecryptionProperties | None,
-) -> FileMetaData:
     stored = stored_footer(source_size, read, properties.max_footer_size)
     try:
         if stored.is_encrypted or decryption_properties is not None:
             _check_head(stored, source_size, read)
         if stored.is_encrypted:
-            return _bounded(_open_encrypted(stored.data, decryption_properties), properties)
-        decryptor, size = open_signed_footer(decryption_properties, stored.data)
-        return _bounded(FileMetaData(stored.data[:size], decryptor), properties)
+            metadata = _open_encrypted(stored.data, decryption_properties)
+        else:
+            decryptor, size = open_signed_footer(decryption_properties, stored.data)
+            metadata = FileMetaData(stored.data[:size], decryptor)
     except FormatError as error:
         if "offset" in error.context:
             error.context["offset"] += stored.start
         raise
-
-
-def _bounded(metadata: FileMetaData, properties: ReaderProperties) -> FileMetaData:
-    """A footer as given; raises LimitError for a footer beyond a bound."""
-    columns = metadata.num_schema_elements - 1
-    if metadata.num_row_groups > properties.max_row_groups:
-        raise LimitError(f"{metadata.num_row_groups} row groups, over max_row_groups ({properties.max_row_groups})")
-    if columns > properties.max_columns:
-        raise LimitError(f"{columns} columns and groups in the schema, over max_columns ({properties.max_columns})")
-    if metadata.key_value_bytes > properties.max_metadata_size:
-        size = metadata.key_value_bytes
-        raise LimitError(f"{size} bytes of key-value metadata, over max_metadata_size ({properties.max_metadata_size})")
+    for found, noun, bound in (
+        (metadata.num_row_groups, "row groups", "max_row_groups"),
+        (metadata.num_schema_elements - 1, "columns and groups in the schema", "max_columns"),
+        (metadata.key_value_bytes, "bytes of key-value metadata", "max_metadata_size"),
+    ):
+        if found > getattr(properties, bound):
+            raise LimitError(f"{found} {noun}, over {bound} ({getattr(properties, bound)})")
+    if decryption_properties is not None and len(decryption_properties.column_keys):
+        paths = metadata.schema.paths
+        decryption_properties.check_paths(paths)
+        metadata.decryptor.name_columns(paths)
     return metadata
 
 
@@ -108,7 +94,7 @@ def read_finished(
         KeyAccessError, TagVerificationError, CryptoError: as ``read_footer``.
     """
     metadata = read_footer(source.size, source.read, properties=properties, decryption_properties=decryption_properties)
-    if metadata.is_checkpoint:
+    if metadata.key_value_bytes and metadata.is_checkpoint:
         raise FormatError(
             f"the file was not finished: it ends with a checkpoint of {metadata.num_row_groups} row groups (recover_table and "
             'on_error="null" read it)'

@@ -16,6 +16,7 @@ from fastpq.index.ranges import RowRanges
 from fastpq.io.source import Source
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.read.costs import WORTH_A_DICTIONARY, WORTH_A_ROUND_TRIP
+from fastpq.read.flat import leaf_column
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, plan_pages
 from fastpq.schema.parquet_schema import ColumnDescriptor
@@ -82,7 +83,8 @@ def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[
         except (FormatError, UnsupportedError) as error:        # the later read of the chunk raises the error
             read.append(f"not usable ({error.message})")
         else:
-            read.append(opener.column(opener.type_of(chunk.column), found.values, found.buffers, (None, 0), False))
+            type_ = opener.type_of(chunk.column)
+            read.append(leaf_column(opener, type_, found.values, found.buffers, (None, 0), False))
     return read
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
@@ -21,17 +21,30 @@ def fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> list[Stored]:
     """The stored bytes of each chunk; chunks close together in a file are read with one request."""
     files: dict[str | None, list[int]] = {}
     for slot, chunk in enumerate(chunks):
-        files.setdefault(chunk.metadata.chunk.file_path, []).append(slot)
+        files.setdefault(chunk.metadata.chunk.file_path or None, []).append(slot)
     found: dict[int, Stored] = {}
     for file_path, slots in files.items():
-        file = source.beside(file_path) if file_path else source
-        authentic = any(chunks[slot].metadata.is_encrypted for slot in slots)
+        file = source if file_path is None else source.beside(file_path)
+        authentic = any(chunks[slot].is_encrypted for slot in slots)
         found |= zip(slots, file.walk([chunks[slot].ranges for slot in slots], authentic=authentic), strict=True)
     return [found[slot] for slot in range(len(chunks))]
 
 
+@contextmanager
+def fetching(
+    source: Source, chunks: Sequence[ChunkPlan], properties: ReaderProperties, streaming: bool
+) -> Iterator[Fetching]:
+    """The Fetching of chunks; threads that read ahead end with the context. Arguments as for Fetching."""
+    found = Fetching(source, chunks, properties, streaming)
+    try:
+        yield found
+    finally:
+        if found.pool is not None:
+            found.pool.shutdown(cancel_futures=True)
+
+
 class Fetching:
-    """The stored bytes of chunks, each taken by its slot, its place among the chunks; a context manager.
+    """The stored bytes of chunks, each taken by its slot, its place among the chunks.
 
     A chunk of a local file is read in pieces while decoded. A chunk of a file object is read when taken, or at once where all
     chunks are wanted. A remote file is read in parts, in the
@@ -42,6 +55,9 @@ class Fetching:
         chunks: plans of the chunks.
         properties: ``prefetch`` allows reading ahead; ``coalesce_size`` is the size of a part.
         streaming: whether the chunks are taken one after another; otherwise all are wanted at once.
+
+    Attributes:
+        pool: threads that read ahead; None without reading ahead.
     """
 
     def __init__(self, source: Source, chunks: Sequence[ChunkPlan], properties: ReaderProperties, streaming: bool) -> None:
@@ -49,7 +65,7 @@ class Fetching:
         self._chunks = chunks
         self._lock = threading.Lock()
         self._futures: list[Future[dict[int, Stored]]] = []
-        self._pool: ThreadPoolExecutor | None = None
+        self.pool: ThreadPoolExecutor | None = None
         self._ready: dict[int, Stored] = {}
         self._parts: list[list[int]] = []
         if source.is_remote and properties.prefetch:
@@ -58,21 +74,21 @@ class Fetching:
             from concurrent.futures import ThreadPoolExecutor
 
             self._part_of = {slot: number for number, part in enumerate(self._parts) for slot in part}
-            self._pool = ThreadPoolExecutor(PARTS_AHEAD, thread_name_prefix="fastpq-fetch")
+            self.pool = ThreadPoolExecutor(PARTS_AHEAD, thread_name_prefix="fastpq-fetch")
         elif self._parts or not streaming:
-            self._ready = self._fetch(range(len(chunks)))
+            self._ready = dict(enumerate(fetch_chunks(source, chunks)))
 
     def take(self, slot: int) -> Stored:
         """The stored bytes of a chunk; no reference to the bytes is kept here, and a second call fetches the bytes again."""
         ready = self._ready.pop(slot, None)
         if ready is not None:
             return ready
-        if self._pool is None:
+        if self.pool is None:
             return self._fetch([slot])[slot]
         part = self._part_of[slot]
         with self._lock:
             for number in range(len(self._futures), min(part + PARTS_AHEAD + 1, len(self._parts))):
-                self._futures.append(self._pool.submit(self._fetch, self._parts[number]))
+                self._futures.append(self.pool.submit(self._fetch, self._parts[number]))
         fetched = self._futures[part].result().pop(slot, None)
         return self._fetch([slot])[slot] if fetched is None else fetched        # taken before
 
@@ -83,13 +99,6 @@ class Fetching:
 
     def _fetch(self, slots: Sequence[int]) -> dict[int, Stored]:
         return dict(zip(slots, fetch_chunks(self._source, [self._chunks[slot] for slot in slots]), strict=True))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
 
 
 def _parts(chunks: Sequence[ChunkPlan], size: int) -> Iterator[list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -16,7 +17,7 @@ from fastpq.io.source import Source
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import ReaderProperties
 from fastpq.read.opener import ChunkOpener, StringLayout
-from fastpq.read.plan import ReadPlan, plan_read
+from fastpq.read.plan import plan_read
 from fastpq.read.scan import Scan
 from fastpq.schema.parquet_schema import ColumnDescriptor, Int96UnitName, int96_types
 from fastpq.schema.types import ColumnType, TimeUnitName
@@ -84,7 +85,7 @@ class OpenFile(NamedTuple):
             strings: layout of variable-length values; None for the file's.
             allowance: shared with another opener of the same read.
         """
-        types = self.types(leaves)
+        types = self.types(leaves) if self.metadata.schema.has_int96 else {}
         return ChunkOpener(self.source, self.metadata.decryptor, self.properties, strings or self.strings, types, allowance)
 
     def types(self, leaves: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
@@ -114,15 +115,15 @@ def in_fitting_units(
     return work(file, reader_of(file))
 
 
+@dataclass(frozen=True, slots=True)
 class FileReader:
     """Reads tables of a sound file; ``fastpq.recovery.reading.RecoveringReader`` is the same for a damaged file.
 
-    Args:
+    Attributes:
         file: the open file.
     """
 
-    def __init__(self, file: OpenFile) -> None:
-        self._file = file
+    file: OpenFile
 
     def read(self, wanted: Wanted, out: Mapping[str, Any] | None, progress: Progress | None) -> Table:
         """The wanted rows as one Table.
@@ -134,18 +135,20 @@ class FileReader:
         """
         if wanted.is_selective:
             scan = self.selective(wanted)
-            return scan.read(scan.select(wanted.groups), self._file.threads, out, progress=progress)
-        plan = self._plan(wanted)
-        whole = Scan(self._file.opener(leaf for column in plan.columns for leaf, _ in column.leaves))
+            return scan.read(scan.select(wanted.groups), self.file.threads, out, progress=progress)
+        whole = Scan(self.file.opener(wanted.columns))
+        plan = plan_read(
+            self.file.metadata, wanted.columns, [group for group, _ in wanted.groups], self.file.source.size
+        )
         outputs = None
         if out is not None:
             from fastpq.read.outputs import Outputs
 
             outputs = Outputs(out, plan, whole.opener.types)
         if progress is None:
-            return whole.read(plan, self._file.threads, outputs)
+            return whole.read(plan, self.file.threads, outputs)
         meter = Meter(progress, plan.num_rows)
-        table = whole.read(plan, self._file.threads, outputs, meter.span(plan.num_rows))
+        table = whole.read(plan, self.file.threads, outputs, meter.span(plan.num_rows))
         meter.finish()
         return table
 
@@ -159,34 +162,32 @@ class FileReader:
         distinct, order = np.unique(rows, return_inverse=True)
         in_order = len(distinct) == len(rows) and bool((rows == distinct).all())
         scan = self.selective(wanted)
-        return scan.read(scan.select(wanted.groups), self._file.threads, order=None if in_order else order)
+        return scan.read(scan.select(wanted.groups), self.file.threads, order=None if in_order else order)
 
     def batches(self, wanted: Wanted, batch_size: int, progress: Progress | None) -> Iterator[Table]:
         """The wanted rows as Tables of batch_size rows; the last may have fewer."""
         if wanted.is_selective:
             scan = self.selective(wanted)
-            return scan.batches(scan.select(wanted.groups), batch_size, self._file.threads, progress)
-        plan = self._plan(wanted)
-        whole = Scan(self._file.opener(leaf for column in plan.columns for leaf, _ in column.leaves))
-        return _metered(whole.batches(plan, batch_size, self._file.threads), Meter(progress, plan.num_rows))
+            return scan.batches(scan.select(wanted.groups), batch_size, self.file.threads, progress)
+        whole = Scan(self.file.opener(wanted.columns))
+        plan = plan_read(
+            self.file.metadata, wanted.columns, [group for group, _ in wanted.groups], self.file.source.size
+        )
+        return _metered(whole.batches(plan, batch_size, self.file.threads), Meter(progress, plan.num_rows))
 
     def count(self, wanted: Wanted) -> int:
         """Number of wanted rows."""
         scan = self.selective(wanted)
-        return scan.count(scan.select(wanted.groups), self._file.threads)
+        return scan.count(scan.select(wanted.groups), self.file.threads)
 
     def selective(self, wanted: Wanted) -> SelectiveScan:
         """The scan of the rows chosen by ranges or by a predicate."""
         from fastpq.read.selective import SelectiveScan
 
-        leaves = self._file.metadata.schema.columns
-        views = self._file.opener(leaves, "views")
-        finish = self._file.opener(leaves, allowance=views.allowance).laid_out
-        return SelectiveScan(Scan(views), self._file.metadata, wanted.predicate, wanted.columns, finish)
-
-    def _plan(self, wanted: Wanted) -> ReadPlan:
-        groups = [group for group, _ in wanted.groups]
-        return plan_read(self._file.metadata, wanted.columns, groups, self._file.source.size)
+        leaves = self.file.metadata.schema.columns
+        views = self.file.opener(leaves, "views")
+        finish = self.file.opener(leaves, allowance=views.allowance).laid_out
+        return SelectiveScan(Scan(views), self.file.metadata, wanted.predicate, wanted.columns, finish)
 
 
 def _metered(tables: Iterator[Table], meter: Meter) -> Iterator[Table]:

@@ -6,22 +6,25 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from fastpq.arrays.layouts import Array
+import numpy as np
+
+from fastpq.arrays.flat_column import Column
+from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryViews
 from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
 from fastpq.format import CompressionCodec
 from fastpq.index.ranges import Int64s, cut_ranges
 from fastpq.io.source import Stored
 from fastpq.read.fetch import Fetching
 from fastpq.read.opener import ChunkOpener
-from fastpq.read.plan import ChunkPlan, ColumnPlan
-from fastpq.schema.types import Unknown
+from fastpq.read.plan import ChunkPlan
+from fastpq.schema.types import ColumnType, Unknown
 
 if TYPE_CHECKING:
-    from fastpq.arrays.table import AnyColumn, Column
+    from fastpq.arrays.table import AnyColumn
     from fastpq.read.nested import NestedReading, NestedStream
     from fastpq.schema.parquet_schema import ColumnDescriptor
 
@@ -48,7 +51,8 @@ class FlatReading:
 
     Args:
         opener: opener of the file's chunks.
-        column: plan of the column.
+        leaf: the column.
+        chunks: plans of its chunks.
         num_rows: rows of the output.
         slots: places of the chunks in the buffers, drawn in the order of the chunks.
         buffers: stored bytes of the chunks.
@@ -58,22 +62,20 @@ class FlatReading:
     def __init__(
         self,
         opener: ChunkOpener,
-        column: ColumnPlan,
+        leaf: ColumnDescriptor,
+        chunks: Sequence[ChunkPlan],
         num_rows: int,
         slots: Iterator[int],
         buffers: Fetching,
         memory: Array | None = None,
     ) -> None:
-        assert column.flat is not None
         self._opener = opener
         self._buffers = buffers
-        self._leaf, chunks = column.flat
+        self._leaf = leaf
         self._work: list[tuple[ChunkPlan, int, ChunkReader | None]] = [(chunk, next(slots), None) for chunk in chunks]
-        view = None
-        if memory is None and _may_be_view(chunks):
-            view = self._view()
-        width = opener.layout(self._leaf).width
-        self._output = ColumnOutput(num_rows, width, self._leaf.nullable, view if memory is None else memory)
+        if memory is None and len(chunks) == 1 and chunks[0].kept is None and chunks[0].codec == CompressionCodec.UNCOMPRESSED:
+            memory = self._view()
+        self._output = ColumnOutput(num_rows, opener.layout(leaf).width, leaf.nullable, memory)
         self._nulls = [0] * len(self._work)
 
     def tasks(self) -> Iterator[Task]:
@@ -86,10 +88,15 @@ class FlatReading:
         return _flat_column(self._opener, self._leaf, self._output, sum(self._nulls))
 
     def _decode(self, number: int, chunk: ChunkPlan, slot: int, reader: ChunkReader | None) -> None:
+        stored = self._buffers.take(slot) if reader is None else None
         with self._opener.placed(chunk):
-            if reader is None:
-                reader = self._opener.flat(chunk, self._buffers.take(slot))
-            self._nulls[number] = reader.read_ranges(self._output, chunk.row_offset, chunk.kept_rows)
+            if stored is not None:
+                reader = self._opener.flat(chunk, stored)
+            assert reader is not None
+            if chunk.kept is None:
+                self._nulls[number] = reader.read(self._output, chunk.row_offset, chunk.num_rows)
+            else:
+                self._nulls[number] = reader.read_ranges(self._output, chunk.row_offset, chunk.kept)
 
     def _view(self) -> Array | None:
         """The values of the only chunk as a view of the stored bytes; None where a copy is needed.
@@ -97,15 +104,12 @@ class FlatReading:
         Without a view, the opened reader is kept for ``_decode``.
         """
         [(chunk, slot, _)] = self._work
+        stored = self._buffers.take(slot)
         with self._opener.placed(chunk):
-            reader = self._opener.flat(chunk, self._buffers.take(slot))
+            reader = self._opener.flat(chunk, stored)
             view = reader.view()
         self._work = [(chunk, slot, reader)] if view is None else []
         return view
-
-
-def _may_be_view(chunks: list[ChunkPlan]) -> bool:
-    return len(chunks) == 1 and chunks[0].kept is None and chunks[0].metadata.codec == CompressionCodec.UNCOMPRESSED
 
 
 class FlatStream:
@@ -113,16 +117,23 @@ class FlatStream:
 
     Args:
         opener: opener of the file's chunks.
-        column: plan of the column.
+        leaf: the column.
+        chunks: plans of its chunks.
         slots: places of the chunks in the buffers, drawn in the order of the chunks.
         buffers: stored bytes of the chunks.
     """
 
-    def __init__(self, opener: ChunkOpener, column: ColumnPlan, slots: Iterator[int], buffers: Fetching) -> None:
-        assert column.flat is not None
+    def __init__(
+        self,
+        opener: ChunkOpener,
+        leaf: ColumnDescriptor,
+        chunks: Sequence[ChunkPlan],
+        slots: Iterator[int],
+        buffers: Fetching,
+    ) -> None:
         self._opener = opener
-        self._leaf, chunks = column.flat
-        self._width = opener.layout(self._leaf).width
+        self._leaf = leaf
+        self._width = opener.layout(leaf).width
         self._parts = Parts([(chunk, next(slots)) for chunk in chunks], buffers)
         self._reader: ChunkReader | None = None
 
@@ -185,6 +196,35 @@ def count_rows(kept: Int64s) -> int:
 
 
 def _flat_column(opener: ChunkOpener, leaf: ColumnDescriptor, output: ColumnOutput, null_count: int) -> Column:
-    nulls, type_ = (output.validity, null_count), opener.type_of(leaf)
+    type_ = opener.types.get(leaf.index) or leaf.type
     nullable = leaf.nullable or isinstance(type_.logical, Unknown)
-    return opener.column(type_, output.values, output.buffers, nulls, nullable)
+    return leaf_column(opener, type_, output.values, output.buffers, (output.validity, null_count), nullable)
+
+
+def leaf_column(
+    opener: ChunkOpener,
+    type_: ColumnType,
+    values: Array,
+    buffers: list[Array],
+    nulls: tuple[Array | None, int],
+    nullable: bool,
+) -> Column:
+    """The column of a leaf's decoded values, strings in the layout of the opener.
+
+    Args:
+        opener: opener of the file's chunks.
+        type_: type of the values in memory.
+        values: bytes of the values, or of the views of strings.
+        buffers: the bytes behind the views.
+        nulls: validity bitmap, and number of nulls; without nulls the bitmap is not used.
+        nullable: whether the schema allows nulls.
+    """
+    validity, null_count = nulls
+    validity = validity if null_count else None
+    if nullable and isinstance(type_.logical, Unknown):     # always null, whatever is stored
+        null_count = len(values.view(VIEW_DTYPE if type_.dtype is None else type_.dtype))
+        validity = np.zeros((null_count + 7) // 8, np.uint8)
+    if type_.dtype is not None:
+        return Column._made(type_, values.view(type_.dtype), validity, null_count, nullable)
+    column = Column._made(type_, BinaryViews(values.view(VIEW_DTYPE), buffers), validity, null_count, nullable)
+    return column if opener.strings == "views" else opener.strings_of(column)

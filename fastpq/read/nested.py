@@ -18,7 +18,7 @@ from fastpq.errors import FormatError, ParquetError
 from fastpq.index.ranges import Int64s
 from fastpq.read.costs import ALWAYS_RESERVED, LIKELY_EXPANSION
 from fastpq.read.fetch import Fetching
-from fastpq.read.flat import Parts, Task, count_rows
+from fastpq.read.flat import Parts, Task, count_rows, leaf_column
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, ColumnPlan
 from fastpq.schema.shape import LeafShape, Shape, leaves_of, shape_of
@@ -67,13 +67,16 @@ class NestedReading:
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
         parts = [_nested_column(self._opener, self._shape, part) for part in self._parts]
+        if len(parts) == 1:
+            return parts[0]
         return concat_columns(parts, self._shape.name) if parts else _empty(self._opener, self._shape)
 
     def _decode(self, run: list[tuple[ChunkPlan, int]], output: NestedOutput) -> None:
         for chunk, slot in run:
+            stored = self._buffers.take(slot)
             with self._opener.placed(chunk):
-                reader = self._opener.nested(chunk, self._buffers.take(slot))
-                _read_rows(reader, output, chunk, chunk.kept_rows)
+                reader = self._opener.nested(chunk, stored)
+                _read_rows(reader, output, chunk, chunk.kept)
                 if reader.remaining and chunk.kept is None:
                     raise FormatError(f"the chunk holds more than the {chunk.num_rows} rows of its row group")
 
@@ -151,8 +154,14 @@ class _LeafStream:
             rows -= count_rows(kept)
 
 
-def _read_rows(reader: NestedReader, output: NestedOutput, chunk: ChunkPlan, kept: Int64s) -> None:
-    found, count = reader.read_row_ranges(output, kept), count_rows(kept)
+def _read_rows(reader: NestedReader, output: NestedOutput, chunk: ChunkPlan, kept: Int64s | None) -> None:
+    """Append rows of a chunk to an output: ranges of the next rows, or all rows for None."""
+    if kept is None:
+        count = chunk.num_rows
+        found = reader.read_rows(output, count)
+    else:
+        count = count_rows(kept)
+        found = reader.read_row_ranges(output, kept)
     if found < count:
         raise FormatError(f"the chunk ends {count - found} rows before the {chunk.num_rows} of its row group")
 
@@ -161,7 +170,7 @@ def _nested_column(opener: ChunkOpener, shape: Shape, outputs: dict[int, NestedO
     def make_leaf(leaf: LeafShape, output: NestedOutput) -> Column:
         # a required leaf without a value stands in a null struct
         nulls = output.validity() if leaf.nullable else (None, 0)
-        return opener.column(leaf.type, output.contents(), output.buffers, nulls, leaf.nullable)
+        return leaf_column(opener, leaf.type, output.contents(), output.buffers, nulls, leaf.nullable)
 
     try:
         return assemble(shape, outputs, make_leaf)

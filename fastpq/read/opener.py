@@ -1,31 +1,29 @@
-"""ChunkOpener: planned chunks of one file as readers of pages and values, and the columns of leaves."""
+"""ChunkOpener: planned chunks of one file as readers of pages and values, and the layout of strings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal
 
 from fastpq.arrays.allowance import Allowance
 from fastpq.arrays.binary import total_size
 from fastpq.arrays.slices import SliceReader
-from fastpq.arrays.table import VIEW_DTYPE, AnyColumn, BinaryOffsets, BinaryViews, Column, ListColumn, StructColumn
+from fastpq.arrays.table import VIEW_DTYPE, AnyColumn, BinaryOffsets, Column, ListColumn, StructColumn
 from fastpq.codecs.catalogue import codec_for_read
 from fastpq.column.chunk_reader import ChunkReader
 from fastpq.column.layout import Layout, layout_of
 from fastpq.column.page import PageReader
+from fastpq.common.process_memory import default_allocation
 from fastpq.errors import ParquetError
 from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
 from fastpq.read.plan import ChunkPlan
 from fastpq.schema.parquet_schema import ColumnDescriptor
-from fastpq.schema.types import ColumnType, Unknown
+from fastpq.schema.types import ColumnType
 
 if TYPE_CHECKING:
     from fastpq.column.nested_reader import NestedReader
-    from fastpq.encryption.cipher import ModuleCipher
     from fastpq.encryption.decryptor import FileDecryptor
 
 StringLayout = Literal["views", "offsets", "dictionary"]
@@ -53,7 +51,7 @@ class ChunkOpener:
         allowance: Allowance | None = None,
     ) -> None:
         self.source = source
-        self.allowance = allowance or Allowance(properties.allocation_limit)
+        self.allowance = allowance or Allowance(properties.max_allocation or default_allocation())
         self.decryptor = decryptor
         self.properties = properties
         self.strings = strings
@@ -68,28 +66,23 @@ class ChunkOpener:
         """Storage of a leaf's values in pages and in memory."""
         known = self._layouts.get(leaf.index)
         if known is None:
-            known = layout_of(self.type_of(leaf))
+            known = layout_of(self.types.get(leaf.index) or leaf.type)
             if known.ticks and not self.properties.verify_times:
                 known = known._replace(ticks=0)
             self._layouts[leaf.index] = known
         return known
 
-    def cipher(self, chunk: ChunkPlan) -> ModuleCipher:
-        """The cipher of a chunk."""
-        metadata = chunk.metadata
-        return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
-
     def pages(self, chunk: ChunkPlan, stored: Stored) -> PageReader:
         """A PageReader before the first page of a chunk."""
-        layout, metadata = self.layout(chunk.column), chunk.metadata.metadata
+        layout, metadata = self.layout(chunk.column), chunk.metadata
         return PageReader(
             stored,
-            self.cipher(chunk),
-            codec_for_read(metadata.codec),
+            self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index),
+            codec_for_read(chunk.codec),
             chunk.column.max_definition_level,
             chunk.column.max_repetition_level,
             layout.stored_width == 0 and layout.width == VIEW_DTYPE.itemsize,
-            bool(metadata.dictionary_page_offset) and (chunk.pages is None or chunk.pages.has_dictionary),
+            chunk.has_dictionary,
             self.properties,
             self.allowance,
             not self.source.gives_views,
@@ -105,7 +98,7 @@ class ChunkOpener:
         """A NestedReader before the first row of a nested column's chunk."""
         from fastpq.column.nested_reader import NestedReader
 
-        count = chunk.metadata.num_values if chunk.pages is None else self.pages(chunk, stored).count_values()
+        count = chunk.metadata.metadata.num_values if chunk.pages is None else self.pages(chunk, stored).count_values()
         return NestedReader(self.pages(chunk, stored), self.layout(chunk.column), count)
 
     @contextmanager
@@ -117,35 +110,6 @@ class ChunkOpener:
             error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
             raise
 
-    # ---- columns of leaves
-
-    def column(
-        self,
-        type_: ColumnType,
-        values: np.ndarray[Any, Any],
-        buffers: list[np.ndarray[Any, Any]],
-        nulls: tuple[np.ndarray[Any, Any] | None, int],
-        nullable: bool,
-    ) -> Column:
-        """A leaf's column, strings in the wanted layout.
-
-        Args:
-            type_: its type.
-            values: bytes of the values, or of the views of strings.
-            buffers: the bytes behind the views.
-            nulls: validity bitmap, and number of nulls; without nulls the bitmap is not used.
-            nullable: whether the schema allows nulls.
-        """
-        validity, null_count = nulls
-        validity = validity if null_count else None
-        if nullable and isinstance(type_.logical, Unknown):     # always null, whatever is stored
-            null_count = len(values.view(VIEW_DTYPE if type_.dtype is None else type_.dtype))
-            validity = np.zeros((null_count + 7) // 8, np.uint8)
-        if type_.dtype is not None:
-            return Column._made(type_, values.view(type_.dtype), validity, null_count, nullable)
-        views = BinaryViews(values.view(VIEW_DTYPE), buffers)
-        return self._laid_out(Column._made(type_, views, validity, null_count, nullable))
-
     def laid_out(self, column: AnyColumn) -> AnyColumn:
         """A column with all strings in the wanted layout, at every level of nesting."""
         match column:
@@ -153,9 +117,10 @@ class ChunkOpener:
                 return column._with(elements=self.laid_out(column.elements))
             case StructColumn():
                 return column._with(children=tuple(map(self.laid_out, column.children)))
-        return self._laid_out(column) if column.type.is_variable else column
+        return self.strings_of(column) if column.type.is_variable else column
 
-    def _laid_out(self, column: Column) -> Column:
+    def strings_of(self, column: Column) -> Column:
+        """A column of views with its strings in the wanted layout."""
         if self.strings == "offsets":
             # a long dictionary value is copied for each of its views
             self.allowance.check(total_size(SliceReader(column.values, column.validity if column.null_count else None)))

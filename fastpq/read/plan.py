@@ -10,8 +10,9 @@ import numpy as np
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
 from fastpq.index.page_locations import choose_pages
 from fastpq.index.ranges import Int64s, RowRanges
+from fastpq.io.coalescing import Range
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
-from fastpq.metadata.file_metadata import FileMetaData, RowGroupMetaData
+from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.costs import MOST_IDLE_ROWS
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 from fastpq.stats.quirks import chunk_slack, v2_is_always_compressed
@@ -31,7 +32,7 @@ class PageSelection(NamedTuple):
     """
 
     rows: RowRanges
-    ranges: list[tuple[int, int]]
+    ranges: list[Range]
     directory: Int64s
     num_pages: int
 
@@ -57,7 +58,12 @@ class ChunkPlan(NamedTuple):
         num_values: number of values in the pages to read; nulls and empty lists of a nested column count. An upper bound
             if some pages of a nested column are left out.
         start, length: place of the whole chunk in the file.
+        ranges: byte ranges to read, as (offset, length).
+        num_bytes: number of bytes to read.
         metadata: metadata of the chunk.
+        codec: compression codec, a number of ``CompressionCodec``.
+        is_encrypted: whether the chunk is encrypted.
+        has_dictionary: whether the bytes to read may begin with a dictionary page.
         v2_is_compressed: whether data pages V2 are compressed even where is_compressed of their headers is False.
         pages: the pages to read; None for all.
         kept: shape (n, 2), int64: ascending ranges of the rows in the output, counted within the pages to read; None for all.
@@ -70,7 +76,12 @@ class ChunkPlan(NamedTuple):
     num_values: int
     start: int
     length: int
+    ranges: list[Range]
+    num_bytes: int
     metadata: ColumnChunkMetaData
+    codec: int
+    is_encrypted: bool
+    has_dictionary: bool
     v2_is_compressed: bool = False
     pages: PageSelection | None = None
     kept: Int64s | None = None
@@ -84,21 +95,16 @@ class ChunkPlan(NamedTuple):
         kept: Int64s | None = None,
     ) -> ChunkPlan:
         """A plan of some rows of the chunk; parameters as the attributes."""
+        if pages is None:
+            ranges, size, has_dictionary = [(self.start, self.length)], self.length, self.has_dictionary
+        else:
+            ranges, size = pages.ranges, pages.num_bytes
+            has_dictionary = self.has_dictionary and pages.has_dictionary
         # positional, and no _replace: a read of few rows spends much of its time here, once a column
         return ChunkPlan(
-            self.column, self.row_group, row_offset, num_rows, num_values, self.start, self.length, self.metadata,
-            self.v2_is_compressed, pages, kept,
+            self.column, self.row_group, row_offset, num_rows, num_values, self.start, self.length, ranges, size, self.metadata,
+            self.codec, self.is_encrypted, has_dictionary, self.v2_is_compressed, pages, kept,
         )
-
-    @property
-    def ranges(self) -> list[tuple[int, int]]:
-        """Byte ranges to read, as (offset, length)."""
-        return [(self.start, self.length)] if self.pages is None else self.pages.ranges
-
-    @property
-    def num_bytes(self) -> int:
-        """Number of bytes to read."""
-        return self.length if self.pages is None else self.pages.num_bytes
 
     @property
     def kept_rows(self) -> Int64s:
@@ -132,10 +138,17 @@ class ColumnPlan(NamedTuple):
 
 
 class ReadPlan(NamedTuple):
-    """A read of some columns: the number of rows in the output, and the columns of the output in order."""
+    """A read of some columns.
+
+    Attributes:
+        num_rows: number of rows in the output.
+        columns: columns of the output, in order.
+        names: their names.
+    """
 
     num_rows: int
     columns: list[ColumnPlan]
+    names: list[str]
 
     @property
     def chunks(self) -> list[ChunkPlan]:
@@ -162,29 +175,27 @@ def plan_read(
         FormatError: metadata contradict each other or the file's size.
     """
     chosen = choose_row_groups(metadata.num_row_groups, row_groups)
-    counts = metadata.row_counts
-    groups: list[tuple[RowGroupMetaData, int]] = []     # with rows, each with the number of its first row in the output
+    counts, asks = metadata.row_counts, metadata.decryptor.asks_for_keys
+    planned: list[tuple[ColumnDescriptor, list[ChunkPlan]]] = [(column, []) for column in columns]
     num_rows = 0
     for index in chosen:
         if counts[index] < 0:
             raise FormatError(f"a row group of {counts[index]} rows", row_group=index)
-        if counts[index]:
-            groups.append((metadata.row_group(index), num_rows))
-            num_rows += counts[index]
-    for group, _ in groups[:1]:
-        metadata.decryptor.ask_for_keys(group.column(column.index).chunk for column in columns)
-    planned: dict[SchemaNode, ColumnPlan] = {}
-    for column in columns:
-        chunks = [
-            plan_chunk(group.column(column.index), column, group.index, offset, group.num_rows, file_size, metadata.created_by)
-            for group, offset in groups
-        ]
+        if not counts[index]:
+            continue
+        if asks and not num_rows:
+            group = metadata.row_group(index)
+            metadata.decryptor.ask_for_keys(group.column(column.index).chunk for column in columns)
+        for column, chunks in planned:
+            chunks.append(plan_chunk(metadata, index, column, num_rows, file_size))
+        num_rows += counts[index]
+    outputs: dict[SchemaNode, ColumnPlan] = {}
+    for column, chunks in planned:
         node = column.top
-        planned.setdefault(node, ColumnPlan(node, [])).leaves.append((column, chunks))
-    outputs = list(planned.values())
-    for output in outputs:
+        outputs.setdefault(node, ColumnPlan(node, [])).leaves.append((column, chunks))
+    for output in outputs.values():
         output.leaves.sort(key=lambda leaf: leaf[0].index)
-    return ReadPlan(num_rows, outputs)
+    return ReadPlan(num_rows, [*outputs.values()], [node.element.name for node in outputs])
 
 
 class GroupRows(NamedTuple):
@@ -221,7 +232,7 @@ def plan_rows(
         )
         for output in whole.columns
     ]
-    return ReadPlan(offsets[-1], outputs)
+    return ReadPlan(offsets[-1], outputs, whole.names)
 
 
 def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRanges, row_offset: int) -> ChunkPlan:
@@ -304,51 +315,52 @@ def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
     return chosen
 
 
-def plan_chunk(
-    chunk: ColumnChunkMetaData,
-    column: ColumnDescriptor,
-    row_group: int,
-    offset: int,
-    num_rows: int,
-    file_size: int,
-    created_by: str | None,
-) -> ChunkPlan:
-    """The plan of all rows of a chunk.
+def plan_chunk(metadata: FileMetaData, row_group: int, column: ColumnDescriptor, offset: int, file_size: int) -> ChunkPlan:
+    """The plan of all rows of a chunk, after a check of its metadata against the schema and the file's size.
 
     Args:
-        chunk: metadata of the chunk.
-        column: descriptor of the chunk's column.
+        metadata: footer of the file.
         row_group: index of the row group.
+        column: descriptor of the chunk's column.
         offset: number of the chunk's first row in the output.
-        num_rows: number of rows of the row group.
         file_size: size of the file in bytes.
-        created_by: writer of the file, named by the footer.
 
     Raises:
         UnsupportedError: an encrypted chunk in another file.
         FormatError: metadata contradict the schema or the file's size.
     """
+    num_rows = metadata.row_counts[row_group]
+    chunk = metadata.row_group(row_group).column(column.index)
+    path = chunk.chunk.file_path
     try:
-        start, length = _checked_range(chunk, column, num_rows, file_size)
+        is_encrypted = chunk.is_encrypted
+        start, length = chunk.byte_range
+        stored = chunk.metadata
+        if path and is_encrypted:
+            raise UnsupportedError(f"an encrypted column chunk in another file ({path!r})")
+        if stored.type != column.element.type:
+            raise FormatError(f"a chunk of {stored.type!r} in a column of {column.physical_type.name}")
+        if stored.num_values < num_rows:
+            raise FormatError(f"{stored.num_values} values in a row group of {num_rows} rows")
+        if not path and (length > file_size or start > file_size - length):     # the size of another file is unknown here
+            raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}")
     except (FormatError, UnsupportedError) as error:
         raise error.at(column=column.name, row_group=row_group) from None
-    if not chunk.chunk.file_path:
-        length = min(length + chunk_slack(created_by), file_size - start)
-    num_values = num_rows if column.max_repetition_level == 0 else chunk.metadata.num_values
-    compressed = v2_is_always_compressed(created_by)
-    return ChunkPlan(column, row_group, offset, num_rows, num_values, start, length, chunk, compressed)
-
-
-def _checked_range(chunk: ColumnChunkMetaData, column: ColumnDescriptor, num_rows: int, file_size: int) -> tuple[int, int]:
-    """Offset and length of a chunk in its file, after a check of the metadata against the schema and the file's size."""
-    path, stored = chunk.chunk.file_path, chunk.metadata
-    if path and chunk.is_encrypted:
-        raise UnsupportedError(f"an encrypted column chunk in another file ({path!r})")
-    if stored.type != column.element.type:
-        raise FormatError(f"a chunk of {stored.type!r} in a column of {column.physical_type.name}")
-    if stored.num_values < num_rows:
-        raise FormatError(f"{stored.num_values} values in a row group of {num_rows} rows")
-    start, length = chunk.byte_range
-    if not path and (length > file_size or start > file_size - length):     # the size of another file is unknown here
-        raise FormatError(f"the chunk's bytes ({length} at {start}) lie outside the file of {file_size}")
-    return start, length
+    if not path:
+        length = min(length + chunk_slack(metadata.created_by), file_size - start)
+    return ChunkPlan(
+        column=column,
+        row_group=row_group,
+        row_offset=offset,
+        num_rows=num_rows,
+        num_values=stored.num_values if column.max_repetition_level else num_rows,
+        start=start,
+        length=length,
+        ranges=[(start, length)],
+        num_bytes=length,
+        metadata=chunk,
+        codec=stored.codec,
+        is_encrypted=is_encrypted,
+        has_dictionary=bool(stored.dictionary_page_offset),
+        v2_is_compressed=v2_is_always_compressed(metadata.created_by),
+    )

@@ -13,23 +13,6 @@ from fastpq.index.ranges import Int64s, RowRanges, cut_ranges
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.stats.quirks import row_count_is_trusted
 
-MAX_INT64 = (1 << 63) - 1
-
-
-def first_rows(metadata: FileMetaData) -> Int64s:
-    """Number of the first row of each row group, then the number of rows of the file; shape (row groups + 1,), int64.
-
-    Raises:
-        FormatError: a row group with a negative number of rows, or too many rows in all.
-    """
-    counts = metadata.row_counts
-    for index, count in enumerate(counts):
-        if count < 0:
-            raise FormatError(f"a row group of {count} rows", row_group=index)
-    if sum(counts) > MAX_INT64:
-        raise FormatError(f"{sum(counts)} rows in the row groups of a file")
-    return np.cumsum([0, *counts], dtype=np.int64)
-
 
 def check_row_count(metadata: FileMetaData, found: int) -> None:
     """Compare the number of rows in the footer with the rows of the row groups.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
 from fastpq.io.source import Stored
 from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, WORTH_A_TASK, WORTH_A_THREAD
-from fastpq.read.fetch import Fetching
+from fastpq.read.fetch import Fetching, fetching
 from fastpq.read.flat import FlatReading, FlatStream, Task
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan
@@ -23,16 +24,15 @@ if TYPE_CHECKING:
     from fastpq.read.outputs import Outputs
 
 
+@dataclass(frozen=True, slots=True)
 class Scan:
     """Reads planned columns of one file.
 
-    Args:
+    Attributes:
         opener: opens the file's chunks.
     """
 
-    def __init__(self, opener: ChunkOpener) -> None:
-        self.opener = opener
-        self.source = opener.source
+    opener: ChunkOpener
 
     def read(self, plan: ReadPlan, threads: int, out: Outputs | None = None, span: Span | None = None) -> Table:
         """All rows of a plan as one Table; chunks are decoded in parallel, and all chunks of a flat column into one output.
@@ -44,7 +44,7 @@ class Scan:
             span: counts the rows of decoded chunks.
         """
         read = self.columns([(column, plan.num_rows) for column in plan.columns], threads, out, span)
-        return Table(_named(plan, read), num_rows=plan.num_rows)
+        return Table._made(list(zip(plan.names, read, strict=True)), plan.num_rows)
 
     def columns(
         self,
@@ -59,28 +59,37 @@ class Scan:
             wanted: plans of columns, each with the number of rows in its output.
             threads, out, span: as for ``read``.
         """
-        chunks = [chunk for column, _ in wanted for chunk in column.chunks]
-        decoded = sum(
-            (chunk.num_values if chunk.column.max_repetition_level else chunk.num_rows) * self.opener.layout(chunk.column).width
-            for chunk in chunks
-        )
+        opener, source = self.opener, self.opener.source
+        chunks: list[ChunkPlan] = []
+        decoded = 0
+        doubtful: list[int] = []        # slots of chunks with many values by their metadata
+        for column, _ in wanted:
+            for leaf, of_leaf in column.leaves:
+                width = opener.layout(leaf).width
+                for chunk in of_leaf:
+                    decoded += (chunk.num_values if leaf.max_repetition_level else chunk.num_rows) * width
+                    if chunk.num_values * width > ALWAYS_PLAUSIBLE:
+                        doubtful.append(len(chunks))
+                    chunks.append(chunk)
         stored = sum(chunk.num_bytes for chunk in chunks)
-        properties, reserved = self.opener.properties, self.opener.allowance.reserved(decoded)
-        with reserved, Fetching(self.source, chunks, properties, streaming=False) as buffers:
-            for slot, chunk in enumerate(chunks):
-                check_plausible(self.opener, chunk, partial(buffers.look, slot))
+        with opener.allowance.reserved(decoded), fetching(source, chunks, opener.properties, streaming=False) as buffers:
+            for slot in doubtful:
+                check_plausible(opener, chunks[slot], partial(buffers.look, slot))
             slots = itertools.count()
             columns = [self._reading(column, rows, slots, buffers, out, (threads, max(1, stored))) for column, rows in wanted]
             if decoded + stored < max(WORTH_A_THREAD, len(chunks) * WORTH_A_TASK):
                 threads = 1
             each = (task for column in columns for task in column.tasks())
-            if threads == 1 and span is None and not self.source.is_remote:
+            if threads == 1 and span is None and not source.is_remote:
                 for task in each:       # no list: a file may have a million chunks
                     task.work()
             else:
-                tasks = sorted(each, key=lambda task: task.row) if self.source.is_remote else [*each]   # the order of arrival
+                tasks = sorted(each, key=lambda task: task.row) if source.is_remote else [*each]   # the order of arrival
                 run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
-            read = run_parallel(lambda column: column.finish(), columns, threads)
+            if threads == 1:
+                read: Sequence[AnyColumn] = [column.finish() for column in columns]
+            else:
+                read = run_parallel(methodcaller("finish"), columns, threads)
         if out is not None:
             for (column, _), values in zip(wanted, read, strict=True):
                 out.settle(column.name, values)
@@ -96,7 +105,7 @@ class Scan:
             first: rows of the first Table, at least one; None for batch_size.
         """
         width = sum(self.opener.layout(leaf).width for column in plan.columns for leaf, _ in column.leaves)
-        with Fetching(self.source, plan.chunks, self.opener.properties, streaming=True) as buffers:
+        with fetching(self.opener.source, plan.chunks, self.opener.properties, streaming=True) as buffers:
             slots = itertools.count()
             streams = [self._stream(column, slots, buffers) for column in plan.columns]
             start = 0
@@ -104,7 +113,8 @@ class Scan:
                 rows = min(first or batch_size, plan.num_rows - start)
                 first = None
                 with self.opener.allowance.reserved(rows * width):
-                    table = Table(_named(plan, run_parallel(_reader_of(rows), streams, threads)), num_rows=rows)
+                    read = run_parallel(_reader_of(rows), streams, threads)
+                    table = Table._made(list(zip(plan.names, read, strict=True)), rows)
                 yield table
                 start += rows
 
@@ -127,21 +137,27 @@ class Scan:
             out: arrays to read columns into.
             shared: number of threads, and stored bytes of all columns; a nested column gets threads by its share of the bytes.
         """
-        if column.flat is not None:
-            return FlatReading(self.opener, column, num_rows, slots, buffers, None if out is None else out.memory(column.name))
+        leaf, chunks = column.leaves[0]
+        if leaf.is_flat:
+            memory = None if out is None else out.memory(leaf.element.name)
+            return FlatReading(self.opener, leaf, chunks, num_rows, slots, buffers, memory)
         from fastpq.read.nested import NestedReading
 
-        if self.source.is_remote:       # row groups are decoded as they arrive
-            return NestedReading(self.opener, column, slots, buffers, len(column.leaves[0][1]))
-        # views of several outputs have to be numbered anew, for longer than another thread saves
-        share = 2 if any(self.opener.type_of(leaf).is_variable for leaf, _ in column.leaves) else 1
-        (threads, stored), own = shared, sum(chunk.num_bytes for chunk in column.chunks)
-        parts = max(1, threads * own // (stored * len(column.leaves) * share))
+        if self.opener.source.is_remote:        # row groups are decoded as they arrive
+            return NestedReading(self.opener, column, slots, buffers, len(chunks))
+        threads, stored = shared
+        parts = 1
+        if threads > 1:
+            # views of several outputs have to be numbered anew, for longer than another thread saves
+            share = 2 if any(self.opener.type_of(leaf).is_variable for leaf, _ in column.leaves) else 1
+            own = sum(chunk.num_bytes for chunk in column.chunks)
+            parts = max(1, threads * own // (stored * len(column.leaves) * share))
         return NestedReading(self.opener, column, slots, buffers, parts)
 
     def _stream(self, column: ColumnPlan, slots: Iterator[int], buffers: Fetching) -> Stream:
-        if column.flat is not None:
-            return FlatStream(self.opener, column, slots, buffers)
+        leaf, chunks = column.leaves[0]
+        if leaf.is_flat:
+            return FlatStream(self.opener, leaf, chunks, slots, buffers)
         from fastpq.read.nested import NestedStream
 
         return NestedStream(self.opener, column, slots, buffers)
@@ -164,10 +180,6 @@ def check_plausible(opener: ChunkOpener, chunk: ChunkPlan, stored: Callable[[], 
     if claimed > max(ALWAYS_PLAUSIBLE, chunk.length * PLAUSIBLE_EXPANSION):
         with opener.placed(chunk):
             opener.pages(chunk, stored()).require_values(chunk.num_values)
-
-
-def _named(plan: ReadPlan, columns: Sequence[AnyColumn]) -> list[tuple[str, AnyColumn]]:
-    return [(column.name, values) for column, values in zip(plan.columns, columns, strict=True)]
 
 
 def _do_and_tell(span: Span, tasks: Sequence[Task]) -> Callable[[Task], None]:

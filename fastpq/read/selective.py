@@ -92,7 +92,7 @@ class SelectiveScan:
 
     def plan(self, columns: Sequence[ColumnDescriptor], row_groups: Iterable[int] | None) -> ReadPlan:
         """The plan of all rows of row groups."""
-        return plan_read(self._metadata, columns, row_groups, self._scan.source.size)
+        return plan_read(self._metadata, columns, row_groups, self._scan.opener.source.size)
 
     def read(
         self,
@@ -164,7 +164,7 @@ class SelectiveScan:
             return False
         if len(undecided) < len(kept) and not self._filtered.keys() <= chosen:
             return False        # decided row groups are read without the columns of the predicate
-        is_remote, in_vain = self._scan.source.is_remote, self._scan.opener.properties.round_trip_bytes
+        is_remote, in_vain = self._scan.opener.source.is_remote, self._scan.opener.properties.round_trip_bytes
         together = max(MOST_TOGETHER, in_vain if is_remote else 0)
         if sum(selection.pruning.rows.count for selection in kept) * len(self.every_column) > together:
             return False
@@ -383,7 +383,7 @@ class SelectiveScan:
         return rows.select(np.concatenate(masks))
 
     def _plan_rows(self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows]) -> ReadPlan:
-        return plan_rows(self._metadata, columns, groups, self._scan.source.size)
+        return plan_rows(self._metadata, columns, groups, self._scan.opener.source.size)
 
     def _read_rows(
         self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows], threads: int, span: Span | None = None

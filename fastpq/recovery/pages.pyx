@@ -63,9 +63,8 @@ cdef bint find_page(const uint8_t* base, int64_t size, int64_t position, bint ch
             position = found - base
             good = parse_candidate(base, position, size, page, effort) == 0 and is_plausible(page)
             if good and page.header.has_crc and checksums:
-                with gil:
-                    good = has_own_crc(base + page.body, page)
-                    effort[0] -= 0 if good else page.body_size
+                good = has_own_crc(base + page.body, page)
+                effort[0] -= 0 if good else page.body_size
             if effort[0] < 0:
                 with gil:
                     raise LimitError("too much of the file looks like pages and is none")

@@ -23,7 +23,6 @@ from fastpq.options import OnError
 from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION
 from fastpq.read.file_reader import FileReader, OpenFile, Wanted
 from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_read
-from fastpq.read.rows import first_rows
 from fastpq.read.scan import Scan
 from fastpq.read.selective import SelectiveScan
 from fastpq.recovery.losses import Loss
@@ -109,7 +108,7 @@ class RecoveringReader:
         columns, predicate = wanted.columns, wanted.predicate
         filtered = [] if predicate is None else [leaf.column for leaf in leaves(predicate)]
         every = list({column.index: column for column in [*filtered, *columns]}.values())
-        starts = first_rows(self._metadata)
+        starts = self._metadata.first_rows
         nodes = [output.node for output in self._plan(columns, ()).columns]
         sizes = np.diff(starts).tolist()
         chosen = [(group, RowRanges.every(sizes[group]) if rows is None else rows) for group, rows in wanted.groups]
@@ -129,7 +128,7 @@ class RecoveringReader:
         meter.finish()
 
     def _plan(self, columns: Sequence[ColumnDescriptor], row_groups: Sequence[int]) -> ReadPlan:
-        return plan_read(self._metadata, columns, row_groups, self._scan.source.size)
+        return plan_read(self._metadata, columns, row_groups, self._file.source.size)
 
     def _kept(
         self,
@@ -234,9 +233,11 @@ class RecoveringReader:
 
     def _offset_index(self, chunk: ChunkPlan) -> OffsetIndex | None:
         """The OffsetIndex of a chunk; None if missing or damaged."""
-        request = IndexRequest(chunk.column, chunk.metadata, chunk.num_rows, self._scan.opener.cipher(chunk), column_index=False)
+        metadata = chunk.metadata
+        cipher = self._metadata.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
+        request = IndexRequest(chunk.column, metadata, chunk.num_rows, cipher, column_index=False)
         try:
-            (found,) = read_page_indexes(self._scan.source, [request])
+            (found,) = read_page_indexes(self._file.source, [request])
         except ParquetError as error:
             if not is_damage(error):
                 raise
@@ -247,7 +248,7 @@ class RecoveringReader:
         """Refuse to return null rows in an implausible number: the number comes from the footer of a damaged file alone."""
         width = sum(self._scan.opener.layout(leaf).width for leaf, _ in output.leaves)
         if self._on_error == "null" and num_rows * width > max(
-            ALWAYS_PLAUSIBLE, self._scan.source.size * PLAUSIBLE_EXPANSION
+            ALWAYS_PLAUSIBLE, self._file.source.size * PLAUSIBLE_EXPANSION
         ):
             raise FormatError(f"{num_rows} rows that are lost, or were never there", row_group=group, column=output.name)
 

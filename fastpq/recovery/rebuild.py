@@ -260,11 +260,23 @@ class _Search:
         ranges = [(int(self._pages[each, POSITION]), int(self._pages[each, SIZE])) for each in (dictionary, page) if each >= 0]
         num_rows = values if leaf.max_repetition_level == 0 else UNKNOWN
         directory = np.array([[0, size, values, num_rows]], np.int64)
-        rows = RowRanges.every(values)
+        pages = PageSelection(RowRanges.every(values), ranges, directory, 1)
+        metadata = ColumnChunkMetaData(entry, 0, leaf.index, FileDecryptor())
         plan = ChunkPlan(
-            leaf, 0, 0, values, values, ranges[0][0], sum(length for _, length in ranges),
-            ColumnChunkMetaData(entry, 0, leaf.index, FileDecryptor()), False,
-            PageSelection(rows, ranges, directory, 1), None,
+            column=leaf,
+            row_group=0,
+            row_offset=0,
+            num_rows=values,
+            num_values=values,
+            start=ranges[0][0],
+            length=pages.num_bytes,
+            ranges=ranges,
+            num_bytes=pages.num_bytes,
+            metadata=metadata,
+            codec=metadata.codec,
+            is_encrypted=False,
+            has_dictionary=dictionary != UNKNOWN,
+            pages=pages,
         )
         in_shape = None if leaf.is_flat else self._leaves[leaf.index]
         try:

@@ -16,7 +16,6 @@ from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, Sc
 from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC
 from fastpq.io.location import Remote, locate
 from fastpq.io.new_file import temporary_files
-from fastpq.io.siblings import open_with_siblings
 from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.metadata.footer import read_finished
@@ -115,7 +114,7 @@ def recover_table(
         raise ValueError(f'on_error must be "null" or "skip", not {on_error!r}')
     properties = properties or ReaderProperties()
     hints = _Hints.of(schema, sibling, row_group_rows, properties, decryption_properties)
-    with open_with_siblings(where, memory_map, properties) as source:
+    with open_source(where, memory_map=memory_map, properties=properties) as source:
         try:
             metadata, report = _found(source, hints, properties, decryption_properties)
             suited = for_writer(properties, metadata)

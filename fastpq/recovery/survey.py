@@ -258,11 +258,9 @@ class _Pages:
         located = self._located[pages]
         directory = np.ascontiguousarray(np.concatenate([pages[:, None], located[:, 1:]], axis=1), np.int64)
         ranges = dictionary + [(offset, size) for offset, size in located[:, :2].tolist()]
-        return chunk._replace(
-            num_rows=rows.count,
-            num_values=chunk.num_values if chunk.column.max_repetition_level else rows.count,
-            pages=PageSelection(rows, ranges, directory, len(self._located)),
-            kept=None,
+        num_values = chunk.num_values if chunk.column.max_repetition_level else rows.count
+        return chunk.of_rows(
+            chunk.row_offset, rows.count, num_values, PageSelection(rows, ranges, directory, len(self._located))
         )
 
     def _first_row(self, page: int) -> int | None:

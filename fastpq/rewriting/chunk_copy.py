@@ -61,7 +61,10 @@ def copy_chunk(
             broken[OFFSET_INDEX] = error
             if column_index is not None:
                 broken[COLUMN_INDEX], column_index = error, None
-    return PlacedChunk(_entry(plan, pages, start), sealer, column_index, moved, bloom_filter), broken
+    moved_metadata = _metadata(plan, pages, start)
+    entry = fmt.ColumnChunk(file_offset=0, meta_data=moved_metadata)
+    entry.unknown = plan.metadata.chunk.unknown
+    return PlacedChunk(entry, moved_metadata, sealer, column_index, moved, bloom_filter), broken
 
 
 def _moved(stored: fmt.OffsetIndex, checked: OffsetIndex, pages: CopiedPages, plan: ChunkPlan, start: int) -> fmt.OffsetIndex:
@@ -87,8 +90,8 @@ def _moved(stored: fmt.OffsetIndex, checked: OffsetIndex, pages: CopiedPages, pl
     return moved
 
 
-def _entry(plan: ChunkPlan, pages: CopiedPages, start: int) -> fmt.ColumnChunk:
-    """The chunk's entry with the new places, sizes and page counts."""
+def _metadata(plan: ChunkPlan, pages: CopiedPages, start: int) -> fmt.ColumnMetaData:
+    """The chunk's metadata with the new places, sizes and page counts."""
     metadata = copy.copy(plan.metadata.metadata)
     metadata.path_in_schema = list(plan.column.path)    # readers find keys by it
     metadata.data_page_offset = start + pages.dictionary_size
@@ -99,6 +102,4 @@ def _entry(plan: ChunkPlan, pages: CopiedPages, start: int) -> fmt.ColumnChunk:
     metadata.total_uncompressed_size = pages.uncompressed_size
     metadata.encoding_stats = pages.encoding_stats
     metadata.encodings = sorted({*metadata.encodings, *(encoding for _, encoding in pages.counts)})
-    entry = fmt.ColumnChunk(file_offset=0, meta_data=metadata)
-    entry.unknown = plan.metadata.chunk.unknown
-    return entry
+    return metadata

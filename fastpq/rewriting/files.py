@@ -201,7 +201,8 @@ class _MergedFile:
         self._meter = meter
         self._sink = sink
         self._keep_metadata = keep_metadata
-        self._closed = closed_columns(encryption_properties, [column.path for column in first.schema.columns])
+        keys = encryption_properties
+        self._closed = frozenset() if keys is None else closed_columns(keys, first.schema.paths)
         self._is_encrypted = encryption_properties is not None
         self._properties = properties
         self._first = first
@@ -235,7 +236,7 @@ class _MergedFile:
         return RewritingReport(tuple(self._dropped), tuple(dropped))
 
     def _add_row_group(self, source: Source, metadata: FileMetaData, group: RowGroupMetaData) -> None:
-        self._row_groups.check_room(1)
+        self._row_groups.next_ordinal(1)
         if group.num_rows < 0:
             raise FormatError(f"a row group of {group.num_rows} rows", row_group=group.index)
         if group.num_columns != metadata.num_columns:
@@ -257,7 +258,7 @@ class _MergedFile:
         try:
             if chunk.file_path:
                 raise UnsupportedError(f"a column chunk in another file ({chunk.file_path!r}) is not copied")
-            plan = plan_chunk(chunk, column, group.index, 0, group.num_rows, source.size, metadata.created_by)
+            plan = plan_chunk(metadata, group.index, column, 0, source.size)
             opener = metadata.decryptor.chunk_cipher(chunk.chunk, group.ordinal, index)
             sealer = self._row_groups.cipher(len(self._row_groups), index)
             properties = for_writer(self._properties, metadata)

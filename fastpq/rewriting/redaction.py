@@ -13,7 +13,7 @@ from typing import Any
 
 from fastpq import format as fmt
 from fastpq.arrow.hints import redacted_entry
-from fastpq.convert.dataframes import PANDAS_KEY
+from fastpq.convert.pandas_metadata import PANDAS_KEY
 from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.rewriting.report import DroppedMetadata

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Literal, get_args, overload
 
@@ -29,6 +30,10 @@ MAX_SCHEMA_DEPTH = 512      # groups inside each other
 # Greatest number of lines of the tree shown in text and in a notebook.
 TEXT_LINES, HTML_LINES = 24, 200
 
+# Greatest number of schemas for writing kept for further files, and of columns of a kept schema.
+MOST_SCHEMAS_KEPT = 16
+MOST_FIELDS_KEPT = 2048
+
 _REPETITIONS = (REQUIRED, OPTIONAL, REPEATED)
 
 ColumnKey = str | tuple[str, ...] | int
@@ -44,13 +49,20 @@ class ParquetSchema:
     Args:
         root: the root of the tree.
         columns: the leaves of the tree, in their order.
+
+    Attributes:
+        root: as given.
+        columns: as given.
+        has_int96: whether a column is of the physical type INT96.
     """
 
-    __slots__ = ("columns", "root")
+    __slots__ = ("_paths", "columns", "has_int96", "root")
 
     def __init__(self, root: GroupNode, columns: Sequence[ColumnDescriptor]) -> None:
         self.root = root
         self.columns = tuple(columns)
+        self._paths: list[tuple[str, ...]] | None = None
+        self.has_int96 = any(column.element.type == Type.INT96 for column in self.columns)
 
     @classmethod
     def from_thrift(cls, elements: Sequence[fmt.SchemaElement]) -> ParquetSchema:
@@ -121,8 +133,11 @@ class ParquetSchema:
         Raises:
             SchemaError: a name is not a str, or a struct has no fields.
         """
-        fields = [column if isinstance(column, Field) else Field(*column) for column in columns]
-        return cls.from_thrift(elements_of(fields, name))
+        fields = tuple(column if isinstance(column, Field) else Field(*column) for column in columns)
+        is_kept = len(fields) <= MOST_FIELDS_KEPT and all(
+            type(field.name) is str and isinstance(field.type, ColumnType) for field in fields
+        )
+        return _kept_schema(fields, name) if is_kept else cls.from_thrift(elements_of(fields, name))
 
     def to_thrift(self) -> list[fmt.SchemaElement]:
         """The SchemaElements of the tree, depth first, as read or made.
@@ -130,6 +145,13 @@ class ParquetSchema:
         Files of one schema share their elements: do not alter these.
         """
         return [node.element for node in self._walk()]
+
+    @property
+    def paths(self) -> list[tuple[str, ...]]:
+        """Paths of all columns, made on first use."""
+        if self._paths is None:
+            self._paths = [column.path for column in self.columns]
+        return self._paths
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -255,6 +277,12 @@ class ParquetSchema:
         is_cut = len(lines) > most
         note = f"{ELLIPSIS} str(schema) has all lines" if is_cut else ""
         return View("ParquetSchema", [counted(len(self.columns), "column")], lines=lines[:most], note=note)
+
+
+@lru_cache(maxsize=MOST_SCHEMAS_KEPT)
+def _kept_schema(fields: tuple[Field, ...], name: str) -> ParquetSchema:
+    """The schema of flat columns. Tables of one schema are often written one after another."""
+    return ParquetSchema.from_thrift(elements_of(fields, name))
 
 
 def _child_count(element: fmt.SchemaElement, remaining: int) -> int:

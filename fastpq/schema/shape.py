@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from fastpq import format as fmt
 from fastpq.errors import LimitError
@@ -126,7 +127,12 @@ def shape_of(node: SchemaNode, wanted: Collection[int], types: Mapping[int, Colu
         FormatError: a VARIANT or FILE group breaks its specification.
         UnsupportedError: a VARIANT group has another version of the specification.
     """
-    return _Builder(frozenset(wanted), types or {}).shape(node, _Place())
+    is_whole = isinstance(node, GroupNode) and not types and all(index in wanted for index in range(node.first, node.last))
+    if not isinstance(node, GroupNode) or not is_whole:
+        return _Builder(frozenset(wanted), types or {}).shape(node, _Place())
+    if node.kept is None:
+        node.kept = _Builder(frozenset(wanted), {}).shape(node, _Place())
+    return cast(Shape, node.kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ A node holds little beside its SchemaElement: paths are made from the tree on de
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fastpq import format as fmt
 from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.schema.logical import logical_from_thrift
@@ -70,14 +72,16 @@ class GroupNode(SchemaNode):
     Attributes:
         children: the nodes directly under the group, in order.
         first, last: the leaves below the group are columns ``first`` to ``last - 1``.
+        kept: the shape of the whole group (fastpq.schema.shape), made on first use.
     """
 
-    __slots__ = ("_names", "children", "first", "last")
+    __slots__ = ("_names", "children", "first", "kept", "last")
 
     def __init__(self, element: fmt.SchemaElement, parent: GroupNode | None, first: int) -> None:
         super().__init__(element, parent)
         self.children: list[SchemaNode] = []
         self.first = self.last = first
+        self.kept: object = None
         self._names: tuple[dict[str, SchemaNode], list[SchemaNode]] | None = None     # first child by name; all others
 
     def named(self, name: str) -> list[SchemaNode]:
@@ -99,31 +103,30 @@ class ColumnDescriptor(SchemaNode):
         parent: the group around the leaf.
         index: number of the column among the leaves.
         is_flat: whether the column stands directly under the root and is not repeated.
+        type: physical and logical type; computed on first use. FormatError if the annotations contradict the physical type,
+            UnsupportedError if the physical type or a time unit is unknown to this version of the specification.
     """
 
-    __slots__ = ("_type", "index", "is_flat")
+    __slots__ = ("index", "is_flat", "type")
+
+    type: ColumnType
 
     def __init__(self, element: fmt.SchemaElement, parent: GroupNode, index: int) -> None:
         SchemaNode.__init__(self, element, parent)
         self.index = index
         self.is_flat = self.max_repetition_level == 0 and parent.parent is None
-        self._type: ColumnType | None = None
 
-    @property
-    def type(self) -> ColumnType:
-        """Physical and logical type; computed on first use.
+    if not TYPE_CHECKING:       # a plain attribute from the first use on: a read asks for the type of every column
 
-        Raises:
-            FormatError: the annotations contradict the physical type.
-            UnsupportedError: the physical type or a time unit is unknown to this version of the specification.
-        """
-        if self._type is None:
+        def __getattr__(self, name: str) -> ColumnType:
+            if name != "type":
+                raise AttributeError(f"a ColumnDescriptor has no attribute {name!r}")
             try:
                 physical = self.physical_type       # first, to report an unknown type before its annotations
-                self._type = column_type(physical, self.type_length, logical_from_thrift(self.element))
+                self.type = column_type(physical, self.type_length, logical_from_thrift(self.element))
             except SchemaError as error:  # contradictions in a file are format errors
                 raise FormatError(error.message, column=self.name) from error
-        return self._type
+            return self.type
 
     @property
     def physical_type(self) -> Type:

@@ -349,12 +349,12 @@ class ColumnType:
         """Format string of an exported column in the Arrow C data interface."""
         return _arrow_format(self)
 
-    @property
+    @cached_property
     def is_text(self) -> bool:
         """Whether values are UTF-8 text."""
         return isinstance(self.logical, _TEXT)
 
-    @property
+    @cached_property
     def is_variable(self) -> bool:
         """Whether values are held in a variable-length layout."""
         return self.dtype is None

@@ -25,7 +25,7 @@ from fastpq.spark.jobs import rotate_keys, verify_dataset
 from fastpq.spark.rewriting import decrypt_dataset, encrypt_dataset
 from fastpq.spark.running import JobError
 from fastpq.spark.scanning import read, scan
-from fastpq.spark.session import clean, register
+from fastpq.spark.session import clean, jar_path, register
 from fastpq.spark.source import FastpqDataSource
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "compact_dataset",
     "decrypt_dataset",
     "encrypt_dataset",
+    "jar_path",
     "read",
     "register",
     "rotate_keys",

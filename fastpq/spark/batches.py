@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import types as st
@@ -28,6 +28,7 @@ from fastpq.spark.worker import keep_modules
 from fastpq.variant.storage import holds_variants
 from fastpq.variant.variant_column import VariantColumn
 
+Batch = TypeVar("Batch")
 VARIANT = ("metadata", "value")     # fields of an unshredded variant
 
 
@@ -79,23 +80,36 @@ class ScanPartition(InputPartition):
         keep_modules()
 
 
-def open_file(path: str, service: ServiceOptions | None) -> ParquetFile:
+def open_file(path: str, service: ServiceOptions | None, strings: Literal["offsets", "views"] = "offsets") -> ParquetFile:
     """Open a file in an executor: one thread, since Spark runs a task on each core, and Parquet types without ARROW:schema."""
     keys = None if service is None else service.decryption(path)
     return ParquetFile(
-        path, threads=1, strings="offsets", coerce_int96_timestamp_unit="us", arrow_schema=False, decryption_properties=keys
+        path, threads=1, strings=strings, coerce_int96_timestamp_unit="us", arrow_schema=False, decryption_properties=keys
     )
 
 
 def read_split(split: Split, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    """Record batches of one split.
+    """Record batches of one split; raises the errors of scan_split."""
+    return scan_split(split, plan, FileScan.batches)
+
+
+def scan_split(
+    split: Split, plan: ScanPlan, batches: Callable[[FileScan], Iterator[Batch]], strings: Literal["offsets", "views"] = "offsets"
+) -> Iterator[Batch]:
+    """Batches of one split, of any kind.
+
+    Args:
+        split: part of a file.
+        plan: settings of the scan.
+        batches: makes the batches of a file's tables.
+        strings: layout of text and binary values in the tables.
 
     Raises:
         FileNotFoundError: the file was deleted after planning.
         ParquetError: as in fastpq.errors, with the file's path, row group and column.
     """
     try:
-        file = open_file(split.file.path, plan.service)
+        file = open_file(split.file.path, plan.service, strings)
     except FileNotFoundError:
         if plan.ignore_missing_files:
             return
@@ -104,7 +118,7 @@ def read_split(split: Split, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
         ) from None
     with file:
         try:
-            yield from _FileScan(file, split, plan).batches()
+            yield from batches(FileScan(file, split, plan))
         except ParquetError as error:
             error.at(path=split.file.path)
             if split.row_groups is not None and len(split.row_groups) == 1:
@@ -112,8 +126,15 @@ def read_split(split: Split, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
             raise
 
 
-class _FileScan:
-    """Read one split of a file: map Spark fields to file columns, apply filters, convert to Arrow."""
+class FileScan:
+    """Read one split of a file: map Spark fields to file columns, apply filters, convert to Arrow.
+
+    Attributes:
+        plan: settings of the scan.
+        constants: values of the partition columns.
+        nodes: columns of the file by the names of the Spark fields.
+        int96: names of fields with timestamps stored as INT96.
+    """
 
     def __init__(self, file: ParquetFile, split: Split, plan: ScanPlan) -> None:
         self.file, self.split, self.plan = file, split, plan
@@ -143,6 +164,12 @@ class _FileScan:
         return any(column.index in wanted and column.element.type == Type.INT96 for column in self.file.schema.columns)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow batches, in the types of the handover."""
+        for table in self.tables():
+            yield self._batch(pa.table(self._digits(table)) if len(table) else None, table.num_rows)
+
+    def tables(self) -> Iterator[Table]:
+        """The rows of the file's columns, variants merged; filters are applied."""
         filters = self._wanted()
         if filters is False:
             return
@@ -151,8 +178,7 @@ class _FileScan:
             if part.name in self.nodes:
                 columns.update(dict.fromkeys(leaf_numbers(self.nodes[part.name], part.dataType)))
         tables = self.file.iter_batches(self.plan.batch_rows, list(columns), row_groups=self.split.row_groups, filters=filters)
-        for table in tables:
-            yield self._batch(pa.table(self._digits(_unshredded(table))) if columns else None, table.num_rows)
+        yield from map(_unshredded, tables)
 
     def _wanted(self) -> Any:
         """Filters for this file: None selects all rows, False selects none."""
@@ -197,20 +223,24 @@ class _FileScan:
         arrays = []
         for part in self.plan.arrow:
             if part.name in self.constants:
-                arrays.append(_constant(self.constants[part.name], part, num_rows))
+                arrays.append(constant(self.constants[part.name], part, num_rows))
             elif part.name in self.nodes and table is not None:
                 chunked = table.column(self.nodes[part.name].element.name)
                 array = chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
-                wanted = part.with_type(array.type) if part.name in self.digits else part
-                try:
-                    arrays.append(conform_array(array, wanted, naive_is_utc=part.name in self.int96))
-                except ParquetError as error:
-                    raise error.at(column=part.name) from None
+                arrays.append(self.conformed(array, part.with_type(array.type) if part.name in self.digits else part))
             else:
                 arrays.append(nulls_of(part, num_rows))
         if not arrays:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
         return handed_over(self.plan.handover, self.plan.output, self.plan.arrow.names, arrays)
+
+
+    def conformed(self, array: pa.Array, part: pa.Field) -> pa.Array:
+        """An array of the file in the type of a field."""
+        try:
+            return conform_array(array, part, naive_is_utc=part.name in self.int96)
+        except ParquetError as error:
+            raise error.at(column=part.name) from None
 
 
 def columns_by_name(schema: ParquetSchema, names: Iterable[str]) -> dict[str, SchemaNode]:
@@ -268,7 +298,8 @@ def leaf_numbers(node: SchemaNode, wanted: st.DataType) -> list[ColumnKey]:
     return chosen or everything     # any leaf's definition levels tell whether the struct is null
 
 
-def _constant(value: Any, part: pa.Field, num_rows: int) -> pa.Array:
+def constant(value: Any, part: pa.Field, num_rows: int) -> pa.Array:
+    """An array of one value in every row; None is null."""
     if value is None:
         return nulls_of(part, num_rows)
     return pa.repeat(pa.scalar(value, part.type), num_rows)

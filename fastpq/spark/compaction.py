@@ -25,6 +25,7 @@ from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.keywords import CompactionKeywords
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, write_options
+from fastpq.spark.probing import require_service
 from fastpq.spark.rewriting import is_encrypted_file
 from fastpq.spark.running import ERROR, JobError, TaskOutcome, Work, report_of, run_tasks
 from fastpq.spark.staging import replace, replacements_of, stage_of
@@ -99,6 +100,7 @@ def compact_dataset(
     if "partitionby" in {name.lower() for name in given}:
         raise SchemaError("compacting leaves files in their partitions: there is no option partitionBy")
     parsed = write_options({"path": path, **given})
+    require_service(spark, parsed.service)
     stage = stage_of(path, "compact", target_bytes, sorted(given.items()))
     service, encryption = parsed.service, parsed.encryption
     described = _described(spark, stage.root, service)

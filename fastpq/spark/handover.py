@@ -133,7 +133,7 @@ def _in_arrays(values: pa.Array, type_: pa.ListType) -> pa.ListArray:
 
 def _as_field(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
     if not field.nullable and array.null_count:
-        raise FormatError(f"{array.null_count} nulls where the footer counted none{_ADVICE}", column=name)
+        raise unexpected_nulls(name, array.null_count)
     if pa.types.is_decimal(array.type) and not pa.types.is_decimal(field.type):
         array = digits_of(array)
     if array.type == field.type:
@@ -144,6 +144,11 @@ def _as_field(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
         if any(bound.is_valid and not MIN_INT32 <= bound.as_py() <= MAX_INT32 for bound in bounds.values()):
             raise FormatError(f"values beyond the bounds that the footer had{_ADVICE}", column=name)
     return array.cast(field.type, safe=False)
+
+
+def unexpected_nulls(name: str, count: int) -> FormatError:
+    """The error of nulls denied by the footers read in planning."""
+    return FormatError(f"{count} nulls where the footer counted none{_ADVICE}", column=name)
 
 
 def digits_of(decimals: pa.Decimal128Array) -> pa.Int64Array:

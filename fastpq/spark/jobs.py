@@ -15,6 +15,7 @@ from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords
 from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.options import encryption_of, options_as_text, service_of
+from fastpq.spark.probing import require_service
 from fastpq.spark.rewriting import is_encrypted_file, reencrypt_dataset
 from fastpq.spark.running import SKIPPED, TaskOutcome, Work, report_of, run_tasks
 
@@ -49,6 +50,7 @@ def verify_dataset(
         A row for each file: path, status (``ok`` or ``error``), rows, bytes, seconds, error.
     """
     service = service_of(options_as_text(options))
+    require_service(spark, service)
     return _over_files(spark, path, "verify", lambda file: TaskOutcome(rows=_verify(file, service)), progress)
 
 
@@ -106,6 +108,7 @@ def rotate_keys(
     if service is None:
         raise SchemaError("rotating keys needs the option kms.client")
     encryption = encryption_of(given)
+    require_service(spark, service)
     if encryption is not None:
         return reencrypt_dataset(spark, path, encryption, service, progress)
     return _over_files(spark, path, "rotate keys", lambda file: _rotate(file, service), progress)

@@ -65,6 +65,20 @@ class ServiceOptions:
     def cache_lifetime(self) -> timedelta:
         return timedelta(seconds=self.cache_lifetime_seconds)
 
+    def check(self) -> None:
+        """Refuse a client that this process cannot import, and a keyring or token that this process cannot read.
+
+        Raises:
+            KeyAccessError: names the option or the variable, and the mend.
+        """
+        load_client(self.client)
+        connection = self.connection()
+        if self.client == KEYRING and not os.access(path := connection.custom_kms_conf["path"], os.R_OK):
+            raise KeyAccessError(
+                f"the keyring {path} cannot be read by a Python worker of Spark: kms.conf.path, or {KEYRING_VARIABLE} in the "
+                "environment of the executors, is a path on each machine"
+            )
+
     def factory(self) -> CryptoFactory:
         """The CryptoFactory of this process; it caches clients and keys for cache_lifetime_seconds."""
         with _guard:
@@ -136,7 +150,11 @@ def load_client(name: str) -> Callable[[KmsConnectionConfig], KmsClient]:
     try:
         found = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
-        raise KeyAccessError(f"the KMS client {name!r} cannot be imported on this machine: {type(error).__name__}") from error
+        raise KeyAccessError(
+            f"the KMS client {name!r} (option kms.client) cannot be imported on this machine: {type(error).__name__}. Python "
+            "workers of Spark import it anew: install its module on each machine, or give it to spark-submit --py-files; what a "
+            "script or a notebook defines itself is in no module"
+        ) from error
     if not callable(found):
         raise KeyAccessError(f"the KMS client {name!r} cannot be called with a KmsConnectionConfig")
     client: Callable[[KmsConnectionConfig], KmsClient] = found
@@ -154,14 +172,22 @@ def _keyring_connection(configuration: Mapping[str, str]) -> KmsConnectionConfig
     The passphrase is $FASTPQ_KEYRING_PASSPHRASE, or the first line of the file at ``kms.conf.passphraseFile``. Path and
     passphrase are read at each connection: both name the cached clients and keys.
     """
-    custom = client_options(KmsConnectionConfig(custom_kms_conf=configuration), "path", "passphraseFile")
+    known = {name.lower(): name for name in ("path", "passphraseFile")}      # DataFrameWriter makes names lower case
+    named = {known.get(name.lower(), name): value for name, value in configuration.items()}
+    custom = client_options(KmsConnectionConfig(custom_kms_conf=named), *known.values())
     path = custom.get("path") or os.environ.get(KEYRING_VARIABLE)
     if not path:
-        raise KeyAccessError(f"where is the keyring? Give the option kms.conf.path, or set {KEYRING_VARIABLE}")
+        raise KeyAccessError(
+            f"where is the keyring? Give the option kms.conf.path, or set {KEYRING_VARIABLE} in the environment of the "
+            f"executors: before the session starts, or by spark.executorEnv.{KEYRING_VARIABLE}"
+        )
     file = custom.get("passphraseFile")
     passphrase = _first_line(file) if file else os.environ.get(PASSPHRASE_VARIABLE)
     if passphrase is None:
-        raise KeyAccessError(f"the keyring's passphrase is not in {PASSPHRASE_VARIABLE}, nor kms.conf.passphraseFile given")
+        raise KeyAccessError(
+            f"the keyring's passphrase is not in {PASSPHRASE_VARIABLE}, nor kms.conf.passphraseFile given. Set the variable "
+            "before the session starts, in the environment of the executors"
+        )
     return KmsConnectionConfig(key_access_token=passphrase, custom_kms_conf={"path": path})
 
 

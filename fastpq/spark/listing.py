@@ -17,8 +17,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pyspark.sql import types as st
 
 from fastpq.datasets.hive import DOUBLE_TYPE, infer_partition_type, parse_partitions, partition_value
+from fastpq.datasets.records import visible_files, visible_matches
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.io.location import Remote, locate
+from fastpq.io.multipart import is_s3
 from fastpq.spark.journal import pending
 from fastpq.spark.types import spark_type
 
@@ -93,17 +95,32 @@ def local_path(where: str) -> str:
     found = located(where)
     if isinstance(found, Remote):
         scheme = where.split("://")[0]
-        raise UnsupportedError(f"writing to {scheme}:// from Spark: paths on executors' filesystems only (mount it)")
+        raise UnsupportedError(f"a path on the filesystems of driver and executors is needed here, and no {scheme}:// (mount it)")
     return found
+
+
+def store_of(where: str) -> Remote | None:
+    """The folder of a dataset in S3; None for a local path.
+
+    Raises:
+        UnsupportedError: a URL of another filesystem.
+    """
+    found = located(where)
+    if not isinstance(found, Remote):
+        return None
+    if not is_s3(found.filesystem):
+        scheme = where.split("://")[0]
+        raise UnsupportedError(f"writing to {scheme}:// from Spark: local and mounted folders, s3:// and s3a:// only")
+    return Remote(found.filesystem, found.path.rstrip("/"), found.name)
 
 
 def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
     """Files on an fsspec filesystem: below a folder, matching a glob, or a single file."""
     filesystem, path = place.filesystem, place.path
     if filesystem.isdir(path):
-        found, root = filesystem.find(path, detail=True), path
+        found, root = visible_files(filesystem, path), path
     elif _GLOB.search(path):
-        found, root = filesystem.glob(path, detail=True), _base_of(path)
+        found, root = visible_matches(filesystem, path), _base_of(path)
     else:
         found, root = {path: filesystem.info(path)}, os.path.dirname(path)
     top = base.path if isinstance(base, Remote) else root

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from typing import Any
 
 from fastpq.errors import SchemaError
@@ -252,9 +254,29 @@ def _encryption(given: Mapping[str, str]) -> Encryption | None:
     if "algorithm" in given:
         extra["encryption_algorithm"] = given["algorithm"].upper()
     if uniform is not None:
-        return Encryption(uniform, (), {**extra, "uniform_encryption": True})
+        return _possible(Encryption(uniform, (), {**extra, "uniform_encryption": True}))
     assert footer is not None
-    return Encryption(footer, _column_keys(given.get("column.keys", "")), extra)
+    columns = _column_keys(given.get("column.keys", ""))
+    refuse_key(footer)
+    if not columns:
+        raise SchemaError(
+            f"{_PREFIX}footer.key alone encrypts no column. Name columns in {_PREFIX}column.keys: 'key:column;key:column'. "
+            f"Or encrypt all columns under one master key: {_PREFIX}uniform.key in place of {_PREFIX}footer.key"
+        )
+    return _possible(Encryption(footer, columns, extra))
+
+
+def _possible(encryption: Encryption) -> Encryption:
+    """The same encryption, after the checks of EncryptionConfiguration, whose errors get the names of the options."""
+    try:
+        encryption.resolved(timedelta(seconds=DEFAULT_CACHE_LIFETIME_SECONDS))
+    except (ValueError, TypeError) as error:
+        text = str(error)
+        named = {**_FLAGS, **_NUMBERS, "algorithm": "encryption_algorithm", "uniform.key": "uniform_encryption"}
+        for option, name in named.items():
+            text = re.sub(rf"\b{name}\b", _PREFIX + option, text)
+        raise SchemaError(text) from None
+    return encryption
 
 
 def _column_keys(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -99,6 +99,8 @@ class Reader(ds.DataSourceReader):
         self.pruning: Any = None
 
     def partitions(self) -> list[ds.InputPartition]:
+        if self.options.service is not None:
+            self.options.service.check()
         files = list_files(self.options.paths, self.options.base_path)
         return list(plan_scan(files, self.schema, self.options, Footers(self.options.service), self.pruning))
 

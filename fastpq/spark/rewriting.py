@@ -15,6 +15,7 @@ from fastpq.rewriting.files import decrypt_file, encrypt_file
 from fastpq.spark.keyservice import Encryption, ServiceOptions
 from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords
 from fastpq.spark.options import encryption_of, options_as_text, service_of
+from fastpq.spark.probing import require_service
 from fastpq.spark.staging import Skipping, each_file, replace, stage_of
 
 
@@ -68,6 +69,7 @@ def encrypt_dataset(
             files: encrypting a forged plaintext file would make the forgery genuine. The dataset stays as it was.
     """
     encryption, service = encryption_options(options)
+    require_service(spark, service)
 
     def write(sources: list[str], target: str) -> int | None:
         (source,) = sources
@@ -116,6 +118,7 @@ def decrypt_dataset(
     service = service_of(options_as_text(options))
     if service is None:
         raise SchemaError("decrypting a dataset needs the option kms.client")
+    require_service(spark, service)
 
     def write(sources: list[str], target: str) -> int | None:
         (source,) = sources

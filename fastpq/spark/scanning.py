@@ -24,6 +24,7 @@ from fastpq.spark.handover import Handover, plan_handover, restored
 from fastpq.spark.keywords import ReadKeywords
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import options_as_text, plain_name, read_options
+from fastpq.spark.probing import require_service
 from fastpq.spark.reader import plan_scan, schema_of_files
 from fastpq.spark.session import partition_time_zone, pushdown_enabled, register
 from fastpq.spark.worker import acknowledge
@@ -158,6 +159,7 @@ def plan(
 ) -> PlannedScan:
     """Plan a scan: find the files, read footers, choose the handover, divide row groups among tasks."""
     parsed = read_options(options)
+    require_service(spark, parsed.service)
     files, footers = list_files(parsed.paths, parsed.base_path), Footers(parsed.service)
     chosen = project(schema if schema is not None else schema_of_files(files, parsed, footers), columns)
     # facts save time for each row handed over and cost time for each column; filters usually leave too few rows

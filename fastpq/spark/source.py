@@ -10,9 +10,10 @@ from pyspark.sql import types as st
 
 from fastpq.errors import SchemaError
 from fastpq.spark.footers import Footers
-from fastpq.spark.listing import list_files
+from fastpq.spark.listing import list_files, store_of
 from fastpq.spark.options import ReadOptions, WriteOptions, read_options, write_options
 from fastpq.spark.reader import PushdownReader, Reader, schema_of_files
+from fastpq.spark.stores import StoreStreamWriter, StoreWriter
 from fastpq.spark.stream import StreamReader, StreamWriter
 from fastpq.spark.writer import Writer
 
@@ -61,7 +62,9 @@ class FastpqDataSource(ds.DataSource):
             schema: columns of the DataFrame.
             overwrite: replace the files of the dataset.
         """
-        return Writer(schema, self._write_options(), overwrite)
+        options = self._write_options()
+        kind = Writer if store_of(options.path) is None else StoreWriter
+        return kind(schema, options, overwrite)
 
     def streamReader(self, schema: st.StructType) -> ds.DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader of a stream.
@@ -78,7 +81,9 @@ class FastpqDataSource(ds.DataSource):
             schema: columns of the DataFrame.
             overwrite: replace the files of the dataset.
         """
-        return StreamWriter(schema, self._write_options(), overwrite)
+        options = self._write_options()
+        kind = StreamWriter if store_of(options.path) is None else StoreStreamWriter
+        return kind(schema, options, overwrite)
 
     def _read_options(self) -> ReadOptions:
         options = read_options({**self.read_defaults, **self.options}, push_filters=self.pushes_filters)

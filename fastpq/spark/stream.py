@@ -27,7 +27,7 @@ from fastpq.spark.footers import Footers
 from fastpq.spark.listing import ListedFile, list_files, local_path
 from fastpq.spark.options import ReadOptions, WriteOptions
 from fastpq.spark.reader import plan_scan
-from fastpq.spark.writer import Written, check_schema, files_of, moves_of, write_task
+from fastpq.spark.writer import Written, check_write, files_of, moves_of, write_task
 
 
 class StreamReader(ds.DataSourceStreamReader):
@@ -94,15 +94,15 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
     """
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
-        check_schema(schema, options)
+        check_write(schema, options)
         if not options.stream_id:
             raise SchemaError("a stream needs the option checkpointLocation, or streamId, by which its batches are told apart")
         self.schema, self.options, self.overwrite = schema, options, overwrite
         self.root = local_path(options.path)
         self.job = uuid.uuid4().hex
-        self.stream = hashlib.sha256(options.stream_id.encode()).hexdigest()[:16]
+        self.stream = stream_name(options.stream_id)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
         os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)     # Spark runs no driver code before a batch
         return write_task(iterator, self.schema, self.options, self.root, self.job)
 
@@ -119,6 +119,11 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
     def abort(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for job in {message.job for message in messages if isinstance(message, Written)}:
             journal.abandon(self.root, job)
+
+
+def stream_name(stream_id: str) -> str:
+    """The name of a stream for records of its batches: a hash of its id."""
+    return hashlib.sha256(stream_id.encode()).hexdigest()[:16]
 
 
 def _offset(paths: list[str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,9 @@ from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
 from fastpq.api.writer import ParquetWriter
+from fastpq.arrow.importing import import_table
 from fastpq.datasets.hive import format_partitions
+from fastpq.encryption.file_ciphers import closed_columns
 from fastpq.encryption.keys.store import PREFIX as MATERIAL_PREFIX
 from fastpq.encryption.keys.store import SUFFIX as MATERIAL_SUFFIX
 from fastpq.encryption.properties import FileEncryptionProperties
@@ -53,20 +55,15 @@ class Writer(ds.DataSourceArrowWriter):
     """
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
-        check_schema(schema, options)
+        check_write(schema, options)
         self.schema, self.options, self.overwrite = schema, options, overwrite
         self.root = local_path(options.path)
-        is_unsaid = overwrite and options.partition_by and options.dynamic_overwrite is None
-        if is_unsaid and os.path.isdir(self.root) and files_of(self.root):
-            raise SchemaError(
-                "overwriting a partitioned dataset: the option partitionOverwriteMode is static, to replace all partitions, or "
-                "dynamic, to replace the partitions of the new rows (a Python source does not see the session's setting)"
-            )
+        check_overwrite(options, overwrite, lambda: os.path.isdir(self.root) and bool(files_of(self.root)))
         self.job = uuid.uuid4().hex
         journal.finish_commits(self.root, options.orphan_seconds)
         os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
         return write_task(iterator, self.schema, self.options, self.root, self.job)
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
@@ -82,6 +79,24 @@ class Writer(ds.DataSourceArrowWriter):
             return []
         written = {os.path.dirname(target) for target in moves.values()}
         return files_of(self.root, written if self.options.dynamic_overwrite else None)
+
+
+def check_overwrite(options: WriteOptions, overwrite: bool, has_files: Callable[[], bool]) -> None:
+    """Refuse to overwrite a partitioned dataset unless the options say which partitions.
+
+    Args:
+        options: options of the write.
+        overwrite: whether present files are replaced.
+        has_files: tells whether there are any.
+
+    Raises:
+        SchemaError: the options do not say so.
+    """
+    if overwrite and options.partition_by and options.dynamic_overwrite is None and has_files():
+        raise SchemaError(
+            "overwriting a partitioned dataset: the option partitionOverwriteMode is static, to replace all partitions, or "
+            "dynamic, to replace the partitions of the new rows (a Python source does not see the session's setting)"
+        )
 
 
 def files_of(root: str, folders: set[str] | None = None) -> list[str]:
@@ -114,13 +129,38 @@ def companions_of(root: str, path: str) -> list[str]:
     return [name for name in names if os.path.exists(os.path.join(root, name))]
 
 
-def check_schema(schema: st.StructType, options: WriteOptions) -> None:
-    """Refuse schemas unfit for writing, before a task starts.
+def check_write(schema: st.StructType, options: WriteOptions) -> None:
+    """Refuse a write unfit for its schema or without its key service, before a task starts.
 
     Raises:
-        SchemaError: partition columns missing in the rows, or no column besides partition columns.
+        SchemaError: partition columns or columns to encrypt that the rows have not, or no column besides partition columns.
         UnsupportedError: types not written by fastpq from Spark.
+        KeyAccessError: a worker on the driver's machine cannot make the client of the key service.
     """
+    check_schema(schema, options)
+    _check_encrypted(schema, options)
+    if options.service is not None:
+        options.service.check()
+
+
+def _check_encrypted(schema: st.StructType, options: WriteOptions) -> None:
+    """Refuse keys of columns that the files will not have."""
+    if options.encryption is None:
+        return
+    names = [part.name for part in schema.fields]
+    for path in (path for _, paths in options.encryption.column_keys for path in paths):
+        owner = next((name for name in names if path == name or path.startswith(f"{name}.")), None)
+        if owner is None:
+            raise SchemaError(f"parquet.encryption.column.keys names {path!r}; the columns are {', '.join(names)}")
+        if owner in options.partition_by:
+            raise SchemaError(
+                f"parquet.encryption.column.keys names {path!r}, a column of partitionBy: its values are in the names of "
+                "folders, which nothing encrypts. Leave the column out of partitionBy, or out of the keys"
+            )
+
+
+def check_schema(schema: st.StructType, options: WriteOptions) -> None:
+    """Refuse schemas unfit for writing; raises the SchemaError and the UnsupportedError of check_write."""
     names = [part.name for part in schema.fields]
     if unknown := [name for name in options.partition_by if name not in names]:
         raise SchemaError(f"partitionBy names columns that the rows have not: {', '.join(unknown)}")
@@ -131,7 +171,7 @@ def check_schema(schema: st.StructType, options: WriteOptions) -> None:
             raise UnsupportedError(f"folders for values of {schema[name].dataType.simpleString()}", column=name)
     for part in schema.fields:
         if (found := _unwritable(part.dataType)) is not None:
-            raise UnsupportedError(f"writing {found.simpleString()} from Spark", column=part.name)
+            raise UnsupportedError(f"writing {found.simpleString()} from Spark{_mend(found)}", column=part.name)
 
 
 def _unwritable(type_: st.DataType, is_column: bool = True) -> st.DataType | None:
@@ -148,16 +188,34 @@ def _unwritable(type_: st.DataType, is_column: bool = True) -> st.DataType | Non
         inner = [type_.elementType]
     elif isinstance(type_, st.MapType):
         inner = [type_.keyType, type_.valueType]
+    if not isinstance(type_, st.StructType) and any(isinstance(part, st.NullType) for part in inner):
+        return type_        # PySpark has no Arrow type for it
     return next((found for part in inner if (found := _unwritable(part, False)) is not None), None)
 
 
+def _mend(type_: st.DataType) -> str:
+    """How to write values of an unwritable type all the same."""
+    match type_:
+        case st.ArrayType() | st.MapType():
+            wanted = type_.simpleString().replace("void", "string")
+            return f": void has no values; cast the column to a type with values, for example cast(... as {wanted})"
+        case st.YearMonthIntervalType():
+            return ": PySpark has no Arrow type for it; write a number of months, for example extract(year from x) * 12 + ..."
+    return ""
+
+
 def write_task(
-    batches: Iterator[pa.RecordBatch], schema: st.StructType, options: WriteOptions, root: str, job: str
-) -> Written:
+    batches: Iterator[pa.RecordBatch],
+    schema: st.StructType,
+    options: WriteOptions,
+    root: str,
+    job: str,
+    kind: type[WriteTask] | None = None,
+) -> ds.WriterCommitMessage:
     """Write the rows of one attempt of a task; a failed attempt leaves files only in its own temporary folder."""
-    context = TaskContext.get()
+    context, kind = TaskContext.get(), kind or WriteTask
     number, attempt = (context.partitionId(), context.taskAttemptId()) if context is not None else (0, 0)
-    task = _Task(schema, options, root, job, number, attempt)
+    task = kind(schema, options, root, job, number, attempt)
     try:
         for batch in batches:
             task.add(pa.Table.from_batches([batch]))
@@ -169,8 +227,17 @@ def write_task(
     return written
 
 
-class _Task:
-    """Open files of one attempt of a task, by partition folder, and the paths of all its files."""
+class WriteTask:
+    """Open files of one attempt of a task, by partition folder, and the paths of all its files.
+
+    Args:
+        schema: Spark schema of the rows.
+        options: options of the write.
+        root: the dataset's folder.
+        job: the job's name.
+        number: number of the task.
+        attempt: number of the attempt, unique in the application.
+    """
 
     def __init__(self, schema: st.StructType, options: WriteOptions, root: str, job: str, number: int, attempt: int) -> None:
         self.options, self.root, self.job = options, root, job
@@ -178,32 +245,43 @@ class _Task:
         self.folder = os.path.join(journal.TEMPORARY, job, f"task-{number}-{attempt}")
         rest = [part for part in schema.fields if part.name not in options.partition_by]
         self.arrow = stored_schema(reader_schema(st.StructType(rest)))
-        self.names = [part.name for part in rest]
+        self.leaves = [column.path for column in import_table(self.arrow.empty_table()).schema.columns]
         self.row_metadata = st.StructType(rest).json()
-        self.open: dict[str, _OpenFile] = {}
+        self.open: dict[str, PartFile] = {}
         self.moves: dict[str, str] = {}
         self.count = 0
 
     def add(self, table: pa.Table) -> None:
+        """Write rows to the files of their partitions."""
         for folder, rows in self._parted(table):
             if folder not in self.open:
                 if len(self.open) >= self.options.max_open_files:
                     largest = max(self.open, key=lambda name: self.open[name].nbytes)
                     self.open.pop(largest).close()
-                self.open[folder] = self._begin(folder)
+                self.open[folder] = self.begin(folder, self._name())
             self.open[folder].add(_stored(rows, self.arrow))
 
-    def finish(self) -> Written:
-        if not self.moves and self.number == 0 and not self.options.partition_by:
-            self.open[""] = self._begin("")         # an empty dataset has a schema too
+    def finish(self) -> ds.WriterCommitMessage:
+        """Close all files; returns the task's commit message."""
+        if not self.count and self.number == 0 and not self.options.partition_by:
+            self.open[""] = self.begin("", self._name())        # an empty dataset has a schema too
             self.open[""].add(self.arrow.empty_table())
         while self.open:
             self.open.popitem()[1].close()
+        return self.message()
+
+    def message(self) -> ds.WriterCommitMessage:
+        """The commit message of the closed files."""
         return Written(self.job, self.moves)
 
     def abort(self) -> None:
+        """Give up the open files."""
         for file in self.open.values():
             file.writer.abort()
+
+    def _name(self) -> str:
+        self.count += 1
+        return f"part-{self.number:05d}-{self.job}-{self.attempt}-{self.count - 1:03d}.parquet"
 
     def _parted(self, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
         names = list(self.options.partition_by)
@@ -217,33 +295,46 @@ class _Task:
             values = {name: _in_path(row[name], keys.schema.field(name).type) for name in names}
             yield format_partitions(values).replace("/", os.sep), rest.take(pa.array(row["_list"], pa.int64()))
 
-    def _begin(self, folder: str) -> _OpenFile:
-        name = f"part-{self.number:05d}-{self.job}-{self.attempt}-{self.count:03d}.parquet"
-        self.count += 1
+    def begin(self, folder: str, name: str) -> PartFile:
+        """Open a file.
+
+        Args:
+            folder: folder of the partition, relative to the dataset.
+            name: name of the file.
+        """
         place, target = os.path.join(self.folder, folder, name), os.path.join(folder, name)
         path = os.path.join(self.root, place)
         journal.make_folders(self.root, self.job, os.path.dirname(place))
+        opened = self.opened(path, path)
+        self.moves[place] = target
+        if os.path.exists(os.path.join(self.root, material := material_of(place))):
+            self.moves[material] = material_of(target)
+        return opened
+
+    def opened(self, where: Any, path: str) -> PartFile:
+        """A file to be written.
+
+        Args:
+            where: target of a ParquetWriter.
+            path: path for the keys of the file.
+        """
         keys = None
         if self.options.encryption is not None and self.options.service is not None:
             keys = self.options.service.encryption(self.options.encryption, path)
         properties = dict(self.options.properties)
         metadata = {SPARK_ROW_METADATA: self._row_metadata(keys), **properties.pop("key_value_metadata", {})}
-        writer = ParquetWriter(path, threads=1, encryption_properties=keys, key_value_metadata=metadata, **properties)
-        self.moves[place] = target
-        if os.path.exists(os.path.join(self.root, material := material_of(place))):
-            self.moves[material] = material_of(target)
-        return _OpenFile(writer, properties)
+        writer = ParquetWriter(where, threads=1, encryption_properties=keys, key_value_metadata=metadata, **properties)
+        return PartFile(writer, properties)
 
     def _row_metadata(self, keys: FileEncryptionProperties | None) -> str:
-        """Spark's schema; without labels and bounds of values where readers of the footer lack keys of columns."""
-        if keys is None or not (keys.plaintext_footer or len(keys.column_keys)):
-            return self.row_metadata
-        text, _ = redacted_value(SPARK_ROW_METADATA, self.row_metadata, self.names)
+        """Spark's schema; without labels and bounds of values of the columns whose keys readers of the footer may lack."""
+        closed = frozenset() if keys is None else closed_columns(keys, self.leaves)
+        text, _ = redacted_value(SPARK_ROW_METADATA, self.row_metadata, closed)
         assert text is not None     # the schema is Spark's own
         return text
 
 
-class _OpenFile:
+class PartFile:
     """A file written row group by row group; rows wait in memory until a row group is full."""
 
     def __init__(self, writer: ParquetWriter, properties: Mapping[str, Any]) -> None:

@@ -168,9 +168,14 @@ def row_count_is_trusted(created_by: str | None) -> bool:
 
 def for_writer(properties: ReaderProperties, metadata: FileMetaData) -> ReaderProperties:
     """The same properties, without verify_checksums for a file whose writer made wrong checksums."""
-    if properties.verify_checksums and _made(Quirk.CHECKSUM, metadata.created_by or _named_by_key(metadata)):
+    if properties.verify_checksums and _has_wrong_checksums(metadata.created_by or _named_by_key(metadata)):
         return replace(properties, verify_checksums=False)
     return properties
+
+
+@lru_cache(maxsize=64)
+def _has_wrong_checksums(writer: str | None) -> bool:
+    return _made(Quirk.CHECKSUM, writer)
 
 
 @lru_cache(maxsize=64)

@@ -13,8 +13,8 @@ from fastpq.arrays.layouts import Array, BinaryOffsets, DictionaryValues
 from fastpq.arrays.nested_columns import StructColumn
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import Column
+from fastpq.common.process_memory import default_allocation
 from fastpq.errors import SchemaError
-from fastpq.options import default_allocation
 from fastpq.variant.decode import decode_rows
 from fastpq.variant.encode import Encoder, collect_names, sorted_names
 from fastpq.variant.json_input import from_json

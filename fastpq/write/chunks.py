@@ -6,27 +6,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fastpq import format as fmt
-from fastpq.arrays.table import Table
 from fastpq.column.chunk_writer import ChunkWriter
 from fastpq.column.input import ColumnInput
 from fastpq.column.layout import Conversion
-from fastpq.column.shred import LeafToWrite, leaves_to_write
+from fastpq.column.shred import LeafToWrite
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import SchemaError
 from fastpq.index.written_pages import FLOAT_ORDERS, WrittenPages
 from fastpq.io.sink import Sink
-from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import Decimal, Geography, Geometry, Time, Type
 from fastpq.stats.bounds import truncate_max, truncate_min
 from fastpq.stats.geospatial import GeospatialBounds
 from fastpq.write.row_groups import PlacedChunk
 from fastpq.write.spec import ColumnSpec
-
-
-def table_leaves(table: Table, schema: ParquetSchema) -> list[LeafToWrite]:
-    """The leaves of a table's columns, one for each column of the file's schema."""
-    nodes = zip(table.columns, schema.root.children, strict=True)
-    return [leaf for column, node in nodes for leaf in leaves_to_write(column, node.nullable)]
 
 
 def encode_chunk(leaf: LeafToWrite, spec: ColumnSpec, cipher: ModuleCipher, start: int, stop: int) -> EncodedChunk:
@@ -38,11 +30,12 @@ def encode_chunk(leaf: LeafToWrite, spec: ColumnSpec, cipher: ModuleCipher, star
     """
     values = leaf.rows(spec.layout, start, stop)
     writer = ChunkWriter(values, spec.codec, cipher, spec.settings)
-    entries = leaf.ordered_entries(spec.layout)
+    entries = leaf.entries(spec.layout, stop - start)
     if entries is not None:
         writer.begin_dictionary(entries)
     writer.write(0, stop - start)
-    return EncodedChunk(spec, cipher, writer, _geospatial_statistics(spec, values))
+    is_geospatial = isinstance(spec.descriptor.type.logical, Geometry | Geography)
+    return EncodedChunk(spec, cipher, writer, _geospatial_statistics(spec, values) if is_geospatial else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +64,13 @@ class EncodedChunk:
         for piece in self.writer.pieces:
             sink.write(piece)
         pages = self._written_pages()
+        metadata = self._metadata(pages, start)
         column_index = offset_index = None
         if self.spec.has_page_index:
             offset_index = pages.offset_index(start + self.writer.dictionary_page_size)
             column_index = pages.column_index(self.spec.truncation) if self.spec.settings.statistics else None
-        return PlacedChunk(self._entry(pages, start), self.cipher, column_index, offset_index, self.writer.bloom_filter)
+        entry = fmt.ColumnChunk(file_offset=0, meta_data=metadata)
+        return PlacedChunk(entry, metadata, self.cipher, column_index, offset_index, self.writer.bloom_filter)
 
     def _written_pages(self) -> WrittenPages:
         column, log = self.spec.descriptor, self.writer.pages
@@ -99,51 +94,46 @@ class EncodedChunk:
             definition_level_histograms=levels[:, repetition + 1 :].ravel().tolist() if definition > 1 else (),
         )
 
-    def _entry(self, pages: WrittenPages, start: int) -> fmt.ColumnChunk:
-        """The footer's entry for pages from file offset start on."""
+    def _metadata(self, pages: WrittenPages, start: int) -> fmt.ColumnMetaData:
+        """The footer's metadata of pages from file offset start on."""
         spec, writer = self.spec, self.writer
         encodings = {encoding for _, encoding in writer.page_counts}
         if spec.settings.max_definition_level:
             encodings.add(fmt.Encoding.RLE)
-        return fmt.ColumnChunk(
-            file_offset=0,
-            meta_data=fmt.ColumnMetaData(
-                type=spec.descriptor.type.physical,
-                encodings=sorted(encodings),
-                path_in_schema=list(spec.descriptor.path),
-                codec=spec.codec.number,
-                num_values=writer.num_values,
-                total_uncompressed_size=writer.uncompressed_size,
-                total_compressed_size=writer.stored_size,
-                data_page_offset=start + writer.dictionary_page_size,
-                dictionary_page_offset=start if writer.dictionary_page_size else None,
-                statistics=_statistics(spec, writer, pages),
-                size_statistics=pages.size_statistics() if spec.settings.statistics else None,
-                geospatial_statistics=self.geospatial_statistics,
-                encoding_stats=[
-                    fmt.PageEncodingStats(page_type=page_type, encoding=encoding, count=count)
-                    for (page_type, encoding), count in sorted(writer.page_counts.items())
-                ],
-            ),
+        return fmt.ColumnMetaData(
+            type=spec.descriptor.type.physical,
+            encodings=sorted(encodings),
+            path_in_schema=list(spec.path),
+            codec=spec.codec.number,
+            num_values=writer.num_values,
+            total_uncompressed_size=writer.uncompressed_size,
+            total_compressed_size=writer.stored_size,
+            data_page_offset=start + writer.dictionary_page_size,
+            dictionary_page_offset=start if writer.dictionary_page_size else None,
+            statistics=_statistics(spec, writer, pages),
+            size_statistics=pages.size_statistics() if spec.settings.statistics else None,
+            geospatial_statistics=self.geospatial_statistics,
+            encoding_stats=[
+                fmt.PageEncodingStats(page_type=page_type, encoding=encoding, count=count)
+                for (page_type, encoding), count in sorted(writer.page_counts.items())
+            ],
         )
 
 
 def _geospatial_statistics(spec: ColumnSpec, values: ColumnInput) -> fmt.GeospatialStatistics | None:
     """Bounding box and types of a GEOMETRY or GEOGRAPHY column; the values are checked even without statistics."""
-    logical = spec.descriptor.logical_type
-    if not isinstance(logical, Geometry | Geography):
-        return None
     assert values.reader is not None
-    bounds = GeospatialBounds(isinstance(logical, Geography))
+    bounds = GeospatialBounds(isinstance(spec.descriptor.type.logical, Geography))
     bounds.observe(values.reader, 0, values.reader.count)
     return bounds.statistics() if spec.settings.statistics else None
 
 
 def _statistics(spec: ColumnSpec, writer: ChunkWriter, pages: WrittenPages) -> fmt.Statistics | None:
     smallest, largest = writer.pages.minimum(), writer.pages.maximum()
-    for bound in (smallest, largest):
-        if bound is not None:
-            _check_bound(spec, bound)
+    if isinstance(spec.descriptor.type.logical, Decimal | Time):
+        for bound in (smallest, largest):
+            if bound is not None:
+                _check_bound(spec, bound)
     if not spec.settings.statistics:
         return None
     statistics = fmt.Statistics(null_count=writer.null_count)
@@ -167,9 +157,8 @@ def _statistics(spec: ColumnSpec, writer: ChunkWriter, pages: WrittenPages) -> f
 
 def _check_bound(spec: ColumnSpec, bound: bytes) -> None:
     """Refuse decimals of more digits than their type allows, and times outside of a day; strict readers cut or reject these."""
-    column, logical = spec.descriptor, spec.descriptor.logical_type
-    if not isinstance(logical, Decimal | Time):
-        return
+    column, logical = spec.descriptor, spec.descriptor.type.logical
+    assert isinstance(logical, Decimal | Time)
     order: Literal["little", "big"] = "little" if column.type.physical in (Type.INT32, Type.INT64) else "big"
     value = int.from_bytes(bound, order, signed=True)
     if isinstance(logical, Time):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 
 from fastpq import format as fmt
 from fastpq.arrays.table import Table
-from fastpq.column.shred import LeafToWrite
+from fastpq.column.shred import LeafToWrite, table_leaves
 from fastpq.common.parallel import run_ordered, run_parallel
 from fastpq.common.progress import Meter
 from fastpq.encryption.properties import FileEncryptionProperties
@@ -21,7 +22,7 @@ from fastpq.schema.shape import shape_of
 from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.version import VERSION
 from fastpq.write.choice import EncodingChoice
-from fastpq.write.chunks import EncodedChunk, encode_chunk, table_leaves
+from fastpq.write.chunks import EncodedChunk, encode_chunk
 from fastpq.write.row_groups import PlacedChunk, RowGroups
 from fastpq.write.sampling import choose_by_sample
 from fastpq.write.sorting import RowOrder
@@ -39,7 +40,7 @@ class FileWriter:
         properties: options for columns and row groups.
         encryption_properties: keys of the file; None for plaintext.
         threads: number of column chunks encoded at the same time.
-        meter: told of the rows written.
+        meter: told of the rows written; None without progress.
         key_values: returns the key-value metadata of the footer; called for each footer.
 
     Raises:
@@ -56,21 +57,25 @@ class FileWriter:
         encryption_properties: FileEncryptionProperties | None,
         *,
         threads: int,
-        meter: Meter,
+        meter: Meter | None,
         key_values: Callable[[], Mapping[str, str]],
     ) -> None:
         self._sink = sink
         self._schema = schema
-        self._fields = _fields(schema)
         self._properties = properties
         self._threads = threads
         self._meter = meter
         self._key_values = key_values
         self._specs = column_specs(schema, properties)
-        self._row_order = RowOrder(schema, properties)
+        self._row_order = RowOrder(schema, properties) if properties.sort_by or properties.sorting_columns else None
         self._row_groups = RowGroups(sink, schema, encryption_properties)
         self._waiting: list[Table] = []
         self._waiting_rows = self._waiting_bytes = 0
+
+    @cached_property
+    def fields(self) -> list[tuple[str, DataType]]:
+        """Names and types of the columns for a reader of the schema."""
+        return _fields(self._schema)
 
     def encodings(self) -> dict[str, EncodingChoice]:
         """The encodings chosen so far, by dotted path."""
@@ -86,10 +91,9 @@ class FileWriter:
         Raises:
             SchemaError: other names or types, or nulls in a required column.
         """
-        given = _fields(schema)
-        if given != self._fields:
-            differing = [f"{a} is not {b}" for a, b in zip(given, self._fields, strict=False) if a != b]
-            detail = differing[0] if differing else f"{len(given)} columns, not {len(self._fields)}"
+        if schema is not self._schema and (given := _fields(schema)) != self.fields:
+            differing = [f"{a} is not {b}" for a, b in zip(given, self.fields, strict=False) if a != b]
+            detail = differing[0] if differing else f"{len(given)} columns, not {len(self.fields)}"
             raise SchemaError(f"the table does not have the file's schema: {detail}")
         for node, column in zip(self._schema.root.children, table.columns, strict=True):
             if not node.nullable and column.null_count:
@@ -99,7 +103,8 @@ class FileWriter:
 
     def write(self, table: Table) -> None:
         """Write the waiting rows, then a checked table, each as row groups of their own."""
-        self._write_waiting()
+        if self._waiting:
+            self._write_waiting()
         self._write_rows(table)
 
     def add(self, table: Table) -> None:
@@ -117,25 +122,31 @@ class FileWriter:
         self._waiting = [_copied(rest)] if rest.num_rows else []
         self._waiting_rows, self._waiting_bytes = rest.num_rows, _table_bytes(rest)
 
+    def flush(self) -> None:
+        """Write the waiting rows as row groups of their own."""
+        if self._waiting:
+            self._write_waiting()
+
     def finish(self) -> None:
         """Write the waiting rows and the footer."""
-        self._write_waiting()
+        if self._waiting:
+            self._write_waiting()
         self._write_footer({})
 
     def _write_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         self._waiting_rows = self._waiting_bytes = 0
-        if waiting:
-            self._write_rows(Table.concat(waiting))
+        self._write_rows(Table.concat(waiting))
 
     def _write_rows(self, table: Table) -> None:
         size = self._row_group_rows(table)
-        table = self._row_order.apply(table, size)
+        if self._row_order is not None:
+            table = self._row_order.apply(table, size)
         leaves = table_leaves(table, self._schema)
-        self._choose_encodings(leaves, table.num_rows, size)
+        if table.num_rows and any(spec.choice is None for spec in self._specs):
+            self._choose_encodings(leaves, table.num_rows, size)
         starts = range(0, table.num_rows, size)
-        first = len(self._row_groups)
-        self._row_groups.check_room(len(starts))
+        first = self._row_groups.next_ordinal(len(starts))
 
         def encode(place: tuple[int, int, int]) -> EncodedChunk:
             ordinal, start, index = place
@@ -147,15 +158,15 @@ class FileWriter:
                 raise
 
         places = [(ordinal, start, index) for ordinal, start in enumerate(starts, first) for index in range(len(leaves))]
-        # chunks are encoded ahead of the file, across row groups
-        chunks = run_ordered(encode, places, self._threads)
+        # with threads, chunks are encoded ahead of the file, across row groups
+        chunks = map(encode, places) if self._threads == 1 else run_ordered(encode, places, self._threads)
         every = self._properties.checkpoint_every
         for start in starts:
             row_group = fmt.RowGroup(
                 columns=[],
                 total_byte_size=0,
                 num_rows=min(size, table.num_rows - start),
-                sorting_columns=self._row_order.sorting_columns,
+                sorting_columns=None if self._row_order is None else self._row_order.sorting_columns,
             )
             self._row_groups.add(row_group, self._placed(islice(chunks, len(leaves)), row_group.num_rows))
             if every and len(self._row_groups) % every == 0:
@@ -164,7 +175,7 @@ class FileWriter:
 
     def _placed(self, chunks: Iterable[EncodedChunk], num_rows: int) -> Iterator[PlacedChunk]:
         """The chunks of a row group, placed; progress is told of each chunk when the next one is drawn."""
-        span = self._meter.span(num_rows)
+        span = None if self._meter is None else self._meter.span(num_rows)
         for done, chunk in enumerate(chunks, 1):
             yield chunk.place(self._sink)
             if span is not None:
@@ -180,9 +191,7 @@ class FileWriter:
                 error.at(column=self._specs[index].descriptor.name)
                 raise
 
-        undecided = [index for index, spec in enumerate(self._specs) if spec.choice is None and num_rows]
-        if not undecided:
-            return
+        undecided = [index for index, spec in enumerate(self._specs) if spec.choice is None]
         for index, choice in zip(undecided, run_parallel(choose, undecided, self._threads), strict=True):
             if choice is not None:
                 self._specs[index] = self._specs[index].with_choice(choice)

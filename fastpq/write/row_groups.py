@@ -14,7 +14,7 @@ from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.file_ciphers import open_file_encryptor
 from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.properties import FileEncryptionProperties
-from fastpq.errors import FormatError, LimitError
+from fastpq.errors import LimitError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import serialized_filter
 from fastpq.io.sink import BytesLike, Sink
@@ -29,13 +29,15 @@ class PlacedChunk:
     """A column chunk whose pages are in the new file.
 
     Attributes:
-        entry: plain footer entry, with the offsets of the pages.
+        entry: plain footer entry.
+        metadata: the entry's metadata, with the offsets of the pages.
         cipher: cipher of the chunk in the new file.
         column_index, offset_index: page index with offsets in the new file; None for a chunk without one.
         bloom_filter: None for a chunk without one.
     """
 
     entry: fmt.ColumnChunk
+    metadata: fmt.ColumnMetaData
     cipher: ModuleCipher
     column_index: fmt.ColumnIndex | None
     offset_index: fmt.OffsetIndex | None
@@ -57,7 +59,7 @@ class RowGroups:
 
     def __init__(self, sink: Sink, schema: ParquetSchema, encryption_properties: FileEncryptionProperties | None) -> None:
         self._sink = sink
-        self._paths = [column.path for column in schema.columns]
+        self._paths = schema.paths
         self._encryptor = open_file_encryptor(encryption_properties, self._paths)
         self._row_groups: list[fmt.RowGroup] = []
         # sealed page indexes of the row groups since the last footer, with the chunks' entries
@@ -68,10 +70,19 @@ class RowGroups:
     def __len__(self) -> int:
         return len(self._row_groups)
 
-    def check_room(self, more: int) -> None:
-        """Raises LimitError if so many more row groups are too many for one file."""
-        if len(self) + more > MOST_ROW_GROUPS:
+    def next_ordinal(self, more: int) -> int:
+        """The ordinal of the next row group.
+
+        Args:
+            more: number of row groups to come.
+
+        Raises:
+            LimitError: too many row groups for one file.
+        """
+        ordinal = len(self._row_groups)
+        if ordinal + more > MOST_ROW_GROUPS:
             raise LimitError(f"more than {MOST_ROW_GROUPS} row groups in a file: use larger ones")
+        return ordinal
 
     def cipher(self, ordinal: int, column: int) -> ModuleCipher:
         """The cipher of one chunk, by the ordinal of its row group and the number of its column.
@@ -88,12 +99,13 @@ class RowGroups:
             row_group: its footer entry with ``num_rows`` and ``sorting_columns``; all other fields are set here.
             chunks: its column chunks, whose pages are written one chunk after another as they are drawn.
         """
-        row_group.file_offset, row_group.ordinal = self._sink.tell(), len(self)
+        row_group.file_offset, row_group.ordinal = self._sink.tell(), len(self._row_groups)
         placed = list(chunks)
-        described = [_metadata(chunk) for chunk in placed]
+        described = [chunk.metadata for chunk in placed]
         row_group.total_byte_size = sum(metadata.total_uncompressed_size for metadata in described)
         row_group.total_compressed_size = sum(metadata.total_compressed_size for metadata in described)
-        row_group.sorting_columns = self._encryptor.sorting_columns(row_group.sorting_columns)
+        if row_group.sorting_columns:
+            row_group.sorting_columns = self._encryptor.sorting_columns(row_group.sorting_columns)
         row_group.columns = [self._enter(chunk) for chunk in placed]
         self._row_groups.append(row_group)
 
@@ -122,7 +134,7 @@ class RowGroups:
     def _enter(self, chunk: PlacedChunk) -> fmt.ColumnChunk:
         """Write a chunk's bloom filter and keep its page index; returns the chunk's stored footer entry."""
         if chunk.bloom_filter is not None:
-            metadata = _metadata(chunk)
+            metadata = chunk.metadata
             metadata.bloom_filter_offset = self._sink.tell()
             for module in serialized_filter(chunk.bloom_filter, chunk.cipher):
                 self._sink.write(module)
@@ -135,9 +147,3 @@ class RowGroups:
             sealed = chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(chunk.offset_index))
             self._offset_indexes.append((stored, memoryview(sealed)))
         return stored
-
-
-def _metadata(chunk: PlacedChunk) -> fmt.ColumnMetaData:
-    if chunk.entry.meta_data is None:
-        raise FormatError("a column chunk without metadata")
-    return chunk.entry.meta_data

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fastpq.column.chunk_writer import ChunkSettings, ChunkWriter
+from fastpq.column.chunk_settings import ChunkSettings
+from fastpq.column.chunk_writer import ChunkWriter
 from fastpq.column.input import ColumnInput
 from fastpq.column.shred import LeafToWrite
 from fastpq.encodings import rle

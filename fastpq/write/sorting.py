@@ -10,13 +10,12 @@ from fastpq import format as fmt
 from fastpq.arrays.table import Table
 from fastpq.column.layout import layout_of
 from fastpq.column.row_order import SortKey, first_unsorted, sorted_rows
-from fastpq.column.shred import LeafToWrite
+from fastpq.column.shred import LeafToWrite, table_leaves
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.options import SortingColumn, WriterProperties
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
-from fastpq.write.chunks import table_leaves
 
 
 class RowOrder:

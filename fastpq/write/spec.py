@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from fastpq import format as fmt
 from fastpq.codecs.catalogue import codec_for_write
 from fastpq.codecs.codec import Codec
-from fastpq.column.chunk_writer import ChunkSettings
+from fastpq.column.chunk_settings import ChunkSettings
 from fastpq.column.layout import Layout, layout_of
 from fastpq.encodings.registry import check_writable
 from fastpq.errors import LimitError, ParquetError, SchemaError
 from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.index.written_pages import FLOAT_ORDERS
-from fastpq.options import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, ColumnSwitch, WriterProperties
+from fastpq.options import DEFAULT_BLOOM_FILTER_FPP, BloomFilterOption, WriterProperties
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
 from fastpq.schema.shape import MAX_LEVEL
 from fastpq.schema.types import Decimal, Time, Type
@@ -23,11 +22,18 @@ from fastpq.stats.bounds import order_of
 from fastpq.stats.statistics import Order
 from fastpq.write.choice import EncodingChoice
 
-Option = TypeVar("Option")
-
 LARGEST_INT32 = 0x7FFFFFFF      # page sizes and counts are i32; in bytes, rows or values
 
 _DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
+_DICTIONARY_BY_DEFAULT = EncodingChoice(
+    fmt.Encoding.RLE_DICTIONARY.name, "the default; PLAIN in chunks where it does not pay"
+)
+_PLAIN_BY_DEFAULT = EncodingChoice(fmt.Encoding.PLAIN.name, "the default without a dictionary")
+# Footers share these entries.
+_TOTAL_ORDER = fmt.ColumnOrder(IEEE_754_TOTAL_ORDER=fmt.IEEE754TotalOrder())
+_TYPE_ORDER = fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder())
+# Kinds of options with names of columns.
+_COLLECTIONS = (Mapping, list, tuple, set, frozenset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +42,25 @@ class ColumnSpec:
 
     Attributes:
         descriptor: the column.
+        path: its path.
         layout: form of the values in memory.
         codec: compression of the pages.
         settings: levels, encodings, statistics and page sizes.
         truncation: most bytes of a bound of a BYTE_ARRAY column.
         has_page_index: whether chunks get an OffsetIndex, and with statistics and an order a ColumnIndex.
+        column_order: entry of the footer's ``column_orders``: the order of the bounds.
         choice: encoding and reason; None until a sample is taken.
     """
 
     descriptor: ColumnDescriptor
+    path: tuple[str, ...]
     layout: Layout
     codec: Codec
     settings: ChunkSettings
     truncation: int
     has_page_index: bool
+    column_order: fmt.ColumnOrder
     choice: EncodingChoice | None
-
-    @property
-    def column_order(self) -> fmt.ColumnOrder:
-        """Entry of the footer's ``column_orders``: the order of the bounds."""
-        if self.settings.total_order:
-            return fmt.ColumnOrder(IEEE_754_TOTAL_ORDER=fmt.IEEE754TotalOrder())
-        return fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder())
 
     def with_choice(self, choice: EncodingChoice) -> ColumnSpec:
         """The same spec with a chosen encoding."""
@@ -81,44 +84,66 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
         raise ValueError(f'float_order must be "type" or "total", not {properties.float_order!r}')
     if CHECKPOINT_KEY in properties.key_value_metadata:
         raise ValueError(f"key_value_metadata cannot have {CHECKPOINT_KEY!r}, the mark of unfinished files")
-    for column in schema.columns:
-        if column.max_definition_level > MAX_LEVEL:
-            raise LimitError(f"more than {MAX_LEVEL} levels", column=column.name)
-    names = {column.name for column in schema.columns}
+    for option in ("data_page_size", "data_page_rows", "dictionary_page_size"):
+        if getattr(properties, option) > LARGEST_INT32:
+            raise ValueError(f"{option} must be between 1 and {LARGEST_INT32}, not {getattr(properties, option)}")
+    columns = [(column, path, ".".join(path)) for column, path in zip(schema.columns, schema.paths, strict=True)]
     for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics", "bloom_filter"):
-        _check_names(option, getattr(properties, option), names)
-    return [_column_spec(column, properties) for column in schema.columns]
+        given = getattr(properties, option)
+        if not given or not isinstance(given, _COLLECTIONS):
+            continue
+        if unknown := sorted(set(given) - {name for _, _, name in columns}):
+            raise SchemaError(f"{option} names unknown columns: {', '.join(unknown)}")
+    return [_column_spec(column, path, name, properties) for column, path, name in columns]
 
 
-def _column_spec(column: ColumnDescriptor, properties: WriterProperties) -> ColumnSpec:
-    asked = _encoding_asked_for(column, properties)
-    dictionary = _is_on(properties.use_dictionary, column.name) if asked is None else asked in _DICTIONARY_ENCODINGS
-    statistics = _is_on(properties.write_statistics, column.name)
-    fpp, ndv = _bloom_filter(column, properties.bloom_filter.get(column.name, False))
-    order = order_of(column.type) if statistics or isinstance(column.logical_type, Decimal | Time) else Order.ORDER_NONE
+def _column_spec(column: ColumnDescriptor, path: tuple[str, ...], name: str, properties: WriterProperties) -> ColumnSpec:
+    """The ColumnSpec of a column, by its path and dotted name."""
+    if column.max_definition_level > MAX_LEVEL:
+        raise LimitError(f"more than {MAX_LEVEL} levels", column=name)
+    type_, uses, writes = column.type, properties.use_dictionary, properties.write_statistics
+    asked = _encoding_asked_for(column, name, properties.column_encoding) if properties.column_encoding else None
+    fpp, ndv = _bloom_filter(column, properties.bloom_filter.get(name, False)) if properties.bloom_filter else (None, None)
+    statistics = writes if isinstance(writes, bool) else name in writes
+    order = order_of(type_) if statistics or isinstance(type_.logical, Decimal | Time) else Order.ORDER_NONE
+    total_order = properties.float_order == "total" and order in FLOAT_ORDERS
+    if asked is None:
+        dictionary = (uses if isinstance(uses, bool) else name in uses) and type_.physical is not Type.BOOLEAN
+        choice = None if properties.encoding == "auto" else _DICTIONARY_BY_DEFAULT if dictionary else _PLAIN_BY_DEFAULT
+    else:
+        dictionary = asked in _DICTIONARY_ENCODINGS and type_.physical is not Type.BOOLEAN
+        choice = EncodingChoice(asked.name, "column_encoding asks for it")
     settings = ChunkSettings(
         max_definition_level=column.max_definition_level,
         max_repetition_level=column.max_repetition_level,
-        dictionary=dictionary and column.type.physical is not Type.BOOLEAN,
+        dictionary=dictionary,
         keep_dictionary=asked is not None,
         value_encoding=fmt.Encoding.PLAIN if asked is None or asked in _DICTIONARY_ENCODINGS else asked,
         index_encoding=asked if asked == fmt.Encoding.PLAIN_DICTIONARY else fmt.Encoding.RLE_DICTIONARY,
         order=order,
-        total_order=properties.float_order == "total" and order in FLOAT_ORDERS,
+        total_order=total_order,
         statistics=statistics,
-        data_page_size=_positive("data_page_size", properties.data_page_size),
-        data_page_rows=_positive("data_page_rows", properties.data_page_rows),
-        dictionary_page_size=_positive("dictionary_page_size", properties.dictionary_page_size),
+        data_page_size=properties.data_page_size,
+        data_page_rows=properties.data_page_rows,
+        dictionary_page_size=properties.dictionary_page_size,
         version_2=properties.data_page_version == "2.0",
         checksums=properties.write_page_checksum,
         bloom_filter_fpp=fpp,
         bloom_filter_ndv=ndv,
     )
-    name = _option_of(properties.compression, column.name, None)
-    codec = codec_for_write(name, _option_of(properties.compression_level, column.name, None))
-    choice = _choice(asked, settings.dictionary, properties)
+    codec, level = properties.compression, properties.compression_level
     return ColumnSpec(
-        column, layout_of(column.type), codec, settings, properties.statistics_truncation, properties.write_page_index, choice
+        descriptor=column,
+        path=path,
+        layout=layout_of(type_),
+        codec=codec_for_write(
+            codec.get(name) if isinstance(codec, Mapping) else codec, level.get(name) if isinstance(level, Mapping) else level
+        ),
+        settings=settings,
+        truncation=properties.statistics_truncation,
+        has_page_index=properties.write_page_index,
+        column_order=_TOTAL_ORDER if total_order else _TYPE_ORDER,
+        choice=choice,
     )
 
 
@@ -142,44 +167,14 @@ def _bloom_filter(column: ColumnDescriptor, option: BloomFilterOption) -> tuple[
     return fpp, ndv
 
 
-def _choice(asked: fmt.Encoding | None, dictionary: bool, properties: WriterProperties) -> EncodingChoice | None:
-    if asked is not None:
-        return EncodingChoice(asked.name, "column_encoding asks for it")
-    if properties.encoding == "auto":
-        return None
-    if dictionary:
-        return EncodingChoice(fmt.Encoding.RLE_DICTIONARY.name, "the default; PLAIN in chunks where it does not pay")
-    return EncodingChoice(fmt.Encoding.PLAIN.name, "the default without a dictionary")
-
-
-def _encoding_asked_for(column: ColumnDescriptor, properties: WriterProperties) -> fmt.Encoding | None:
-    name = properties.column_encoding.get(column.name)
-    if name is None:
+def _encoding_asked_for(
+    column: ColumnDescriptor, name: str, column_encoding: Mapping[str, str]
+) -> fmt.Encoding | None:
+    asked = column_encoding.get(name)
+    if asked is None:
         return None
     try:
-        return check_writable(name, column.type.physical)
+        return check_writable(asked, column.type.physical)
     except ParquetError as error:
-        error.at(column=column.name)
+        error.at(column=name)
         raise
-
-
-def _option_of(option: Option | Mapping[str, Option], name: str, otherwise: Option) -> Option:
-    """The option of one column, from a mapping of columns or one option for all."""
-    return option.get(name, otherwise) if isinstance(option, Mapping) else option
-
-
-def _is_on(switch: ColumnSwitch, name: str) -> bool:
-    return switch if isinstance(switch, bool) else name in switch
-
-
-def _positive(option: str, value: int) -> int:
-    if not 1 <= value <= LARGEST_INT32:
-        raise ValueError(f"{option} must be between 1 and {LARGEST_INT32}, not {value}")
-    return value
-
-
-def _check_names(option: str, value: object, names: set[str]) -> None:
-    given: Iterable[str] = value if isinstance(value, Mapping | list | tuple | set | frozenset) else ()
-    unknown = sorted(set(given) - names)
-    if unknown:
-        raise SchemaError(f"{option} names unknown columns: {', '.join(unknown)}")

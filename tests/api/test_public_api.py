@@ -24,7 +24,9 @@ from tests.requirements import is_there, needs, peer
 pyspark = peer("pyspark", "'fastpq[spark]'")
 
 MODULES = ["fastpq", "fastpq.encryption", "fastpq.spark", "fastpq.variant", "fastpq.arrays.memory"]
-READERS = [fastpq.read_table, fastpq.read_pandas, fastpq.read_metadata, fastpq.read_schema, ParquetDataset, fastpq.read_dataset]
+READERS: list[Callable[..., Any]] = [
+    fastpq.read_table, fastpq.read_pandas, fastpq.read_metadata, fastpq.read_schema, ParquetDataset, fastpq.read_dataset,
+]
 WRITERS = [ParquetWriter, fastpq.write_table, fastpq.write_dataset]
 SPARK = ["compact_dataset", "decrypt_dataset", "encrypt_dataset", "read", "rotate_keys", "scan", "verify_dataset"]
 
@@ -173,7 +175,7 @@ def test_options_reach_the_file(tmp_path: Any) -> None:
             with pytest.raises((ValueError, fastpq.ParquetError)):
                 function(tmp_path / "a.parquet", **{name: value})
         with pytest.raises(TypeError, match="unexpected keyword argument 'thread'"):
-            function(tmp_path / "a.parquet", thread=1)   # type: ignore[call-arg]
+            function(tmp_path / "a.parquet", thread=1)
 
 
 # ---- options of writing: the fields of WriterProperties

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import datetime
 import decimal
+import io
+import pickle
 import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.dtypes import StringDType
 
+from fastpq import read_table, write_table
 from fastpq.arrays.bitmap import count_zeros, pack_bitmap, slice_bitmap, unpack_bitmap
 from fastpq.arrays.table import VIEW_DTYPE, BinaryOffsets, BinaryViews, Column, DictionaryValues, Table
 from fastpq.convert.numpy_input import table_from
@@ -495,3 +499,12 @@ def test_numpy_takes_columns() -> None:
         np.asarray(table["i"])
     assert table.get("nothing") is None
     assert table.get("a") is table["a"]
+
+
+def test_copies_of_a_table_keep_its_metadata() -> None:
+    sink = io.BytesIO()
+    write_table({"a": [1, 2], "t": ["x", None]}, sink, key_value_metadata={"key": "value"}, arrow_schema=True)
+    table = read_table(sink.getvalue())
+    for made in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
+        assert made.equals(table)
+        assert made.metadata == {"key": "value"}

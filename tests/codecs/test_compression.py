@@ -17,8 +17,15 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastpq.codecs.catalogue import HIGHEST_ZSTD_LEVEL, check_claimed_size, codec_for_read, codec_for_write
-from fastpq.codecs.checksum import crc32
+from fastpq.codecs.catalogue import (
+    HIGHEST_ZSTD_LEVEL,
+    PACKAGES_ALONE,
+    check_claimed_size,
+    codec_for_read,
+    codec_for_write,
+    is_compiled,
+)
+from fastpq.codecs.checksum import crc32, crc32_by_package
 from fastpq.codecs.codec import Codec
 from fastpq.codecs.framing import HADOOP_BLOCK_SIZE
 from fastpq.errors import FormatError, LimitError, ParquetError, SchemaError, UnsupportedError
@@ -27,7 +34,10 @@ from tests.interop.page_walk import Page, pages
 from tests.requirements import DATA, is_there, needs, needs_data, peer
 
 lzo = peer("lzo", "python-lzo")
-NAMES = ["uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4_raw", "lz4_hadoop", *(["lzo"] if is_there(lzo) else [])]
+PACKAGED_GZIP = "gzip" if PACKAGES_ALONE or not is_compiled("gzip") else "gzip/package"
+CODECS = ["uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4_raw", "lz4_hadoop", *(["lzo"] if is_there(lzo) else [])]
+# each codec, and the package behind each compiled one
+NAMES = [*CODECS, *(f"{name}/package" for name in CODECS if is_compiled(name) and not PACKAGES_ALONE)]
 
 RANDOM = np.random.default_rng(7)
 TEXT = b"the quick brown fox jumps over the lazy dog; " * 3000
@@ -45,6 +55,16 @@ CASES = {
 }
 
 
+def named(name: str, level: int | None = None) -> Codec:
+    """The codec of a name in NAMES."""
+    codec, _, package = name.partition("/")
+    return codec_for_write(codec, level, package=PACKAGES_ALONE or package == "package")
+
+
+def both(*names: str) -> list[str]:
+    return [name for name in NAMES if name.partition("/")[0] in names]
+
+
 def decompress(codec: Codec, stream: bytes, size: int) -> bytes:
     target = np.full(size, 0xA5, np.uint8)
     codec.decompress_into(stream, target.data)
@@ -57,7 +77,7 @@ def forms_of(data: bytes) -> list[Any]:
 
 
 def foreign(name: str, **options: int) -> pa.Codec:
-    return pa.Codec(name, **options)
+    return pa.Codec(name.partition("/")[0], **options)
 
 
 # ---- one battery for all codecs
@@ -67,15 +87,15 @@ def foreign(name: str, **options: int) -> pa.Codec:
 @pytest.mark.parametrize("name", NAMES)
 def test_round_trip(name: str, case: str) -> None:
     data = CASES[case]
-    codec = codec_for_write(name)
+    codec = named(name)
     stream = bytes(codec.compress(data))
     check_claimed_size(codec.number, len(stream), len(data))
-    assert decompress(codec_for_read(codec.number), stream, len(data)) == data
+    assert decompress(codec, stream, len(data)) == data
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_buffer_is_taken(name: str) -> None:
-    codec = codec_for_write(name)
+    codec = named(name)
     for data in forms_of(TEXT):
         stream = codec.compress(data)
         for source in forms_of(bytes(stream)):
@@ -87,10 +107,10 @@ def test_any_buffer_is_taken(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_streams_that_do_not_fit_are_refused(name: str) -> None:
-    codec = codec_for_write(name)
+    codec = named(name)
     data = CASES["integers"][:20_000]
     stream = bytes(codec.compress(data))
-    longer = stream + (b"\0" if name == "gzip" else stream)  # a gzip member of the same length behind it is not noticed
+    longer = stream + (b"\0" if name == PACKAGED_GZIP else stream)  # this package does not notice a member of the same length
     for broken in (stream[:-1], stream[: len(stream) // 2], stream[:1], b"", stream + b"\0", longer, b"\xff" * 9):
         with pytest.raises(FormatError):
             decompress(codec, broken, len(data))
@@ -101,14 +121,14 @@ def test_streams_that_do_not_fit_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_decompresses_to_nothing(name: str) -> None:
-    assert decompress(codec_for_write(name), b"", 0) == b""
+    assert decompress(named(name), b"", 0) == b""
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(changes=st.lists(st.tuples(st.integers(0, 1 << 16), st.integers(0, 255)), min_size=1, max_size=5))
 @settings(max_examples=60)
 def test_altered_streams_end_in_an_error_or_in_the_size_asked_for(name: str, changes: list[tuple[int, int]]) -> None:
-    codec = codec_for_write(name)
+    codec = named(name)
     stream = bytearray(codec.compress(TEXT[:5000]))
     for position, byte in changes:
         stream[position % len(stream)] = byte
@@ -124,12 +144,12 @@ def test_altered_streams_end_in_an_error_or_in_the_size_asked_for(name: str, cha
 @settings(max_examples=60)
 def test_any_bytes_end_in_an_error_or_in_the_size_asked_for(name: str, stream: bytes, size: int) -> None:
     with contextlib.suppress(ParquetError):
-        decompress(codec_for_write(name), stream, size)
+        decompress(named(name), stream, size)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_threads(name: str) -> None:
-    codec = codec_for_write(name)
+    codec = named(name)
     inputs = [CASES["integers"][i * 1000 :] for i in range(4)]
     failures: list[object] = []
 
@@ -168,7 +188,7 @@ def counts_while(work: object) -> int:
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "uncompressed"])
 def test_the_gil_is_released(name: str) -> None:
-    codec = codec_for_write(name, 1 if name in ("brotli", "gzip") else None)
+    codec = named(name, 1 if name.startswith(("brotli", "gzip")) else None)
     data = CASES["integers"] * 12
     stream = bytes(codec.compress(data))
     target = np.empty(len(data), np.uint8)
@@ -180,24 +200,24 @@ def test_the_gil_is_released(name: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("name", ["snappy", "gzip", "brotli", "zstd", "lz4_raw"])
+@pytest.mark.parametrize("name", both("snappy", "gzip", "brotli", "zstd", "lz4_raw"))
 def test_pyarrow_both_ways(name: str, case: str) -> None:
     data = CASES[case]
-    codec = codec_for_write(name)
+    codec = named(name)
     assert foreign(name).decompress(bytes(codec.compress(data)), len(data)).to_pybytes() == data
-    level = {"compression_level": 4} if name in ("gzip", "brotli") else {}
+    level = {"compression_level": 4} if name.startswith(("gzip", "brotli")) else {}
     theirs = foreign(name, **level).compress(data).to_pybytes()
     assert decompress(codec, theirs, len(data)) == data
 
 
-@pytest.mark.parametrize(
-    ("name", "levels"),
-    [("gzip", (1, 9, 12)), ("brotli", (0, 11)), ("zstd", (-131072, -1, 3, 22)), ("lz4_raw", (1, 3, 12))],
-)
-def test_pyarrow_reads_every_level(name: str, levels: tuple[int, ...]) -> None:
+LEVELS = {"gzip": (1, 9, 12), "brotli": (0, 11), "zstd": (-131072, -1, 3, 22), "lz4_raw": (1, 3, 12)}
+
+
+@pytest.mark.parametrize("name", both(*LEVELS))
+def test_pyarrow_reads_every_level(name: str) -> None:
     data = CASES["integers"][:40_000]
-    for level in levels:
-        stream = bytes(codec_for_write(name, level).compress(data))
+    for level in LEVELS[name.partition("/")[0]]:
+        stream = bytes(named(name, level).compress(data))
         assert foreign(name).decompress(stream, len(data)).to_pybytes() == data
 
 
@@ -205,10 +225,11 @@ def test_highest_zstd_level_is_the_librarys() -> None:
     assert HIGHEST_ZSTD_LEVEL == zstandard.MAX_COMPRESSION_LEVEL
 
 
-def test_levels_matter() -> None:
+@pytest.mark.parametrize("name", both("gzip", "brotli", "zstd", "lz4_raw", "lz4_hadoop"))
+def test_levels_matter(name: str) -> None:
     data = CASES["words"]
-    for name, high in [("gzip", 9), ("brotli", 9), ("zstd", 19), ("lz4_raw", 12), ("lz4_hadoop", 12)]:
-        assert len(codec_for_write(name, high).compress(data)) < len(codec_for_write(name, 1).compress(data))
+    for high in {"zstd": (19,), "lz4_raw": (3, 12), "lz4_hadoop": (3, 12)}.get(name.partition("/")[0], (9,)):
+        assert len(named(name, high).compress(data)) < len(named(name, 1).compress(data))
 
 
 # Written by hand from each format's description; plain bytes beside them.
@@ -236,7 +257,8 @@ VECTORS = [
 def test_handwritten_streams(name: str, stream: str, plain: bytes) -> None:
     if name == "lzo":
         needs(lzo)
-    assert decompress(codec_for_write(name), bytes.fromhex(stream), len(plain)) == plain
+    for implementation in both(name):
+        assert decompress(named(implementation), bytes.fromhex(stream), len(plain)) == plain
 
 
 # ---- gzip
@@ -247,8 +269,9 @@ def gzip(data: bytes, wbits: int = 31) -> bytes:
     return compressor.compress(data) + compressor.flush()
 
 
-def test_gzip_members_are_read_to_the_last() -> None:
-    codec = codec_for_write("gzip")
+@pytest.mark.parametrize("name", both("gzip"))
+def test_gzip_members_are_read_to_the_last(name: str) -> None:
+    codec = named(name)
     parts = [TEXT[:1000], b"", TEXT, b"tail"]
     stream = b"".join(gzip(part) for part in parts)
     assert decompress(codec, stream, sum(map(len, parts))) == b"".join(parts)
@@ -257,12 +280,14 @@ def test_gzip_members_are_read_to_the_last() -> None:
     assert decompress(codec, gzip(b"ab") * 5000, 10_000) == b"ab" * 5000
 
 
-def test_gzip_reads_zlib_streams() -> None:
-    assert decompress(codec_for_write("gzip"), gzip(TEXT, wbits=15), len(TEXT)) == TEXT
+@pytest.mark.parametrize("name", both("gzip"))
+def test_gzip_reads_zlib_streams(name: str) -> None:
+    assert decompress(named(name), gzip(TEXT, wbits=15), len(TEXT)) == TEXT
 
 
-def test_gzip_checks_every_members_checksum_and_end() -> None:
-    codec = codec_for_write("gzip")
+@pytest.mark.parametrize("name", both("gzip"))
+def test_gzip_checks_every_members_checksum_and_end(name: str) -> None:
+    codec = named(name)
     first, second = bytearray(gzip(b"one")), gzip(b"two")
     assert decompress(codec, bytes(first) + second, 6) == b"onetwo"
     first[-5] ^= 1
@@ -271,20 +296,20 @@ def test_gzip_checks_every_members_checksum_and_end() -> None:
             decompress(codec, broken, 6)
 
 
-def test_a_bomb_is_stopped_at_the_size_of_the_header() -> None:
-    big = bytes(64 << 20)
-    for name in ("gzip", "zstd", "brotli"):
-        level = {"gzip": 6, "zstd": 1, "brotli": 3}[name]
-        stream = bytes(codec_for_write(name, level).compress(big))
-        with pytest.raises(FormatError):
-            decompress(codec_for_write(name), stream, 1000)
+@pytest.mark.parametrize("name", both("gzip", "zstd", "brotli"))
+def test_a_bomb_is_stopped_at_the_size_of_the_header(name: str) -> None:
+    level = {"gzip": 6, "zstd": 1, "brotli": 3}[name.partition("/")[0]]
+    stream = bytes(named(name, level).compress(bytes(64 << 20)))
+    with pytest.raises(FormatError):
+        decompress(named(name), stream, 1000)
 
 
 # ---- zstd
 
 
-def test_zstd_frames_without_a_length_and_in_number() -> None:
-    codec = codec_for_write("zstd")
+@pytest.mark.parametrize("name", both("zstd"))
+def test_zstd_frames_without_a_length_and_in_number(name: str) -> None:
+    codec = named(name)
     streaming = zstandard.ZstdCompressor().compressobj()
     unsized = streaming.compress(TEXT) + streaming.flush()
     assert zstandard.frame_content_size(unsized) == -1
@@ -295,11 +320,12 @@ def test_zstd_frames_without_a_length_and_in_number() -> None:
         assert decompress(codec, stream, 2 * len(TEXT)) == 2 * TEXT
 
 
-def test_zstd_frame_that_states_too_much_allocates_nothing() -> None:
+@pytest.mark.parametrize("name", both("zstd"))
+def test_zstd_frame_that_states_too_much_allocates_nothing(name: str) -> None:
     # single segment, 8-byte content size of 2^60
     stream = bytes.fromhex("28b52ffd e0") + (1 << 60).to_bytes(8, "little") + bytes.fromhex("190000616263")
     with pytest.raises(FormatError):
-        decompress(codec_for_write("zstd"), stream, 3)
+        decompress(named(name), stream, 3)
 
 
 # ---- the deprecated LZ4
@@ -316,8 +342,9 @@ def hadoop(*blocks: list[bytes]) -> bytes:
     return framed
 
 
-def test_lz4_dialects() -> None:
-    codec = codec_for_read(CompressionCodec.LZ4)
+@pytest.mark.parametrize("name", both("lz4_hadoop"))
+def test_lz4_dialects(name: str) -> None:
+    codec = named(name)
     data = TEXT + RANDOM.bytes(1000)
     half = len(data) // 2
     streams = {
@@ -329,23 +356,25 @@ def test_lz4_dialects() -> None:
         "frame": foreign("lz4").compress(data).to_pybytes(),
         "raw block": foreign("lz4_raw").compress(data).to_pybytes(),
     }
-    for name, stream in streams.items():
-        assert decompress(codec, stream, len(data)) == data, name
+    for dialect, stream in streams.items():
+        assert decompress(codec, stream, len(data)) == data, dialect
         for broken in (stream[:-1], stream + b"\1"):
             with pytest.raises(FormatError):
                 decompress(codec, broken, len(data))
 
 
-def test_lz4_empty_pages() -> None:
-    codec = codec_for_read(CompressionCodec.LZ4)
+@pytest.mark.parametrize("name", both("lz4_hadoop"))
+def test_lz4_empty_pages(name: str) -> None:
+    codec = named(name)
     for stream in (b"", bytes(4), hadoop([b""]), b"\0", foreign("lz4").compress(b"").to_pybytes()):
         assert decompress(codec, stream, 0) == b""
 
 
-def test_lz4_is_written_in_hadoop_blocks() -> None:
+@pytest.mark.parametrize("name", both("lz4_hadoop"))
+def test_lz4_is_written_in_hadoop_blocks(name: str) -> None:
     data = CASES["integers"]
     assert len(data) > HADOOP_BLOCK_SIZE
-    stream = bytes(codec_for_write("lz4_hadoop").compress(data))
+    stream = bytes(named(name).compress(data))
     plain, position = b"", 0
     while position < len(stream):
         block, chunk = struct.unpack_from(">II", stream, position)
@@ -407,7 +436,7 @@ def test_densest_streams_are_within_the_bounds() -> None:
     size = blocks << 17
     check_claimed_size(CompressionCodec.ZSTD, len(dense), size)
     assert zstandard.ZstdDecompressor().decompress(dense, max_output_size=size) == bytes(size)
-    for name in NAMES:
+    for name in CODECS:
         for level in {"gzip": (12,), "brotli": (11,), "zstd": (19,)}.get(name, (None,)):
             data = bytes(8 << 20) if name != "brotli" else bytes(32 << 20)
             codec = codec_for_write(name, level)
@@ -417,7 +446,7 @@ def test_densest_streams_are_within_the_bounds() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_claims_that_cannot_be_true(name: str) -> None:
-    codec = codec_for_write(name)
+    codec = named(name)
     with pytest.raises(ParquetError) as caught:
         check_claimed_size(codec.number, 1000, 1 << 31)
     assert isinstance(caught.value, FormatError if name == "uncompressed" else LimitError)
@@ -432,8 +461,9 @@ def test_claims_that_cannot_be_true(name: str) -> None:
 @given(st.binary(max_size=300))
 @settings(max_examples=50)
 def test_crc32(data: bytes) -> None:
-    assert crc32(b"123456789") == 0xCBF43926  # the check value of CRC-32/ISO-HDLC
-    assert crc32(np.frombuffer(data, np.uint8).data) == zlib.crc32(data)
+    for function in (crc32, crc32_by_package):
+        assert function(b"123456789") == 0xCBF43926  # the check value of CRC-32/ISO-HDLC
+        assert function(np.frombuffer(data, np.uint8).data) == zlib.crc32(data)
 
 
 # ---- pages of files from everywhere

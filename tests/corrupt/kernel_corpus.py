@@ -1,4 +1,4 @@
-"""Streams of each encoding, to be mutated by themselves: decoded, encoded again and decoded again."""
+"""Streams of each encoding and each codec, to be mutated by themselves: decoded, encoded again and decoded again."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from fastpq.codecs.catalogue import PACKAGES_ALONE, codec_for_write, is_compiled
 from fastpq.encodings import alp, byte_stream_split, delta, delta_strings, dictionary, levels, plain, rle
+from fastpq.errors import LimitError
 from tests.corrupt.mutate import Sample
 
 COUNT = 300
+CODECS = ("snappy", "zstd", "gzip", "lz4_raw", "lz4_hadoop", "brotli")
+LARGEST_PAGE = 1 << 20
 Values = tuple[Any, ...]
 
 
@@ -125,6 +129,24 @@ def texts(views: Any, data: Any) -> list[bytes]:
     return out
 
 
+def pages(name: str, package: bool) -> Kernel:
+    """Pages of a codec, each with the uncompressed size of its header in front."""
+    codec = codec_for_write(name, package=package)
+    page = b"".join(b"%d prefix of %d " % (i * i, i % 9) for i in range(COUNT)) + bytes(1000)
+
+    def decode(data: bytes) -> Values:
+        size = int.from_bytes(data[:4], "little")
+        if size > LARGEST_PAGE:
+            raise LimitError(f"a page of {size} bytes")
+        out = np.full(size + 64, 0x5A, np.uint8)
+        codec.decompress_into(data[4:], out[:size].data)
+        if (out[size:] != 0x5A).any():
+            raise AssertionError(f"{name} writes behind its page")
+        return (out[:size].tobytes(),)
+
+    return Kernel((page,), decode, lambda values: len(values[0]).to_bytes(4, "little") + bytes(codec.compress(values[0])))
+
+
 KERNELS: tuple[Kernel, ...] = (
     *(deltas(dtype, bits) for dtype in ("<i4", "<i8") for bits in (0, 3, 20)),
     *(split(dtype) for dtype in ("<f2", "<f4", "<f8", "V5", "V16")),
@@ -137,6 +159,8 @@ KERNELS: tuple[Kernel, ...] = (
     strings(prefixes=False),
     strings(prefixes=True),
     plain_strings(),
+    *(pages(name, package=PACKAGES_ALONE) for name in CODECS),
+    *(pages(name, package=True) for name in CODECS if is_compiled(name) and not PACKAGES_ALONE),
 )
 
 

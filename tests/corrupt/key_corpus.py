@@ -46,10 +46,7 @@ def factory() -> CryptoFactory:
 
 
 def store_keys(folder: Path) -> None:
-    """Write key metadata, a material file and a keyring to a folder, unless the folder has some."""
-    if (folder / WRAPPED).exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write key metadata, a material file and a keyring to a new folder."""
     for double in (False, True):
         configuration = EncryptionConfiguration("footer", column_keys={"column": ["a"]}, double_wrapping=double)
         given = factory().file_encryption_properties(KmsConnectionConfig(), configuration)

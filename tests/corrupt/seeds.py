@@ -237,10 +237,7 @@ def seeds() -> list[Seed]:
 
 
 def store(folder: Path) -> None:
-    """Write the seeds to a folder, unless the folder has some."""
-    if (folder / MANIFEST).exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the seeds to a new folder."""
     entries = []
     for number, seed in enumerate(seeds()):
         file = f"{number:04}.parquet"

@@ -32,6 +32,7 @@ from tests.corrupt.key_corpus import key_material, key_samples, keyring, keyring
 from tests.corrupt.mutate import mutate
 from tests.corrupt.paths import WrongValueError, mutate_seed, paths, references
 from tests.corrupt.seeds import store
+from tests.corrupt.stored import make_once
 from tests.corrupt.value_corpus import described, geometries, schemas, split, variants
 
 MIB = 1 << 20
@@ -232,10 +233,10 @@ def samples_for(target: str, folder: Path | None) -> list[Any]:
         folder: of the samples; None for the usual ones, which are made where they are missing.
     """
     if target == "paths":
-        store(folder or STORED / "seeds")
+        make_once(folder or STORED / "seeds", store)
         return references(folder or STORED / "seeds")
     if target in ("key_material", "keyring"):
-        store_keys(folder or STORED / "keys")
+        make_once(folder or STORED / "keys", store_keys)
         return (key_samples if target == "key_material" else keyring_samples)(folder or STORED / "keys")
     makers = {"variant": variants, "wkb": geometries, "kernel": kernels, "arrow_schema": schemas}
     if folder is None and target in makers:

@@ -1,4 +1,4 @@
-"""DuckDB reads what the README's recipe writes; that it does not read other files is why there is a recipe."""
+"""DuckDB reads files of the README's recipe, and no others, hence the recipe; files of DuckDB are read as encrypted ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 
 import fastpq
+from fastpq.io.origin import StoredBytes
+from fastpq.io.source import open_source
+from fastpq.read.fetch import fetch_chunks
+from fastpq.read.plan import plan_read
 from tests.requirements import peer
 
 duckdb = peer("duckdb")
@@ -61,3 +65,23 @@ def test_without_the_recipe(tmp_path: Path, options: dict[str, Any]) -> None:
     fastpq.write_table(columns(), path, encryption_properties=fastpq.FileEncryptionProperties(key), **(RECIPE | options))
     with pytest.raises(duckdb.Error):
         duckdb_reads(path, key)
+
+
+def test_chunks_of_duckdb_are_in_no_memory_of_others(tmp_path: Path) -> None:
+    """DuckDB's chunks are encrypted without crypto metadata: their bytes are copied from a map before they are authenticated."""
+    path, key = tmp_path / "file.parquet", os.urandom(8).hex().encode()      # 16 characters are a key of 16 bytes
+    with duckdb.connect() as connection:
+        connection.execute("SET force_mbedtls_unsafe = 'true'")
+        connection.execute(f"PRAGMA add_parquet_key('key', '{key.decode()}')")
+        config = "ENCRYPTION_CONFIG {footer_key: 'key'}, COMPRESSION uncompressed"
+        connection.execute(f"COPY (SELECT range AS id, NULL::INT AS none FROM range(1000)) TO '{path}' ({config})")
+    keys = fastpq.FileDecryptionProperties(key, allow_duckdb_dialect=True)
+    with fastpq.ParquetFile(path, memory_map="keep", decryption_properties=keys) as file:
+        chunks = [file.metadata.row_group(0).column(index) for index in range(2)]
+        assert [chunk.is_encrypted for chunk in chunks] == [True, True]
+        assert [chunk.chunk.crypto_metadata for chunk in chunks] == [None, None]
+        plans = plan_read(file.metadata, file.schema.columns, None, path.stat().st_size).chunks
+        with open_source(path, memory_map="keep") as source:
+            assert source.gives_views
+            assert all(isinstance(stored, StoredBytes) for stored in fetch_chunks(source, plans))
+        assert file.read()["id"].to_numpy().tolist() == list(range(1000))

@@ -60,12 +60,18 @@ def built(folder: Path) -> Path:
     return library
 
 
-def run_with_shim(arguments: list[str], capture: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m tests.faults`` with the shim, and capture its output or let it appear."""
+def run_with_shim(
+    arguments: list[str], capture: bool = True, seconds: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``python -m tests.faults`` with the shim, and capture its output or let it appear.
+
+    Raises:
+        TimeoutExpired: the trials take more seconds.
+    """
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "LD_PRELOAD": str(built(Path(folder))), "FASTPQ_FAULTS": "1"}
         command = [sys.executable, "-m", "tests.faults", *arguments]
-        return subprocess.run(command, env=environment, cwd=ROOT, check=False, capture_output=capture, text=True)
+        return subprocess.run(command, env=environment, cwd=ROOT, check=False, capture_output=capture, text=True, timeout=seconds)
 
 
 def chosen(draw: random.Random, kills: bool, calls: int) -> Fault:
@@ -83,6 +89,8 @@ def forked(way: Way, fault: Fault, shim: ctypes.CDLL) -> tuple[int, int]:
     if child == 0:
         code = OTHER
         try:
+            for number in (signal.SIGTERM, signal.SIGHUP):      # nohup ignores the latter, and a child would wait for its end
+                signal.signal(number, signal.SIG_DFL)
             if way.named:
                 del os.O_TMPFILE
             shim.fault_arm(os.fsencode(way.folder), fault.kind, ctypes.c_long(fault.at), fault.number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -34,3 +35,14 @@ def test_the_trials_notice(way: str, found: str, tmp_path: Path) -> None:
     ran = run_with_shim(["--trials", "10", "--ways", way, "--scratch", str(tmp_path)])
     assert ran.returncode == 1, ran.stdout + ran.stderr
     assert re.search(found, ran.stdout), ran.stdout
+
+
+def test_trials_under_nohup(tmp_path: Path) -> None:
+    """SIGHUP ends a child though the trials ignore SIGHUP."""
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        ran = run_with_shim(["--trials", "10", "--ways", "Keyring.create", "--scratch", str(tmp_path)], seconds=120)
+    finally:
+        signal.signal(signal.SIGHUP, ignored)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "SIGHUP" in ran.stdout

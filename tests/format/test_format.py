@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import io
+import pickle
 import re
 import struct
 import tracemalloc
@@ -19,6 +22,7 @@ from fastpq import format as fmt
 from fastpq.errors import FormatError
 from fastpq.format import parquet
 from fastpq.format.page_header import PAGE_TYPES, parse_page_header
+from fastpq.format.slots import place_of
 from fastpq.format.struct import Struct, ThriftField, Union, WireKind
 
 
@@ -235,6 +239,64 @@ def test_the_tables_are_complete() -> None:
         ids = [field.id for _, field in cls.ORDERED]
         assert ids == sorted(set(ids))
         assert all(re.fullmatch(r"[A-Za-z_0-9]+", name) for name, _ in cls.ORDERED)
+
+
+def test_structs_are_no_work_for_the_garbage_collector() -> None:
+    """Of a footer of 200 chunks no object is visited by a collection."""
+    columns = [fmt.ColumnChunk(file_offset=number, meta_data=column_metadata(f"c{number}")) for number in range(200)]
+    group = fmt.RowGroup(columns=columns, total_byte_size=0, num_rows=0)
+    encoded = fmt.encode(group)
+    gc.collect()
+    before = len(gc.get_objects())
+    decoded = fmt.decode(fmt.RowGroup, encoded)[0]
+    assert len(gc.get_objects()) - before < 20
+    chunk = decoded.columns[7]
+    assert chunk.meta_data is not None
+    assert not any(map(gc.is_tracked, (group, decoded, decoded.columns, chunk, chunk.meta_data, chunk.meta_data.encodings)))
+    assert decoded == group
+
+
+def column_metadata(name: str) -> fmt.ColumnMetaData:
+    return fmt.ColumnMetaData(
+        type=1, encodings=[0], path_in_schema=[name], codec=0, num_values=0, total_uncompressed_size=0, total_compressed_size=0,
+        data_page_offset=4,
+    )
+
+
+def test_a_decoded_struct_frees_its_values() -> None:
+    """A field that occurs twice, with its first value, and every value with its struct."""
+    element = b"\x48\x05first" + b"\x08\x08\x06second" + b"\x00"       # field 4, the name, with a short and a long header
+    decoded, size = fmt.decode(fmt.SchemaElement, element)
+    assert (decoded.name, size) == ("second", len(element))
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(3000):
+            fmt.decode(fmt.SchemaElement, element)
+            fmt.SchemaElement(name="x" * 100)
+        assert tracemalloc.get_traced_memory()[0] - before < 50_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_struct_has_its_fields_alone() -> None:
+    element = fmt.SchemaElement(name="a", num_children=2)
+    for twin in (copy.copy(element), copy.deepcopy(element), pickle.loads(pickle.dumps(element))):
+        assert twin == element
+        assert (twin.name, twin.num_children, twin.type, twin.unknown) == ("a", 2, None, ())
+    element.name = "b"
+    assert element == fmt.SchemaElement(name="b", num_children=2)
+    with pytest.raises(AttributeError, match="nam"):
+        element.nam = "c"       # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="SchemaElement has no field nam, size"):
+        fmt.SchemaElement(name="a", size=1, nam="b")
+
+
+def test_only_slots_have_places() -> None:
+    assert place_of(fmt.SchemaElement.name) > 0
+    for other in (fmt.SchemaElement.__init__, 7, "name"):
+        with pytest.raises(TypeError, match="is no slot"):
+            place_of(other)
 
 
 def test_row_groups_that_hold_nothing_take_little_memory() -> None:

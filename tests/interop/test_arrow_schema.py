@@ -108,13 +108,14 @@ def test_polars_and_arro3_read_what_we_keep() -> None:
 
 def test_only_where_it_is_wanted() -> None:
     table = pa.table({"x": pa.array(["a"], pa.large_string()), "t": pa.array([0], pa.timestamp("us", "Asia/Tokyo"))})
-    assert ARROW_KEY not in fastpq.read_metadata(written(table)).key_value_metadata
+    assert ARROW_KEY in fastpq.read_metadata(written(table)).key_value_metadata
+    assert ARROW_KEY not in fastpq.read_metadata(written(table, arrow_schema=False)).key_value_metadata
     plain = pa.table(fastpq.read_table(by_pyarrow(table), arrow_schema=False))
     assert plain.schema.types == [pa.string_view(), pa.timestamp("us", "UTC")]
     coded = pa.table(fastpq.read_table(by_pyarrow(table), strings="dictionary"))
     assert coded.schema.types == [pa.dictionary(pa.int32(), pa.string()), table.schema.types[1]]
-    with pytest.raises(UnsupportedError, match=r"durations.*arrow_schema=True.*column x"):
-        written(pa.table({"x": pa.array([[1]], pa.list_(pa.duration("s")))}))
+    with pytest.raises(UnsupportedError, match=r"durations.*arrow_schema=False.*column x"):
+        written(pa.table({"x": pa.array([[1]], pa.list_(pa.duration("s")))}), arrow_schema=False)
 
 
 def test_values_that_do_not_fit_stay_what_they_are() -> None:
@@ -125,6 +126,18 @@ def test_values_that_do_not_fit_stay_what_they_are() -> None:
     got = pa.table(fastpq.read_table(written(table, key_value_metadata=claimed)))
     assert got.schema.types == [pa.timestamp("ms"), pa.dictionary(pa.int32(), pa.string()), pa.list_(pa.int64())]
     assert got.to_pylist() == table.to_pylist()
+
+
+def test_unused_entries_and_their_order_come_back() -> None:
+    text = pa.array(["z", "unused", "a"])
+    columns = {str(ordered): pa.DictionaryArray.from_arrays([0, 2, 0], text, ordered=ordered) for ordered in (True, False)}
+    table = pa.table(columns)
+    data = written(table)
+    assert pq.read_table(io.BytesIO(data)).equals(table)
+    ours = pa.table(fastpq.read_table(data))
+    assert ours.equals(table)
+    for name in table.column_names:
+        assert ours[name].chunk(0).dictionary.equals(text)
 
 
 ORDERED = pa.DictionaryArray.from_arrays(pa.array([2, None, 0, 2, 0], pa.int8()), ["low", "mid", "high"], ordered=True)

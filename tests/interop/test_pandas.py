@@ -17,8 +17,8 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 import fastpq
-from fastpq.convert.dataframes import table_from_dataframe
-from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.convert.dataframe_input import table_from_dataframe
+from fastpq.errors import FormatError, SchemaError
 
 PLAIN = {
     "int": np.array([1, -2, 3], np.int32),
@@ -93,8 +93,6 @@ def test_metadata_that_is_none(text: str) -> None:
 
 
 def test_frames_that_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="several levels"):
-        written(pd.DataFrame([[1, 2]], columns=pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])))
     with pytest.raises(SchemaError, match="two columns of one name"):
         written(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
@@ -247,3 +245,134 @@ def test_times_outside_of_a_day_are_timedelta64() -> None:
 def test_a_frame_of_timedelta64_comes_back_as_timedelta64() -> None:
     frame = pd.DataFrame({"t": np.array([0, 86_399_999_999], "m8[us]")})
     assert_frame_equal(fastpq.read_pandas(written(frame)), frame)
+
+
+@pytest.mark.parametrize("write", [written, lambda frame: frame.to_parquet(engine="pyarrow")], ids=["fastpq", "pyarrow"])
+def test_ordered_categories_keep_their_order(write: Any) -> None:
+    sizes = pd.Categorical(["high", "low", "mid"], ["low", "mid", "high", "unused"], ordered=True)
+    frame = pd.DataFrame({"size": sizes})
+    found = fastpq.read_pandas(write(frame))
+    assert_frame_equal(found, frame)
+    assert found["size"].max() == "high"
+    table = pa.table(fastpq.read_table(write(frame)))
+    assert table["size"].type.ordered
+    assert table["size"].chunk(0).dictionary.to_pylist() == ["low", "mid", "high", "unused"]
+
+
+def test_an_order_that_a_file_does_not_keep_is_not_claimed() -> None:
+    frame = pd.DataFrame({"n": pd.Categorical([3, 1, 2], [3, 2, 1], ordered=True)})
+    found = fastpq.read_pandas(frame.to_parquet(engine="pyarrow"))     # integers, in pyarrow's file
+    assert found["n"].tolist() == [3, 1, 2]
+    assert not isinstance(found["n"].dtype, pd.CategoricalDtype)
+
+
+def test_categories_of_an_encrypted_file_keep_their_order() -> None:
+    frame = pd.DataFrame({"c": pd.Categorical(["b", "c", "b"], ["c", "b", "a"], ordered=True)})
+    keys = fastpq.FileEncryptionProperties(b"k" * 16)
+    data = written(frame, encryption_properties=keys)
+    assert_frame_equal(fastpq.read_pandas(data, decryption_properties=fastpq.FileDecryptionProperties(b"k" * 16)), frame)
+
+
+@pytest.mark.parametrize("method", ["write_table", "write_batch"])
+def test_later_frames_end_an_order(method: str) -> None:
+    for later, is_ordered in ((["z", "b"], False), (["b", "a"], True)):
+        sink = io.BytesIO()
+        with fastpq.ParquetWriter(sink) as writer:
+            for values in (["b", "a"], later):
+                categories = sorted({*values, "a", "b"}, reverse=True)
+                getattr(writer, method)(pd.DataFrame({"c": pd.Categorical(values, categories, ordered=True)}))
+        found = fastpq.read_pandas(sink.getvalue())["c"]
+        assert found.tolist() == ["b", "a", *later]
+        assert found.dtype.ordered is is_ordered
+        table = pa.table(fastpq.read_table(sink.getvalue()))["c"]
+        assert table.to_pylist() == found.tolist()
+        assert table.type.ordered is is_ordered
+        assert not is_ordered or table.chunk(0).dictionary.to_pylist() == ["b", "a"]
+
+
+@pytest.mark.parametrize("zone", [datetime.timezone(datetime.timedelta(hours=5, minutes=30)), "US/Eastern", "UTC"], ids=str)
+def test_zones_are_those_of_pandas(zone: Any) -> None:
+    frame = pd.DataFrame({"t": pd.date_range("2024-03-09", periods=3, tz=zone)})
+    data = written(frame)
+    assert_frame_equal(pd.read_parquet(io.BytesIO(data), engine="pyarrow"), frame)
+    assert_frame_equal(fastpq.read_pandas(data), frame)
+
+
+def test_old_names_of_offsets_are_read() -> None:
+    entry = {"field_name": "zoned", "pandas_type": "datetimetz", "metadata": {"timezone": "UTC+05:30"}}
+    assert str(fastpq.read_pandas(forged("columns", [entry]))["zoned"].dtype.tz) == "UTC+05:30"
+
+
+def test_a_table_is_no_array() -> None:
+    table = fastpq.read_table(written(pd.DataFrame({"a": [1], "b": [2.5]})))
+    for take in (np.asarray, pd.DataFrame):
+        with pytest.raises(SchemaError, match="no array"):
+            take(table)
+    assert_frame_equal(pd.DataFrame(table.to_numpy(nulls="nan")), pd.DataFrame({"a": [1], "b": [2.5]}))
+
+
+@pytest.mark.parametrize("backend", ["numpy_nullable", "pyarrow"])
+def test_dtype_backends_are_those_of_pandas(backend: Any) -> None:
+    names = ["int", "float", "flag", "text", "day", "maybe", "perhaps"]
+    frame = pd.DataFrame({name: PLAIN[name] for name in names}, index=pd.Index([7, 5, 6], name="id"))
+    data = frame.to_parquet(engine="pyarrow")
+    theirs = pd.read_parquet(io.BytesIO(data), engine="pyarrow", dtype_backend=backend)
+    found = fastpq.read_pandas(data, dtype_backend=backend)
+    if backend == "pyarrow":        # text is large_string there, string here
+        theirs["text"] = theirs["text"].astype(found["text"].dtype)
+    assert_frame_equal(found, theirs)
+    with pytest.raises(SchemaError, match="dtype_backend is one of"):
+        fastpq.read_pandas(data, dtype_backend="numpy")  # type: ignore[arg-type]
+
+
+def test_attrs_and_what_json_does_not_hold() -> None:
+    frame = pd.DataFrame({"a": [1]})
+    frame.attrs = {"unit": "m"}
+    assert pd.read_parquet(io.BytesIO(written(frame))).attrs == fastpq.read_pandas(written(frame)).attrs == {"unit": "m"}
+    keys = fastpq.FileEncryptionProperties(b"k" * 16)
+    readers = fastpq.FileDecryptionProperties(b"k" * 16)
+    assert fastpq.read_pandas(written(frame, encryption_properties=keys), decryption_properties=readers).attrs == {}
+    frame.attrs = {"when": object()}
+    with pytest.warns(UserWarning, match="attrs of the DataFrame are left out"):
+        assert fastpq.read_pandas(written(frame)).attrs == {}
+
+
+# Labels that contradict their entry stay text.
+LABELS: list[dict[str, Any]] = [
+    {"pandas_type": "int64", "numpy_type": "int64"},
+    {"pandas_type": "datetime", "numpy_type": "datetime64[us]"},
+    {"pandas_type": "datetimetz", "numpy_type": "datetime64[us]", "metadata": {"timezone": "Nowhere/Land"}},
+    {"pandas_type": "decimal", "numpy_type": "object"},
+    {"pandas_type": "unicode", "numpy_type": "object", "metadata": {"labels": "period[Q-XXX]"}},
+    {"pandas_type": "unicode", "numpy_type": "object", "metadata": {"labels": "category", "categories": 7}},
+    {"pandas_type": "unicode", "numpy_type": "object", "metadata": {"labels": "timedelta64[y]"}},
+    {"pandas_type": 7, "numpy_type": ["x"], "metadata": {"labels": []}},
+]
+
+
+@pytest.mark.parametrize("entry", LABELS, ids=str)
+def test_labels_that_contradict_their_text_stay_text(entry: dict[str, Any]) -> None:
+    found = fastpq.read_pandas(forged("column_indexes", [entry]))
+    assert found.columns.tolist() == ["int", "text", "zoned"]
+    assert fastpq.read_pandas(forged("column_indexes", [entry, entry])).columns.tolist() == ["int", "text", "zoned"]
+
+
+# Entries of categories, periods and intervals that do not fit the values, in a column of 1, 2, 300.
+FORGED = [
+    {"field_name": "int", "pandas_type": "categorical", "metadata": {"categories": ["a", "b"]}},
+    {"field_name": "int", "pandas_type": "categorical", "metadata": {"categories": [1, 1]}},
+    {"field_name": "int", "pandas_type": "categorical", "metadata": {"categories": [1, 10**30]}},
+    {"field_name": "int", "pandas_type": "categorical", "metadata": {"categories": {"left": [1]}}},
+    {"field_name": "int", "numpy_type": "interval[int64, right]"},
+    {"field_name": "int", "numpy_type": "int64", "metadata": {"sparse": "Sparse[nonsense"}},
+]
+
+
+@pytest.mark.parametrize("entry", FORGED, ids=str)
+def test_forged_entries_change_no_value(entry: dict[str, Any]) -> None:
+    assert fastpq.read_pandas(forged("columns", [entry]))["int"].tolist() == [1, 2, 300]
+
+
+def test_a_period_of_no_frequency() -> None:
+    with pytest.raises(FormatError, match="pandas' metadata says period"):
+        fastpq.read_pandas(forged("columns", [{"field_name": "int", "numpy_type": "period[nonsense]"}]))

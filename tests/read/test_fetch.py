@@ -13,14 +13,14 @@ from fastpq.io.origin import StoredBytes
 from fastpq.io.source import open_source
 from fastpq.metadata.footer import read_finished
 from fastpq.options import ReaderProperties
-from fastpq.read.fetch import Fetching
+from fastpq.read.fetch import Fetching, fetching
 from fastpq.read.plan import plan_read
 
 PLACES = {"remote": "memory://fetched/x.parquet", "local": "x.parquet"}
 
 
-def taken(fetching: Fetching, slot: int) -> bytes:
-    stored = fetching.take(slot)
+def taken(buffers: Fetching, slot: int) -> bytes:
+    stored = buffers.take(slot)
     return (stored.read() if isinstance(stored, StoredBytes) else stored).tobytes()
 
 
@@ -35,7 +35,7 @@ def test_a_chunk_is_taken_again(place: str, streaming: bool, tmp_path: Path, mon
         metadata = read_finished(source, properties, None)
         chunks = plan_read(metadata, metadata.schema.columns, None, source.size).chunks
         whole = source.read(0, source.size).tobytes()
-        with Fetching(source, chunks, properties, streaming) as fetching:
+        with fetching(source, chunks, properties, streaming) as buffers:
             for _ in range(2):
                 for slot, chunk in enumerate(chunks):
-                    assert taken(fetching, slot) == whole[chunk.start : chunk.start + chunk.length]
+                    assert taken(buffers, slot) == whole[chunk.start : chunk.start + chunk.length]

@@ -19,11 +19,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import WriterCommitMessage
 
 import fastpq.spark
 from fastpq.spark import journal
 from fastpq.spark.source import FastpqDataSource
-from fastpq.spark.writer import Writer, Written
+from fastpq.spark.writer import Writer
 from tests.narrowing import present
 
 BEFORE, AFTER = 50, 100
@@ -132,7 +133,7 @@ def speculation(spark: SparkSession, table: Path) -> None:
 class FullDisk(Writer):
     """Every file on a disk without room for it; where no file system can be made so small."""
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         import fastpq.io.sink
 
         def refuse(sink: Any, buffer: Any) -> None:

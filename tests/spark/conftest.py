@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fastpq.spark.jvm.jar import JAR, build
 from tests.interop.parquet_java import class_path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,15 +19,31 @@ CLIENT = "tests.spark.kms:client"
 KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"
 
 
+def store_environment(url: str) -> dict[str, str]:
+    """Variables by which s3fs finds an S3 server."""
+    return {"AWS_ENDPOINT_URL_S3": url, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+
+
+def jvm_classes(folder: Path) -> None:
+    """Unpack the classes of fastpq's jar, without the file that makes them the source of the short name ``fastpq``.
+
+    The tests of the Python source have that name; the tests of the jar give the name of the class.
+    """
+    if build():
+        with zipfile.ZipFile(JAR) as jar:
+            jar.extractall(folder, [name for name in jar.namelist() if name.endswith(".class")])
+
+
 @pytest.fixture(scope="package")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """local[2], with the key service of the tests in Java and in Python."""
+def spark(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Iterator[Any]:
+    """local[2], with the key service of the tests in Java and in Python, and with moto's S3."""
     from pyspark.sql import SparkSession
 
     from tests.encryption.keys.peers import MASTER_KEYS, key_list
 
     scratch, classes = tmp_path_factory.mktemp("spark"), tmp_path_factory.mktemp("classes")
     class_path(classes)
+    jvm_classes(classes)
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
@@ -55,6 +73,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         environment.setenv("PYTHONPATH", str(ROOT))
         environment.setenv(KEYS_VARIABLE, key_list(MASTER_KEYS))
+        for name, value in store_environment(moto_url).items():
+            environment.setenv(name, value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             session = builder.getOrCreate()

@@ -114,7 +114,7 @@ def test_options_that_do_not_fit(options: dict[str, str]) -> None:
 
 def test_options_of_a_keyring() -> None:
     with pytest.raises(fastpq.SchemaError, match="custom_kms_conf"):
-        ServiceOptions("keyring", configuration=(("passphrasefile", "/somewhere"),)).connection()
+        ServiceOptions("keyring", configuration=(("passphrase_file", "/somewhere"),)).connection()
     with pytest.raises(fastpq.KeyAccessError, match="FASTPQ_KEYRING"):
         ServiceOptions("keyring").connection()
     with pytest.raises(fastpq.KeyAccessError, match="FASTPQ_KEYRING_PASSPHRASE"):
@@ -164,13 +164,6 @@ def test_a_plaintext_file_in_the_place_of_an_encrypted_one(tmp_path: Path) -> No
     assert open_file(str(tmp_path / "a.parquet"), ServiceOptions(CLIENT, allow_plaintext_files=True)).count() == 2
     with pytest.raises(fastpq.CryptoError):
         open_file(str(tmp_path / "a.parquet"), ServiceOptions(CLIENT))
-
-
-def test_a_client_that_is_not_there(source: Any, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match=r"'no\.such:Client' cannot be imported"):
-        frame_of(source).write.format("fastpq").mode("append").options(**COLUMN_KEYS, **{"kms.client": "no.such:Client"}).save(
-            str(tmp_path / "t")
-        )
 
 
 def test_no_key_is_left_anywhere(source: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

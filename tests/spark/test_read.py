@@ -24,6 +24,7 @@ from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.planning import plan_partitions
 from tests.io.range_server import serving
 from tests.narrowing import present
+from tests.spark.conftest import CLIENT
 
 EVERY_TYPE = """
     id % 2 = 0 as flag, cast(id as byte) as tiny, cast(id as short) as small, cast(id as int) as number, id as big,
@@ -391,7 +392,7 @@ def test_remote_files(source: Any, tmp_path: Path) -> None:
         assert {row.status for row in fastpq.spark.verify_dataset(source, urls[0]).collect()} == {"ok"}
         with pytest.raises(FileNotFoundError):
             fastpq.spark.read(source, f"{server.url}/none.parquet")
-    options: dict[str, Any] = {"parquet.encryption.uniform.key": "k", "kms.client": "no:no"}
+    options: dict[str, Any] = {"parquet.encryption.uniform.key": "k", "kms.client": CLIENT}
     for path, error in (("memory://nothing", fastpq.UnsupportedError), ("s3://me:secret@bucket/x", fastpq.SchemaError)):
         with pytest.raises(error) as caught:
             fastpq.spark.encrypt_dataset(source, path, **options)

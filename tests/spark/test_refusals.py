@@ -71,7 +71,7 @@ def test_few_random_keys_pass_for_names() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_of_master_keys(name: str) -> None:
-    options = {"parquet.encryption.footer.key": name, "kms.conf.label": name, "kms.trusted.keys": name}
+    options = {"parquet.encryption.uniform.key": name, "kms.conf.label": name, "kms.trusted.keys": name}
     assert write_options({"path": "p", **SERVICE, **options}).encryption is not None
 
 

@@ -40,9 +40,9 @@ def test_a_row_group_ordinal_is_an_i16() -> None:
 def test_the_last_row_group_has_room() -> None:
     schema = ParquetSchema.of([("a", ColumnType(Type.INT32), False)])
     row_groups = RowGroups(open_sink(io.BytesIO()), schema, None)
-    row_groups.check_room(MOST_ROW_GROUPS)
+    assert row_groups.next_ordinal(MOST_ROW_GROUPS) == 0
     with pytest.raises(fastpq.LimitError, match="32768 row groups"):
-        row_groups.check_room(MOST_ROW_GROUPS + 1)
+        row_groups.next_ordinal(MOST_ROW_GROUPS + 1)
 
 
 def write(out: io.BytesIO) -> None:
@@ -80,10 +80,9 @@ def test_each_chunk_has_one_cipher(make: Callable[[io.BytesIO], None], monkeypat
     [
         (NESTED.drop_columns("map"), "3 columns, not 4"),
         (NESTED.rename_columns(["flat", "list", "struct", "other"]), "is not"),
-        (NESTED.set_column(1, "list", pa.array([[1], None, []], pa.list_(pa.int64()))), "is not"),
-        (NESTED.select(["list", "flat", "struct", "map"]), "is not"),
+        (NESTED.set_column(1, "list", pa.array([["x"], None, []], pa.list_(pa.string()))), "is not"),
     ],
-    ids=["missing", "renamed", "retyped", "reordered"],
+    ids=["missing", "renamed", "retyped"],
 )
 def test_a_table_of_another_schema_is_refused(other: pa.Table, message: str) -> None:
     writer = fastpq.ParquetWriter(io.BytesIO())
@@ -94,7 +93,7 @@ def test_a_table_of_another_schema_is_refused(other: pa.Table, message: str) -> 
 
 def test_a_later_null_of_a_required_column_is_refused() -> None:
     writer = fastpq.ParquetWriter(io.BytesIO())
-    writer.write_table({"a": np.arange(3)})
+    writer.write_table(pa.table({"a": np.arange(3)}, pa.schema([pa.field("a", pa.int64(), nullable=False)])))
     with pytest.raises(fastpq.SchemaError, match="nulls in a column"):
         writer.write_table({"a": np.ma.MaskedArray(np.arange(3), [False, True, False])})
 
@@ -111,4 +110,4 @@ def test_schemas_are_compared_in_linear_time(monkeypatch: pytest.MonkeyPatch) ->
     with fastpq.ParquetWriter(io.BytesIO()) as writer:
         writer.write_table(NESTED)
         writer.write_table(NESTED)
-    assert sizes == [1, 1, 2, 2] * 3
+    assert sizes == [1, 1, 2, 2] * 2        # of the file, and of the second table

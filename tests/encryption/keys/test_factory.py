@@ -525,7 +525,7 @@ class Kms(KmsClient):
         print(key_bytes.hex(), flush=True)
         return key_bytes[::-1].hex()
     def unwrap_key(self, wrapped_key, master_key_identifier):
-        return bytes(reversed(bytes.fromhex(wrapped_key)))
+        return bytes.fromhex(wrapped_key)[::-1]      # bytes(iterator) would leave the key on the C stack, in CPython's own buffer
 
 def use(path, double):
     keys = CryptoFactory(lambda config: Kms())

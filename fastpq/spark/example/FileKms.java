@@ -9,7 +9,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.crypto.keytools.KeyToolkit;
 import org.apache.parquet.crypto.keytools.KmsClient;
 
-/** The key service of benchmarks/file_kms.py for parquet-java: master keys in the file that FASTPQ_DEMO_KEYS names. */
+/** The key service of file_kms.py for parquet-java: master keys in the file that FASTPQ_DEMO_KEYS names. */
 public final class FileKms implements KmsClient {
     private final Map<String, byte[]> keys = new HashMap<>();
 

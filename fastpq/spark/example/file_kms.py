@@ -1,4 +1,4 @@
-"""A key service for demonstrations: master keys in a file, for fastpq's executors and, as java/FileKms.java, for native Spark."""
+"""A key service for demonstrations: master keys in a file, for fastpq and, as FileKms.java, for Spark's own reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from fastpq.encryption import KmsClient, KmsConnectionConfig
+from fastpq.encryption.keys import KmsClient, KmsConnectionConfig
 
 VARIABLE = "FASTPQ_DEMO_KEYS"
 NONCE_SIZE = 12

@@ -1,0 +1,37 @@
+# distutils: language = c
+"""The checksum of a page (README.md of parquet-format, "Checksumming")."""
+
+from cpython.buffer cimport PyBUF_READ
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+
+cdef extern from "c/crc32.h" nogil:
+    bint CRC32_BY_LIBRARY
+    uint32_t library_crc32(const uint8_t* data, size_t size) noexcept
+
+
+cdef int64_t crc32_of(const uint8_t* data, int64_t size) except -1 nogil:
+    if CRC32_BY_LIBRARY:
+        return library_crc32(data, <size_t>size)
+    with gil:
+        return crc32_by_package(PyMemoryView_FromMemory(<char*>data, size, PyBUF_READ))
+
+
+def crc32(const uint8_t[::1] data not None):
+    """CRC-32 of a page as stored, as an unsigned integer.
+
+    Args:
+        data: a contiguous buffer of bytes.
+    """
+    cdef uint8_t nothing = 0        # an address in place of an empty view's NULL
+    cdef const uint8_t* first = &data[0] if data.shape[0] else &nothing
+    cdef int64_t value
+    with nogil:
+        value = crc32_of(first, data.shape[0])
+    return value
+
+
+def crc32_by_package(data):
+    """The same by ISA-L, of the package isal: three times as fast as zlib's, half as fast as libdeflate's."""
+    from isal import isal_zlib
+    return isal_zlib.crc32(data)

@@ -1,0 +1,16 @@
+from typing import Any
+
+from fastpq.codecs.streams import Buffer, Compress, DecompressInto
+
+class Codec:
+    number: int
+    name: str
+    most_expansion: tuple[int, int]
+    def __init__(self, number: int, name: str, most_expansion: tuple[int, int], *options: Any) -> None: ...
+    def compress(self, data: Buffer) -> Buffer: ...
+    def decompress_into(self, source: Buffer, target: Buffer) -> None: ...
+
+class PackageCodec(Codec):
+    def __init__(
+        self, number: int, name: str, most_expansion: tuple[int, int], compress: Compress, decompress_into: DecompressInto
+    ) -> None: ...

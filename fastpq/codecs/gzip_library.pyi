@@ -1,0 +1,4 @@
+from fastpq.codecs.codec import Codec
+
+class GzipLibrary(Codec):
+    def __init__(self, number: int, name: str, most_expansion: tuple[int, int], level: int) -> None: ...

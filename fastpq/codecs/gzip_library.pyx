@@ -1,0 +1,94 @@
+# distutils: language = c
+"""The GZIP codec (RFC 1952), by libdeflate."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+from fastpq.codecs.codec cimport BROKEN_STREAM, NO_CONTEXT, STREAM_TOO_LONG, Codec
+from fastpq.codecs.contexts cimport KEPT_CONTEXTS, context_give, context_pool, context_take
+
+cdef extern from "<libdeflate.h>" nogil:
+    struct libdeflate_compressor
+    struct libdeflate_decompressor
+    enum libdeflate_result:
+        LIBDEFLATE_SUCCESS
+        LIBDEFLATE_INSUFFICIENT_SPACE
+    libdeflate_compressor* libdeflate_alloc_compressor(int level) noexcept
+    libdeflate_decompressor* libdeflate_alloc_decompressor() noexcept
+    void libdeflate_free_compressor(libdeflate_compressor* context) noexcept
+    void libdeflate_free_decompressor(libdeflate_decompressor* context) noexcept
+    size_t libdeflate_gzip_compress_bound(libdeflate_compressor* context, size_t size) noexcept
+    size_t libdeflate_gzip_compress(
+        libdeflate_compressor* context, const void* data, size_t size, void* out, size_t room) noexcept
+    libdeflate_result libdeflate_gzip_decompress_ex(
+        libdeflate_decompressor* context, const void* data, size_t size, void* out, size_t room, size_t* taken,
+        size_t* written) noexcept
+    libdeflate_result libdeflate_zlib_decompress_ex(
+        libdeflate_decompressor* context, const void* data, size_t size, void* out, size_t room, size_t* taken,
+        size_t* written) noexcept
+
+
+cdef class GzipLibrary(Codec):
+    """The GZIP codec at one level: writes one member, reads any number of members and of zlib streams (RFC 1950).
+
+    Args:
+        number, name, most_expansion: as for Codec.
+        level: of libdeflate, 1 to 12.
+    """
+    cdef int level
+    cdef context_pool compressors
+    cdef context_pool decompressors
+
+    def __cinit__(self, int number, str name, tuple most_expansion, int level):
+        self.level = level
+
+    def __dealloc__(self):
+        cdef int i
+        for i in range(KEPT_CONTEXTS):
+            libdeflate_free_compressor(<libdeflate_compressor*>self.compressors.kept[i])
+            libdeflate_free_decompressor(<libdeflate_decompressor*>self.decompressors.kept[i])
+
+    cdef int64_t bound(self, int64_t size) noexcept nogil:
+        return <int64_t>libdeflate_gzip_compress_bound(NULL, <size_t>size)
+
+    cdef int64_t encode(self, const uint8_t* data, int64_t size, uint8_t* out, int64_t room) except? -100 nogil:
+        cdef libdeflate_compressor* context = <libdeflate_compressor*>context_take(&self.compressors)
+        cdef size_t written
+        if context == NULL:
+            context = libdeflate_alloc_compressor(self.level)
+        if context == NULL:
+            return NO_CONTEXT
+        written = libdeflate_gzip_compress(context, data, <size_t>size, out, <size_t>room)
+        if not context_give(&self.compressors, context):
+            libdeflate_free_compressor(context)
+        return <int64_t>written if written else NO_CONTEXT      # a member has at least 20 bytes
+
+    cdef int64_t decode(self, const uint8_t* stream, int64_t size, uint8_t* target, int64_t room) except? -100 nogil:
+        cdef libdeflate_decompressor* context = <libdeflate_decompressor*>context_take(&self.decompressors)
+        cdef int64_t filled
+        if context == NULL:
+            context = libdeflate_alloc_decompressor()
+        if context == NULL:
+            return NO_CONTEXT
+        filled = inflate_members(context, stream, <size_t>size, target, <size_t>room)
+        if not context_give(&self.decompressors, context):
+            libdeflate_free_decompressor(context)
+        return filled
+
+
+cdef int64_t inflate_members(libdeflate_decompressor* context, const uint8_t* stream, size_t size, uint8_t* target,
+                             size_t room) noexcept nogil:
+    """Decompress gzip members or zlib streams to the last; returns the bytes written, or a negative result of Codec.decode."""
+    cdef size_t position = 0, filled = 0, taken = 0, written = 0
+    cdef libdeflate_result result
+    while position < size:
+        if stream[position] == 0x1f:        # of the magic number of gzip; no zlib stream begins with the byte
+            result = libdeflate_gzip_decompress_ex(
+                context, stream + position, size - position, target + filled, room - filled, &taken, &written)
+        else:
+            result = libdeflate_zlib_decompress_ex(
+                context, stream + position, size - position, target + filled, room - filled, &taken, &written)
+        if result != LIBDEFLATE_SUCCESS:
+            return STREAM_TOO_LONG if result == LIBDEFLATE_INSUFFICIENT_SPACE else BROKEN_STREAM
+        position += taken
+        filled += written
+    return <int64_t>filled

@@ -1,0 +1,322 @@
+"""pandas DataFrames to tables, with pandas' metadata for everything missing in Parquet types and in Arrow's.
+
+Columns have the Arrow types that pyarrow would give them: by ARROW:schema all readers know time zones, units, durations,
+categories, periods and intervals. pyarrow is not needed. pandas is imported only for a given DataFrame.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastpq.arrays.bitmap import pack_bitmap
+from fastpq.arrays.layouts import DictionaryValues
+from fastpq.arrays.nested_columns import StructColumn
+from fastpq.arrays.nodes import NULLABLE, ORDERED, FieldNode
+from fastpq.arrays.table import AnyColumn, Column, Table
+from fastpq.convert.categories import MOST_CATEGORIES, categories_as_json
+from fastpq.convert.dataframe_labels import label_entries, label_text
+from fastpq.convert.numpy_input import column_from_numpy
+from fastpq.convert.pandas_metadata import Entry
+from fastpq.convert.time_zones import zone_name
+from fastpq.errors import ParquetError, SchemaError
+from fastpq.schema.nested_types import StructType
+from fastpq.schema.types import ColumnType, Date, Decimal, String, Time, Timestamp, Type, Unknown
+
+if TYPE_CHECKING:
+    import pandas
+
+_TEXT = ColumnType(Type.BYTE_ARRAY, logical=String())
+_INTEGERS = {"int8": "c", "int16": "s", "int32": "i"}       # formats of the codes of categories, by dtype
+_EXTENSION_NAME, _EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
+
+
+def is_dataframe(obj: object) -> bool:
+    """Whether an object is a pandas DataFrame, without importing pandas."""
+    return type(obj).__name__ == "DataFrame" and type(obj).__module__.split(".")[0] == "pandas"
+
+
+def table_from_dataframe(
+    frame: pandas.DataFrame, *, with_categories: bool, index: bool | None = None
+) -> tuple[Table, str]:
+    """A table of a DataFrame's columns and index levels, and pandas' metadata as JSON.
+
+    Missing values (NaN, NaT, None, NA) become null, and all columns are nullable, as in pyarrow.
+
+    Args:
+        frame: DataFrame.
+        with_categories: whether the JSON lists categories and attributes; both are data, to be kept out of plaintext metadata.
+        index: whether to keep the index; None keeps a RangeIndex in the JSON alone.
+
+    Raises:
+        SchemaError: two columns of one name, or unsupported values.
+    """
+    import pandas as pd
+
+    series = [(name, label_text(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)]
+    taken = {field for _, field, _ in series}
+    if len(taken) < len(series):
+        raise SchemaError("a DataFrame with two columns of one name")
+    levels: list[Any] = []
+    if index is not False:
+        for number in range(frame.index.nlevels):
+            values = frame.index.get_level_values(number) if frame.index.nlevels > 1 else frame.index
+            if isinstance(values, pd.RangeIndex) and index is None and frame.index.nlevels == 1:
+                bounds = {"start": values.start, "stop": values.stop, "step": values.step}
+                levels.append({"kind": "range", "name": _name(values.name), **bounds})
+                continue
+            field = _name(values.name)
+            if field is None or field in taken:
+                field = f"__index_level_{number}__"
+            if field in taken:
+                raise SchemaError("an index without a name beside a column of the name of its field", column=field)
+            taken.add(field)
+            levels.append(field)
+            series.append((values.name, field, values.to_series(index=range(len(values)))))
+    columns: dict[str, AnyColumn] = {}
+    entries: list[Entry] = []
+    for name, field, values in series:
+        try:
+            columns[field] = _column(values, field)
+            entries.append(_entry(name, field, values, columns[field], with_categories))
+        except ParquetError as error:
+            raise error.at(column=field) from None
+    described = {
+        "index_columns": levels,
+        "column_indexes": label_entries(frame.columns),
+        "columns": entries,
+        "attributes": _attributes(frame) if with_categories else {},
+        "creator": {"library": "fastpq", "version": _version()},
+        "pandas_version": pd.__version__,
+    }
+    return Table(columns, num_rows=len(frame)), json.dumps(described)
+
+
+def _version() -> str:
+    from fastpq.version import VERSION
+
+    return VERSION
+
+
+def _attributes(frame: pandas.DataFrame) -> dict[str, Any]:
+    if not frame.attrs:
+        return {}
+    try:
+        found: dict[str, Any] = json.loads(json.dumps(frame.attrs))
+    except (TypeError, ValueError, RecursionError) as error:
+        warnings.warn(f"attrs of the DataFrame are left out, for JSON does not hold them: {error}", UserWarning, stacklevel=2)
+        return {}
+    return found
+
+
+def _name(name: Any) -> str | None:
+    return None if name is None else label_text(name)
+
+
+# ---- columns
+
+
+def _column(values: pandas.Series[Any], name: str) -> AnyColumn:
+    import pandas as pd
+
+    dtype = values.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _categories(values, name)
+    if isinstance(dtype, pd.SparseDtype):
+        return _column(pd.Series(values.array.to_dense()), name)
+    if isinstance(dtype, pd.ArrowDtype):
+        return column_from_numpy(values.array.__arrow_array__(), name=name)
+    if isinstance(dtype, pd.PeriodDtype):
+        return _periods(values, name)
+    if isinstance(dtype, pd.IntervalDtype):
+        return _intervals(values, name)
+    if isinstance(dtype, pd.StringDtype) and dtype.storage.startswith("pyarrow"):
+        return column_from_numpy(values.array.__arrow_array__(), name=name)
+    missing = values.isna().to_numpy(np.bool_)
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        instants = _moments(values.array.tz_convert("UTC").tz_localize(None).to_numpy(), missing, name)
+        assert isinstance(instants.type.logical, Timestamp)
+        type_ = ColumnType(Type.INT64, None, Timestamp(instants.type.logical.unit, utc=True))
+        return instants._with(type=type_, arrow=FieldNode(f"ts{dtype.unit[0]}:{zone_name(dtype.tz)}"))
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return _moments(values.to_numpy(), missing, name)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return column_from_numpy(_masked(values.to_numpy(), missing), nullable=True, name=name)
+    if getattr(dtype, "kind", "O") in "biuf" and hasattr(dtype, "numpy_dtype"):
+        filled = values.array.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
+        return column_from_numpy(_masked(filled, missing), nullable=True, name=name)
+    return _objects(values, missing, name)
+
+
+def _masked(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.ma.MaskedArray(values, missing) if missing.any() else values
+
+
+def _moments(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any], name: str) -> Column:
+    """Timestamps of any unit; seconds are stored as milliseconds, and seconds in Arrow."""
+    found = column_from_numpy(_masked(values, missing), nullable=True, name=name)
+    assert isinstance(found, Column)
+    return found.with_arrow(FieldNode("tss:")) if values.dtype == "M8[s]" else found
+
+
+def _objects(values: pandas.Series[Any], missing: np.ndarray[Any, Any], name: str) -> AnyColumn:
+    import pandas as pd
+
+    objects = values.to_numpy(dtype=object)
+    first = next((value for value in objects if value is not None and value is not pd.NA), None)
+    if type(first).__module__.startswith("pandas"):     # Timestamp, Timedelta, Period, Interval
+        if isinstance(first, pd.Timestamp):
+            found = pd.Series(pd.to_datetime(values, utc=first.tzinfo is not None))
+        else:
+            found = values.infer_objects()
+        if found.dtype != object:
+            return _column(found, name)
+    if missing.any():
+        objects = objects.copy()
+        objects[missing] = None
+    is_text = isinstance(values.dtype, pd.StringDtype)
+    return column_from_numpy(objects, type=_TEXT if is_text else None, nullable=True, name=name)
+
+
+def _periods(values: pandas.Series[Any], name: str) -> AnyColumn:
+    """Ordinals, with pandas' extension type of Arrow."""
+    array = values.array
+    missing = array.isna()
+    ordinals = np.where(missing, 0, array.asi8)
+    found = column_from_numpy(_masked(ordinals, missing), nullable=True, name=name)
+    details = json.dumps({"freq": array.dtype.name[len("period[") : -1]}).encode()
+    return found.with_arrow(FieldNode("l", metadata={_EXTENSION_NAME: b"pandas.period", _EXTENSION_METADATA: details}))
+
+
+def _intervals(values: pandas.Series[Any], name: str) -> AnyColumn:
+    """Structs of both ends, with pandas' extension type of Arrow."""
+    import pandas as pd
+
+    array = values.array
+    missing = np.asarray(array.isna())
+    ends = tuple(_column(pd.Series(end), name) for end in (array.left, array.right))
+    ends = tuple(end._with(nullable=True) for end in ends)
+    type_ = StructType((ends[0].as_field("left"), ends[1].as_field("right")))
+    nulls = int(np.count_nonzero(missing))
+    found = StructColumn._made(type_, ends, len(array), pack_bitmap(~missing) if nulls else None, nulls, True)
+    subtype = _arrow_name(array.dtype.subtype)
+    details = json.dumps({"subtype": subtype, "closed": array.dtype.closed}).encode()
+    return found.with_arrow(FieldNode("+s", metadata={_EXTENSION_NAME: b"pandas.interval", _EXTENSION_METADATA: details}))
+
+
+def _arrow_name(dtype: Any) -> str:
+    """Arrow's name of the dtype of an interval's ends."""
+    if isinstance(dtype, np.dtype):
+        unit = np.datetime_data(dtype)[0] if dtype.kind in "mM" else ""
+        return {"M": f"timestamp[{unit}]", "m": f"duration[{unit}]", "f": "double"}.get(dtype.kind, dtype.name)
+    return f"timestamp[{dtype.unit}, tz={zone_name(dtype.tz)}]"
+
+
+def _categories(values: pandas.Series[Any], name: str) -> AnyColumn:
+    """Codes into the categories, all of them and in their order; booleans and structs by value."""
+    codes = values.cat.codes.to_numpy()
+    missing = codes < 0
+    entries = _column(values.cat.categories.to_series(), name)
+    if not len(entries):
+        nothing = np.zeros(len(codes), np.int32)
+        text = Column(_TEXT, DictionaryValues(nothing, _empty_text()), pack_bitmap(~missing) if len(codes) else None, len(codes))
+        return text.with_arrow(_dictionary_field(codes.dtype, FieldNode("u"), False))
+    if entries.null_count:
+        return _column(values.astype(object), name)
+    nulls = int(np.count_nonzero(missing))
+    validity = pack_bitmap(~missing) if nulls else None
+    chosen = np.where(missing, 0, codes).astype(np.int32)
+    if isinstance(entries, StructColumn) or entries.is_nested or entries.type.physical is Type.BOOLEAN:
+        return entries.take(chosen.astype(np.int64))._with(validity=validity, null_count=nulls, nullable=True)
+    inner = entries.arrow or FieldNode("u" if entries.type.is_text else entries.type.arrow_format)
+    if entries.type.is_variable:
+        inner = replace(inner, format="u" if entries.type.is_text else "z")
+    field = _dictionary_field(codes.dtype, inner, bool(values.cat.ordered))
+    coded = DictionaryValues(chosen, entries._with(nullable=False, arrow=inner), bool(values.cat.ordered))
+    return Column(entries.type, coded, validity, nulls, True, field)
+
+
+def _empty_text() -> Column:
+    found = column_from_numpy(np.array([], object), type=_TEXT, nullable=False)
+    assert isinstance(found, Column)
+    return found
+
+
+def _dictionary_field(codes: np.dtype[Any], entries: FieldNode, is_ordered: bool) -> FieldNode:
+    flags = NULLABLE | (ORDERED if is_ordered else 0)
+    return FieldNode(_INTEGERS.get(codes.name, "l"), flags=flags, dictionary=replace(entries, metadata=None))
+
+
+# ---- entries of the metadata
+
+
+def _entry(name: Any, field: str, values: pandas.Series[Any], column: AnyColumn, with_categories: bool) -> Entry:
+    """Entry of a column in pandas' metadata."""
+    import pandas as pd
+
+    dtype = values.dtype
+    details: dict[str, Any] = {}
+    if isinstance(dtype, pd.SparseDtype):
+        details["sparse"], dtype = str(dtype), dtype.subtype
+    is_missing = name is not None and not isinstance(name, tuple) and pd.api.types.is_scalar(name) and pd.isna(name)
+    found: Entry = {"name": None if is_missing else _name(name), "field_name": field}
+    if isinstance(dtype, pd.CategoricalDtype):
+        details |= {"ordered": bool(dtype.ordered), "categories_type": str(dtype.categories.dtype)}
+        if with_categories:
+            details["num_categories"] = len(dtype.categories)
+            if len(dtype.categories) <= MOST_CATEGORIES:
+                details["categories"] = categories_as_json(_column(dtype.categories.to_series(), field))
+        return found | {"pandas_type": "categorical", "numpy_type": str(values.cat.codes.dtype), "metadata": details}
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        zone = {"timezone": zone_name(dtype.tz)}
+        return found | {"pandas_type": "datetimetz", "numpy_type": f"datetime64[{dtype.unit}]", "metadata": zone}
+    numpy_type = str(dtype)
+    if isinstance(dtype, pd.StringDtype) and dtype.storage == "python":
+        details["storage"] = "python"
+    elif isinstance(dtype, pd.ArrowDtype):
+        named = _named(numpy_type)
+        numpy_type = "object" if named is None else numpy_type      # pd.read_parquet fails at names unknown to pandas
+        if named != dtype:
+            details["storage"] = "arrow"
+    return found | {"pandas_type": _kind(column), "numpy_type": numpy_type, "metadata": details or None}
+
+
+def _named(name: str) -> Any:
+    """The dtype of a name; None for a name unknown to pandas."""
+    import pandas as pd
+
+    try:
+        return pd.api.types.pandas_dtype(name)
+    except (TypeError, NotImplementedError, ValueError):
+        return None
+
+
+def _kind(column: AnyColumn) -> str:
+    """pandas' name for the type of a column (``pandas_type``)."""
+    if not isinstance(column, Column):
+        return "list[object]" if column.NOUN == "list" else "object"
+    match column.type.logical:
+        case Unknown():
+            return "empty"
+        case String():
+            return "unicode"
+        case Decimal():
+            return "decimal"
+        case Date():
+            return "date"
+        case Time():
+            return "time"
+        case Timestamp(_, utc):
+            return "datetimetz" if utc else "datetime"
+    if column.arrow is not None and column.arrow.metadata:
+        return "object"
+    if column.type.physical is Type.BYTE_ARRAY:
+        return "bytes"
+    dtype = column.type.numpy_dtype
+    if column.arrow is not None and column.arrow.is_duration:
+        return "object"
+    return dtype.name if dtype.kind in "biuf" else "object"

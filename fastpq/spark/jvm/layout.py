@@ -1,0 +1,206 @@
+"""Columns as the JVM reads them (Vectors.java): numbers that describe the layout, and the buffers that they point to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql import types as st
+
+from fastpq.arrays.layouts import BinaryViews
+from fastpq.arrays.table import AnyColumn, Column, ListColumn, StructColumn
+from fastpq.errors import UnsupportedError
+from fastpq.schema import types as pt
+from fastpq.schema.nested_types import MapType
+
+NULLS, FIXED, BITS, TEXT, VIEWS, LIST, MAP, STRUCT, CONSTANT = range(9)
+NO_PLACE = -1
+PARTS = 4       # numbers of a column beside layout, rows, nulls and place of the validity bitmap
+Bytes = NDArray[np.uint8]
+
+
+class BatchLayout:
+    """A batch of columns under description.
+
+    Each column is eight numbers: layout, rows, nulls, place of the validity bitmap or NO_PLACE, and four of the layout; the
+    buffers of views and the columns inside follow. Where a number is the place of a buffer, ``numbers`` holds the index of the
+    buffer until ``placed``.
+
+    Attributes:
+        numbers: descriptions of all columns.
+        buffers: bytes of all columns.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+        self.buffers: list[Bytes] = []
+        self._pointers: list[int] = []      # indices of numbers that are places
+        self._known: dict[int, int] = {}    # indices of buffers by their addresses: pages stand behind several columns of views
+
+    def placed(self, places: list[int]) -> list[int]:
+        """The numbers, with places of the buffers for their indices."""
+        for index in self._pointers:
+            self.numbers[index] = places[self.numbers[index]]
+        self._pointers = []
+        return self.numbers
+
+    # ---- columns of fastpq
+
+    def add_column(self, column: AnyColumn, type_: st.DataType) -> bool:
+        """Describe a column as it is decoded.
+
+        Args:
+            column: the values.
+            type_: type that Spark wants.
+
+        Returns:
+            False if the values have to be converted first; nothing is described then.
+        """
+        if not _agrees(column, type_):
+            return False
+        self._add(column)
+        return True
+
+    def _add(self, column: AnyColumn) -> None:
+        validity = column.validity if column.null_count else None
+        match column:
+            case Column(values=BinaryViews(views, buffers)):
+                self._column(VIEWS, column, validity, views, len(buffers))
+                for buffer in buffers:
+                    self._buffer(buffer)
+            case Column():
+                assert isinstance(column.values, np.ndarray)
+                self._column(FIXED, column, validity, column.values, column.values.dtype.itemsize)
+            case ListColumn():
+                self._column(MAP if isinstance(column.type, MapType) else LIST, column, validity, column.offsets)
+                for child in (column.elements,) if column.pairs is None else column.pairs.children:
+                    self._add(child)
+            case StructColumn():
+                self._column(STRUCT, column, validity, len(column.children))
+                for child in column.fields():
+                    self._add(child)
+
+    # ---- columns of Arrow
+
+    def add(self, array: pa.Array) -> None:
+        """Describe a column of any Arrow type that Spark has.
+
+        Raises:
+            UnsupportedError: another type.
+        """
+        if array.offset:
+            array = pa.concat_arrays([array])
+        kinds, type_, buffers = pa.types, array.type, array.buffers()
+        validity = _bytes(buffers[0]) if array.null_count and buffers else None
+        if kinds.is_null(type_) or (array.null_count == len(array) and len(array)):
+            self._column(NULLS, array, None)
+        elif kinds.is_boolean(type_):
+            self._column(BITS, array, validity, _bytes(buffers[1]))
+        elif kinds.is_string(type_) or kinds.is_binary(type_):
+            self._column(TEXT, array, validity, _bytes(buffers[1]), _bytes(buffers[2]))
+        elif kinds.is_map(type_):
+            self._column(MAP, array, validity, _bytes(buffers[1]))
+            self.add(array.keys)
+            self.add(array.items)
+        elif kinds.is_list(type_):
+            self._column(LIST, array, validity, _bytes(buffers[1]))
+            self.add(array.values)
+        elif kinds.is_struct(type_):
+            self._column(STRUCT, array, validity, type_.num_fields)
+            for number in range(type_.num_fields):
+                self.add(array.field(number))
+        elif kinds.is_primitive(type_) or kinds.is_decimal128(type_):
+            self._column(FIXED, array, validity, _bytes(buffers[1]), type_.bit_width // 8)
+        else:
+            raise UnsupportedError(f"{type_} on the way into the JVM")
+
+    def add_constant(self, value: pa.Array, rows: int) -> None:
+        """Describe a column of one value in every row.
+
+        Args:
+            value: an array of the value alone.
+            rows: number of rows.
+        """
+        self.numbers += [CONSTANT, rows, 0, NO_PLACE, *[0] * PARTS]
+        self.add(value)
+
+    # ---- numbers
+
+    def _column(self, layout: int, values: Any, validity: NDArray[Any] | None, *parts: NDArray[Any] | int) -> None:
+        self.numbers += [layout, len(values), values.null_count]
+        if validity is None:
+            self.numbers.append(NO_PLACE)
+        else:
+            self._buffer(validity)
+        for part in parts:
+            if isinstance(part, int):
+                self.numbers.append(part)
+            else:
+                self._buffer(part)
+        self.numbers += [0] * (PARTS - len(parts))
+
+    def _buffer(self, array: NDArray[Any]) -> None:
+        data = np.ascontiguousarray(array).view(np.uint8)
+        address = data.__array_interface__["data"][0] if len(data) else 0
+        index = self._known.get(address)
+        if index is None or len(self.buffers[index]) < len(data):
+            index = self._known[address] = len(self.buffers)
+            self.buffers.append(data)
+        self._pointers.append(len(self.numbers))
+        self.numbers.append(index)
+
+
+def _bytes(buffer: pa.Buffer | None) -> Bytes:
+    return np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+
+
+def _agrees(column: AnyColumn, type_: st.DataType) -> bool:
+    """Whether a column has the layout of a Spark type, so that the JVM can read the values as they are."""
+    match column, type_:
+        case ListColumn(), st.ArrayType() if column.pairs is None:
+            return column.offsets.dtype == np.int32 and _agrees(column.elements, type_.elementType)
+        case ListColumn(), st.MapType() if column.pairs is not None:
+            key, value = column.pairs.children
+            return column.offsets.dtype == np.int32 and _agrees(key, type_.keyType) and _agrees(value, type_.valueType)
+        case StructColumn(), st.StructType():
+            return column.type.annotation is None and _fields_agree(column, type_.fields)
+        case Column(), _:
+            return _is_stored_as(column, type_)
+    return False
+
+
+def _fields_agree(column: StructColumn, fields: Sequence[st.StructField]) -> bool:
+    if [part.name for part in column.type.fields] != [part.name for part in fields]:
+        return False
+    return all(
+        part.nullable and _agrees(child, part.dataType) for child, part in zip(column.children, fields, strict=True)
+    )
+
+
+def _is_stored_as(column: Column, type_: st.DataType) -> bool:
+    stored = column.type
+    if isinstance(column.values, BinaryViews):
+        if isinstance(stored.logical, pt.String | pt.Enum | pt.Json):
+            return isinstance(type_, st.StringType)
+        return stored.logical is None and isinstance(type_, st.BinaryType)
+    match stored.logical, type_:
+        case None, st.BooleanType():
+            return stored.physical == pt.Type.BOOLEAN
+        case (None | pt.Integer(32, True)), st.IntegerType():
+            return stored.physical == pt.Type.INT32
+        case (None | pt.Integer(64, True)), st.LongType():
+            return stored.physical == pt.Type.INT64
+        case None, st.FloatType():
+            return stored.physical == pt.Type.FLOAT
+        case None, st.DoubleType():
+            return stored.physical == pt.Type.DOUBLE
+        case (pt.Integer(8, True), st.ByteType()) | (pt.Integer(16, True), st.ShortType()) | (pt.Date(), st.DateType()):
+            return True
+        case pt.Decimal(precision, scale), st.DecimalType():
+            return scale == type_.scale and precision <= type_.precision
+        case pt.Timestamp(unit, utc), st.TimestampType() | st.TimestampNTZType():
+            return unit == "us" and utc == isinstance(type_, st.TimestampType)
+    return False

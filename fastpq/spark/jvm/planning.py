@@ -1,0 +1,163 @@
+"""Driver side of a scan for the JVM: answers of planning as JSON, from the planning of the Python source."""
+
+from __future__ import annotations
+
+import base64
+import json
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import types as st
+
+from fastpq.errors import ParquetError, SchemaError
+from fastpq.filters.predicate import And
+from fastpq.spark.footers import Facts, Footers
+from fastpq.spark.handover import MOST_DIGITS, Handover
+from fastpq.spark.jvm.conditions import PushedCondition, condition_of, known_columns
+from fastpq.spark.listing import ListedFile, list_files, partition_fields
+from fastpq.spark.options import ReadOptions, plain_name, read_options
+from fastpq.spark.reader import plan_scan, schema_of_files
+
+# Options and the settings of the session that stand for missing ones.
+_SETTINGS = {
+    "maxPartitionBytes": "spark.sql.files.maxPartitionBytes",
+    "ignoreMissingFiles": "spark.sql.files.ignoreMissingFiles",
+    "mergeSchema": "spark.sql.parquet.mergeSchema",
+    "minPartitions": "cores",
+}
+_UNITS = {"b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
+
+
+def answer(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a question of the JVM.
+
+    Args:
+        question: ``ask`` (schema, filters or plan), ``options``, ``session``, and what these need.
+
+    Raises:
+        ParquetError: as the Python source does.
+    """
+    options = _read_options(question)
+    match question["ask"]:
+        case "schema":
+            return _schema(options)
+        case "filters":
+            return {"verdicts": _verdicts(question, options)}
+        case "plan":
+            return _plan(question, options)
+    raise ValueError(f"the question {question['ask']!r}: the jar and fastpq are of different versions")
+
+
+def _read_options(question: Mapping[str, Any]) -> ReadOptions:
+    given, session = dict(question["options"]), question["session"]
+    known = set(map(plain_name, given))
+    for option, setting in _SETTINGS.items():
+        value = session.get(setting)
+        if value is not None and option.lower() not in known:
+            given[option] = str(_bytes_of(value) if option == "maxPartitionBytes" else value)
+    if "timezone" not in known and str(session.get("spark.sql.timestampType")).upper() != "TIMESTAMP_NTZ":
+        given["timeZone"] = session.get("spark.sql.session.timeZone") or "UTC"
+    options = read_options(given)
+    if options.column_arrays:
+        raise SchemaError("columnArrays is for fastpq.spark.scan, and for read where it scans: this is the data source")
+    return options
+
+
+def _bytes_of(text: str) -> int:
+    """Bytes of Spark's text: ``134217728b``, ``128m``."""
+    digits = text.rstrip("bBkKmMgG")
+    return int(digits) * _UNITS.get(text[len(digits) :].lower(), 1)
+
+
+def _schema(options: ReadOptions) -> dict[str, Any]:
+    files = list_files(options.paths, options.base_path)
+    schema = schema_of_files(files, options, Footers(options.service))
+    return {
+        "schema": schema.jsonValue(),
+        "files": [[file.path, file.size, [list(pair) for pair in file.partition]] for file in files],
+    }
+
+
+def _files_of(question: Mapping[str, Any], options: ReadOptions) -> list[ListedFile]:
+    listed = question.get("files")
+    if listed is None:
+        return list_files(options.paths, options.base_path)
+    return [ListedFile(path, size, tuple((name, text) for name, text in partition)) for path, size, partition in listed]
+
+
+def _verdicts(question: Mapping[str, Any], options: ReadOptions) -> list[str]:
+    """For each condition: exact (Spark need not apply it), pruning (it saves reading), or no."""
+    columns = known_columns(_struct(question["table"]))
+    files = _files_of(question, options)
+    partition = {part.name for part in partition_fields(files, options.time_zone)}
+    found = [condition_of(tree, columns) for tree in question["filters"]]
+    return ["no" if condition is None else _verdict(condition, partition) for condition in found]
+
+
+def _verdict(condition: PushedCondition, partition: set[str]) -> str:
+    return "exact" if condition.columns <= partition else "pruning"
+
+
+def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
+    table, schema = _struct(question["table"]), _struct(question["schema"])
+    files, footers = _files_of(question, options), Footers(options.service)
+    found = [condition_of(entry["tree"], known_columns(table)) for entry in question["conditions"]]
+    conditions = [condition.tree for condition in found if condition is not None]
+    is_worth = len(files) <= options.planning_footers
+    facts = footers.facts(files, schema) if is_worth else Facts()
+    complete = facts.complete & {part.name for part in schema.fields if part.nullable}
+    pruning = And(*conditions) if conditions else None
+    planned = plan_scan(files, schema, options, footers, pruning, Handover(complete=complete))
+    size = sum(file.size for file in files)
+    return {
+        "plan": _pickled(planned[0].plan) if planned else "",
+        "tasks": [_pickled(partition.splits) for partition in planned],
+        "complete": sorted(complete),
+        "bytes": max(1, size * _width(schema) // max(1, _width(table))),
+        "rows": _rows(files, footers) if is_worth else -1,
+    }
+
+
+def _rows(files: Sequence[ListedFile], footers: Footers) -> int:
+    """Rows of all files; -1 if a footer cannot be read: the task that reads the file raises the error."""
+    try:
+        return sum(footers.of(file).num_rows for file in files)
+    except (ParquetError, OSError):
+        return -1
+
+
+def _width(schema: st.StructType) -> int:
+    """Bytes of a row as Spark's planner reckons, for the share of columns among all."""
+    return 8 + sum(_type_width(part.dataType) for part in schema.fields)
+
+
+def _type_width(type_: st.DataType) -> int:
+    match type_:
+        case st.BooleanType() | st.ByteType():
+            return 1
+        case st.ShortType():
+            return 2
+        case st.IntegerType() | st.FloatType() | st.DateType():
+            return 4
+        case st.DecimalType():
+            return 8 if type_.precision <= MOST_DIGITS else 16
+        case st.StringType():
+            return 20
+        case st.BinaryType():
+            return 100
+        case st.StructType():
+            return sum(_type_width(part.dataType) for part in type_.fields)
+        case st.ArrayType():
+            return _type_width(type_.elementType)
+        case st.MapType():
+            return _type_width(type_.keyType) + _type_width(type_.valueType)
+    return 8
+
+
+def _struct(text: str) -> st.StructType:
+    return st.StructType.fromJson(json.loads(text))
+
+
+def _pickled(value: Any) -> str:
+    return base64.b64encode(pickle.dumps(value)).decode()

@@ -1,0 +1,71 @@
+"""Executor side of a scan for the JVM: the batches of a task as layouts.
+
+A column in the type that Spark wants is laid out as fastpq has decoded it; any other is converted through Arrow, as in the Python
+source.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from functools import lru_cache
+
+import pyarrow as pa
+
+from fastpq.arrays.table import AnyColumn, Table
+from fastpq.spark.batches import FileScan, ScanPlan, constant, scan_split
+from fastpq.spark.handover import unexpected_nulls
+from fastpq.spark.jvm.layout import BatchLayout
+from fastpq.spark.planning import Split
+from fastpq.spark.types import nulls_of
+
+
+@lru_cache(4)       # plans of the scans of a query, each for many tasks
+def _plan_of(pickled: bytes) -> ScanPlan:
+    plan: ScanPlan = pickle.loads(pickled)
+    return plan
+
+
+def batches(plan: bytes, splits: bytes) -> Iterator[tuple[int, BatchLayout]]:
+    """Rows and layout of each batch of a task.
+
+    Args:
+        plan: pickled ScanPlan.
+        splits: pickled splits of the task.
+
+    Raises:
+        FileNotFoundError: a file was deleted after planning.
+        FormatError: nulls denied by the footers read in planning.
+        ParquetError: as in fastpq.errors, with the file's path, row group and column.
+    """
+    chosen = _plan_of(plan)
+    parts: tuple[Split, ...] = pickle.loads(splits)
+    for split in parts:
+        yield from scan_split(split, chosen, _layouts, "views")
+
+
+def _layouts(scan: FileScan) -> Iterator[tuple[int, BatchLayout]]:
+    for table in scan.tables():
+        yield table.num_rows, _layout(scan, table)
+
+
+def _layout(scan: FileScan, table: Table) -> BatchLayout:
+    layout = BatchLayout()
+    for part, wanted in zip(scan.plan.arrow, scan.plan.schema.fields, strict=True):
+        if part.name in scan.constants:
+            layout.add_constant(constant(scan.constants[part.name], part, 1), table.num_rows)
+        elif part.name not in scan.nodes:
+            layout.add(nulls_of(part, table.num_rows))
+        else:
+            column = table[scan.nodes[part.name].element.name]
+            if column.null_count and part.name in scan.plan.handover.complete:
+                raise unexpected_nulls(part.name, column.null_count)
+            is_plain = part.nullable and part.name not in scan.int96
+            if not (is_plain and layout.add_column(column, wanted.dataType)):
+                layout.add(scan.conformed(_as_arrow(column), part))
+    return layout
+
+
+def _as_arrow(column: AnyColumn) -> pa.Array:
+    chunked = pa.chunked_array(column)
+    return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()

@@ -1,0 +1,189 @@
+"""Writing to S3 from Spark: tasks upload files under final names and complete none, the driver commits by a record.
+
+A commit message carries names of uploads. The driver completes the uploads and puts the record of the commit
+(fastpq.datasets.records), from which on fastpq's readers see the new files, all of them, and no removed ones.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import datasource as ds
+from pyspark.sql import types as st
+
+from fastpq.datasets import records
+from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.io.location import Remote
+from fastpq.io.multipart import PendingSink, Upload, abort_upload
+from fastpq.spark.listing import store_of
+from fastpq.spark.options import WriteOptions
+from fastpq.spark.stream import stream_name
+from fastpq.spark.writer import PartFile, WriteTask, check_overwrite, check_write, write_task
+
+
+@dataclass
+class Uploaded(ds.WriterCommitMessage):
+    """Commit message of a task: the uploads of its files, all parts of which are in the store."""
+
+    uploads: tuple[Upload, ...]
+
+
+class StoreWriter(ds.DataSourceArrowWriter):
+    """Writes Arrow batches as files of a dataset in S3.
+
+    Args:
+        schema: Spark schema of the rows.
+        options: options of the write.
+        overwrite: whether to replace the present files.
+    """
+
+    def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
+        check_write(schema, options)
+        check_material(options)
+        place = require_store(options.path)
+        check_overwrite(options, overwrite, lambda: bool(data_files(place)))
+        self.schema, self.options, self.overwrite = schema, options, overwrite
+        self.job = uuid.uuid4().hex
+        records.clean_up(place, options.orphan_seconds)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
+        return write_task(iterator, self.schema, self.options, self.options.path, self.job, StoreTask)
+
+    def commit(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
+        place, uploads = require_store(self.options.path), uploads_of(messages)
+        records.commit_uploads(place, self.job, uploads, replaced(place, uploads, self.options, self.overwrite))
+
+    def abort(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
+        give_up(require_store(self.options.path), self.job, messages)
+
+
+class StoreStreamWriter(ds.DataSourceStreamArrowWriter):
+    """Writes the batches of a stream to S3, each batch once despite retries: the record of a commit has the batch's number.
+
+    Args:
+        schema: Spark schema of the rows.
+        options: options of the write; stream_id distinguishes the streams writing to one folder.
+        overwrite: each batch replaces all files of the folder (output mode complete).
+
+    Raises:
+        SchemaError: no stream_id.
+    """
+
+    def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
+        check_write(schema, options)
+        check_material(options)
+        if not options.stream_id:
+            raise SchemaError("a stream needs the option checkpointLocation, or streamId, by which its batches are told apart")
+        self.schema, self.options, self.overwrite = schema, options, overwrite
+        self.stream, self.query = stream_name(options.stream_id), uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
+        return write_task(iterator, self.schema, self.options, self.options.path, self.query, StoreTask)
+
+    def commit(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        place, uploads = require_store(self.options.path), uploads_of(messages)
+        removed = replaced(place, uploads, self.options, self.overwrite)
+        records.commit_uploads(place, self._job(batchId), uploads, removed, (self.stream, batchId))
+        records.clean_up(place, self.options.orphan_seconds)
+
+    def abort(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        give_up(require_store(self.options.path), self._job(batchId), messages)
+
+    def _job(self, batch: int) -> str:
+        return f"{self.stream}-{batch}-{self.query}"
+
+
+class StoreTask(WriteTask):
+    """Files of one attempt of a task, uploaded to S3 and not completed."""
+
+    def __init__(self, schema: st.StructType, options: WriteOptions, root: str, job: str, number: int, attempt: int) -> None:
+        super().__init__(schema, options, root, job, number, attempt)
+        self.place = require_store(root)
+        self.sinks: list[PendingSink] = []
+
+    def begin(self, folder: str, name: str) -> PartFile:
+        path = posixpath.join(self.place.path, folder, name)
+        sink = PendingSink(Remote(self.place.filesystem, path, path))
+        self.sinks.append(sink)
+        return self.opened(sink, path)
+
+    def message(self) -> ds.WriterCommitMessage:
+        return Uploaded(tuple(sink.upload for sink in self.sinks if sink.upload is not None))
+
+    def abort(self) -> None:
+        super().abort()
+        for sink in self.sinks:
+            sink.abort()
+            if sink.upload is not None:
+                abort_upload(self.place.filesystem, sink.upload)
+
+
+def require_store(path: str) -> Remote:
+    """The folder of a dataset in S3.
+
+    Raises:
+        UnsupportedError: the path is none of S3.
+        SchemaError: the path is one of a partition, where readers of the whole dataset would look for no record.
+    """
+    found = store_of(path)
+    if found is None:
+        raise UnsupportedError("a folder in S3 is needed", path=path)
+    if records.base_of(found.path) != found.path:
+        raise SchemaError("the folder of a partition (name=value): write to the dataset's folder, with partitionBy", path=path)
+    return found
+
+
+def check_material(options: WriteOptions) -> None:
+    """Refuse key material beside files: the two would not appear at once for readers without the record.
+
+    Raises:
+        UnsupportedError: the options ask for such key material.
+    """
+    if options.encryption is not None and not options.encryption.options.get("internal_key_material", True):
+        raise UnsupportedError(
+            "key material beside files in S3, where the two do not appear at once: leave out "
+            "parquet.encryption.key.material.store.internally=false"
+        )
+
+
+def data_files(place: Remote) -> dict[str, Mapping[str, Any]]:
+    """Files of a dataset that count, by path relative to its folder; without hidden files."""
+    files = records.snapshot(place.filesystem, place.path).visible(place.path)
+    return {path: about for path, about in files.items() if is_data_file(path)}
+
+
+def is_data_file(path: str) -> bool:
+    """Whether a relative path has no hidden part (``_x``, ``.x``); partitions may begin so."""
+    return not any(part.startswith(("_", ".")) and "=" not in part for part in path.split("/"))
+
+
+def uploads_of(messages: Sequence[ds.WriterCommitMessage | None]) -> list[Upload]:
+    """The uploads of all tasks."""
+    return [upload for message in messages if isinstance(message, Uploaded) for upload in message.uploads]
+
+
+def replaced(
+    place: Remote, uploads: Sequence[Upload], options: WriteOptions, overwrite: bool
+) -> Callable[[Mapping[str, Any]], Iterable[str]]:
+    """The choice of the files that a write removes from the present ones."""
+    written = {posixpath.dirname(records.relative(place.path, upload.path)) for upload in uploads}
+
+    def choose(files: Mapping[str, Any]) -> Iterable[str]:
+        for path in files:
+            is_in_reach = not options.dynamic_overwrite or posixpath.dirname(path) in written
+            if overwrite and is_in_reach and is_data_file(path):
+                yield path
+
+    return choose
+
+
+def give_up(place: Remote, job: str, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
+    """Abandon a job and abort the uploads of its tasks."""
+    records.abandon_job(place, job)
+    for upload in uploads_of(messages):
+        abort_upload(place.filesystem, upload)

@@ -1,0 +1,226 @@
+"""Commits of datasets in S3: cut off at any request, at the same time as others, and cleaned up; readers see all or nothing."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import fastpq
+from fastpq.datasets import records
+from fastpq.datasets.discovery import RemotePath
+from fastpq.io.location import Remote
+from fastpq.io.multipart import PendingSink, Upload, complete_upload, unfinished_uploads
+from tests.io.faulty_s3 import Proxy, faulty
+from tests.io.test_multipart import filesystem_of
+
+
+@pytest.fixture(scope="module")
+def proxy(moto_url: str) -> Iterator[Proxy]:
+    with faulty(moto_url) as running:
+        yield running
+
+
+@pytest.fixture
+def places(proxy: Proxy, moto_url: str) -> Iterator[tuple[Remote, Remote]]:
+    """The folder of a dataset, through the proxy and without it."""
+    proxy.reset()
+    bucket = f"bucket-{uuid.uuid4().hex}"
+    filesystems = filesystem_of(proxy.url), filesystem_of(moto_url)
+    filesystems[1].mkdir(bucket)
+    for filesystem in filesystems:
+        filesystem.call_s3("head_bucket", Bucket=bucket)
+    yield tuple(Remote(filesystem, f"{bucket}/set", "set") for filesystem in filesystems)     # type: ignore[misc]
+    proxy.reset()
+
+
+def pending(place: Remote, *values: int, folder: str = "") -> list[Upload]:
+    """Uploads of a file for each value."""
+    found = []
+    for value in values:
+        sink = PendingSink(Remote(place.filesystem, f"{place.path}/{folder}part-{value}-{uuid.uuid4().hex}.parquet", "part"))
+        fastpq.write_table({"x": [value]}, sink)
+        assert sink.upload is not None
+        found.append(sink.upload)
+    return found
+
+
+def everything(files: Any) -> list[str]:
+    return list(files)
+
+
+def read(place: Remote) -> list[int]:
+    """The values of the dataset, as fastpq's readers see it."""
+    place.filesystem.invalidate_cache()
+    try:
+        return sorted(fastpq.read_dataset(RemotePath(place.filesystem, place.path))["x"].to_pylist())
+    except FileNotFoundError:
+        return []
+
+
+def job() -> str:
+    return uuid.uuid4().hex
+
+
+def test_append_and_overwrite(places: tuple[Remote, Remote]) -> None:
+    place, _ = places
+    assert records.commit_uploads(place, job(), pending(place, 1, 2))
+    records.commit_uploads(place, job(), pending(place, 3))
+    assert read(place) == [1, 2, 3]
+    records.commit_uploads(place, job(), pending(place, 4, 5), everything)
+    assert read(place) == [4, 5]
+    names = place.filesystem.find(place.path)
+    assert len([name for name in names if name.endswith(".parquet")]) == 2      # the removed ones are gone
+    assert len(names) <= 2 + records.KEPT
+
+
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_cut_off_at_any_request(places: tuple[Remote, Remote], proxy: Proxy, overwrites: bool) -> None:
+    """Nothing or everything of a commit has happened, also while it is cleaned up and after that."""
+    place, direct = places
+    removed: Any = everything if overwrites else lambda files: ()
+    records.commit_uploads(direct, job(), pending(direct, 0), everything)
+    before, value, outcomes = [0], 1, set()
+    uploads = pending(direct, 1, 2)
+    proxy.reset()
+    records.commit_uploads(place, job(), uploads, removed)
+    count = len(proxy.requests)
+    records.commit_uploads(direct, job(), pending(direct, 0), everything)
+    for number in range(count):
+        for moment in ("before", "after"):
+            value += 2
+            uploads = pending(direct, value, value + 1)
+            proxy.cut(number, moment)
+            with pytest.raises(Exception, match=r".+"):     # an OSError, or botocore's from a listing by fsspec
+                records.commit_uploads(place, job(), uploads, removed)
+            assert proxy.is_cut
+            after = [value, value + 1] if overwrites else sorted([*before, value, value + 1])
+            found = read(direct)
+            assert found in (before, after), (number, moment, proxy.requests)
+            outcomes.add(found == after)
+            proxy.reset()
+            records.clean_up(direct, 0)
+            assert read(direct) == found
+            assert unfinished_uploads(direct) == []
+            names = direct.filesystem.find(direct.path)
+            assert not any("begun-" in name for name in names)
+            assert sum(name.endswith(".parquet") for name in names) == len(found)
+            before = found
+    assert outcomes == {False, True}
+
+
+def test_lost_answers(places: tuple[Remote, Remote], proxy: Proxy) -> None:
+    """Each lost answer is an error of reading, before which nothing happened, or none at all."""
+    place, direct = places
+    before: list[int] = []
+    for number in range(12):
+        uploads = pending(direct, number)
+        proxy.lose(number)
+        try:
+            records.commit_uploads(place, job(), uploads)
+        except OSError:
+            pass
+        else:
+            assert number in read(direct)
+        found = read(direct)
+        assert found in (before, [*before, number])
+        records.clean_up(direct, 0)
+        assert read(direct) == found
+        before = found
+    assert len(before) > 6
+
+
+def test_overwriters_at_the_same_time(places: tuple[Remote, Remote]) -> None:
+    """One of them counts, whole."""
+    _, direct = places
+    ready = threading.Barrier(4)
+    sets = [[10 * number + 1, 10 * number + 2] for number in range(4)]
+
+    def overwrite(values: list[int]) -> None:
+        uploads = pending(direct, *values)
+        ready.wait()
+        records.commit_uploads(direct, job(), uploads, everything)
+
+    writers = [threading.Thread(target=overwrite, args=(values,)) for values in sets]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert read(direct) in sets
+    assert sum(name.endswith(".parquet") for name in direct.filesystem.find(direct.path)) == 2
+
+
+def test_appenders_at_the_same_time(places: tuple[Remote, Remote]) -> None:
+    _, direct = places
+    writers = [
+        threading.Thread(target=lambda value=value: records.commit_uploads(direct, job(), pending(direct, value)))
+        for value in range(6)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert read(direct) == list(range(6))
+
+
+def test_a_batch_is_committed_once(places: tuple[Remote, Remote]) -> None:
+    _, direct = places
+    assert records.commit_uploads(direct, job(), pending(direct, 1), stream=("s", 0))
+    assert not records.commit_uploads(direct, job(), pending(direct, 1), stream=("s", 0))
+    assert records.commit_uploads(direct, job(), pending(direct, 2), stream=("s", 1))
+    assert records.commit_uploads(direct, job(), pending(direct, 3), stream=("other", 0))
+    assert not records.commit_uploads(direct, job(), pending(direct, 1), stream=("s", 0))
+    assert read(direct) == [1, 2, 3]
+    assert unfinished_uploads(direct) == []
+
+
+def test_a_job_that_was_cleaned_up_does_not_commit(places: tuple[Remote, Remote]) -> None:
+    """A driver that sleeps between its uploads and its record."""
+    _, direct = places
+    name, uploads = job(), pending(direct, 1)
+
+    def removed(files: Any) -> list[str]:
+        records.clean_up(direct, 0)
+        return []
+
+    with pytest.raises(records.CommitRefused):
+        records.commit_uploads(direct, name, uploads, removed)
+    assert read(direct) == []
+    records.abandon_job(direct, name)
+    assert not any(path.endswith(".parquet") for path in direct.filesystem.find(direct.path))
+
+
+def test_partitions_and_globs_keep_to_the_record(places: tuple[Remote, Remote]) -> None:
+    _, direct = places
+    records.commit_uploads(direct, job(), pending(direct, 1, folder="part=1/"))
+    hidden = pending(direct, 2, folder="part=1/")
+    records._put(direct, "begun-x.json", {"version": 1, "uploads": [vars(upload) for upload in hidden]})
+    for upload in hidden:
+        complete_upload(direct.filesystem, upload)
+    for path in ("set", "set/part=1", "set/*/*.parquet", "set/part=1/*"):
+        where = f"{direct.path.removesuffix('set')}{path}"
+        direct.filesystem.invalidate_cache()
+        assert fastpq.read_dataset(RemotePath(direct.filesystem, where))["x"].to_pylist() == [1], path
+    assert len(direct.filesystem.glob(f"{direct.path}/*/*.parquet")) == 2
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"version": 2}', b'{"version": 1, "number": "x"}', b'{"version": 1}'])
+def test_broken_records(places: tuple[Remote, Remote], content: bytes) -> None:
+    _, direct = places
+    records.commit_uploads(direct, job(), pending(direct, 1))
+    direct.filesystem.pipe_file(f"{direct.path}/{records.FOLDER}/{7:020d}.json", content)
+    with pytest.raises(fastpq.FormatError, match="a commit's record"):
+        read(direct)
+
+
+def test_a_record_says_what_counts(places: tuple[Remote, Remote]) -> None:
+    _, direct = places
+    records.commit_uploads(direct, "one", pending(direct, 1), stream=("s", 4))
+    found = json.loads(direct.filesystem.cat_file(f"{direct.path}/{records.FOLDER}/{1:020d}.json"))
+    assert found == {
+        "version": 1, "number": 1, "by": "one", "committed": ["one"], "abandoned": [], "removed": [], "streams": {"s": 4},
+    }

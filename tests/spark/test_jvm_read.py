@@ -1,0 +1,170 @@
+"""Reading through the jar: the same rows as Spark's native source, conditions and columns in the plan, errors by name."""
+
+from __future__ import annotations
+
+import base64
+import os
+import signal
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.encryption.keys.peers import MASTER_KEYS
+from tests.spark.conftest import CLIENT
+
+FORMAT = "io.fastpq.spark.FastpqProvider"
+COLUMNS = (
+    "id", "cast(id % 100 as tinyint) i8", "cast(id as smallint) i16", "cast(id as int) i32", "cast(id as float) f32",
+    "id * 1.5d f64",
+    "id % 3 = 0 flag", "cast(id as string) text", "cast(cast(id as string) as binary) bytes", "cast(id as decimal(7, 2)) small",
+    "cast(id as decimal(18, 4)) long", "cast(id * -3 as decimal(38, 10)) wide", "date'1969-12-01' + cast(id as int) day",
+    "timestamp_micros(id - 500) instant", "cast(timestamp_micros(id) as timestamp_ntz) local", "array(id, null, -id) list",
+    "map(cast(id as string), id) pairs", "named_struct('x', id, 'y', array(named_struct('z', cast(id as string)))) nested",
+    "array(array(cast(id as decimal(38, 2))), array()) lists",
+)
+NULLS = [f"if(id % 7 = {number % 7}, null, {text.rpartition(' ')[0]}) {text.rpartition(' ')[2]}"
+         for number, text in enumerate(COLUMNS[1:])]
+
+
+@pytest.fixture(scope="module")
+def native(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, str]:
+    """A DataFrame of every type from Spark's native source, with nulls, and its folder."""
+    path = str(tmp_path_factory.mktemp("jvm") / "rows")
+    spark.range(1000).repartition(2, "id").selectExpr("id", *NULLS).write.parquet(path)
+    return spark.read.parquet(path), path
+
+
+def rows_of(frame: Any) -> list[Any]:
+    return sorted(frame.collect(), key=lambda row: row.id)
+
+
+def test_every_type(spark: Any, native: tuple[Any, str]) -> None:
+    expected, path = native
+    found = spark.read.format(FORMAT).load(path)
+    assert found.schema == expected.schema
+    assert rows_of(found) == rows_of(expected)
+
+
+def test_filters_and_columns_are_in_the_plan(spark: Any, native: tuple[Any, str]) -> None:
+    expected, path = native
+    condition = "i32 > 500 and text like '9%' and (small < 990 or day is null) and not (i8 <=> i16)"
+    found = spark.read.format(FORMAT).load(path).filter(condition).select("id", "nested.x")
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    assert "i32 > 500" in plan.split("PushedFilters")[1]
+    assert "ReadSchema: struct<" in plan
+    assert "pairs" not in plan
+    assert "nested:struct<x:bigint>" in plan
+    assert rows_of(found) == rows_of(expected.filter(condition).select("id", "nested.x"))
+
+
+def test_a_table(spark: Any, native: tuple[Any, str]) -> None:
+    expected, path = native
+    spark.sql(f"create table jvm_rows using {FORMAT} options (path '{path}')")
+    try:
+        found = spark.sql("select sum(small), max(text), count(*), count(nested.x) from jvm_rows").collect()
+    finally:
+        spark.sql("drop table jvm_rows")
+    assert found == expected.selectExpr("sum(small)", "max(text)", "count(*)", "count(nested.x)").collect()
+
+
+def test_batches_follow_one_another(spark: Any, native: tuple[Any, str]) -> None:
+    expected, path = native
+    found = spark.read.format(FORMAT).option("batchRows", "7").load(path)
+    assert rows_of(found) == rows_of(expected)
+    assert found.limit(3).count() == 3      # stopped early: the worker goes back to the pool
+    assert found.count() == 1000
+
+
+def test_an_error_bears_its_name(spark: Any, native: tuple[Any, str], tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=r"FileNotFoundError: there is no file or folder .*nowhere"):
+        spark.read.format(FORMAT).load(str(tmp_path / "nowhere"))
+    with pytest.raises(Exception, match="SchemaError: the option 'password' would carry a secret"):
+        spark.read.format(FORMAT).option("password", "x").load(native[1])
+    (tmp_path / "torn").mkdir()
+    for file in Path(native[1]).glob("*.parquet"):
+        whole = file.read_bytes()
+        (tmp_path / "torn" / file.name).write_bytes(whole[:200] + bytes(400) + whole[600:])
+    with pytest.raises(Exception, match=r"FastpqException: (Format|Limit|Unsupported)Error: ") as raised:
+        spark.read.format(FORMAT).load(str(tmp_path / "torn")).collect()
+    assert "torn" in str(raised.value)
+
+
+def test_partitions(spark: Any, tmp_path: Path) -> None:
+    rows = spark.range(300).selectExpr("id", "id % 3 as part", "if(id % 2 = 0, null, cast(id % 5 as string)) as name")
+    rows.write.partitionBy("part", "name").parquet(str(tmp_path / "rows"))
+    expected = spark.read.parquet(str(tmp_path / "rows"))
+    found = spark.read.format(FORMAT).load(str(tmp_path / "rows"))
+    assert found.schema == expected.schema
+    assert rows_of(found) == rows_of(expected)
+    chosen = "part = 1 and name is not null and id > 100"
+    plan = found.where(chosen)._jdf.queryExecution().executedPlan().toString()
+    assert "part#" not in plan.split("ColumnarToRow")[0].partition("Filter")[2]      # the source answers for folders
+    assert rows_of(found.where(chosen)) == rows_of(expected.where(chosen))
+
+
+def test_encrypted_files(spark: Any, native: tuple[Any, str], tmp_path: Path) -> None:
+    path = str(tmp_path / "secret")
+    keys = {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:text,wide"}
+    native[0].write.options(**keys).parquet(path)
+    with pytest.raises(Exception, match="KeyAccessError"):
+        spark.read.format(FORMAT).load(path)
+    found = spark.read.format(FORMAT).option("kms.client", CLIENT).load(path)
+    assert rows_of(found) == rows_of(native[0])
+    plan = found._jdf.queryExecution().toString()
+    for key in MASTER_KEYS.values():
+        assert key.hex() not in plan
+        assert base64.b64encode(key).decode() not in plan
+
+
+def test_a_killed_worker_fails_its_task_alone(spark: Any, native: tuple[Any, str]) -> None:
+    """The task is told so, the next one gets another worker, and no memory with a name is left."""
+    before = set(os.listdir("/dev/shm")), set(os.listdir(tempfile.gettempdir()))
+
+    slow = "reflect('java.lang.Thread', 'sleep', 20L + id * 0)"     # in Spark's loop over the rows of a batch
+    found = spark.read.format(FORMAT).option("batchRows", "5").load(native[1]).select("id")
+    jvm = int(spark._jvm.ProcessHandle.current().pid())
+    with ThreadPoolExecutor(1) as pool:
+        counted = pool.submit(found.selectExpr(slow).collect)
+        killed: list[int] = []
+        while not spark.sparkContext.statusTracker().getActiveStageIds():
+            time.sleep(0.1)
+        time.sleep(1)       # of ten that the tasks take; idle workers of earlier tests hold memory, too
+        while not killed and not counted.done():
+            killed = [process for process in workers_of(jvm) if holds_memory(process)]
+        assert killed
+        for process in killed:
+            os.kill(process, signal.SIGKILL)
+        with pytest.raises(Exception, match="worker was lost"):
+            counted.result()
+    assert found.count() == 1000
+    names = {name for name in set(os.listdir("/dev/shm")) - before[0] if "fastpq" in name}
+    assert not names
+    assert not {name for name in set(os.listdir(tempfile.gettempdir())) - before[1] if name.startswith("fastpq-")}
+
+
+def workers_of(jvm: int) -> list[int]:
+    """Workers of fastpq below a JVM: children of its daemons."""
+    parents: dict[int, list[int]] = {}
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            parents.setdefault(int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1]), []).append(int(entry))
+    daemons = [process for process in parents.get(jvm, []) if "fastpq.spark.jvm.daemon" in command_of(process)]
+    return [process for daemon in daemons for process in parents.get(daemon, [])]
+
+
+def command_of(process: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_text()
+    return ""
+
+
+def holds_memory(process: int) -> bool:
+    """Whether the process is a worker that has read: it holds shared memory."""
+    with suppress(OSError):
+        return any("memfd:fastpq" in os.readlink(f"/proc/{process}/fd/{number}") for number in os.listdir(f"/proc/{process}/fd"))
+    return False

@@ -1,0 +1,220 @@
+"""Datasets in S3, written from Spark: batches and streams, overwritten, encrypted, with failed tasks and cleaned up."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import pyarrow as pa
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
+import pytest
+import s3fs
+from pyspark.sql import types as st
+
+import fastpq
+import fastpq.spark
+from fastpq.datasets import records
+from fastpq.io.location import Remote
+from fastpq.io.multipart import unfinished_uploads
+from fastpq.spark.listing import list_files
+from fastpq.spark.options import write_options
+from fastpq.spark.stores import StoreStreamWriter, StoreWriter, require_store
+from tests.spark.conftest import CLIENT, store_environment
+
+KEYS: dict[str, Any] = {"parquet.encryption.uniform.key": "kf", "kms.client": CLIENT}
+
+
+@pytest.fixture
+def store(moto_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
+    """The folder of a new dataset, in a new bucket; this process finds the server as Spark's workers do."""
+    for name, value in store_environment(moto_url).items():
+        monkeypatch.setenv(name, value)
+    s3fs.S3FileSystem.clear_instance_cache()
+    filesystem, bucket = s3fs.S3FileSystem(skip_instance_cache=True, use_listings_cache=False), f"bucket-{uuid.uuid4().hex}"
+    filesystem.mkdir(bucket)
+    yield Remote(filesystem, f"{bucket}/set", f"s3://{bucket}/set")
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def save(frame: Any, store: Remote, mode: str = "append", **options: Any) -> None:
+    frame.write.format("fastpq").mode(mode).options(**options).save(store.name)
+
+
+def ids(spark: Any, store: Remote, **options: Any) -> list[int]:
+    return sorted(row.id for row in spark.read.format("fastpq").options(**options).load(store.name).collect())
+
+
+def objects(store: Remote) -> list[str]:
+    """Names of all data files, visible or not."""
+    return [path for path in store.filesystem.find(store.path) if path.endswith(".parquet")]
+
+
+def test_from_spark(source: Any, store: Remote, moto_url: str) -> None:
+    """Through Spark's own calls, encrypted; and a stranger's reader of the files."""
+    rows = source.range(0, 10, 1, 2).selectExpr("id", "id % 2 as part")
+    save(rows, store, partitionBy="part")
+    few = source.range(100, 101).selectExpr("id", "1L as part")
+    save(few, store, "overwrite", partitionBy="part", partitionOverwriteMode="dynamic")
+    assert ids(source, store) == [0, 2, 4, 6, 8, 100]
+    assert fastpq.spark.read(source, store.name, ["id"], [("part", "==", 1)]).collect()[0].id == 100
+    arrow = pa_fs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=moto_url, region="us-east-1")
+    assert sorted(x for path in objects(store) for x in pq.ParquetFile(path, filesystem=arrow).read()["id"].to_pylist()) == [
+        0, 2, 4, 6, 8, 100,
+    ]
+    save(source.range(5), store, "overwrite", **KEYS)
+    assert ids(source, store, **{"kms.client": CLIENT}) == list(range(5))
+    assert len(objects(store)) == 2
+    assert unfinished_uploads(store) == []
+
+
+def test_key_material_beside_files_is_refused(store: Remote) -> None:
+    options = {**KEYS, "parquet.encryption.key.material.store.internally": "false"}
+    with pytest.raises(fastpq.UnsupportedError, match="key material beside files"):
+        StoreWriter(SCHEMA, write_options({"path": store.name, **options}), False)
+
+
+SCHEMA = st.StructType([st.StructField("id", st.LongType())])
+PARTED = st.StructType([*SCHEMA.fields, st.StructField("part", st.LongType())])
+
+
+def batch(*ids: int, part: int | None = None) -> pa.RecordBatch:
+    columns = {"id": pa.array(ids, pa.int64())}
+    if part is not None:
+        columns["part"] = pa.array([part] * len(ids), pa.int64())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def written(store: Remote, *batches: pa.RecordBatch, overwrite: bool = False, **options: Any) -> None:
+    """A write of one task for each batch, in this process."""
+    schema = PARTED if "part" in batches[0].schema.names else SCHEMA
+    writer = StoreWriter(schema, write_options({"path": store.name, **options}), overwrite)
+    messages = []
+    for number, one in enumerate(batches):
+        context = SimpleNamespace(partitionId=lambda number=number: number, taskAttemptId=lambda number=number: number)
+        with mock.patch("fastpq.spark.writer.TaskContext", SimpleNamespace(get=lambda context=context: context)):
+            messages.append(pickle.loads(pickle.dumps(writer.write(iter([one])))))
+    writer.commit(messages)
+
+
+def listed(store: Remote) -> list[int]:
+    """The rows of the files that fastpq.spark lists, which are those of read_dataset."""
+    paths = sorted(file.path for file in list_files([store.name]))
+    assert paths == sorted(f"s3://{file}" for file in fastpq.ParquetDataset(store.name).files)
+    return sorted(row for path in paths for row in fastpq.read_table(path)["id"].to_pylist())
+
+
+def test_writes_of_several_tasks(store: Remote) -> None:
+    written(store, batch(1, 2), batch(3), batch())
+    assert listed(store) == [1, 2, 3]
+    written(store, batch(4), batch(5))
+    assert listed(store) == [1, 2, 3, 4, 5]
+    written(store, batch(6), overwrite=True)
+    assert listed(store) == [6]
+    assert len(objects(store)) == 1
+    assert unfinished_uploads(store) == []
+
+
+def test_partitions_that_are_overwritten(store: Remote) -> None:
+    written(store, batch(1, part=1), batch(2, part=2), partitionBy="part")
+    with pytest.raises(fastpq.SchemaError, match="partitionOverwriteMode"):
+        written(store, batch(3, part=1), overwrite=True, partitionBy="part")
+    written(store, batch(3, part=1), overwrite=True, partitionBy="part", partitionOverwriteMode="dynamic")
+    assert listed(store) == [2, 3]
+    written(store, batch(4, part=1), overwrite=True, partitionBy="part", partitionOverwriteMode="static")
+    assert listed(store) == [4]
+    assert [file.partition for file in list_files([store.name])] == [(("part", "1"),)]
+
+
+def test_a_failed_task_and_an_aborted_job_leave_nothing(store: Remote) -> None:
+    written(store, batch(1))
+    writer = StoreWriter(SCHEMA, write_options({"path": store.name}), True)
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield batch(2)
+        raise OSError("bad luck")
+
+    message = writer.write(iter([batch(3)]))
+    assert len(unfinished_uploads(store)) == 1
+    with pytest.raises(OSError, match="bad luck"):
+        writer.write(failing())
+    writer.abort([message, None])
+    assert unfinished_uploads(store) == []
+    assert listed(store) == [1]
+    assert len(objects(store)) == 1
+
+
+def test_batches_of_a_stream(store: Remote) -> None:
+    """Once each, also of a restarted query, whose writer is another one; and batches in the place of all earlier ones."""
+    options = write_options({"path": store.name, "checkpointLocation": "here"})
+    for number in (0, 1, 1, 0, 2):
+        writer = StoreStreamWriter(SCHEMA, options, False)
+        writer.commit([writer.write(iter([batch(number)]))], number)
+    assert listed(store) == [0, 1, 2]
+    writer = StoreStreamWriter(SCHEMA, options, True)
+    writer.abort([writer.write(iter([batch(8)]))], 3)
+    writer.commit([writer.write(iter([batch(9)]))], 3)
+    assert listed(store) == [9]
+    assert unfinished_uploads(store) == []
+    with pytest.raises(fastpq.SchemaError, match="streamId"):
+        StoreStreamWriter(SCHEMA, write_options({"path": store.name}), False)
+
+
+def test_a_driver_that_dies_before_its_record(store: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its objects are complete, and no reader of fastpq sees them; clean removes them."""
+    written(store, batch(1))
+    writer = StoreWriter(SCHEMA, write_options({"path": store.name}), True)
+    message = writer.write(iter([batch(7, 8)]))
+
+    def died(*_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(records, "_put_record", died)
+        writer.commit([message])
+    assert len(objects(store)) == 2
+    assert listed(store) == [1]
+    assert writer.job in fastpq.spark.clean(store.name)
+    assert len(objects(store)) == 1
+    assert listed(store) == [1]
+    with pytest.raises(OSError, match=r".+"):        # moto has another error for aborted uploads than S3
+        writer.commit([message])
+    writer.abort([message])
+    written(store, batch(3), overwrite=True)
+    assert listed(store) == [3]
+
+
+def test_a_stream(source: Any, store: Remote, tmp_path: Path) -> None:
+    """Each batch once: also when Spark forgets that it was committed."""
+    folder, checkpoint = tmp_path / "in", tmp_path / "checkpoint"
+    folder.mkdir()
+
+    def run() -> None:
+        frame = source.readStream.format("fastpq").schema("id long").load(str(folder))
+        writer = frame.writeStream.format("fastpq").option("checkpointLocation", str(checkpoint))
+        query = writer.trigger(availableNow=True).start(store.name)
+        query.awaitTermination()
+
+    for number in range(2):
+        fastpq.write_table({"id": [number]}, folder / f"{number}.parquet")
+        run()
+        assert ids(source, store) == list(range(number + 1))
+    for commit in (checkpoint / "commits").glob("*1*"):
+        commit.unlink()
+    run()
+    assert ids(source, store) == [0, 1]
+    assert unfinished_uploads(store) == []
+
+
+def test_other_stores_are_refused(store: Remote) -> None:
+    with pytest.raises(fastpq.SchemaError, match="folder of a partition"):
+        require_store(f"{store.name}/part=1")
+    with pytest.raises(fastpq.UnsupportedError, match="writing to memory:// from Spark"):
+        require_store("memory://bucket/set")
+    with pytest.raises(fastpq.UnsupportedError, match="a folder in S3"):
+        require_store("/tmp")
