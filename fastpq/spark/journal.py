@@ -27,10 +27,22 @@ ABANDONED = ".abandoned"
 LOCK = "_fastpq_overwrite.lock"
 LOCK_SECONDS = 600.0        # longest wait for another overwrite's commit
 LOCK_POLL_SECONDS = 0.05
+MAX_ATTEMPTS = 1000         # to make a folder inside another one that ending jobs remove when it is empty
 
 
 def job_folder(root: str, job: str) -> str:
     return os.path.join(root, TEMPORARY, job)
+
+
+def make_job_folder(root: str, job: str) -> str:
+    """Make the folder of a job, also while other jobs end and remove the empty folder above it; the path of the folder."""
+    folder = job_folder(root, job)
+    for _ in range(MAX_ATTEMPTS - 1):
+        with contextlib.suppress(FileNotFoundError):
+            os.makedirs(folder, exist_ok=True)
+            return folder
+    os.makedirs(folder, exist_ok=True)
+    return folder
 
 
 def commit(root: str, job: str, moves: Mapping[str, str], removed: Iterable[str], stream: tuple[str, int] | None = None) -> None:
@@ -43,8 +55,7 @@ def commit(root: str, job: str, moves: Mapping[str, str], removed: Iterable[str]
         removed: files to remove, relative to root.
         stream: for streaming jobs, name of the stream and number of its batch.
     """
-    folder = job_folder(root, job)
-    os.makedirs(folder, exist_ok=True)
+    folder = make_job_folder(root, job)
     replace_json(os.path.join(folder, COMMIT), {"moves": dict(moves), "removed": sorted(removed), "stream": stream})
     _finish(root, job)
 

@@ -113,7 +113,7 @@ def stage_of(path: str, operation: str, *settings: object) -> Stage:
         raise SchemaError("a job that replaces files needs the folder of a dataset", path=path)
     journal.recover(root)
     stage = Stage(root, f"{operation}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:16]}")
-    os.makedirs(journal.job_folder(root, stage.job), exist_ok=True)
+    journal.make_job_folder(root, stage.job)
     return stage
 
 

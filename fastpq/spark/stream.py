@@ -103,7 +103,7 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
         self.stream = stream_name(options.stream_id)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
-        os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)     # Spark runs no driver code before a batch
+        journal.make_job_folder(self.root, self.job)     # Spark runs no driver code before a batch
         return write_task(iterator, self.schema, self.options, self.root, self.job)
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803

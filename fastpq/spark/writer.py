@@ -61,7 +61,7 @@ class Writer(ds.DataSourceArrowWriter):
         check_overwrite(options, overwrite, lambda: os.path.isdir(self.root) and bool(files_of(self.root)))
         self.job = uuid.uuid4().hex
         journal.finish_commits(self.root, options.orphan_seconds)
-        os.makedirs(journal.job_folder(self.root, self.job), exist_ok=True)
+        journal.make_job_folder(self.root, self.job)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
         return write_task(iterator, self.schema, self.options, self.root, self.job)

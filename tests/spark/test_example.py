@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from fastpq.spark.example.__main__ import compile_client, run_example
-from tests.requirements import java_jars
-from tools.artefacts import is_installed
+from tests.requirements import java_jars, peer
+
+artefacts = peer("tools.artefacts", "fastpq[release]")
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSED_ON = ("PATH", "HOME", "JAVA_HOME", "TMPDIR", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
@@ -29,7 +30,7 @@ def installed(tmp_path: Path) -> Path:
     (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
     for path in (ROOT / "fastpq").rglob("*"):
         name = str(path.relative_to(ROOT))
-        if path.is_file() and (is_installed(name) or path.suffix in (".so", ".jar")):
+        if path.is_file() and (artefacts.is_installed(name) or path.suffix in (".so", ".jar")):
             (packages / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, packages / name)
     return home / "bin" / "python"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -185,6 +186,18 @@ def test_one_of_two_overwrites_counts(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(found) == 3
     assert len(set(found)) == 1
     assert journal.LOCK not in os.listdir(root)
+
+
+def test_folders_of_jobs_while_others_end(tmp_path: Path) -> None:
+    """The folder of all jobs vanishes whenever the last job ends."""
+    def work(_: int) -> None:
+        for number in range(200):
+            job = f"{threading.get_ident()}-{number}"
+            assert os.path.isdir(journal.make_job_folder(str(tmp_path), job))
+            journal.abandon(str(tmp_path), job)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
 
 
 def test_locks_that_were_tampered_with(tmp_path: Path) -> None:
