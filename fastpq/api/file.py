@@ -334,7 +334,10 @@ class ParquetFile(IndexedFile):
         row_groups: Iterable[int] | None = None,
         row_ranges: RowRangesLike | None = None,
     ) -> explaining.Explanation:
-        """Row groups, pages and bytes of a ``read`` with filters, with the evidence for each; no data page is read.
+        """Row groups, pages and bytes of a ``read`` with filters, with the evidence for each.
+
+        No data page is read, but for filters on INT96 columns without a chosen unit: the values of INT96 columns choose the unit
+        of the filters, as in ``read``.
 
         Args:
             filters: as for ``read``.
@@ -349,7 +352,8 @@ class ParquetFile(IndexedFile):
 
         with self._errors():
             wanted = self._wanted(columns, row_groups, row_ranges, filters)
-            scan = self._reader_for(self._file).selective(wanted)
+            file = self._units_of_filters(wanted, filters)
+            scan = self._reader_for(file).selective(self._bound_anew(wanted, filters, file))
             return explain(scan, scan.select(wanted.groups))
 
     def _restored(self, table: Table, leaves: Iterable[ColumnDescriptor]) -> Table:

@@ -246,6 +246,23 @@ class IndexedFile:
 
         return units_for_filter(self._file, wanted, lambda file: self._bound(filters, file), self._reader_for)
 
+    def _units_of_filters(self, wanted: Wanted, filters: Any) -> OpenFile:
+        """The file in the units of INT96 columns under the filters of a ``read``; INT96 columns alone are read for this."""
+        first = self._first_units(wanted, filters)
+        if first.int96_unit != "auto" or not self.schema.has_int96:
+            return first
+        from fastpq.read.int96 import int96_leaves
+
+        if not int96_leaves(wanted._replace(columns=())):
+            return first
+        alone = wanted._replace(columns=int96_leaves(wanted._replace(predicate=None)))
+
+        def read(file: OpenFile, reader: FileReader | RecoveringReader) -> OpenFile:
+            reader.read(self._bound_anew(alone, filters, file), None, None)
+            return file
+
+        return in_fitting_units(first, alone, self._reader_for, read)
+
     def _bound_anew(self, wanted: Wanted, filters: Any, file: OpenFile) -> Wanted:
         """A read with its filters bound to the units of a file."""
         return wanted if file is self._file else wanted._replace(predicate=self._bound(filters, file))

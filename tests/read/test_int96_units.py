@@ -18,6 +18,8 @@ from fastpq import ColumnType, Table
 from fastpq.arrays.nested_columns import ListColumn
 from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.table import AnyColumn, Column
+from fastpq.convert.numpy_input import column_from_numpy
+from fastpq.filters.predicate import Outcome
 from fastpq.schema.nested_types import Field, ListType
 from fastpq.schema.types import Timestamp, Type
 from tests.requirements import DATA, needs_data
@@ -118,6 +120,57 @@ def test_each_way_of_reading_has_one_unit(last: int, unit: str, on_error: Any, o
         assert file.null_count("t") == 1
         assert file.count(("t", "==", moment(last, unit))) == 1
         assert file.count(("t", "<", np.datetime64(NEAR + 5, "s"))) == 4 + (last < 0)
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}], ids=str)
+@pytest.mark.parametrize("on_error", ["raise", "null"])
+@pytest.mark.parametrize(("last", "unit"), CASES)
+def test_explain_binds_filters_in_the_unit_of_the_read(last: int, unit: str, on_error: Any, options: dict[str, Any]) -> None:
+    near, far = (moment(NEAR + 5, unit), moment(last, unit))
+    filters = {
+        "equal": ("t", "==", far),
+        "one of": ("t", "in", [near, far]),
+        "none of": ("t", "not in", [near, far]),
+        "below": ("t", "<", far),
+        "from": ("t", ">=", far),
+        "between": [("t", ">", near), ("t", "<=", far)],
+        "either": [[("t", "==", far)], [("n", "<", 2)]],
+        "null": ("t", "is null"),
+    }
+    with fastpq.ParquetFile(file_of(last, **options), on_error=on_error) as file:
+        for name, condition in filters.items():
+            for columns in (None, ["n"], ["t"], []):
+                explained = file.explain(condition, columns)
+                of_groups = [
+                    file.read(["n"], filters=condition, row_groups=[number]).num_rows for number in range(file.num_row_groups)
+                ]
+                assert sum(of_groups) == file.read(columns, filters=condition).num_rows
+                for group, rows in zip(explained.row_groups, of_groups, strict=True):
+                    assert group.rows >= rows, name
+                    assert group.outcome is not Outcome.NONE or not rows, name
+                    assert group.outcome is not Outcome.ALL or rows == group.num_rows, name
+    with fastpq.ParquetFile(file_of(last, **options), coerce_int96_timestamp_unit="ns") as file:
+        assert (file.explain(("t", "==", far)).bytes_read == 0) == (unit != "ns")
+
+
+def test_explain_stays_in_the_unit_of_the_rows_read() -> None:
+    """Nanoseconds fit all row groups but the last; dictionaries are evidence in the unit of the values."""
+    padding = column_from_numpy([np.random.default_rng(row).bytes(200) for row in range(ROWS)])     # worth a look at dictionaries
+    seconds: list[int | None] = [FAR if row > 25 else NEAR + row // 5 for row in range(ROWS)]
+    data = written(Table({"t": int96(seconds), "pad": padding}), use_dictionary=True)
+    near, far = moment(NEAR, "us"), moment(FAR, "us")
+    with fastpq.ParquetFile(data) as file:
+        for groups, outcome in (([0, 1], Outcome.NONE), ([2], Outcome.SOME), ([0, 1, 2], Outcome.SOME)):
+            explained = file.explain(("t", "==", far), row_groups=groups)
+            assert explained.row_groups[-1].outcome is outcome
+            assert explained.bytes_read or outcome is Outcome.NONE
+            assert file.read(filters=("t", "==", far), row_groups=groups).num_rows == 4 * (2 in groups)
+        assert [group.outcome for group in explained.row_groups] == [Outcome.NONE, Outcome.NONE, Outcome.SOME]
+        assert str(FAR * 10**6) in str(explained)
+        near_ones = str(file.explain(("t", "==", near)))
+        assert str(NEAR * 10**6) in near_ones
+        assert str(NEAR * 10**9) not in near_ones
+        assert str(NEAR * 10**9) in str(file.explain(("t", "==", near), row_groups=[1]))
 
 
 def test_a_read_of_rows_that_fit_stays_in_nanoseconds() -> None:
