@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, Table
 from fastpq.errors import ParquetError
 from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size
 from fastpq.read.file_reader import OpenFile
-from fastpq.read.plan import plan_read
+from fastpq.read.plan import ChunkPlan, plan_read
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 
 # Most stored bytes of the dictionary pages of a column read for the entries of a dictionary without an order.
@@ -35,14 +36,20 @@ def with_orders(
         known: entries of dictionaries, by number of the column; completed here.
     """
 
+    claims: dict[int, bool] = {}        # whether the order is claimed, by number of a column with a dictionary
+    leaves: dict[int, ColumnDescriptor] = {}
+    for column, node in zip(table.columns, nodes, strict=True):
+        if not column.is_nested and isinstance(node, ColumnDescriptor) and _claims_dictionary(column):
+            claims[node.index] = column.arrow is not None and bool(column.arrow.flags & ORDERED)
+            leaves[node.index] = node
+    missing = {leaf: None if claims[number] else _MOST_UNORDERED for number, leaf in leaves.items() if number not in known}
+    known |= {leaf.index: entries for leaf, entries in zip(missing, orders_of_entries(file, missing), strict=True)}
+
     def ordered(column: AnyColumn, node: SchemaNode) -> AnyColumn:
-        if column.is_nested or not _claims_dictionary(column) or not isinstance(node, ColumnDescriptor):
+        if not isinstance(node, ColumnDescriptor) or node.index not in claims or column.is_nested:
             return column
-        claims_order = column.arrow is not None and bool(column.arrow.flags & ORDERED)
-        if node.index not in known:
-            known[node.index] = order_of_entries(file, node, None if claims_order else _MOST_UNORDERED)
         entries = known[node.index]
-        return column if entries is None else in_order(column, entries, claims_order)
+        return column if entries is None else in_order(column, entries, claims[node.index])
 
     return table._of(map(ordered, table.columns, nodes))
 
@@ -53,27 +60,50 @@ def _claims_dictionary(column: Column) -> bool:
     return field is not None and field.dictionary is not None and column.type.is_variable
 
 
-def order_of_entries(file: OpenFile, leaf: ColumnDescriptor, most: int | None = None) -> Column | None:
-    """The entries of a column's dictionary in order; None where the dictionary pages of the file do not agree, or are broken.
+def orders_of_entries(file: OpenFile, most: Mapping[ColumnDescriptor, int | None]) -> list[Column | None]:
+    """The entries of each column's dictionary in order; None where the dictionary pages of the file do not agree, or are broken.
 
     Every row group has a dictionary page of its own. The pages agree where each is a part of the longest, in its order, and where
-    all values are in dictionaries.
+    all values are in dictionaries. The pages of all columns and row groups are read with one round of requests.
 
     Args:
         file: the file.
-        leaf: a flat column.
-        most: most stored bytes of dictionary pages to read; None for all.
+        most: most stored bytes of dictionary pages to read of each flat column; None for all.
     """
+    chunks = [_chunks_with_dictionaries(file, leaf, bound) for leaf, bound in most.items()]
+    wanted = [leaf for leaf, of_leaf in zip(most, chunks, strict=True) if of_leaf]
+    if not wanted:
+        return [None] * len(chunks)
+    try:
+        pages = read_dictionaries(file.opener(wanted, "views"), [chunk for of_leaf in chunks for chunk in of_leaf])
+    except ParquetError:        # of one column: the others may have their order
+        return [_order_of(_read_alone(file, of_leaf)) for of_leaf in chunks]
+    rest = iter(pages)
+    return [_order_of([*itertools.islice(rest, len(of_leaf))]) for of_leaf in chunks]
+
+
+def _chunks_with_dictionaries(file: OpenFile, leaf: ColumnDescriptor, most: int | None) -> Sequence[ChunkPlan]:
+    """The chunks of a column; none where a value may be outside of the dictionaries, or the dictionaries have too many bytes."""
     try:
         chunks = plan_read(file.metadata, [leaf], None, file.source.size).chunks
         sizes = [stored_dictionary_size(chunk.column, chunk.metadata) for chunk in chunks]
-        if not chunks or not all(sizes) or (most is not None and sum(sizes) > most):
-            return None
-        found = read_dictionaries(file.opener([leaf], "views"), chunks)
     except ParquetError:        # of a row group outside of the read, perhaps
-        return None
+        return []
+    return chunks if all(sizes) and (most is None or sum(sizes) <= most) else []
+
+
+def _read_alone(file: OpenFile, chunks: Sequence[ChunkPlan]) -> list[Column | str]:
+    """The dictionaries of one column; none where one of the pages is broken."""
+    try:
+        return read_dictionaries(file.opener([chunk.column for chunk in chunks], "views"), chunks)
+    except ParquetError:
+        return []
+
+
+def _order_of(found: Sequence[Column | str]) -> Column | None:
+    """The longest of the dictionaries of a column, if the others are parts of it in its order; None without dictionaries."""
     pages = [page for page in found if isinstance(page, Column)]
-    if len(pages) < len(found):
+    if not found or len(pages) < len(found):
         return None
     longest = max(pages, key=len)
     others = [page for page in pages if not page.equals(longest)]

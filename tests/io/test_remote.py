@@ -143,6 +143,34 @@ def started(server: RangeServer) -> set[int]:
     return {start for start, _ in server.ranges}
 
 
+def test_dictionaries_of_all_row_groups_are_read_at_the_same_time(path: Path, server: RangeServer) -> None:
+    """The order of Arrow's dictionaries takes one round of requests, not one for each column or row group."""
+    names, groups = ("low", "high", "flat"), 4
+    entries = pa.array([f"entry {i}" for i in range(100)])
+    codes = [pa.array(np.arange(40_000) % modulus) for modulus in (100, 99, 98)]
+    arrays = [
+        pa.DictionaryArray.from_arrays(part, entries, ordered=name != "flat") for name, part in zip(names, codes, strict=True)
+    ]
+    numbers = pa.array(np.random.default_rng(4).random(40_000))
+    expected = pa.table({"n": numbers, **dict(zip(names, arrays, strict=True))})
+    pq.write_table(expected, path.parent / "orders.parquet", row_group_size=10_000, use_dictionary=[*names])
+    together = groups * len(names) - len(names)     # the last row group came with the footer
+    server.reset()
+    properties = fastpq.ReaderProperties(coalesce_gap=0)
+    with fastpq.ParquetFile(f"{server.url}/orders.parquet", properties=properties) as file:
+        server.gate = lambda _: len(server.ranges) == 2 or server.wait_for(lambda state: state.at_once >= together)
+        got = file.read(row_groups=[0])
+        assert (server.requests, server.at_once) == (2 + together, together)    # footer, row group, dictionaries
+        server.gate = None
+        rest = file.read(row_groups=[1, 2, 3])
+        assert server.requests <= 2 + together + groups - 1     # dictionaries are known
+    for table, theirs in ((got, expected.slice(0, 10_000)), (rest, expected.slice(10_000))):
+        whole = pa.table(table)
+        assert [whole.schema.field(name).type.ordered for name in names] == [True, True, False]
+        assert whole["low"].chunk(0).dictionary.equals(entries)
+        assert whole.to_pylist() == theirs.to_pylist()
+
+
 @pytest.mark.parametrize("prefetch", [True, False])
 def test_batches_are_those_of_the_file(counted: RangeServer, prefetch: bool) -> None:
     properties = fastpq.ReaderProperties(prefetch=prefetch)
