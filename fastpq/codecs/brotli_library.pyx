@@ -3,7 +3,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from fastpq.codecs.codec cimport BROKEN_STREAM, NO_CONTEXT, STREAM_TOO_LONG, Codec
+from fastpq.codecs.codec cimport BROKEN_STREAM, NO_CONTEXT, STREAM_TOO_LONG, LibraryCodec
 
 cdef extern from "<brotli/encode.h>" nogil:
     int BROTLI_DEFAULT_WINDOW
@@ -25,17 +25,13 @@ cdef extern from "<brotli/decode.h>" nogil:
         BrotliDecoderState* state, size_t* size, const uint8_t** data, size_t* room, uint8_t** out, size_t* total) noexcept
 
 
-cdef class BrotliLibrary(Codec):
+cdef class BrotliLibrary(LibraryCodec):
     """The BROTLI codec at one level.
 
     Args:
         number, name, most_expansion: as for Codec.
         level: quality of libbrotli, 0 to 11.
     """
-    cdef int level
-
-    def __cinit__(self, int number, str name, tuple most_expansion, int level):
-        self.level = level
 
     cdef int64_t bound(self, int64_t size) noexcept nogil:
         return <int64_t>max(BrotliEncoderMaxCompressedSize(<size_t>size), 16)

@@ -32,6 +32,10 @@ cdef class Codec:
     cdef int64_t encode(self, const uint8_t* data, int64_t size, uint8_t* out, int64_t room) except? -100 nogil
 
 
+cdef class LibraryCodec(Codec):
+    cdef int level
+
+
 cdef class PackageCodec(Codec):
     cdef object compress_whole                  # streams.Compress
     cdef object decompress_whole                # streams.DecompressInto

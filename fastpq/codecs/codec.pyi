@@ -10,6 +10,9 @@ class Codec:
     def compress(self, data: Buffer) -> Buffer: ...
     def decompress_into(self, source: Buffer, target: Buffer) -> None: ...
 
+class LibraryCodec(Codec):
+    def __init__(self, number: int, name: str, most_expansion: tuple[int, int], level: int) -> None: ...
+
 class PackageCodec(Codec):
     def __init__(
         self, number: int, name: str, most_expansion: tuple[int, int], compress: Compress, decompress_into: DecompressInto

@@ -95,6 +95,18 @@ cdef class Codec:
         return NO_CONTEXT
 
 
+cdef class LibraryCodec(Codec):
+    """A codec of a library in C, at one level; the classes below differ in the library.
+
+    Args:
+        number, name, most_expansion: as for Codec.
+        level: of the library.
+    """
+
+    def __cinit__(self, int number, str name, tuple most_expansion, int level):
+        self.level = level
+
+
 cdef class PackageCodec(Codec):
     """A codec of a package: Python callables, called under the GIL, which they release for their work.
 

@@ -3,8 +3,8 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from fastpq.codecs.codec cimport BROKEN_STREAM, NO_CONTEXT, STREAM_TOO_LONG, Codec
-from fastpq.codecs.contexts cimport KEPT_CONTEXTS, context_give, context_pool, context_take
+from fastpq.codecs.codec cimport BROKEN_STREAM, NO_CONTEXT, STREAM_TOO_LONG, LibraryCodec
+from fastpq.codecs.contexts cimport context_give, context_pool, context_take, contexts_release
 
 cdef extern from "<libdeflate.h>" nogil:
     struct libdeflate_compressor
@@ -27,25 +27,27 @@ cdef extern from "<libdeflate.h>" nogil:
         size_t* written) noexcept
 
 
-cdef class GzipLibrary(Codec):
+cdef void release_compressor(void* context) noexcept nogil:
+    libdeflate_free_compressor(<libdeflate_compressor*>context)
+
+
+cdef void release_decompressor(void* context) noexcept nogil:
+    libdeflate_free_decompressor(<libdeflate_decompressor*>context)
+
+
+cdef class GzipLibrary(LibraryCodec):
     """The GZIP codec at one level: writes one member, reads any number of members and of zlib streams (RFC 1950).
 
     Args:
         number, name, most_expansion: as for Codec.
         level: of libdeflate, 1 to 12.
     """
-    cdef int level
     cdef context_pool compressors
     cdef context_pool decompressors
 
-    def __cinit__(self, int number, str name, tuple most_expansion, int level):
-        self.level = level
-
     def __dealloc__(self):
-        cdef int i
-        for i in range(KEPT_CONTEXTS):
-            libdeflate_free_compressor(<libdeflate_compressor*>self.compressors.kept[i])
-            libdeflate_free_decompressor(<libdeflate_decompressor*>self.decompressors.kept[i])
+        contexts_release(&self.compressors, release_compressor)
+        contexts_release(&self.decompressors, release_decompressor)
 
     cdef int64_t bound(self, int64_t size) noexcept nogil:
         return <int64_t>libdeflate_gzip_compress_bound(NULL, <size_t>size)
@@ -58,8 +60,7 @@ cdef class GzipLibrary(Codec):
         if context == NULL:
             return NO_CONTEXT
         written = libdeflate_gzip_compress(context, data, <size_t>size, out, <size_t>room)
-        if not context_give(&self.compressors, context):
-            libdeflate_free_compressor(context)
+        context_give(&self.compressors, context, release_compressor)
         return <int64_t>written if written else NO_CONTEXT      # a member has at least 20 bytes
 
     cdef int64_t decode(self, const uint8_t* stream, int64_t size, uint8_t* target, int64_t room) except? -100 nogil:
@@ -70,8 +71,7 @@ cdef class GzipLibrary(Codec):
         if context == NULL:
             return NO_CONTEXT
         filled = inflate_members(context, stream, <size_t>size, target, <size_t>room)
-        if not context_give(&self.decompressors, context):
-            libdeflate_free_decompressor(context)
+        context_give(&self.decompressors, context, release_decompressor)
         return filled
 
 

@@ -4,8 +4,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp
 
-from fastpq.codecs.codec cimport BROKEN_STREAM, NO_CONTEXT, STREAM_TOO_LONG, Codec
-from fastpq.codecs.contexts cimport KEPT_CONTEXTS, context_give, context_pool, context_take
+from fastpq.codecs.codec cimport BROKEN_STREAM, NO_CONTEXT, STREAM_TOO_LONG, LibraryCodec
+from fastpq.codecs.contexts cimport context_give, context_pool, context_take, contexts_release
 
 cdef extern from "<lz4.h>" nogil:
     int LZ4_compress_default(const char* data, char* out, int size, int room) noexcept
@@ -48,17 +48,13 @@ cdef int64_t decode_block(const uint8_t* stream, int64_t size, uint8_t* target, 
     return written if written >= 0 else BROKEN_STREAM
 
 
-cdef class Lz4RawLibrary(Codec):
+cdef class Lz4RawLibrary(LibraryCodec):
     """The LZ4_RAW codec at one level.
 
     Args:
         number, name, most_expansion: as for Codec.
         level: 1 or 2 for the fast mode, 3 to 12 for high compression.
     """
-    cdef int level
-
-    def __cinit__(self, int number, str name, tuple most_expansion, int level):
-        self.level = level
 
     cdef int64_t bound(self, int64_t size) noexcept nogil:
         return size + size // 255 + 16
@@ -70,7 +66,11 @@ cdef class Lz4RawLibrary(Codec):
         return decode_block(stream, size, target, room)
 
 
-cdef class Lz4HadoopLibrary(Codec):
+cdef void release_decompressor(void* context) noexcept nogil:
+    LZ4F_freeDecompressionContext(<LZ4F_dctx*>context)
+
+
+cdef class Lz4HadoopLibrary(LibraryCodec):
     """The deprecated LZ4 codec: written in Hadoop's framing, read in that framing, in LZ4 frames or as a raw block.
 
     A dialect fits when its own lengths match the sizes of source and target to the byte; no stream fits two dialects.
@@ -79,16 +79,10 @@ cdef class Lz4HadoopLibrary(Codec):
         number, name, most_expansion: as for Codec.
         level: as for Lz4RawLibrary.
     """
-    cdef int level
     cdef context_pool decompressors
 
-    def __cinit__(self, int number, str name, tuple most_expansion, int level):
-        self.level = level
-
     def __dealloc__(self):
-        cdef int i
-        for i in range(KEPT_CONTEXTS):
-            LZ4F_freeDecompressionContext(<LZ4F_dctx*>self.decompressors.kept[i])
+        contexts_release(&self.decompressors, release_decompressor)
 
     cdef int64_t bound(self, int64_t size) noexcept nogil:
         return 4 + size + size // 255 + (size // HADOOP_BLOCK_SIZE + 1) * 24
@@ -136,8 +130,7 @@ cdef class Lz4HadoopLibrary(Codec):
         if hint:        # within a frame: no use for the next stream
             LZ4F_freeDecompressionContext(context)
             return BROKEN_STREAM
-        if not context_give(&self.decompressors, context):
-            LZ4F_freeDecompressionContext(context)
+        context_give(&self.decompressors, context, release_decompressor)
         return filled if position == size else BROKEN_STREAM
 
 

@@ -1,4 +1,3 @@
-from fastpq.codecs.codec import Codec
+from fastpq.codecs.codec import LibraryCodec
 
-class ZstdLibrary(Codec):
-    def __init__(self, number: int, name: str, most_expansion: tuple[int, int], level: int) -> None: ...
+class ZstdLibrary(LibraryCodec): ...

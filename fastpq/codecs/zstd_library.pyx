@@ -3,8 +3,8 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from fastpq.codecs.codec cimport BROKEN_STREAM, NO_CONTEXT, STREAM_TOO_LONG, Codec
-from fastpq.codecs.contexts cimport KEPT_CONTEXTS, context_give, context_pool, context_take
+from fastpq.codecs.codec cimport BROKEN_STREAM, NO_CONTEXT, STREAM_TOO_LONG, LibraryCodec
+from fastpq.codecs.contexts cimport context_give, context_pool, context_take, contexts_release
 
 cdef extern from "<zstd.h>" nogil:
     ctypedef struct ZSTD_CCtx
@@ -28,25 +28,27 @@ cdef extern from "<zstd_errors.h>" nogil:
 cdef size_t LARGEST_KEPT = 64 << 20     # bytes; contexts of the highest levels are larger, and slow to use anyway
 
 
-cdef class ZstdLibrary(Codec):
+cdef void release_compressor(void* context) noexcept nogil:
+    ZSTD_freeCCtx(<ZSTD_CCtx*>context)
+
+
+cdef void release_decompressor(void* context) noexcept nogil:
+    ZSTD_freeDCtx(<ZSTD_DCtx*>context)
+
+
+cdef class ZstdLibrary(LibraryCodec):
     """The ZSTD codec at one level: writes one frame, reads any number of frames.
 
     Args:
         number, name, most_expansion: as for Codec.
         level: of libzstd.
     """
-    cdef int level
     cdef context_pool compressors
     cdef context_pool decompressors
 
-    def __cinit__(self, int number, str name, tuple most_expansion, int level):
-        self.level = level
-
     def __dealloc__(self):
-        cdef int i
-        for i in range(KEPT_CONTEXTS):
-            ZSTD_freeCCtx(<ZSTD_CCtx*>self.compressors.kept[i])
-            ZSTD_freeDCtx(<ZSTD_DCtx*>self.decompressors.kept[i])
+        contexts_release(&self.compressors, release_compressor)
+        contexts_release(&self.decompressors, release_decompressor)
 
     cdef int64_t bound(self, int64_t size) noexcept nogil:
         return <int64_t>ZSTD_compressBound(<size_t>size)
@@ -59,8 +61,10 @@ cdef class ZstdLibrary(Codec):
         if context == NULL:
             return NO_CONTEXT
         written = ZSTD_compressCCtx(context, out, <size_t>room, data, <size_t>size, self.level)
-        if ZSTD_sizeof_CCtx(context) > LARGEST_KEPT or not context_give(&self.compressors, context):
+        if ZSTD_sizeof_CCtx(context) > LARGEST_KEPT:
             ZSTD_freeCCtx(context)
+        else:
+            context_give(&self.compressors, context, release_compressor)
         return NO_CONTEXT if ZSTD_isError(written) else <int64_t>written
 
     cdef int64_t decode(self, const uint8_t* stream, int64_t size, uint8_t* target, int64_t room) except? -100 nogil:
@@ -72,8 +76,7 @@ cdef class ZstdLibrary(Codec):
         if context == NULL:
             return NO_CONTEXT
         written = ZSTD_decompressDCtx(context, target, <size_t>room, stream, <size_t>size)
-        if not context_give(&self.decompressors, context):
-            ZSTD_freeDCtx(context)
+        context_give(&self.decompressors, context, release_decompressor)
         if not ZSTD_isError(written):
             return <int64_t>written
         error = ZSTD_getErrorCode(written)

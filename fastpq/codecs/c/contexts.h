@@ -10,6 +10,8 @@ typedef struct {
     void *kept[KEPT_CONTEXTS];
 } context_pool;
 
+typedef void (*release_context)(void *context);
+
 /* A context for one thread, or NULL where none is kept. */
 static void *context_take(context_pool *pool) {
     for (int i = 0; i < KEPT_CONTEXTS; i++) {
@@ -19,13 +21,18 @@ static void *context_take(context_pool *pool) {
     return NULL;
 }
 
-/* Whether the pool keeps the context; the caller frees a context that it does not. */
-static int context_give(context_pool *pool, void *context) {
+/* Keeps a context, or releases the context where the pool is full. */
+static void context_give(context_pool *pool, void *context, release_context release) {
     for (int i = 0; i < KEPT_CONTEXTS; i++) {
         void *empty = NULL;
-        if (__atomic_compare_exchange_n(&pool->kept[i], &empty, context, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) return 1;
+        if (__atomic_compare_exchange_n(&pool->kept[i], &empty, context, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) return;
     }
-    return 0;
+    release(context);
+}
+
+/* Releases all contexts kept. */
+static void contexts_release(context_pool *pool, release_context release) {
+    for (void *context = context_take(pool); context != NULL; context = context_take(pool)) release(context);
 }
 
 #endif
