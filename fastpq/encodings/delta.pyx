@@ -6,7 +6,7 @@ from libc.string cimport memcpy, memset
 import numpy as np
 
 from fastpq.encodings.status cimport BAD_LENGTH, BAD_RUN, TRUNCATED, raise_status
-from fastpq.encodings.varint cimport write_varint
+from fastpq.format.varint cimport write_varint
 
 cdef extern from "c/bitpack.h" nogil:
     int SLACK "FASTPQ_UNPACK64_SLACK"

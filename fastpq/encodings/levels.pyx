@@ -14,7 +14,7 @@ from fastpq.encodings.rle cimport (
     hybrid_start,
 )
 from fastpq.encodings.status cimport BAD_LEVEL, TRUNCATED, raise_status
-from fastpq.encodings.varint cimport write_varint
+from fastpq.format.varint cimport write_varint
 
 cdef extern from "c/bitmap.h" nogil:
     int64_t count_bits(const uint8_t* bitmap, int64_t offset, int64_t count) noexcept

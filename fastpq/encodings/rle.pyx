@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from fastpq.encodings.status cimport BAD_RUN, TRUNCATED, raise_status
-from fastpq.encodings.varint cimport write_varint
+from fastpq.format.varint cimport write_varint
 
 import numpy as np
 

@@ -6,6 +6,7 @@ from libc.string cimport memset
 from fastpq.format.cursor cimport (
     Cursor, FALSE, I32, STOP, STRUCT, TRUE, skip_value, take_field, take_zigzag,
 )
+from fastpq.format.varint cimport write_varint
 
 cdef enum:
     DATA_PAGE_HEADER = 5        # field ids of PageHeader
@@ -148,13 +149,7 @@ cdef inline uint8_t* put_i32(uint8_t* out, int delta, int32_t value) noexcept no
     """Write an i32 field; the id is delta above the id of the last field."""
     cdef uint32_t zigzag = (<uint32_t>value << 1) ^ <uint32_t>(value >> 31)
     out[0] = <uint8_t>(delta << 4 | I32)
-    out += 1
-    while zigzag >= 0x80:
-        out[0] = <uint8_t>(zigzag | 0x80)
-        out += 1
-        zigzag >>= 7
-    out[0] = <uint8_t>zigzag
-    return out + 1
+    return write_varint(out + 1, zigzag)
 
 
 cdef inline uint8_t* put_byte(uint8_t* out, int byte) noexcept nogil:

@@ -1,4 +1,4 @@
-"""ULEB128, the variable-length integers of run headers and of DELTA_BINARY_PACKED (Encodings.md)."""
+"""ULEB128, the variable-length integers of the compact protocol, of run headers and of DELTA_BINARY_PACKED (Encodings.md)."""
 
 from libc.stdint cimport uint8_t, uint64_t
 
