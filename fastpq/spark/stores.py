@@ -7,7 +7,6 @@ A commit message carries names of uploads. The driver completes the uploads and 
 from __future__ import annotations
 
 import posixpath
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +21,8 @@ from fastpq.io.location import Remote
 from fastpq.io.multipart import PendingSink, Upload, abort_upload
 from fastpq.spark.listing import store_of
 from fastpq.spark.options import WriteOptions
-from fastpq.spark.stream import stream_name
-from fastpq.spark.writer import PartFile, WriteTask, check_overwrite, check_write, write_task
+from fastpq.spark.stream import CheckedStream
+from fastpq.spark.writer import CheckedWrite, PartFile, WriteTask, check_overwrite, write_task
 
 
 @dataclass
@@ -33,22 +32,14 @@ class Uploaded(ds.WriterCommitMessage):
     uploads: tuple[Upload, ...]
 
 
-class StoreWriter(ds.DataSourceArrowWriter):
-    """Writes Arrow batches as files of a dataset in S3.
-
-    Args:
-        schema: Spark schema of the rows.
-        options: options of the write.
-        overwrite: whether to replace the present files.
-    """
+class StoreWriter(CheckedWrite, ds.DataSourceArrowWriter):
+    """Writes a DataFrame to S3."""
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
-        check_write(schema, options)
+        super().__init__(schema, options, overwrite)
         check_material(options)
         place = require_store(options.path)
         check_overwrite(options, overwrite, lambda: bool(data_files(place)))
-        self.schema, self.options, self.overwrite = schema, options, overwrite
-        self.job = uuid.uuid4().hex
         records.clean_up(place, options.orphan_seconds)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
@@ -62,28 +53,15 @@ class StoreWriter(ds.DataSourceArrowWriter):
         give_up(require_store(self.options.path), self.job, messages)
 
 
-class StoreStreamWriter(ds.DataSourceStreamArrowWriter):
-    """Writes the batches of a stream to S3, each batch once despite retries: the record of a commit has the batch's number.
-
-    Args:
-        schema: Spark schema of the rows.
-        options: options of the write; stream_id distinguishes the streams writing to one folder.
-        overwrite: each batch replaces all files of the folder (output mode complete).
-
-    Raises:
-        SchemaError: no stream_id.
-    """
+class StoreStreamWriter(CheckedStream, ds.DataSourceStreamArrowWriter):
+    """Writes a stream to S3: the record of a commit has the batch's number."""
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
-        check_write(schema, options)
+        super().__init__(schema, options, overwrite)
         check_material(options)
-        if not options.stream_id:
-            raise SchemaError("a stream needs the option checkpointLocation, or streamId, by which its batches are told apart")
-        self.schema, self.options, self.overwrite = schema, options, overwrite
-        self.stream, self.query = stream_name(options.stream_id), uuid.uuid4().hex
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
-        return write_task(iterator, self.schema, self.options, self.options.path, self.query, StoreTask)
+        return write_task(iterator, self.schema, self.options, self.options.path, self.job, StoreTask)
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         place, uploads = require_store(self.options.path), uploads_of(messages)
@@ -95,7 +73,7 @@ class StoreStreamWriter(ds.DataSourceStreamArrowWriter):
         give_up(require_store(self.options.path), self._job(batchId), messages)
 
     def _job(self, batch: int) -> str:
-        return f"{self.stream}-{batch}-{self.query}"
+        return f"{self.stream}-{batch}-{self.job}"
 
 
 class StoreTask(WriteTask):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -27,7 +26,7 @@ from fastpq.spark.footers import Footers
 from fastpq.spark.listing import ListedFile, list_files, local_path
 from fastpq.spark.options import ReadOptions, WriteOptions
 from fastpq.spark.reader import plan_scan
-from fastpq.spark.writer import Written, check_write, files_of, moves_of, write_task
+from fastpq.spark.writer import CheckedWrite, Written, files_of, moves_of, write_task
 
 
 class StreamReader(ds.DataSourceStreamReader):
@@ -81,8 +80,8 @@ class StreamReader(ds.DataSourceStreamReader):
         return [file for file in files if f"{os.sep}{journal.TEMPORARY}{os.sep}" not in file.path]
 
 
-class StreamWriter(ds.DataSourceStreamArrowWriter):
-    """Writes the batches of a stream, each batch once despite retries.
+class CheckedStream(CheckedWrite):
+    """A checked write of the batches of a stream, each batch once despite retries; base of the writers of streams.
 
     Args:
         schema: Spark schema of the rows.
@@ -94,13 +93,18 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
     """
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
-        check_write(schema, options)
+        super().__init__(schema, options, overwrite)
         if not options.stream_id:
             raise SchemaError("a stream needs the option checkpointLocation, or streamId, by which its batches are told apart")
-        self.schema, self.options, self.overwrite = schema, options, overwrite
+        self.stream = hashlib.sha256(options.stream_id.encode()).hexdigest()[:16]      # in records of its batches
+
+
+class StreamWriter(CheckedStream, ds.DataSourceStreamArrowWriter):
+    """Writes a stream to a local folder: the journal of a commit has the batch's number."""
+
+    def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
+        super().__init__(schema, options, overwrite)
         self.root = local_path(options.path)
-        self.job = uuid.uuid4().hex
-        self.stream = stream_name(options.stream_id)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
         journal.make_job_folder(self.root, self.job)     # Spark runs no driver code before a batch
@@ -119,11 +123,6 @@ class StreamWriter(ds.DataSourceStreamArrowWriter):
     def abort(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for job in {message.job for message in messages if isinstance(message, Written)}:
             journal.abandon(self.root, job)
-
-
-def stream_name(stream_id: str) -> str:
-    """The name of a stream for records of its batches: a hash of its id."""
-    return hashlib.sha256(stream_id.encode()).hexdigest()[:16]
 
 
 def _offset(paths: list[str]) -> dict[str, str]:

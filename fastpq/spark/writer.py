@@ -45,8 +45,8 @@ class Written(ds.WriterCommitMessage):
     moves: dict[str, str]
 
 
-class Writer(ds.DataSourceArrowWriter):
-    """Writes Arrow batches as files of a dataset.
+class CheckedWrite:
+    """A write that its options and its schema allow, of Arrow batches as files of a dataset; base of all writers.
 
     Args:
         schema: Spark schema of the rows.
@@ -57,9 +57,16 @@ class Writer(ds.DataSourceArrowWriter):
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
         check_write(schema, options)
         self.schema, self.options, self.overwrite = schema, options, overwrite
+        self.job = uuid.uuid4().hex
+
+
+class Writer(CheckedWrite, ds.DataSourceArrowWriter):
+    """Writes a DataFrame to a local folder."""
+
+    def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
+        super().__init__(schema, options, overwrite)
         self.root = local_path(options.path)
         check_overwrite(options, overwrite, lambda: os.path.isdir(self.root) and bool(files_of(self.root)))
-        self.job = uuid.uuid4().hex
         journal.finish_commits(self.root, options.orphan_seconds)
         journal.make_job_folder(self.root, self.job)
 
