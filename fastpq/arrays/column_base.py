@@ -57,6 +57,27 @@ class ColumnBase(ABC):
 
     # ---- construction
 
+    @classmethod
+    def _made(
+        cls,
+        *parts: Any,
+        validity: Array | None = None,
+        null_count: int = 0,
+        nullable: bool = True,
+        arrow: nodes.FieldNode | None = None,
+    ) -> Self:
+        """A column of arrays from kernels, or of parts of checked columns: nothing is checked.
+
+        Args:
+            *parts: the type, and the other fields of the kind before validity, in the order of the constructor.
+            validity, null_count, nullable, arrow: as above.
+        """
+        column = object.__new__(cls)
+        values = (*parts, validity, null_count, nullable, arrow)
+        for name, value in zip(cls.__match_args__, values, strict=True):  # type: ignore[attr-defined]
+            set_field(column, name, value)
+        return column
+
     def _with(self, **changes: Any) -> Self:
         """The same column with some fields changed, unchecked."""
         column = object.__new__(type(self))

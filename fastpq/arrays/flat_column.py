@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from fastpq.arrays import binary
-from fastpq.arrays.column_base import ColumnBase, set_field
+from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.layouts import MAX_INT32, Array, BinaryOffsets, BinaryViews, DictionaryValues, Values
 from fastpq.arrays.numpy_output import Nulls, Strings, fixed_values, to_numpy, to_pylist
 from fastpq.arrays.slices import SliceReader
@@ -58,26 +58,6 @@ class Column(ColumnBase):
         elif dtype is not None and not isinstance(values, DictionaryValues):
             raise SchemaError(f"{type(values).__name__} in a {self.type} column, which is of fixed width")
         self._check_validity()
-
-    @classmethod
-    def _made(
-        cls,
-        type: ColumnType,
-        values: Values,
-        validity: Array | None = None,
-        null_count: int = 0,
-        nullable: bool = True,
-        arrow: nodes.FieldNode | None = None,
-    ) -> Column:
-        """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
-        column = object.__new__(cls)
-        set_field(column, "type", type)
-        set_field(column, "values", values)
-        set_field(column, "validity", validity)
-        set_field(column, "null_count", null_count)
-        set_field(column, "nullable", nullable)
-        set_field(column, "arrow", arrow)
-        return column
 
     def __len__(self) -> int:
         match self.values:

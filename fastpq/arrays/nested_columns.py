@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 import numpy as np
 
 from fastpq.arrays.bitmap import pack_bitmap
-from fastpq.arrays.column_base import ColumnBase, set_field
+from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.extensions import registered
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import MAX_INT32, Array
@@ -87,28 +87,6 @@ class ListColumn(NestedColumn):
         if self.elements.type != element_of(self.type).type:
             raise SchemaError(f"elements of type {self.elements.type} in a {self.type}")
         self._check_validity()
-
-    @classmethod
-    def _made(
-        cls,
-        type: ListType | MapType,
-        offsets: Array,
-        elements: AnyColumn,
-        validity: Array | None = None,
-        null_count: int = 0,
-        nullable: bool = True,
-        arrow: nodes.FieldNode | None = None,
-    ) -> ListColumn:
-        """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
-        column = object.__new__(cls)
-        set_field(column, "type", type)
-        set_field(column, "offsets", offsets)
-        set_field(column, "elements", elements)
-        set_field(column, "validity", validity)
-        set_field(column, "null_count", null_count)
-        set_field(column, "nullable", nullable)
-        set_field(column, "arrow", arrow)
-        return column
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -237,28 +215,6 @@ class StructColumn(NestedColumn):
             if len(child) != self.length:
                 raise SchemaError(f"{len(child)} values of field {field.name!r} in {self.length} structs")
         self._check_validity()
-
-    @classmethod
-    def _made(
-        cls,
-        type: StructType,
-        children: tuple[AnyColumn, ...],
-        length: int,
-        validity: Array | None = None,
-        null_count: int = 0,
-        nullable: bool = True,
-        arrow: nodes.FieldNode | None = None,
-    ) -> StructColumn:
-        """A column of arrays from kernels, or of parts of checked columns: nothing is checked."""
-        column = object.__new__(cls)
-        set_field(column, "type", type)
-        set_field(column, "children", children)
-        set_field(column, "length", length)
-        set_field(column, "validity", validity)
-        set_field(column, "null_count", null_count)
-        set_field(column, "nullable", nullable)
-        set_field(column, "arrow", arrow)
-        return column
 
     def __len__(self) -> int:
         return self.length

@@ -28,9 +28,9 @@ def concat_batches(columns: Sequence[Column]) -> Column:
     return Column._made(
         columns[0].type,
         concat_values(_with_one_dictionary(dictionaries) if dictionaries else values),
-        concat_validity([column.validity if column.null_count else None for column in columns], [*map(len, columns)]),
-        sum(column.null_count for column in columns),
-        any(column.nullable for column in columns),
+        validity=concat_validity([column.validity if column.null_count else None for column in columns], [*map(len, columns)]),
+        null_count=sum(column.null_count for column in columns),
+        nullable=any(column.nullable for column in columns),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -69,8 +69,9 @@ class _Assembly:
             return self._struct(shape)
         layer = self._shared(shape, shape.layer)
         assert layer.offsets is not None
-        validity, null_count = _nulls(shape, layer)
-        return ListColumn._made(shape.type, layer.offsets, self.column(shape.element), validity, null_count, shape.nullable)
+        elements = self.column(shape.element)
+        nulls = _nulls(shape, layer)
+        return ListColumn._made(shape.type, layer.offsets, elements, **nulls, nullable=shape.nullable)
 
     def _struct(self, shape: StructShape) -> StructColumn:
         children = tuple(self.column(child) for child in shape.children)
@@ -83,7 +84,7 @@ class _Assembly:
         layer = self._shared(shape, shape.layer)
         if layer.slots != length:
             raise FormatError(f"{layer.slots} structs with fields of {length} values", column=_name(shape))
-        return StructColumn._made(shape.type, children, length, *_nulls(shape, layer), nullable=True)
+        return StructColumn._made(shape.type, children, length, **_nulls(shape, layer))
 
     def _shared(self, shape: ListShape | StructShape, number: int) -> _Layer:
         """The layer of a list or a struct, equal in the outputs of all leaves below."""
@@ -94,9 +95,9 @@ class _Assembly:
         return first
 
 
-def _nulls(shape: ListShape | StructShape, layer: _Layer) -> tuple[Array | None, int]:
+def _nulls(shape: ListShape | StructShape, layer: _Layer) -> dict[str, Any]:
     # a required value under a null struct counts as no null: the struct's own bitmap marks the row
-    return (layer.validity, layer.null_count) if shape.nullable else (None, 0)
+    return {"validity": layer.validity, "null_count": layer.null_count} if shape.nullable else {}
 
 
 def _name(shape: ListShape | StructShape) -> str:

@@ -55,7 +55,7 @@ def categories_of(found: Any, column: AnyColumn) -> AnyColumn | None:
         if any(child is None for child in children) or len({len(child) for child in children if child is not None}) != 1:
             return None
         count = len(children[0]) if children[0] is not None else 0
-        return StructColumn._made(column.type, tuple(children), count, None, 0, True, column.arrow)  # type: ignore[arg-type]
+        return StructColumn._made(column.type, tuple(children), count, arrow=column.arrow)
     if not isinstance(found, list) or not isinstance(column, Column):
         return None
     if column.type.is_text:
@@ -70,7 +70,7 @@ def categories_of(found: Any, column: AnyColumn) -> AnyColumn | None:
     except (ValueError, OverflowError):
         return None
     field = column.arrow
-    return Column._made(column.type, values, None, 0, True, None if field is None else field.dictionary or field)
+    return Column._made(column.type, values, arrow=None if field is None else field.dictionary or field)
 
 
 _TYPES: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int)}

@@ -202,7 +202,8 @@ def _intervals(values: pandas.Series[Any], name: str) -> AnyColumn:
     ends = tuple(end._with(nullable=True) for end in ends)
     type_ = StructType((ends[0].as_field("left"), ends[1].as_field("right")))
     nulls = int(np.count_nonzero(missing))
-    found = StructColumn._made(type_, ends, len(array), pack_bitmap(~missing) if nulls else None, nulls, True)
+    validity = pack_bitmap(~missing) if nulls else None
+    found = StructColumn._made(type_, ends, len(array), validity=validity, null_count=nulls)
     subtype = _arrow_name(array.dtype.subtype)
     details = json.dumps({"subtype": subtype, "closed": array.dtype.closed}).encode()
     return found.with_arrow(FieldNode("+s", metadata={_EXTENSION_NAME: b"pandas.interval", _EXTENSION_METADATA: details}))

@@ -63,7 +63,8 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     elements = convert(_elements(values))
     if offsets[-1] <= MAX_INT32:
         offsets = offsets.astype(np.int32)
-    return ListColumn._made(ListType(elements.as_field("element")), offsets, elements, validity, nulls, bool(nulls))
+    type_ = ListType(elements.as_field("element"))
+    return ListColumn._made(type_, offsets, elements, validity=validity, null_count=nulls, nullable=bool(nulls))
 
 
 def _elements(values: Sequence[Any]) -> Any:
@@ -82,4 +83,5 @@ def _structs(values: Sequence[Any], convert: Convert, name: str, validity: Any, 
         raise SchemaError(f"the key {wrong[0]!r} is not a str, as the name of a field is", column=name or None)
     children = {key: convert([None if value is None else value.get(key) for value in values]) for key in keys}
     type_ = StructType(tuple(child.as_field(key) for key, child in children.items()))
-    return StructColumn._made(type_, tuple(children.values()), len(values), validity, nulls, bool(nulls))
+    ends = tuple(children.values())
+    return StructColumn._made(type_, ends, len(values), validity=validity, null_count=nulls, nullable=bool(nulls))

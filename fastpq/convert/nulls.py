@@ -25,7 +25,7 @@ def _one_null(type_: DataType) -> AnyColumn:
         # the value of a required field within a null struct is never read
         children = tuple(_one_null(field.type)._with(nullable=field.nullable) for field in type_.fields)
         children = tuple(child if child.nullable else child._with(validity=None, null_count=0) for child in children)
-        return StructColumn._made(type_, children, 1, _ONE_NULL, 1)
+        return StructColumn._made(type_, children, 1, validity=_ONE_NULL, null_count=1)
     element = element_of(type_)
     elements = _one_null(element.type).slice(0, 0)._with(nullable=element.nullable)
-    return ListColumn._made(type_, np.zeros(2, np.int32), elements, _ONE_NULL, 1)
+    return ListColumn._made(type_, np.zeros(2, np.int32), elements, validity=_ONE_NULL, null_count=1)

@@ -243,11 +243,11 @@ def _column(type_: ColumnType, values: Values, nulls: NullMask | None, nullable:
     if isinstance(values, np.ndarray) and values.dtype != type_.dtype:
         raise SchemaError(f"values of dtype {values.dtype} do not fit a {type_} column", column=name or None)
     if nulls is None:
-        column = Column._made(type_, values, None, 0, nullable)
+        column = Column._made(type_, values, nullable=nullable)
     elif not nullable:
         raise _unwanted_null(int(np.argmax(nulls)), name)
     else:
-        column = Column._made(type_, values, pack_bitmap(~nulls), int(np.count_nonzero(nulls)), nullable)
+        column = Column._made(type_, values, validity=pack_bitmap(~nulls), null_count=int(np.count_nonzero(nulls)))
     if type_.is_text:
         _check_text(column, name)
     return column

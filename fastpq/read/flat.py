@@ -224,7 +224,6 @@ def leaf_column(
     if nullable and isinstance(type_.logical, Unknown):     # always null, whatever is stored
         null_count = len(values.view(VIEW_DTYPE if type_.dtype is None else type_.dtype))
         validity = np.zeros((null_count + 7) // 8, np.uint8)
-    if type_.dtype is not None:
-        return Column._made(type_, values.view(type_.dtype), validity, null_count, nullable)
-    column = Column._made(type_, BinaryViews(values.view(VIEW_DTYPE), buffers), validity, null_count, nullable)
-    return column if opener.strings == "views" else opener.strings_of(column)
+    stored = BinaryViews(values.view(VIEW_DTYPE), buffers) if type_.dtype is None else values.view(type_.dtype)
+    column = Column._made(type_, stored, validity=validity, null_count=null_count, nullable=nullable)
+    return column if type_.dtype is not None or opener.strings == "views" else opener.strings_of(column)

@@ -148,7 +148,8 @@ cdef tuple _validity(const Bytes* flags):
 
 cdef object _texts(type_, const Texts* texts, const Bytes* flags):
     validity, nulls = _validity(flags)
-    return Column._made(type_, BinaryOffsets(_array(&texts.ends, np.int64), _array(&texts.data, np.uint8)), validity, nulls)
+    return Column._made(type_, BinaryOffsets(_array(&texts.ends, np.int64), _array(&texts.data, np.uint8)),
+                        validity=validity, null_count=nulls)
 
 
 cdef object _result(const Target* target, schema):
@@ -167,5 +168,5 @@ cdef object _result(const Target* target, schema):
     elif target.typed == TYPED_TEXT:
         typed = _texts(schema, &target.texts, &target.has_typed)
     elif target.typed == TYPED_FIXED:
-        typed = Column._made(schema, _array(&target.data, schema.dtype), validity, nulls)
+        typed = Column._made(schema, _array(&target.data, schema.dtype), validity=validity, null_count=nulls)
     return Shredded(target.rows, value, typed)
