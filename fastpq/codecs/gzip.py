@@ -29,8 +29,8 @@ def decompress_into(source: Buffer, target: Buffer) -> None:
 def _single_member(source: Buffer, size: int) -> bytes | bytearray:
     """The content of a source of one member of size bytes; empty for any other source.
 
-    libdeflate is fast, but stops after the first member without reporting the end. The length in the last trailer (ISIZE)
-    equals size where the first member is the only one; a further member of the same length goes unnoticed.
+    libdeflate is fast, but stops after the first member without reporting the end. The member is the whole source if the source
+    without its last byte is a broken member.
     """
     if bytes(source[:2]) != framing.GZIP_MAGIC or int.from_bytes(bytes(source[-4:]), "little") != size:
         return b""
@@ -38,4 +38,8 @@ def _single_member(source: Buffer, size: int) -> bytes | bytearray:
         plain = deflate.gzip_decompress(source, size)
     except deflate.DeflateError:
         return b""  # zlib decides, and raises the error of a broken stream
-    return plain if len(plain) == size else b""
+    try:
+        deflate.gzip_decompress(memoryview(source)[:-1], size)
+    except deflate.DeflateError:
+        return plain if len(plain) == size else b""
+    return b""

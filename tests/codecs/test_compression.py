@@ -34,7 +34,6 @@ from tests.interop.page_walk import Page, pages
 from tests.requirements import DATA, is_there, needs, needs_data, peer
 
 lzo = peer("lzo", "python-lzo")
-PACKAGED_GZIP = "gzip" if PACKAGES_ALONE or not is_compiled("gzip") else "gzip/package"
 CODECS = ["uncompressed", "snappy", "gzip", "brotli", "zstd", "lz4_raw", "lz4_hadoop", *(["lzo"] if is_there(lzo) else [])]
 # each codec, and the package behind each compiled one
 NAMES = [*CODECS, *(f"{name}/package" for name in CODECS if is_compiled(name) and not PACKAGES_ALONE)]
@@ -110,8 +109,7 @@ def test_streams_that_do_not_fit_are_refused(name: str) -> None:
     codec = named(name)
     data = CASES["integers"][:20_000]
     stream = bytes(codec.compress(data))
-    longer = stream + (b"\0" if name == PACKAGED_GZIP else stream)  # this package does not notice a member of the same length
-    for broken in (stream[:-1], stream[: len(stream) // 2], stream[:1], b"", stream + b"\0", longer, b"\xff" * 9):
+    for broken in (stream[:-1], stream[: len(stream) // 2], stream[:1], b"", stream + b"\0", stream + stream, b"\xff" * 9):
         with pytest.raises(FormatError):
             decompress(codec, broken, len(data))
     for size in (0, 1, len(data) - 1, len(data) + 1, 2 * len(data)):
@@ -291,7 +289,9 @@ def test_gzip_checks_every_members_checksum_and_end(name: str) -> None:
     first, second = bytearray(gzip(b"one")), gzip(b"two")
     assert decompress(codec, bytes(first) + second, 6) == b"onetwo"
     first[-5] ^= 1
-    for broken in (bytes(first) + second, gzip(b"one") + second[:-1], gzip(b"one") + b"garbage", gzip(b"onetwo")[:-8]):
+    whole = gzip(b"onetwo")
+    ends = (whole[:-8], whole + whole, whole + whole[-8:], whole + whole[5:])
+    for broken in (bytes(first) + second, gzip(b"one") + second[:-1], gzip(b"one") + b"garbage", *ends):
         with pytest.raises(FormatError):
             decompress(codec, broken, 6)
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.corrupt import campaign, ledger
-from tests.corrupt.targets import FUZZED, TARGETS, bytes_of, mutation_of, samples_for
+from tests.corrupt.targets import FUZZED, TARGETS, bytes_of, mutation_of, prepare, samples_for
 from tools import builds
 
 REPRODUCERS = Path("build/fuzz")
@@ -30,8 +30,8 @@ MIB = 1 << 20
 BUILDS = ("release", "debug", "guided")
 # Seconds of each target in a turn of a campaign.
 TURN = {
-    "paths": 240.0, "kernel": 60.0, "read": 20.0, "nested": 20.0, "select": 20.0, "rewrite": 20.0, "variant": 30.0, "wkb": 30.0,
-    "arrow_schema": 30.0, "key_material": 20.0, "keyring": 10.0,
+    "paths": 240.0, "kernel": 60.0, "codecs": 60.0, "read": 20.0, "nested": 20.0, "select": 20.0, "rewrite": 20.0,
+    "variant": 30.0, "wkb": 30.0, "arrow_schema": 30.0, "key_material": 20.0, "keyring": 10.0,
 }
 
 
@@ -146,7 +146,7 @@ def run_campaign(options: argparse.Namespace) -> int:
             first=ledger.next_number(options.folder, options.build, target, options.seed),
             seconds=min(left, TURN[target]),
         )
-        samples_for(target, settings.corpus) if own_seeds else None     # made before the children need them
+        prepare(target, settings.corpus)        # before the children need the samples
         when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         findings, seconds = timed(settings)
         saved = show(options, settings, findings, seconds)
@@ -173,6 +173,7 @@ def run_copy(options: argparse.Namespace) -> int:
         folder = builds.build("debug", {"FASTPQ_DEBUG": "1"})
         environment["LD_PRELOAD"] = builds.sanitizer_libraries()
         environment["ASAN_OPTIONS"] = "detect_leaks=0:allocator_may_return_null=1"
+        environment["PYTHONMALLOC"] = "malloc"      # a read behind the bytes of a Python object is noticed, too
         environment["UBSAN_OPTIONS"] = "print_stacktrace=1:halt_on_error=1"
     else:
         from tests.corrupt.guided import build_guided, preloaded

@@ -29,7 +29,7 @@ from tools import builds
 # clang's -fsanitize=fuzzer-no-link also counts the depth of the stack, by a variable that Atheris' library lacks
 COUNTERS = "-fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp"
 COMPILERS = ("clang", "clang-19", "clang-16", "clang-14")
-TARGETS = ("paths", "kernel", "variant", "wkb", "arrow_schema")
+TARGETS = ("paths", "kernel", "codecs", "variant", "wkb", "arrow_schema")
 LARGEST_INPUT = 8192
 TURN = 60.0     # seconds
 TOLD_EVERY = 500    # inputs

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from fastpq import format as fmt
 from fastpq.errors import ParquetError
@@ -68,6 +68,18 @@ class Subject:
             return
         self.parts = parts
         self.paths = places(metadata)
+
+    @property
+    def subject(self) -> Subject:
+        """Itself, as of a reference."""
+        return self
+
+
+class HasSubject(Protocol):
+    """A Subject, or a reference to one."""
+
+    @property
+    def subject(self) -> Subject: ...
 
 
 def places(struct: Struct) -> dict[str, list[tuple[Path, FieldType, bool]]]:
@@ -386,11 +398,11 @@ def within_page(number: int, subject: Subject, parts: Anatomy, random: Random) -
     return Mutant(what, parts.closed(bytes(data), metadata, random), number, same_values=True, true_claims=True)
 
 
-def mutate_file(subjects: Sequence[Subject], seed: int, number: int) -> Mutant:
+def mutate_file(subjects: Sequence[HasSubject], seed: int, number: int) -> Mutant:
     """The mutant with this number."""
     random = Random(f"{seed}:{number}")
     chosen = random.randrange(len(subjects))
-    subject = subjects[chosen]
+    subject = subjects[chosen].subject
     if subject.parts is None or random.random() < 0.2:
         return raw(chosen, subject, random)
     if subject.seed.checked and subject.seed.mode is None and random.random() < 0.1:

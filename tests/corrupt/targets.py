@@ -26,6 +26,7 @@ from fastpq.stats.geospatial import GeospatialBounds
 from fastpq.variant import Shredded, ShreddedObject, Variant, VariantColumn
 from fastpq.variant.shredded import BINARY
 from fastpq.variant.shredding_schema import ShreddingSchema
+from tests.corrupt.codec_corpus import codec_samples, codecs, mutate_stream
 from tests.corrupt.corpus import corpus, nested_corpus
 from tests.corrupt.kernel_corpus import KERNELS, kernels, same
 from tests.corrupt.key_corpus import key_material, key_samples, keyring, keyring_samples, mutate_json, store_keys
@@ -221,8 +222,19 @@ SCHEMAS: list[ShreddingSchema] = [
     {"species": {"name": TEXT}, "observation": None, "c": [TEXT]},
     ColumnType(Type.INT64, logical=Decimal(18, 4)),
 ]
-FUZZED = ("paths", "read", "nested", "select", "rewrite", "kernel", "variant", "wkb", "arrow_schema", "key_material", "keyring")
+FUZZED = (
+    "paths", "read", "nested", "select", "rewrite", "kernel", "codecs", "variant", "wkb", "arrow_schema", "key_material",
+    "keyring",
+)
 STORED = Path("build/campaign")     # seeds with random keys and nonces, stored: a number gives the same mutation in every run
+
+
+def prepare(target: str, folder: Path | None) -> None:
+    """Make the stored samples of a target, where these are missing; other targets have none."""
+    if target == "paths":
+        make_once(folder or STORED / "seeds", store)
+    if target in ("key_material", "keyring"):
+        make_once(folder or STORED / "keys", store_keys)
 
 
 def samples_for(target: str, folder: Path | None) -> list[Any]:
@@ -232,13 +244,14 @@ def samples_for(target: str, folder: Path | None) -> list[Any]:
         target: its name.
         folder: of the samples; None for the usual ones, which are made where they are missing.
     """
+    prepare(target, folder)
     if target == "paths":
-        make_once(folder or STORED / "seeds", store)
         return references(folder or STORED / "seeds")
     if target in ("key_material", "keyring"):
-        make_once(folder or STORED / "keys", store_keys)
         return (key_samples if target == "key_material" else keyring_samples)(folder or STORED / "keys")
-    makers = {"variant": variants, "wkb": geometries, "kernel": kernels, "arrow_schema": schemas}
+    makers = {
+        "variant": variants, "wkb": geometries, "kernel": kernels, "codecs": codec_samples, "arrow_schema": schemas,
+    }
     if folder is None and target in makers:
         return makers[target]()
     return nested_corpus() if folder is None and target == "nested" else corpus(folder)
@@ -248,6 +261,8 @@ def mutation_of(target: str) -> Callable[[Any, int, int], tuple[str, Any]]:
     """The function from samples, seed and number to a mutation's name and what the target takes."""
     if target == "paths":
         return mutate_seed
+    if target == "codecs":
+        return mutate_stream
     return mutate_json if target in ("key_material", "keyring") else mutate
 
 
@@ -259,7 +274,7 @@ def bytes_of(mutated: Any) -> bytes:
 TARGETS: dict[str, Callable[[Any, int], None]] = {
     target.__name__: target
     for target in (
-        paths, read, nested, select, rewrite, kernel, variant, wkb, arrow_schema, key_material, keyring,
+        paths, read, nested, select, rewrite, kernel, codecs, variant, wkb, arrow_schema, key_material, keyring,
         crash, sleep, spin, greedy, bare, lie, refuse,
     )
 }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,10 +15,13 @@ import pytest
 
 import fastpq
 from fastpq import format as fmt
-from tests.corrupt import ledger
+from fastpq.codecs.catalogue import codec_for_write
+from fastpq.codecs.codec import PackageCodec
+from tests.corrupt import codec_corpus, ledger
 from tests.corrupt.__main__ import main
 from tests.corrupt.anatomy import signed_crc, take_apart
 from tests.corrupt.campaign import Settings, run
+from tests.corrupt.codec_corpus import codecs
 from tests.corrupt.corpus import corpus
 from tests.corrupt.mutate import MUTATIONS, mutate, varint
 from tests.corrupt.paths import WAYS, Case, Reading, Reference, WrongValueError, mutate_seed, paths, references
@@ -41,12 +46,45 @@ def test_mutated_nested_files() -> None:
     assert findings.outcomes["ok"] > 20
 
 
-@pytest.mark.parametrize("target", ["kernel", "arrow_schema"])
+@pytest.mark.parametrize("target", ["kernel", "codecs", "arrow_schema"])
 def test_mutated_streams_and_schemas(target: str) -> None:
     findings = run(Settings(count=3000, seed=20_261, workers=1, target=target))
     assert not findings.failures, findings.failures[0]
     assert findings.outcomes["FormatError"] > 100
     assert findings.outcomes["ok"] > 100
+
+
+def test_codecs_that_differ_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = b"".join(b"%d and %d " % (i, i % 7) for i in range(100))
+    altered, short = codec_for_write("snappy"), bytes(codec_for_write("zstd").compress(page))
+    header = bytes([0]) + len(page).to_bytes(4, "little")
+    stream = bytes(altered.compress(page))
+    codecs(header + stream, 1)
+
+    def with_fault(change: Callable[[Any], None]) -> None:
+        def decompress_into(source: Any, target: Any) -> None:
+            altered.decompress_into(source, target)
+            change(target)
+
+        made = PackageCodec(altered.number, "snappy", altered.most_expansion, altered.compress, decompress_into)
+        monkeypatch.setattr(codec_corpus, "implementations", lambda *_: (made, altered))
+
+    def behind(target: Any) -> None:
+        ctypes.memset(np.frombuffer(target, np.uint8).ctypes.data + len(target), 0, 1)
+
+    def alter(target: Any) -> None:
+        target[0] ^= 1
+
+    def refuse(target: Any) -> None:
+        raise fastpq.FormatError("refused")
+
+    for change, index, message in ((alter, 1, "here, "), (refuse, 1, "refused here"), (behind, 2, "writes outside of its page")):
+        with_fault(change)
+        with pytest.raises(AssertionError, match=message):
+            codecs(header + stream, index)
+    monkeypatch.undo()
+    with pytest.raises(fastpq.FormatError):
+        codecs(header + short, 1)
 
 
 @pytest.mark.parametrize("target", ["variant", "wkb"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import mmap
 import os
@@ -50,6 +51,8 @@ def main() -> None:
     with open(request["progress"], "r+b") as file:
         progress = mmap.mmap(file.fileno(), 8)      # the number at work, for the parent, should this process die
     limit_memory(request["memory"])
+    gc.collect()
+    gc.freeze()     # the samples live as long as the process: no collection visits them again
     print(json.dumps({"samples": len(samples)}), flush=True)
     for line in sys.stdin:
         start, stop = map(int, line.split())
