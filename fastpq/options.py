@@ -222,7 +222,7 @@ class WriterProperties:
             raise ValueError(f'data_page_version must be "1.0" or "2.0", not {self.data_page_version!r}')
 
 
-_DEFAULTS = WriterProperties()
+DEFAULT_PROPERTIES = WriterProperties()
 
 
 def with_options(properties: WriterProperties | None, options: Mapping[str, Any]) -> WriterProperties:
@@ -240,7 +240,7 @@ def with_options(properties: WriterProperties | None, options: Mapping[str, Any]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise TypeError(f"unknown options: {', '.join(unknown)}{hint}")
     given = {name: value for name, value in options.items() if value is not None or name == "compression"}
-    return replace(properties or _DEFAULTS, **given) if given else properties or _DEFAULTS
+    return replace(properties or DEFAULT_PROPERTIES, **given) if given else properties or DEFAULT_PROPERTIES
 
 
 def spelled_out(target: F) -> F:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain
 from threading import Lock, get_ident
 from types import TracebackType
@@ -16,15 +15,16 @@ from fastpq.api.writer_options import WriterOptions
 from fastpq.arrays.table import Table
 from fastpq.common.parallel import resolve_threads
 from fastpq.common.progress import Meter, Progress
-from fastpq.encryption.file_ciphers import closed_columns
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.io.sink import Conditions, Sink, open_sink
-from fastpq.options import WriterProperties, spelled_out, with_options
+from fastpq.options import DEFAULT_PROPERTIES, WriterProperties, spelled_out, with_options
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.variant.shredding_choice import Shredding
 from fastpq.write.choice import EncodingChoice
 from fastpq.write.file_writer import FileWriter
+from fastpq.write.row_groups import RowGroups
+from fastpq.write.spec import column_specs
 
 
 @spelled_out
@@ -70,11 +70,10 @@ class ParquetWriter:
         if_match: str | None = None,
         **options: Unpack[WriterOptions],
     ) -> None:
-        self._properties = with_options(properties, options)
+        self._properties = with_options(properties, options) if options else properties or DEFAULT_PROPERTIES
         self._threads = resolve_threads(threads)
         self._encryption_properties = encryption_properties
-        # the footer is open to all its readers, and categories are values: an encrypted file goes without
-        self._input = WriterInput(schema, self._properties, shred, with_categories=encryption_properties is None)
+        self._input = WriterInput(schema, self._properties, shred, encryption_properties)
         self._lock = Lock()
         self._busy_thread: int | None = None    # the holder of the lock
         self._sink = open_sink(where, Conditions(if_none_match, if_match))
@@ -82,7 +81,7 @@ class ParquetWriter:
         self._file: FileWriter | None = None    # from the schema on
         if isinstance(schema, ParquetSchema):
             with self._guarded():
-                self._file = self._file_writer(schema)
+                self._file = self._opened(schema)
                 self._file.fields       # noqa: B018 - the access refuses a schema without a table of its shape
 
     def write_table(self, data: Any) -> None:
@@ -93,21 +92,35 @@ class ParquetWriter:
                 an iterator of these. An Arrow stream or an iterator is read batch by batch, in bounded memory.
         """
         with self._guarded():
-            batches = batches_of(data)
+            batches = None if isinstance(data, Mapping) else batches_of(data)
             if batches is None:
                 self._put(self._input.tables(data), FileWriter.write)
-                return
-            first = next(batches, None)
-            second = next(batches, None)
-            if first is not None and second is None:
-                self._put(self._input.tables(first), FileWriter.write)
-                return
-            if self._file is not None:
-                self._file.flush()
-            for batch in chain([first, second] if first is not None else [], batches):
-                self._put(self._input.tables(batch), FileWriter.add)
-            if self._file is not None:
-                self._file.flush()
+            else:
+                self._write_batches(batches)
+
+    def _write_whole(self, data: Any) -> None:
+        """Write the only data of the file, and close; arguments as for ``write_table``."""
+        with self._guarded():
+            batches = None if isinstance(data, Mapping) else batches_of(data)
+            if batches is None:
+                self._input.is_only = True
+                self._put(self._input.tables(data), FileWriter.write_last)
+            else:
+                self._write_batches(batches)
+                self._close()
+
+    def _write_batches(self, batches: Iterator[Any]) -> None:
+        first = next(batches, None)
+        second = next(batches, None)
+        if first is not None and second is None:
+            self._put(self._input.tables(first), FileWriter.write)
+            return
+        if self._file is not None:
+            self._file.flush()
+        for batch in chain([first, second] if first is not None else [], batches):
+            self._put(self._input.tables(batch), FileWriter.add)
+        if self._file is not None:
+            self._file.flush()
 
     def write_batch(self, data: Any) -> None:
         """Add rows; full row groups are written, by number of rows or bytes, and the rest with the next rows or at the end.
@@ -116,7 +129,7 @@ class ParquetWriter:
             data: as for ``write_table``; the arrays may be used again.
         """
         with self._guarded():
-            batches = batches_of(data)
+            batches = None if isinstance(data, Mapping) else batches_of(data)
             for batch in [data] if batches is None else batches:
                 self._put(self._input.tables(batch), FileWriter.add)
 
@@ -125,13 +138,13 @@ class ParquetWriter:
         if not self._sink.is_open:
             return
         with self._guarded():
-            self._put(self._input.rest(), FileWriter.add)
-            if self._file is None:
-                raise SchemaError("a file needs a schema: pass one, or write a table")
-            self._file.finish()
-            if self._meter is not None:
-                self._meter.finish()
-            self._sink.commit()
+            self._close()
+
+    def _close(self) -> None:
+        self._put(self._input.rest(), FileWriter.add)
+        if self._file is None:
+            raise SchemaError("a file needs a schema: pass one, or write a table")
+        self._file.close()
 
     def abort(self) -> None:
         """Give up: the target is unchanged."""
@@ -176,12 +189,12 @@ class ParquetWriter:
                 self._busy_thread = None
 
     def _put(self, tables: Iterable[Table], put: Callable[[FileWriter, Table], None]) -> None:
-        """Hand tables to the file; the first one opens the file."""
+        """Hand tables to the file; the first one opens the file, others are checked."""
         for table in tables:
-            schema = table.schema
             if self._file is None:
-                self._file = self._file_writer(schema)
-            self._file.check(table, schema)
+                self._file = self._opened(table.schema)
+            else:
+                self._file.check(table, table.schema)
             if self._meter is not None:
                 self._meter.expect(table.num_rows)
             put(self._file, table)
@@ -191,17 +204,17 @@ class ParquetWriter:
             message = f"a ParquetWriter of {self._sink.name} was dropped unclosed, and nothing is written: close it, or use with"
             warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
 
-    def _file_writer(self, schema: ParquetSchema) -> FileWriter:
-        keys = self._encryption_properties
-        closed = frozenset() if keys is None else closed_columns(keys, schema.paths)
+    def _opened(self, schema: ParquetSchema) -> FileWriter:
+        """The file of a schema, its magic written."""
         return FileWriter(
             self._sink,
             schema,
             self._properties,
-            keys,
+            column_specs(schema, self._properties),
+            RowGroups(self._sink, schema, self._encryption_properties),
             threads=self._threads,
             meter=self._meter,
-            key_values=partial(self._input.key_values, closed),
+            description=self._input,
         )
 
 

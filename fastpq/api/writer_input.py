@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,9 +17,11 @@ from fastpq.convert.fitting import FileFields, fit, is_undecided, nullable_throu
 from fastpq.convert.numpy_input import table_from
 from fastpq.convert.pandas_metadata import PANDAS_KEY
 from fastpq.convert.schemas import GivenSchema
+from fastpq.encryption.encryptor import closed_columns
+from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY, CHECKPOINT_KEY
-from fastpq.options import WriterProperties
+from fastpq.options import DEFAULT_PROPERTIES, WriterProperties
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.variant.shredding_choice import Shredder, Shredding
 
@@ -50,14 +52,15 @@ class WriterInput:
     held back until a later table has values.
 
     Args:
-        schema: types of columns, as for GivenSchema; other columns keep the type of their values.
+        schema: types of columns, as for GivenSchema; None or other columns keep the type of their values.
         properties: options of the file; ``arrow_schema`` and ``key_value_metadata`` are used.
         shred: how variant columns are shredded, by name.
-        with_categories: keep the categories of a DataFrame in the metadata.
+        keys: keys of the file. The footer is open to all its readers, and categories are values: an encrypted file goes without.
 
     Attributes:
         is_only: whether the first data are the only ones: their columns are nullable where they have nulls. Columns of others are
             nullable, unless Arrow or a ParquetSchema says otherwise.
+        has_key_values: whether ``key_values`` may have entries.
 
     Raises:
         SchemaError: no shredding schema in ``shred``.
@@ -68,14 +71,14 @@ class WriterInput:
         schema: Mapping[str, Any] | ParquetSchema | Any,
         properties: WriterProperties,
         shred: Mapping[str, Shredding] | None,
-        *,
-        with_categories: bool,
+        keys: FileEncryptionProperties | None,
     ) -> None:
-        self._schema = GivenSchema(schema)
+        self._schema = None if schema is None else GivenSchema(schema)
         self._shredder = Shredder(shred) if shred else None
         self._with_arrow = properties.arrow_schema
         self._given = properties.key_value_metadata      # the caller may add entries until the footer is written
-        self._with_categories = with_categories
+        self.has_key_values = self._given is not DEFAULT_PROPERTIES.key_value_metadata
+        self._keys = keys
         self._described: dict[str, str] = {}        # metadata of the first DataFrame and of the first table
         self._arrow_fields: ArrowField | None = None
         self._fields = None if not isinstance(schema, ParquetSchema) else _NO_FIELDS
@@ -84,8 +87,10 @@ class WriterInput:
         self._most_held = properties.row_group_size
         self.is_only = False
 
-    def tables(self, data: Any) -> list[Table]:
+    def tables(self, data: Any) -> Iterator[Table]:
         """The data as a Table, behind the tables held back before; no table if the data are held back too.
+
+        The only data are written as they are: without fitting, and without waiting for other data.
 
         Args:
             data: a Table, a dict of arrays, a structured array, a pandas DataFrame, or anything with the Arrow C data interface.
@@ -94,29 +99,36 @@ class WriterInput:
             SchemaError: columns of unequal length, or other columns than in the types or the shredding.
             UnsupportedError: a duration with ``arrow_schema=False``.
         """
-        has_nullability = isinstance(data, Table) or not (isinstance(data, Mapping | np.ndarray) or is_dataframe(data))
-        of_pandas = is_dataframe(data)
+        of_arrays = isinstance(data, Mapping | np.ndarray)      # a Table is a Mapping too
+        of_pandas = not of_arrays and is_dataframe(data)
+        has_nullability = isinstance(data, Table) or not (of_arrays or of_pandas)
         if of_pandas:
-            data, described = table_from_dataframe(data, with_categories=self._with_categories)
-            self._described.setdefault(PANDAS_KEY, described)
-        table = table_from(data, self._schema.types)
+            data, described = table_from_dataframe(data, with_categories=self._keys is None)
+            self._describe(PANDAS_KEY, described)
+        table = table_from(data, None if self._schema is None else self._schema.types)
         if self._names is not None and self._names != table.names and sorted(self._names) == sorted(table.names):
             table = table.select(self._names)
         for key, value in table.metadata.items():
             if key not in _OF_ONE_FILE:
-                self._described.setdefault(key, value)
+                self._describe(key, value)
         if not (has_nullability or self.is_only or self._fields is _NO_FIELDS):
             table = table._of(map(nullable_throughout, table.columns))
-        table = self._schema.applied(table)
+        if self._schema is not None:
+            table = self._schema.applied(table)
         if self._shredder is not None:
             table = self._shredder(table)
         if isinstance(self._fields, FileFields):
-            return [self._fields.fitted(table)]
-        undecided = (is_undecided(column, of_pandas=of_pandas) for column in table.columns)
-        if self._fields is None and not self.is_only and any(undecided):
+            yield self._fields.fitted(table)
+        elif self._fields is _NO_FIELDS or self.is_only:
+            if not table._is_plain or self._with_arrow:
+                self._describe_arrow(table)
+            yield table
+        elif not any(is_undecided(column, of_pandas=of_pandas) for column in table.columns):
+            yield from self._decided(table)
+        else:
             self._held.append(table)
-            return self.rest() if sum(held.num_rows for held in self._held) > self._most_held else []
-        return self._decided(table)
+            if sum(held.num_rows for held in self._held) > self._most_held:
+                yield from self.rest()
 
     def rest(self) -> list[Table]:
         """The tables held back, with columns of nothing but nulls."""
@@ -125,28 +137,30 @@ class WriterInput:
     def _decided(self, table: Table) -> list[Table]:
         """The tables held back and a table, by which the types are decided."""
         held, self._held = self._held, []
-        if self._fields is None:
-            names = table.names
-            for other in held:      # the table may have columns without values where others have some
-                if other.names == names and len(set(names)) == len(names):
-                    pairs = zip(table.columns, other.columns, strict=True)
-                    table = table._of(_of_values(own, theirs) for own, theirs in pairs)
-            self._fields = FileFields(table)
-            held = [self._fields.fitted(other) for other in held]
-        if self._arrow_fields is None:
-            has_fields = any(column.is_nested or column.arrow is not None for column in table.columns)
-            if has_fields or self._with_arrow:
-                self._describe_arrow(table)
-        return [*held, table]
+        names = table.names
+        for other in held:      # the table may have columns without values where others have some
+            if other.names == names and len(set(names)) == len(names):
+                pairs = zip(table.columns, other.columns, strict=True)
+                table = table._of(_of_values(own, theirs) for own, theirs in pairs)
+        self._fields = FileFields(table)
+        if not table._is_plain or self._with_arrow:
+            self._describe_arrow(table)
+        return [*(self._fields.fitted(other) for other in held), table]
 
-    def key_values(self, closed: Collection[str]) -> dict[str, str]:
+    def _describe(self, key: str, value: str) -> None:
+        self._described.setdefault(key, value)
+        self.has_key_values = True
+
+    def key_values(self, paths: Sequence[tuple[str, ...]]) -> dict[str, str]:
         """The key-value metadata of the footer; given ones go before described ones.
 
         Args:
-            closed: names of columns whose Arrow fields keep no metadata but those of their type.
+            paths: paths of all columns. Arrow fields of columns closed to some readers keep no metadata but those of their type.
         """
         found = self._described | dict(self._given)
-        if not self._with_categories:
+        closed: Collection[str] = frozenset()
+        if self._keys is not None:
+            closed = closed_columns(self._keys, paths)
             found = _without_values(found, closed, self._given)
         fields = self._arrow_fields
         if fields is not None:
@@ -157,10 +171,13 @@ class WriterInput:
         return found
 
     def _describe_arrow(self, table: Table) -> None:
-        """Keep the Arrow types of the columns of a table, the first one with any."""
+        """Keep the Arrow types of the columns of a table, of the first one with any."""
+        if self._arrow_fields is not None:
+            return
         wanted = any(map(has_arrow_field, table.columns)) if self._with_arrow is None else self._with_arrow
         if wanted:
             self._arrow_fields = arrow_fields(table)
+            self.has_key_values = True
             return
         for name, column in zip(table.names, table.columns, strict=True):
             if needs_arrow_schema(column):

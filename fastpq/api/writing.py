@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Unpack
 
 from fastpq.api.writer import ParquetWriter
-from fastpq.api.writer_input import batches_of
 from fastpq.api.writer_options import WriterOptions
 from fastpq.common.progress import Progress
 from fastpq.encryption.properties import FileEncryptionProperties
@@ -53,7 +52,7 @@ def write_table(
         UnsupportedError: a codec, an encoding or a type without a writer.
         TypeError: an unknown option.
     """
-    with ParquetWriter(
+    writer = ParquetWriter(
         where,
         schema,
         properties=properties,
@@ -64,6 +63,5 @@ def write_table(
         if_none_match=if_none_match,
         if_match=if_match,
         **options,
-    ) as writer:
-        writer._input.is_only = batches_of(data) is None
-        writer.write_table(data)
+    )
+    writer._write_whole(data)

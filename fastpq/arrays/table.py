@@ -135,6 +135,11 @@ class Table(Mapping[str, AnyColumn]):
         return [column for _, column in self._pairs]
 
     @property
+    def _is_plain(self) -> bool:
+        """Whether all columns are flat, and none has an Arrow field."""
+        return not any(column.is_nested or column.arrow is not None for column in self.columns)
+
+    @property
     def num_columns(self) -> int:
         """How many columns there are; ``len`` is the same."""
         return len(self._pairs)

@@ -72,19 +72,7 @@ def column_from_numpy(
         return _recast(import_column(values), type, nullable, name)
     if (not isinstance(values, np.ndarray) or values.dtype == object) and are_nested(values):
         return _recast(nested_from_objects(values, partial(column_from_numpy, name=name), name), type, nullable, name)
-    array, masked = _split(values, name)
-    type, storage, nulls, unit = _convert(array, type, name)
-    if masked is not None:
-        nulls = masked if nulls is None else nulls | masked
-    if isinstance(type.logical, Unknown):
-        if len(array) and (nulls is None or not nulls.all()):
-            raise SchemaError("a column of UNKNOWN type holds nulls only", column=name or None)
-        nullable = True if nullable is None else nullable
-    missing = nulls is not None and bool(nulls.any())
-    if nullable is None:
-        nullable = missing or isinstance(values, np.ma.MaskedArray) or hasattr(array.dtype, "na_object")
-    column = _column(type, storage, nulls if missing else None, nullable, name)
-    return column if unit is None else column.with_arrow(duration_field(unit, nullable=nullable))
+    return _flat(values, type, nullable, name)
 
 
 def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None = None) -> Table:
@@ -207,7 +195,7 @@ def _convert(array: Array, type_: ColumnType | None, name: str) -> Converted:
     nat = np.isnat(array) if array.dtype.kind in "mM" else None
     if isinstance(type_.logical, Unknown):
         return type_, _zeros(type_, len(array)), nat, None
-    return type_, cast_numeric(array, type_, name), nat, duration_unit(array.dtype, type_)
+    return type_, cast_numeric(array, type_, name), nat, None if nat is None else duration_unit(array.dtype, type_)
 
 
 _STRING = ColumnType(Type.BYTE_ARRAY, None, String())
@@ -237,20 +225,32 @@ def _convert_void(array: Array, type_: ColumnType | None, name: str) -> tuple[Co
     return type_, array.view(f"V{width}")
 
 
-def _column(type_: ColumnType, values: Values, nulls: NullMask | None, nullable: bool, name: str) -> Column:
-    if isinstance(values, BinaryOffsets) and not type_.is_variable:
-        values = cast_binary(values, nulls, type_, name)
-    if isinstance(values, np.ndarray) and values.dtype != type_.dtype:
-        raise SchemaError(f"values of dtype {values.dtype} do not fit a {type_} column", column=name or None)
+def _flat(values: Any, type_: ColumnType | None, nullable: bool | None, name: str) -> Column:
+    """A column of an array or a list of flat values; arguments as for column_from_numpy."""
+    array, masked = _split(values, name)
+    type_, storage, nulls, unit = _convert(array, type_, name)
+    if masked is not None:
+        nulls = masked if nulls is None else nulls | masked
+    if isinstance(type_.logical, Unknown):
+        if len(array) and (nulls is None or not nulls.all()):
+            raise SchemaError("a column of UNKNOWN type holds nulls only", column=name or None)
+        nullable = True if nullable is None else nullable
+    nulls = nulls if nulls is not None and nulls.any() else None
+    if nullable is None:
+        nullable = nulls is not None or isinstance(values, np.ma.MaskedArray) or hasattr(array.dtype, "na_object")
+    if isinstance(storage, BinaryOffsets) and not type_.is_variable:
+        storage = cast_binary(storage, nulls, type_, name)
+    if isinstance(storage, np.ndarray) and storage.dtype != type_.dtype:
+        raise SchemaError(f"values of dtype {storage.dtype} do not fit a {type_} column", column=name or None)
     if nulls is None:
-        column = Column._made(type_, values, nullable=nullable)
+        column = Column._made(type_, storage, nullable=nullable)
     elif not nullable:
         raise _unwanted_null(int(np.argmax(nulls)), name)
     else:
-        column = Column._made(type_, values, validity=pack_bitmap(~nulls), null_count=int(np.count_nonzero(nulls)))
+        column = Column._made(type_, storage, validity=pack_bitmap(~nulls), null_count=int(np.count_nonzero(nulls)))
     if type_.is_text:
         _check_text(column, name)
-    return column
+    return column if unit is None else column.with_arrow(duration_field(unit, nullable=nullable))
 
 
 def _check_text(column: Column, name: str) -> None:

@@ -1,11 +1,14 @@
-"""Encryptors of a new file: seal its footer, its column metadata and its column chunks (Encryption.md, 5)."""
+"""Encryptors of a new file: seal its footer, its column metadata and its column chunks (Encryption.md, 5).
+
+A plaintext file has an encryptor too, with the null cipher.
+"""
 
 from __future__ import annotations
 
 import copy
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -15,10 +18,11 @@ from fastpq.encryption.gcm import GcmModuleCipher
 from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.properties import ColumnEncryptionProperties, FileEncryptionProperties
 from fastpq.encryption.variants import CtrModuleCipher
-from fastpq.errors import LimitError, SchemaError
+from fastpq.errors import CryptoError, LimitError, SchemaError
 from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC
 
 FILE_IDENTIFIER_SIZE = 8        # bytes of aad_file_unique
+LARGEST_COLUMN_ORDINAL = 32767  # a signed 16-bit integer in AADs (Encryption.md, 4.4)
 LARGEST_FOOTER = 0x7FFFFFFF     # bytes; other readers hold the length in a signed 32-bit integer
 NO_PAGE = -1                    # page ordinal of modules outside of pages
 # Metadata fields of an encrypted column in a plaintext footer, enough for readers without the key to pass over the column.
@@ -194,3 +198,54 @@ def _framed(footer: bytes, magic: bytes) -> bytes:
     if len(footer) > LARGEST_FOOTER:
         raise LimitError(f"a footer of {len(footer)} bytes: no footer can be larger than {LARGEST_FOOTER}")
     return footer + struct.pack("<I", len(footer)) + magic
+
+
+def closed_columns(
+    properties: FileEncryptionProperties, schema_paths: Iterable[tuple[str, ...]]
+) -> frozenset[str]:
+    """Top-level columns of a new file with leaves closed to some readers of its footer.
+
+    A leaf is closed under a key of its own, and under any key where the footer is plaintext.
+
+    Args:
+        properties: the keys.
+        schema_paths: paths of all leaves.
+    """
+    _check_encryption(properties)
+    treatments = ((path, properties.column(path)) for path in schema_paths)
+    return frozenset(
+        path[0] for path, column in treatments if column is not None and (properties.plaintext_footer or column.key is not None)
+    )
+
+
+def open_file_encryptor(
+    properties: FileEncryptionProperties | None, schema_paths: Sequence[tuple[str, ...]]
+) -> FileEncryptor:
+    """The encryptor of a new file.
+
+    Args:
+        properties: the keys; None for a plaintext file.
+        schema_paths: paths of all columns, in the order of the schema.
+
+    Raises:
+        SchemaError: a key for a column path outside the schema.
+        CryptoError: an encrypted column with an ordinal over 32767.
+        TypeError: properties of another class.
+    """
+    if properties is None:
+        return FileEncryptor()
+    _check_encryption(properties)
+    unknown = properties.column_keys.unknown(schema_paths)
+    if unknown:
+        raise SchemaError(f"keys for columns that the schema does not have: {', '.join(sorted(unknown))}")
+    for path in schema_paths[LARGEST_COLUMN_ORDINAL + 1 :]:
+        if properties.column(path) is not None:
+            limit = LARGEST_COLUMN_ORDINAL + 1
+            raise CryptoError(f"only the first {limit} columns can be encrypted", column=".".join(path))
+    kind = PlaintextFooterEncryptor if properties.plaintext_footer else EncryptedFooterEncryptor
+    return kind(properties, schema_paths)
+
+
+def _check_encryption(properties: object) -> None:
+    if not isinstance(properties, FileEncryptionProperties):
+        raise TypeError(f"encryption_properties are FileEncryptionProperties, not {type(properties).__name__}")

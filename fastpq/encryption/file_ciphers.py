@@ -1,30 +1,26 @@
-"""Decryptor or encryptor of a file, chosen by the caller's properties and the encryption algorithm in the file.
+"""Decryptor of a file, chosen by the caller's properties and the encryption algorithm in the file.
 
-Plaintext files have a decryptor and an encryptor too, with the null cipher (Encryption.md, 5).
+Plaintext files have a decryptor too, with the null cipher (Encryption.md, 5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from fastpq import format as fmt
 from fastpq.encryption.decryptor import FileDecryptor, column_name
-from fastpq.errors import CryptoError, FormatError, KeyAccessError, SchemaError
+from fastpq.errors import CryptoError, FormatError, KeyAccessError
 
 if TYPE_CHECKING:
-    from fastpq.encryption.encryptor import FileEncryptor
-    from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
+    from fastpq.encryption.properties import FileDecryptionProperties
 
 __all__ = [
     "FileDecryptor",
     "column_name",
     "open_file_decryptor",
-    "open_file_encryptor",
     "open_signed_footer",
 ]
 
-LARGEST_COLUMN_ORDINAL = 32767      # a signed 16-bit integer in AADs (Encryption.md, 4.4)
 SIGNATURE_SIZE = 28     # bytes of nonce and tag (Encryption.md, 5.5)
 ALL_BUT_SIGNING = (1, 2, 3, 4, 5, 6, 7)     # ids of FileMetaData's fields before encryption_algorithm
 
@@ -110,58 +106,3 @@ def open_signed_footer(
     if properties.verify_footer_signature:
         decryptor.verify_footer(footer[:size], footer[size:])
     return decryptor, size
-
-
-def closed_columns(
-    properties: FileEncryptionProperties, schema_paths: Iterable[tuple[str, ...]]
-) -> frozenset[str]:
-    """Top-level columns of a new file with leaves closed to some readers of its footer.
-
-    A leaf is closed under a key of its own, and under any key where the footer is plaintext.
-
-    Args:
-        properties: the keys.
-        schema_paths: paths of all leaves.
-    """
-    _check_encryption(properties)
-    treatments = ((path, properties.column(path)) for path in schema_paths)
-    return frozenset(
-        path[0] for path, column in treatments if column is not None and (properties.plaintext_footer or column.key is not None)
-    )
-
-
-def open_file_encryptor(
-    properties: FileEncryptionProperties | None, schema_paths: Sequence[tuple[str, ...]]
-) -> FileEncryptor:
-    """The encryptor of a new file.
-
-    Args:
-        properties: the keys; None for a plaintext file.
-        schema_paths: paths of all columns, in the order of the schema.
-
-    Raises:
-        SchemaError: a key for a column path outside the schema.
-        CryptoError: an encrypted column with an ordinal over 32767.
-        TypeError: properties of another class.
-    """
-    from fastpq.encryption.encryptor import EncryptedFooterEncryptor, FileEncryptor, PlaintextFooterEncryptor
-
-    if properties is None:
-        return FileEncryptor()
-    _check_encryption(properties)
-    unknown = properties.column_keys.unknown(schema_paths)
-    if unknown:
-        raise SchemaError(f"keys for columns that the schema does not have: {', '.join(sorted(unknown))}")
-    for path in schema_paths[LARGEST_COLUMN_ORDINAL + 1 :]:
-        if properties.column(path) is not None:
-            limit = LARGEST_COLUMN_ORDINAL + 1
-            raise CryptoError(f"only the first {limit} columns can be encrypted", column=".".join(path))
-    kind = PlaintextFooterEncryptor if properties.plaintext_footer else EncryptedFooterEncryptor
-    return kind(properties, schema_paths)
-
-
-def _check_encryption(properties: object) -> None:
-    from fastpq.encryption.properties import FileEncryptionProperties
-
-    if not isinstance(properties, FileEncryptionProperties):
-        raise TypeError(f"encryption_properties are FileEncryptionProperties, not {type(properties).__name__}")

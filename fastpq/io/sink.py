@@ -71,13 +71,14 @@ class Sink:
     Attributes:
         name: path, URL or the object's own name, for messages.
         is_open: whether the sink is neither committed nor aborted.
+        written: number of bytes written.
     """
 
     def __init__(self, name: str, file: Any) -> None:
         self.name = name
         self.is_open = True
         self._file = file
-        self._written = 0
+        self.written = 0
 
     def write(self, buffer: BytesLike) -> None:
         """Append a contiguous buffer.
@@ -99,11 +100,7 @@ class Sink:
             if not count:
                 raise OSError(errno.EIO, "a file object took no byte of a write", self.name)
             done += count
-        self._written += len(view)
-
-    def tell(self) -> int:
-        """Number of bytes written."""
-        return self._written
+        self.written += len(view)
 
     def persist(self) -> None:
         """Make the bytes written so far survive the end of this process, as far as the destination can. No commit yet.
@@ -308,7 +305,8 @@ def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS) -> Sink:
     """
     if isinstance(where, Sink):
         return where
-    located = locate(where)
+    is_path = isinstance(where, str | os.PathLike)
+    located = None if hasattr(where, "write") and not is_path and not hasattr(where, "fs") else locate(where)
     if isinstance(located, Remote):
         return _remote_sink(located, conditions)
     is_file = isinstance(located, str) and not _is_special(located)

@@ -44,7 +44,7 @@ def copy_chunk(
     (bloom_filter,) = read_bloom_filters(source, [FilterRequest(plan.metadata, opener, claims)])
     if isinstance(bloom_filter, ParquetError):
         broken["bloom filter"], bloom_filter = bloom_filter, None
-    start = sink.tell()
+    start = sink.written
     is_repeated = plan.column.max_repetition_level > 0
     [stored] = source.walk([plan.ranges], authentic=plan.metadata.is_encrypted)
     has_dictionary = metadata.dictionary_page_offset is not None

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from fastpq.arrow.hints import ArrowFields
 from fastpq.common.progress import Meter, Progress, Span
-from fastpq.encryption.file_ciphers import closed_columns
+from fastpq.encryption.encryptor import closed_columns
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Literal, get_args, overload
 
@@ -56,12 +56,9 @@ class ParquetSchema:
         has_int96: whether a column is of the physical type INT96.
     """
 
-    __slots__ = ("_paths", "columns", "has_int96", "root")
-
     def __init__(self, root: GroupNode, columns: Sequence[ColumnDescriptor]) -> None:
         self.root = root
         self.columns = tuple(columns)
-        self._paths: list[tuple[str, ...]] | None = None
         self.has_int96 = any(column.element.type == Type.INT96 for column in self.columns)
 
     @classmethod
@@ -144,14 +141,17 @@ class ParquetSchema:
 
         Files of one schema share their elements: do not alter these.
         """
+        return list(self.elements)
+
+    @cached_property
+    def elements(self) -> list[fmt.SchemaElement]:
+        """The list of ``to_thrift``, made on first use; not to be altered either."""
         return [node.element for node in self._walk()]
 
-    @property
+    @cached_property
     def paths(self) -> list[tuple[str, ...]]:
         """Paths of all columns, made on first use."""
-        if self._paths is None:
-            self._paths = [column.path for column in self.columns]
-        return self._paths
+        return [column.path for column in self.columns]
 
     @property
     def names(self) -> tuple[str, ...]:

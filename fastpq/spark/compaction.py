@@ -14,7 +14,7 @@ from fastpq.api.functions import read_metadata
 from fastpq.api.writer import ParquetWriter
 from fastpq.codecs.catalogue import codec_for_read
 from fastpq.common.progress import Progress
-from fastpq.encryption.file_ciphers import closed_columns
+from fastpq.encryption.encryptor import closed_columns
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.metadata.file_metadata import FileMetaData

@@ -19,7 +19,7 @@ from pyspark.sql import types as st
 from fastpq.api.writer import ParquetWriter
 from fastpq.arrow.importing import import_table
 from fastpq.datasets.hive import format_partitions
-from fastpq.encryption.file_ciphers import closed_columns
+from fastpq.encryption.encryptor import closed_columns
 from fastpq.encryption.keys.store import PREFIX as MATERIAL_PREFIX
 from fastpq.encryption.keys.store import SUFFIX as MATERIAL_SUFFIX
 from fastpq.encryption.properties import FileEncryptionProperties

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fastpq import format as fmt
 from fastpq.column.chunk_writer import ChunkWriter
@@ -11,7 +11,7 @@ from fastpq.column.input import ColumnInput
 from fastpq.column.layout import Conversion
 from fastpq.column.shred import LeafToWrite
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.errors import SchemaError
+from fastpq.errors import ParquetError, SchemaError
 from fastpq.index.written_pages import FLOAT_ORDERS, WrittenPages
 from fastpq.io.sink import Sink
 from fastpq.schema.types import Decimal, Geography, Geometry, Time, Type
@@ -21,21 +21,45 @@ from fastpq.write.row_groups import PlacedChunk
 from fastpq.write.spec import ColumnSpec
 
 
-def encode_chunk(leaf: LeafToWrite, spec: ColumnSpec, cipher: ModuleCipher, start: int, stop: int) -> EncodedChunk:
-    """Encode, compress and encrypt the rows [start, stop) of a leaf.
+class ChunkToWrite(NamedTuple):
+    """Rows of a leaf that become a column chunk.
+
+    Attributes:
+        leaf: the leaf.
+        spec: how the column is written.
+        cipher: cipher of the chunk.
+        row_group: ordinal of the row group, for errors.
+        start, stop: the rows [start, stop) of the leaf.
+    """
+
+    leaf: LeafToWrite
+    spec: ColumnSpec
+    cipher: ModuleCipher
+    row_group: int
+    start: int
+    stop: int
+
+
+def encode_chunk(chunk: ChunkToWrite) -> EncodedChunk:
+    """Encode, compress and encrypt a column chunk.
 
     Raises:
         SchemaError: a null of a required column, or a geometry in another form than ISO WKB.
         LimitError: too many levels or pages for one chunk.
     """
-    values = leaf.rows(spec.layout, start, stop)
-    writer = ChunkWriter(values, spec.codec, cipher, spec.settings)
-    entries = leaf.entries(spec.layout, stop - start)
-    if entries is not None:
-        writer.begin_dictionary(entries)
-    writer.write(0, stop - start)
-    is_geospatial = isinstance(spec.descriptor.type.logical, Geometry | Geography)
-    return EncodedChunk(spec, cipher, writer, _geospatial_statistics(spec, values) if is_geospatial else None)
+    leaf, spec, num_rows = chunk.leaf, chunk.spec, chunk.stop - chunk.start
+    try:
+        values = leaf.rows(spec.layout, chunk.start, chunk.stop)
+        writer = ChunkWriter(values, spec.codec, chunk.cipher, spec.settings)
+        entries = leaf.entries(spec.layout, num_rows)
+        if entries is not None:
+            writer.begin_dictionary(entries)
+        writer.write(0, num_rows)
+        is_geospatial = isinstance(spec.descriptor.type.logical, Geometry | Geography)
+        return EncodedChunk(spec, chunk.cipher, writer, _geospatial_statistics(spec, values) if is_geospatial else None)
+    except ParquetError as error:
+        error.at(column=spec.descriptor.name, row_group=chunk.row_group)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +84,7 @@ class EncodedChunk:
         Raises:
             SchemaError: a decimal of more digits than its type allows, or a time outside of a day.
         """
-        start = sink.tell()
+        start = sink.written
         for piece in self.writer.pieces:
             sink.write(piece)
         pages = self._written_pages()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from typing import Protocol
 
 from fastpq import format as fmt
 from fastpq.arrays.table import Table
 from fastpq.column.shred import LeafToWrite, table_leaves
 from fastpq.common.parallel import run_ordered, run_parallel
-from fastpq.common.progress import Meter
-from fastpq.encryption.properties import FileEncryptionProperties
+from fastpq.common.progress import Meter, Span
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.io.sink import Sink
@@ -22,31 +22,38 @@ from fastpq.schema.shape import shape_of
 from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.version import VERSION
 from fastpq.write.choice import EncodingChoice
-from fastpq.write.chunks import EncodedChunk, encode_chunk
+from fastpq.write.chunks import ChunkToWrite, encode_chunk
 from fastpq.write.row_groups import PlacedChunk, RowGroups
 from fastpq.write.sampling import choose_by_sample
 from fastpq.write.sorting import RowOrder
-from fastpq.write.spec import column_specs
+from fastpq.write.spec import ColumnSpec
 
 FORMAT_VERSION = 2
 
 
+class Description(Protocol):
+    """Source of the key-value metadata of a file."""
+
+    has_key_values: bool        # whether there may be entries
+
+    def key_values(self, paths: Sequence[tuple[str, ...]]) -> Mapping[str, str]: ...
+
+
 class FileWriter:
-    """Writes tables of one schema as row groups; the magic is written at once.
+    """Writes tables of one schema as row groups.
 
     Args:
-        sink: the new file, still empty.
+        sink: the new file, with its magic.
         schema: schema of the file.
         properties: options for columns and row groups.
-        encryption_properties: keys of the file; None for plaintext.
+        specs: how each column is written.
+        row_groups: the row groups of the file, none yet.
         threads: number of column chunks encoded at the same time.
         meter: told of the rows written; None without progress.
-        key_values: returns the key-value metadata of the footer; called for each footer.
+        description: source of the key-value metadata of each footer.
 
     Raises:
-        SchemaError: options or keys for unknown columns.
-        LimitError: a column nested deeper than 255 levels.
-        UnsupportedError: a codec or an encoding without a writer.
+        SchemaError: options for unknown columns.
     """
 
     def __init__(
@@ -54,21 +61,22 @@ class FileWriter:
         sink: Sink,
         schema: ParquetSchema,
         properties: WriterProperties,
-        encryption_properties: FileEncryptionProperties | None,
+        specs: list[ColumnSpec],
+        row_groups: RowGroups,
         *,
         threads: int,
         meter: Meter | None,
-        key_values: Callable[[], Mapping[str, str]],
+        description: Description,
     ) -> None:
         self._sink = sink
         self._schema = schema
         self._properties = properties
+        self._specs = specs
+        self._row_groups = row_groups
         self._threads = threads
         self._meter = meter
-        self._key_values = key_values
-        self._specs = column_specs(schema, properties)
+        self._description = description
         self._row_order = RowOrder(schema, properties) if properties.sort_by or properties.sorting_columns else None
-        self._row_groups = RowGroups(sink, schema, encryption_properties)
         self._waiting: list[Table] = []
         self._waiting_rows = self._waiting_bytes = 0
 
@@ -82,7 +90,7 @@ class FileWriter:
         return {spec.descriptor.name: spec.choice for spec in self._specs if spec.choice is not None}
 
     def check(self, table: Table, schema: ParquetSchema) -> None:
-        """Compare the columns of a table with the file's.
+        """Compare the columns of a table with the file's; the file has those of its first table.
 
         Args:
             table: the table.
@@ -127,11 +135,19 @@ class FileWriter:
         if self._waiting:
             self._write_waiting()
 
-    def finish(self) -> None:
-        """Write the waiting rows and the footer."""
+    def write_last(self, table: Table) -> None:
+        """Write the waiting rows and a checked table, then the end of the file."""
+        self.write(table)
+        self.close()
+
+    def close(self) -> None:
+        """Write the waiting rows and the footer, and put the file in its place."""
         if self._waiting:
             self._write_waiting()
         self._write_footer({})
+        if self._meter is not None:
+            self._meter.finish()
+        self._sink.commit()
 
     def _write_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -146,38 +162,33 @@ class FileWriter:
         if table.num_rows and any(spec.choice is None for spec in self._specs):
             self._choose_encodings(leaves, table.num_rows, size)
         starts = range(0, table.num_rows, size)
-        first = self._row_groups.next_ordinal(len(starts))
-
-        def encode(place: tuple[int, int, int]) -> EncodedChunk:
-            ordinal, start, index = place
-            spec, cipher = self._specs[index], self._row_groups.cipher(ordinal, index)
-            try:
-                return encode_chunk(leaves[index], spec, cipher, start, min(start + size, table.num_rows))
-            except ParquetError as error:
-                error.at(column=spec.descriptor.name, row_group=ordinal)
-                raise
-
-        places = [(ordinal, start, index) for ordinal, start in enumerate(starts, first) for index in range(len(leaves))]
-        # with threads, chunks are encoded ahead of the file, across row groups
-        chunks = map(encode, places) if self._threads == 1 else run_ordered(encode, places, self._threads)
-        every = self._properties.checkpoint_every
-        for start in starts:
-            row_group = fmt.RowGroup(
-                columns=[],
-                total_byte_size=0,
-                num_rows=min(size, table.num_rows - start),
-                sorting_columns=None if self._row_order is None else self._row_order.sorting_columns,
+        order = None if self._row_order is None else self._row_order.sorting_columns
+        entries = [
+            fmt.RowGroup(
+                columns=[], total_byte_size=0, num_rows=min(size, table.num_rows - start), sorting_columns=order
             )
-            self._row_groups.add(row_group, self._placed(islice(chunks, len(leaves)), row_group.num_rows))
-            if every and len(self._row_groups) % every == 0:
-                self._write_footer({CHECKPOINT_KEY: str(len(self._row_groups))})
+            for start in starts
+        ]
+        groups, specs = self._row_groups, self._specs
+        wanted = (
+            ChunkToWrite(leaf, specs[index], groups.cipher(ordinal, index), ordinal, start, min(start + size, table.num_rows))
+            for ordinal, start in enumerate(starts, groups.next_ordinal(len(starts)))
+            for index, leaf in enumerate(leaves)
+        )
+        # with threads, chunks are encoded ahead of the file, across row groups
+        chunks = map(encode_chunk, wanted) if self._threads == 1 else run_ordered(encode_chunk, wanted, self._threads)
+        every = self._properties.checkpoint_every
+        for entry in entries:
+            placed = (chunk.place(self._sink) for chunk in islice(chunks, len(leaves)))
+            groups.add(entry, placed if self._meter is None else self._told(placed, self._meter.span(entry.num_rows)))
+            if every and len(groups) % every == 0:
+                self._write_footer({CHECKPOINT_KEY: str(len(groups))})
                 self._sink.persist()
 
-    def _placed(self, chunks: Iterable[EncodedChunk], num_rows: int) -> Iterator[PlacedChunk]:
-        """The chunks of a row group, placed; progress is told of each chunk when the next one is drawn."""
-        span = None if self._meter is None else self._meter.span(num_rows)
+    def _told(self, chunks: Iterable[PlacedChunk], span: Span | None) -> Iterator[PlacedChunk]:
+        """The same chunks; progress is told of each chunk when the next one is drawn."""
         for done, chunk in enumerate(chunks, 1):
-            yield chunk.place(self._sink)
+            yield chunk
             if span is not None:
                 span.reach(done, len(self._specs))
 
@@ -205,11 +216,11 @@ class FileWriter:
 
     def _write_footer(self, added: Mapping[str, str]) -> None:
         """Write a footer of the row groups so far; a reader needs no other one."""
-        described = {**self._key_values(), **added}
+        described = {**self._description.key_values(self._schema.paths), **added} if self._description.has_key_values else added
         self._row_groups.write_footer(
             fmt.FileMetaData(
                 version=FORMAT_VERSION,
-                schema=self._schema.to_thrift(),
+                schema=self._schema.elements,
                 num_rows=0,
                 row_groups=[],
                 key_value_metadata=[fmt.KeyValue(key=key, value=value) for key, value in described.items()] or None,

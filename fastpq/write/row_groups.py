@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.encryption.file_ciphers import open_file_encryptor
+from fastpq.encryption.encryptor import open_file_encryptor
 from fastpq.encryption.modules import ModuleType
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import serialized_filter
-from fastpq.io.sink import BytesLike, Sink
+from fastpq.io.sink import Sink
 from fastpq.schema.parquet_schema import ParquetSchema
 
 MOST_ROW_GROUPS = 32768     # RowGroup.ordinal is an i16
@@ -44,6 +44,10 @@ class PlacedChunk:
     bloom_filter: SplitBlockBloomFilter | None
 
 
+# Row group, plain entry and cipher of a chunk, and its sealed ColumnIndex and OffsetIndex.
+_Entered = tuple[fmt.RowGroup, fmt.ColumnChunk, ModuleCipher, memoryview | None, memoryview | None]
+
+
 class RowGroups:
     """The row groups of a new file, from its magic to its footer; ``len`` is their number.
 
@@ -62,9 +66,7 @@ class RowGroups:
         self._paths = schema.paths
         self._encryptor = open_file_encryptor(encryption_properties, self._paths)
         self._row_groups: list[fmt.RowGroup] = []
-        # sealed page indexes of the row groups since the last footer, with the chunks' entries
-        self._column_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
-        self._offset_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
+        self._entered: list[_Entered] = []      # chunks of the row groups since the last footer
         sink.write(self._encryptor.magic)
 
     def __len__(self) -> int:
@@ -93,20 +95,30 @@ class RowGroups:
         return self._encryptor.chunk_cipher(self._paths[column], ordinal, column)
 
     def add(self, row_group: fmt.RowGroup, chunks: Iterable[PlacedChunk]) -> None:
-        """Append a row group.
+        """Append a row group: place the chunks, write their bloom filters, and keep their sealed page indexes for the footer.
 
         Args:
             row_group: its footer entry with ``num_rows`` and ``sorting_columns``; all other fields are set here.
             chunks: its column chunks, whose pages are written one chunk after another as they are drawn.
         """
-        row_group.file_offset, row_group.ordinal = self._sink.tell(), len(self._row_groups)
+        row_group.file_offset, row_group.ordinal = self._sink.written, len(self._row_groups)
         placed = list(chunks)
+        for chunk in placed:
+            if chunk.bloom_filter is not None:
+                self._place_filter(chunk.bloom_filter, chunk)
         described = [chunk.metadata for chunk in placed]
         row_group.total_byte_size = sum(metadata.total_uncompressed_size for metadata in described)
         row_group.total_compressed_size = sum(metadata.total_compressed_size for metadata in described)
         if row_group.sorting_columns:
             row_group.sorting_columns = self._encryptor.sorting_columns(row_group.sorting_columns)
-        row_group.columns = [self._enter(chunk) for chunk in placed]
+        row_group.columns = []
+        for chunk in placed:
+            column_index = offset_index = None
+            if chunk.column_index is not None:
+                column_index = memoryview(chunk.cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, fmt.encode(chunk.column_index)))
+            if chunk.offset_index is not None:
+                offset_index = memoryview(chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(chunk.offset_index)))
+            self._entered.append((row_group, chunk.entry, chunk.cipher, column_index, offset_index))
         self._row_groups.append(row_group)
 
     def write_footer(self, footer: fmt.FileMetaData) -> None:
@@ -118,32 +130,26 @@ class RowGroups:
         Raises:
             LimitError: a footer over 2^31 - 1 bytes.
         """
-        for chunk, sealed in self._column_indexes:
-            chunk.column_index_offset, chunk.column_index_length = self._sink.tell(), len(sealed)
-            self._sink.write(sealed)
-        for chunk, sealed in self._offset_indexes:
-            chunk.offset_index_offset, chunk.offset_index_length = self._sink.tell(), len(sealed)
-            self._sink.write(sealed)
-        self._column_indexes, self._offset_indexes = [], []
+        for _, chunk, _, sealed, _ in self._entered:
+            if sealed is not None:
+                chunk.column_index_offset, chunk.column_index_length = self._sink.written, len(sealed)
+                self._sink.write(sealed)
+        for _, chunk, _, _, sealed in self._entered:
+            if sealed is not None:
+                chunk.offset_index_offset, chunk.offset_index_length = self._sink.written, len(sealed)
+                self._sink.write(sealed)
+        for row_group, chunk, cipher, _, _ in self._entered:
+            row_group.columns.append(self._encryptor.column_chunk(chunk, cipher))
+        self._entered = []
         footer.num_rows = sum(row_group.num_rows for row_group in self._row_groups)
         footer.row_groups = self._row_groups
         footer.encryption_algorithm = self._encryptor.encryption_algorithm
         footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
         self._sink.write(self._encryptor.frame_footer(fmt.encode(footer)))
 
-    def _enter(self, chunk: PlacedChunk) -> fmt.ColumnChunk:
-        """Write a chunk's bloom filter and keep its page index; returns the chunk's stored footer entry."""
-        if chunk.bloom_filter is not None:
-            metadata = chunk.metadata
-            metadata.bloom_filter_offset = self._sink.tell()
-            for module in serialized_filter(chunk.bloom_filter, chunk.cipher):
-                self._sink.write(module)
-            metadata.bloom_filter_length = self._sink.tell() - metadata.bloom_filter_offset
-        stored = self._encryptor.column_chunk(chunk.entry, chunk.cipher)
-        if chunk.column_index is not None:
-            sealed = chunk.cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, fmt.encode(chunk.column_index))
-            self._column_indexes.append((stored, memoryview(sealed)))
-        if chunk.offset_index is not None:
-            sealed = chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(chunk.offset_index))
-            self._offset_indexes.append((stored, memoryview(sealed)))
-        return stored
+    def _place_filter(self, bloom_filter: SplitBlockBloomFilter, chunk: PlacedChunk) -> None:
+        """Write the bloom filter of a chunk, and its place to the chunk's metadata."""
+        chunk.metadata.bloom_filter_offset = self._sink.written
+        for module in serialized_filter(bloom_filter, chunk.cipher):
+            self._sink.write(module)
+        chunk.metadata.bloom_filter_length = self._sink.written - chunk.metadata.bloom_filter_offset

@@ -10,7 +10,7 @@ import pytest
 
 import fastpq
 from fastpq.encryption import AesKey, ColumnEncryptionProperties, FileDecryptionProperties, FileEncryptionProperties
-from fastpq.encryption.file_ciphers import open_file_encryptor
+from fastpq.encryption.encryptor import open_file_encryptor
 from fastpq.encryption.properties import ColumnPath, PathMap
 from fastpq.errors import CryptoError, SchemaError
 

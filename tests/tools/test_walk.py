@@ -11,7 +11,7 @@ BOUNDS = {
     "read-flat": (67, 21, 33, 13),
     "read-list-of-strings": (85, 27, 44, 18),
     "read-encrypted": (88, 25, 44, 20),
-    "write-flat": (98, 27, 66, 40),
+    "write-flat": (72, 21, 35, 15),
 }
 
 
