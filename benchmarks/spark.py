@@ -142,7 +142,7 @@ class SparkBench:
         """Profile of writing: Spark without writing, Spark with rows handed to Python, and writing without Spark."""
         from fastpq.spark import journal
         from fastpq.spark.options import write_options
-        from fastpq.spark.writer import write_task
+        from fastpq.spark.writer import WriteTask, write_task
 
         rows = self.native(Path(raw))
         read = shortest(lambda: discard(rows), self.runs)
@@ -154,7 +154,7 @@ class SparkBench:
 
         def write() -> None:
             os.makedirs(journal.job_folder(str(target), "bench"))
-            write_task(iter(batches), schema, parsed, str(target), "bench")
+            write_task(iter(batches), WriteTask(schema, parsed, str(target), "bench", 0, 0))
             shutil.rmtree(target)
 
         alone = shortest(write, self.runs, time.process_time)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -21,7 +21,7 @@ from fastpq.schema.types import Decimal, Type, column_type
 from fastpq.spark.filters import and_together, columns_of
 from fastpq.spark.handover import AS_IT_IS, Handover, handed_over
 from fastpq.spark.keyservice import ServiceOptions
-from fastpq.spark.listing import spark_partition_value
+from fastpq.spark.listing import ListedFile, spark_partition_value
 from fastpq.spark.planning import Split
 from fastpq.spark.types import conform_array, nulls_of, reader_schema
 from fastpq.spark.worker import keep_modules
@@ -46,6 +46,7 @@ class ScanPlan:
         ignore_missing_files: skip files deleted after planning.
         time_zone: time zone of timestamps in paths.
         handover: encoding of columns on the way to the JVM.
+        limit: rows after which a task for the JVM may stop; None for all.
         arrow: schema as Arrow types.
         output: Arrow schema of the batches after handover.
     """
@@ -59,6 +60,7 @@ class ScanPlan:
     ignore_missing_files: bool = False
     time_zone: str | None = None
     handover: Handover = AS_IT_IS
+    limit: int | None = None
     arrow: pa.Schema = field(init=False, compare=False)
     output: pa.Schema = field(init=False, compare=False)
 
@@ -138,12 +140,7 @@ class FileScan:
 
     def __init__(self, file: ParquetFile, split: Split, plan: ScanPlan) -> None:
         self.file, self.split, self.plan = file, split, plan
-        types = dict(plan.partition_types)
-        self.constants = {
-            name: spark_partition_value(text, types[name], name, plan.time_zone)
-            for name, text in split.file.partition
-            if name in types
-        }
+        self.constants = partition_values(split.file, dict(plan.partition_types), plan.time_zone)
         wanted = [*(part.name for part in plan.schema.fields), *self._filtered()]
         self.nodes = columns_by_name(file.schema, [name for name in wanted if name not in self.constants])
         self.digits = {name for name in plan.handover.unscaled if self._is_stored_as_digits(name)}
@@ -192,14 +189,7 @@ class FileScan:
         return And(*(part for part in parts if part is not True)) if any(part is not True for part in parts) else None
 
     def _folded(self, tree: Any) -> Any:
-        """A filter tree simplified by partition values and missing columns, with the file's spelling of column names."""
-        missing = {name: None for name in columns_of(tree) if name not in self.nodes}
-        return self._renamed(and_together(tree, missing | self.constants))
-
-    def _renamed(self, tree: Any) -> Any:
-        if isinstance(tree, And | Or):
-            return type(tree)(*map(self._renamed, tree.children))
-        return tree if isinstance(tree, bool) else (self.nodes[tree[0]].element.name, *tree[1:])
+        return folded(tree, self.nodes, self.constants)
 
     def _fits(self, condition: Any) -> bool:
         try:
@@ -234,13 +224,38 @@ class FileScan:
             return pa.RecordBatch.from_struct_array(pa.array([{}] * num_rows, pa.struct([])))
         return handed_over(self.plan.handover, self.plan.output, self.plan.arrow.names, arrays)
 
-
     def conformed(self, array: pa.Array, part: pa.Field) -> pa.Array:
         """An array of the file in the type of a field."""
         try:
             return conform_array(array, part, naive_is_utc=part.name in self.int96)
         except ParquetError as error:
             raise error.at(column=part.name) from None
+
+
+def partition_values(file: ListedFile, types: Mapping[str, st.DataType], zone: str | None) -> dict[str, Any]:
+    """The values of a file's partition columns, from its path; raises the errors of spark_partition_value."""
+    return {name: spark_partition_value(text, types[name], name, zone) for name, text in file.partition if name in types}
+
+
+def folded(tree: Any, nodes: Mapping[str, SchemaNode], constants: Mapping[str, Any]) -> Any:
+    """A filter tree simplified by partition values and missing columns, with the file's spelling of column names.
+
+    Args:
+        tree: And, Or and conditions.
+        nodes: columns of the file, by the names in the tree.
+        constants: values of the file's partition columns.
+
+    Returns:
+        True or False if the known values decide the whole tree, else the remaining tree.
+    """
+    missing = {name: None for name in columns_of(tree) if name not in nodes}
+    return _renamed(and_together(tree, {**missing, **constants}), nodes)
+
+
+def _renamed(tree: Any, nodes: Mapping[str, SchemaNode]) -> Any:
+    if isinstance(tree, And | Or):
+        return type(tree)(*(_renamed(child, nodes) for child in tree.children))
+    return tree if isinstance(tree, bool) else (nodes[tree[0]].element.name, *tree[1:])
 
 
 def columns_by_name(schema: ParquetSchema, names: Iterable[str]) -> dict[str, SchemaNode]:

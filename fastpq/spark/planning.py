@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fastpq.spark.listing import ListedFile
@@ -26,19 +26,31 @@ class Split:
 
 
 def plan_partitions(
-    files: Sequence[ListedFile], row_group_sizes: Callable[[ListedFile], list[int]], max_bytes: int, min_partitions: int = 1
+    files: Sequence[ListedFile],
+    row_group_sizes: Callable[[ListedFile], list[int]],
+    max_bytes: int,
+    min_partitions: int = 1,
+    parts: Mapping[str, Sequence[int]] | None = None,
 ) -> list[tuple[Split, ...]]:
     """Splits of each partition of a scan, at most max_bytes each unless a single row group has more.
 
     Args:
         files: files of the dataset.
-        row_group_sizes: returns the bytes of each row group of a file; called only for files larger than a partition.
+        row_group_sizes: returns the bytes of each row group of a file; called only for files larger than a partition, and for
+            files read in part.
         max_bytes: most bytes of a partition.
         min_partitions: partitions wanted; partitions get smaller than max_bytes to reach the number.
+        parts: by path, the row groups to read of a file; other files are read whole.
     """
-    cost = sum(file.size + FILE_OPEN_BYTES for file in files)
+    known = parts or {}
+    sizes = [_size(file, row_group_sizes, known.get(file.path)) for file in files]
+    cost = sum(size + FILE_OPEN_BYTES for size in sizes)
     target = max(1, min(max_bytes, max(FILE_OPEN_BYTES, cost // max(min_partitions, 1))))
-    splits = [split for file in files for split in _splits(file, row_group_sizes, target)]
+    splits = [
+        split
+        for file, size in zip(files, sizes, strict=True)
+        for split in _splits(file, size, row_group_sizes, target, known.get(file.path))
+    ]
     partitions: list[list[Split]] = []
     filled = 0
     for split in sorted(splits, key=lambda split: -split.size):
@@ -50,16 +62,26 @@ def plan_partitions(
     return [tuple(partition) for partition in partitions]
 
 
-def _splits(file: ListedFile, row_group_sizes: Callable[[ListedFile], list[int]], target: int) -> list[Split]:
-    if file.size <= target:
-        return [Split(file, None, file.size)]
+def _size(file: ListedFile, row_group_sizes: Callable[[ListedFile], list[int]], part: Sequence[int] | None) -> int:
+    if part is None:
+        return file.size
+    sizes = row_group_sizes(file)
+    return sum(sizes[number] for number in part)
+
+
+def _splits(
+    file: ListedFile, size: int, row_group_sizes: Callable[[ListedFile], list[int]], target: int, part: Sequence[int] | None
+) -> list[Split]:
+    if size <= target:
+        return [Split(file, None if part is None else tuple(part), size)]
     splits: list[Split] = []
     chosen: list[int] = []
     filled = 0
-    for number, size in enumerate(row_group_sizes(file)):
-        if chosen and filled + size > target:
+    sizes = row_group_sizes(file)
+    for number in range(len(sizes)) if part is None else part:
+        if chosen and filled + sizes[number] > target:
             splits.append(Split(file, tuple(chosen), filled))
             chosen, filled = [], 0
         chosen.append(number)
-        filled += size
+        filled += sizes[number]
     return [*splits, Split(file, tuple(chosen), filled)] if chosen else splits

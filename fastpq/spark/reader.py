@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +36,29 @@ def schema_of_files(files: Sequence[ListedFile], options: ReadOptions, footers: 
     return st.StructType([part for part in found.fields if part.name not in names] + partition)
 
 
+@dataclass(frozen=True)
+class DatasetPart:
+    """Part of a dataset.
+
+    Attributes:
+        files: files to read.
+        row_groups: by path, the row groups to read of a file; other files are read whole.
+        partition: types of the dataset's partition columns.
+        limit: rows after which a task may stop; None for all.
+    """
+
+    files: Sequence[ListedFile]
+    row_groups: Mapping[str, Sequence[int]]
+    partition: Mapping[str, st.DataType]
+    limit: int | None = None
+
+
+def partition_types(files: Sequence[ListedFile], schema: st.StructType, zone: str | None) -> dict[str, st.DataType]:
+    """Types of the partition columns of a dataset: those of a Spark schema where it has the columns, else as inferred."""
+    asked = {part.name: part.dataType for part in schema.fields}
+    return {part.name: asked.get(part.name, part.dataType) for part in partition_fields(files, zone)}
+
+
 def plan_scan(
     files: Sequence[ListedFile],
     schema: st.StructType,
@@ -42,6 +66,7 @@ def plan_scan(
     footers: Footers,
     pruning: Any = None,
     handover: Handover = AS_IT_IS,
+    part: DatasetPart | None = None,
 ) -> list[ScanPartition]:
     """Plan the partitions of a scan, one for each task.
 
@@ -52,27 +77,29 @@ def plan_scan(
         footers: footers of the files.
         pruning: conditions pushed down by Spark, and applied again by Spark.
         handover: encoding of columns on the way to the JVM.
+        part: part of the dataset to read; None reads all of it.
 
     Raises:
         SchemaError: filters on columns missing in the dataset.
     """
-    partition = partition_fields(files, options.time_zone)
-    asked = {part.name: part.dataType for part in schema.fields}
-    types = tuple((part.name, asked.get(part.name, part.dataType)) for part in partition)
+    if part is None:
+        part = DatasetPart(files, {}, partition_types(files, schema, options.time_zone))
     plan = ScanPlan(
         schema,
-        types,
+        tuple(part.partition.items()),
         options.filters,
         pruning,
-        options.batch_rows,
+        options.batch_rows if part.limit is None else max(1, min(part.limit, options.batch_rows)),
         options.service,
         options.ignore_missing_files,
         options.time_zone,
         handover,
+        part.limit,
     )
     if options.filters is not None and files:
-        _check_filters(options, files, footers, {part.name for part in partition})
-    planned = plan_partitions(files, footers.row_group_sizes, options.max_partition_bytes, options.min_partitions)
+        _check_filters(options, files, footers, set(part.partition))
+    most, least = options.max_partition_bytes, options.min_partitions
+    planned = plan_partitions(part.files, footers.row_group_sizes, most, least, part.row_groups)
     return [ScanPartition(plan, splits) for splits in planned]
 
 

@@ -22,7 +22,7 @@ from fastpq.io.multipart import PendingSink, Upload, abort_upload
 from fastpq.spark.listing import store_of
 from fastpq.spark.options import WriteOptions
 from fastpq.spark.stream import CheckedStream
-from fastpq.spark.writer import CheckedWrite, PartFile, WriteTask, check_overwrite, write_task
+from fastpq.spark.writer import CheckedWrite, PartFile, WriteTask, check_overwrite, present_task, write_task
 
 
 @dataclass
@@ -43,7 +43,11 @@ class StoreWriter(CheckedWrite, ds.DataSourceArrowWriter):
         records.clean_up(place, options.orphan_seconds)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
-        return write_task(iterator, self.schema, self.options, self.options.path, self.job, StoreTask)
+        return self.write_rows(iterator, *present_task())
+
+    def write_rows(self, batches: Iterator[pa.RecordBatch], number: int, attempt: int) -> ds.WriterCommitMessage:
+        """Write the rows of an attempt of a task; numbers as in WriteTask."""
+        return write_task(batches, StoreTask(self.schema, self.options, self.options.path, self.job, number, attempt))
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
         place, uploads = require_store(self.options.path), uploads_of(messages)
@@ -61,7 +65,7 @@ class StoreStreamWriter(CheckedStream, ds.DataSourceStreamArrowWriter):
         check_material(options)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
-        return write_task(iterator, self.schema, self.options, self.options.path, self.job, StoreTask)
+        return write_task(iterator, StoreTask(self.schema, self.options, self.options.path, self.job, *present_task()))
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         place, uploads = require_store(self.options.path), uploads_of(messages)

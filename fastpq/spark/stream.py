@@ -26,7 +26,7 @@ from fastpq.spark.footers import Footers
 from fastpq.spark.listing import ListedFile, list_files, local_path
 from fastpq.spark.options import ReadOptions, WriteOptions
 from fastpq.spark.reader import plan_scan
-from fastpq.spark.writer import CheckedWrite, Written, files_of, moves_of, write_task
+from fastpq.spark.writer import CheckedWrite, WriteTask, Written, files_of, moves_of, present_task, write_task
 
 
 class StreamReader(ds.DataSourceStreamReader):
@@ -108,7 +108,7 @@ class StreamWriter(CheckedStream, ds.DataSourceStreamArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
         journal.make_job_folder(self.root, self.job)     # Spark runs no driver code before a batch
-        return write_task(iterator, self.schema, self.options, self.root, self.job)
+        return write_task(iterator, WriteTask(self.schema, self.options, self.root, self.job, *present_task()))
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         os.makedirs(self.root, exist_ok=True)

@@ -7,6 +7,7 @@ the next wider type, FLOAT16 becomes float, FIXED_LEN_BYTE_ARRAY and UUID become
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +23,7 @@ from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.shape import shape_of
 
 MAX_SPARK_PRECISION = 38
+MAX_INT32_DIGITS, MAX_INT64_DIGITS = 9, 18      # of decimals stored in 4 and in 8 bytes
 _VARIANT = {"ARROW:extension:name": "arrow.parquet.variant", "ARROW:extension:metadata": ""}
 _PHYSICAL = {
     pt.Type.BOOLEAN: st.BooleanType(),
@@ -175,12 +177,27 @@ def _stored_type(type_: pa.DataType) -> pa.DataType:
         return pa.time64("us")
     if pa.types.is_duration(type_):
         return pa.int64()
+    if pa.types.is_decimal128(type_):
+        return small_decimals(type_)
+    return _with_inner(type_, _stored_field)
+
+
+def small_decimals(type_: pa.DataType) -> pa.DataType:
+    """The type with all decimals in 4 or 8 bytes where their digits fit: INT32 and INT64, as in files of Spark's own writer."""
+    if pa.types.is_decimal128(type_) and type_.precision <= MAX_INT64_DIGITS:
+        kind = pa.decimal32 if type_.precision <= MAX_INT32_DIGITS else pa.decimal64
+        return kind(type_.precision, type_.scale)
+    return _with_inner(type_, lambda part: part.with_type(small_decimals(part.type)))
+
+
+def _with_inner(type_: pa.DataType, changed: Callable[[pa.Field], pa.Field]) -> pa.DataType:
+    """A nested type with other fields; any other type as it is."""
     if pa.types.is_map(type_):
-        return pa.map_(_stored_field(type_.key_field), _stored_field(type_.item_field))
+        return pa.map_(changed(type_.key_field), changed(type_.item_field))
     if pa.types.is_list(type_):
-        return pa.list_(_stored_field(type_.value_field))
+        return pa.list_(changed(type_.value_field))
     if pa.types.is_struct(type_):
-        return pa.struct([_stored_field(type_.field(number)) for number in range(type_.num_fields)])
+        return pa.struct([changed(type_.field(number)) for number in range(type_.num_fields)])
     return type_
 
 

@@ -71,7 +71,11 @@ class Writer(CheckedWrite, ds.DataSourceArrowWriter):
         journal.make_job_folder(self.root, self.job)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
-        return write_task(iterator, self.schema, self.options, self.root, self.job)
+        return self.write_rows(iterator, *present_task())
+
+    def write_rows(self, batches: Iterator[pa.RecordBatch], number: int, attempt: int) -> ds.WriterCommitMessage:
+        """Write the rows of an attempt of a task; numbers as in WriteTask."""
+        return write_task(batches, WriteTask(self.schema, self.options, self.root, self.job, number, attempt))
 
     def commit(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
         moves = moves_of(messages)
@@ -211,18 +215,14 @@ def _mend(type_: st.DataType) -> str:
     return ""
 
 
-def write_task(
-    batches: Iterator[pa.RecordBatch],
-    schema: st.StructType,
-    options: WriteOptions,
-    root: str,
-    job: str,
-    kind: type[WriteTask] | None = None,
-) -> ds.WriterCommitMessage:
+def present_task() -> tuple[int, int]:
+    """Number of PySpark's task and of its attempt."""
+    context = TaskContext.get()
+    return (context.partitionId(), context.taskAttemptId()) if context is not None else (0, 0)
+
+
+def write_task(batches: Iterator[pa.RecordBatch], task: WriteTask) -> ds.WriterCommitMessage:
     """Write the rows of one attempt of a task; a failed attempt leaves files only in its own temporary folder."""
-    context, kind = TaskContext.get(), kind or WriteTask
-    number, attempt = (context.partitionId(), context.taskAttemptId()) if context is not None else (0, 0)
-    task = kind(schema, options, root, job, number, attempt)
     try:
         for batch in batches:
             task.add(pa.Table.from_batches([batch]))

@@ -19,7 +19,8 @@ logging.getLogger("fastpq.spark").setLevel(logging.INFO)
 folder = sys.argv[1]
 builder = SparkSession.builder.master("local[2]").config("spark.jars", fastpq.spark.jar_path())
 settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.warehouse.dir": folder + "/warehouse", "spark.log.level": "ERROR", "spark.sql.shuffle.partitions": "2"}
+            "spark.sql.warehouse.dir": folder + "/warehouse", "spark.log.level": "ERROR", "spark.sql.shuffle.partitions": "2",
+            "spark.sql.geospatial.enabled": "true"}
 for name, value in settings.items():
     builder = builder.config(name, value)
 spark = builder.getOrCreate()
@@ -41,6 +42,21 @@ for table in ("items", "located"):
 written = folder + "/written"
 rows.write.format("fastpq").mode("append").option("partitionBy", "part").save(written)
 assert sorted(spark.read.parquet(written).select("id", "text", "part").collect()) == sorted(rows.collect())
+spark.sql(f"insert into fastpq.`{written}` select id + 1000, null, 7 from range(5)")
+assert spark.read.parquet(written).where("part = 7").selectExpr("sum(id)", "count(text)").first() == (5010, 0)
+spark.sql(f"create table folders (id bigint, part int) using fastpq partitioned by (part) location '{folder}/folders'")
+spark.sql("insert into folders select id, id % 2 from range(10)")
+spark.sql("insert overwrite folders select id, 1 from range(3)")
+assert sorted(spark.read.parquet(folder + "/folders").collect()) == [(0, 1), (1, 1), (2, 1)]
+points = spark.range(3).selectExpr("id", "st_geomfromwkb(X'0101000000000000000000F03F0000000000000040') as point")
+points.write.format("fastpq").mode("append").save(folder + "/points")       # through Python
+assert spark.read.format("fastpq").load(folder + "/points").where("length(point) = 21").count() == 3
+try:
+    rows.selectExpr("make_ym_interval(1, 2) as months").write.format("fastpq").mode("append").save(folder + "/months")
+except Exception as error:
+    assert "writing interval year to month from Spark" in str(error), error
+else:
+    raise AssertionError("months were written")
 stream = spark.readStream.format("fastpq").schema(rows.schema).load(path)
 query = stream.writeStream.format("memory").queryName("streamed").start()
 query.processAllAvailable()

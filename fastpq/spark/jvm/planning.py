@@ -1,23 +1,28 @@
-"""Driver side of a scan for the JVM: answers of planning as JSON, from the planning of the Python source."""
+"""Driver side of scans and writes for the JVM: answers of planning as JSON, from the planning of the Python source."""
 
 from __future__ import annotations
 
 import base64
 import json
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import types as st
 
-from fastpq.errors import ParquetError, SchemaError
+from fastpq.errors import SchemaError
 from fastpq.filters.predicate import And
 from fastpq.spark.footers import Facts, Footers
 from fastpq.spark.handover import MOST_DIGITS, Handover
+from fastpq.spark.jvm.aggregates import Question as AggregateQuestion
+from fastpq.spark.jvm.aggregates import answered
+from fastpq.spark.jvm.column_statistics import column_statistics
 from fastpq.spark.jvm.conditions import PushedCondition, condition_of, known_columns
+from fastpq.spark.jvm.survivors import UNKNOWN, enough, survivors
+from fastpq.spark.jvm.writing import begun, ended
 from fastpq.spark.listing import ListedFile, list_files, partition_fields
 from fastpq.spark.options import ReadOptions, plain_name, read_options
-from fastpq.spark.reader import plan_scan, schema_of_files
+from fastpq.spark.reader import DatasetPart, partition_types, plan_scan, schema_of_files
 
 # Options and the settings of the session that stand for missing ones.
 _SETTINGS = {
@@ -33,11 +38,16 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a question of the JVM.
 
     Args:
-        question: ``ask`` (schema, filters or plan), ``options``, ``session``, and what these need.
+        question: ``ask`` (schema, filters, aggregates, plan, write, commit or abort),
+            ``options``, ``session``, and more for each.
 
     Raises:
         ParquetError: as the Python source does.
     """
+    if question["ask"] == "write":
+        return begun(question, _struct(question["schema"]))
+    if question["ask"] in ("commit", "abort"):
+        return ended(question)
     options = _read_options(question)
     match question["ask"]:
         case "schema":
@@ -46,6 +56,8 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
             return {"verdicts": _verdicts(question, options)}
         case "plan":
             return _plan(question, options)
+        case "aggregates":
+            return {"rows": _aggregates(question, options)}
     raise ValueError(f"the question {question['ask']!r}: the jar and fastpq are of different versions")
 
 
@@ -102,29 +114,51 @@ def _verdict(condition: PushedCondition, partition: set[str]) -> str:
 def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     table, schema = _struct(question["table"]), _struct(question["schema"])
     files, footers = _files_of(question, options), Footers(options.service)
-    found = [condition_of(entry["tree"], known_columns(table)) for entry in question["conditions"]]
-    conditions = [condition.tree for condition in found if condition is not None]
+    partition = partition_types(files, table, options.time_zone)
+    conditions = _conditions(question, table)
     is_worth = len(files) <= options.planning_footers
-    facts = footers.facts(files, schema) if is_worth else Facts()
+    found = survivors(files, conditions, partition, options.time_zone, footers if is_worth else None)
+    limit = question.get("limit")
+    if limit is not None and options.filters is None and not options.ignore_missing_files:
+        found = enough(found, limit)
+    left = [survivor.file for survivor in found]
+    facts = footers.facts(left, schema) if is_worth else Facts()
     complete = facts.complete & {part.name for part in schema.fields if part.nullable}
     pruning = And(*conditions) if conditions else None
-    planned = plan_scan(files, schema, options, footers, pruning, Handover(complete=complete))
-    size = sum(file.size for file in files)
+    groups = {survivor.file.path: survivor.row_groups for survivor in found if survivor.row_groups is not None}
+    part = DatasetPart(left, groups, partition, limit)
+    planned = plan_scan(files, schema, options, footers, pruning, Handover(complete=complete), part)
+    rows = [survivor.rows for survivor in found]
+    size = sum(survivor.size for survivor in found)
+    has_statistics = question.get("statistics") and is_worth
     return {
         "plan": _pickled(planned[0].plan) if planned else "",
-        "tasks": [_pickled(partition.splits) for partition in planned],
+        "tasks": [_pickled(task.splits) for task in planned],
         "complete": sorted(complete),
+        "partition": [part.name for part in schema.fields if part.name in partition],
         "bytes": max(1, size * _width(schema) // max(1, _width(table))),
-        "rows": _rows(files, footers) if is_worth else -1,
+        "rows": UNKNOWN if UNKNOWN in rows or not is_worth else sum(rows),
+        "columns": column_statistics(left, footers, schema) if has_statistics else {},
     }
 
 
-def _rows(files: Sequence[ListedFile], footers: Footers) -> int:
-    """Rows of all files; -1 if a footer cannot be read: the task that reads the file raises the error."""
-    try:
-        return sum(footers.of(file).num_rows for file in files)
-    except (ParquetError, OSError):
-        return -1
+def _aggregates(question: Mapping[str, Any], options: ReadOptions) -> list[list[Any]] | None:
+    """Rows of the aggregates that the footers tell exactly; None where they do not, or where there are too many."""
+    table, files, footers = _struct(question["table"]), _files_of(question, options), Footers(options.service)
+    if options.filters is not None:
+        return None
+    partition = partition_types(files, table, options.time_zone)
+    found = survivors(files, _conditions(question, table), partition, options.time_zone, None)
+    if len(found) > options.planning_footers:
+        return None
+    aggregates = tuple(map(tuple, question["aggregates"]))
+    asked = AggregateQuestion(tuple(question["groups"]), aggregates, table, partition, options.time_zone)
+    return answered(asked, found, footers)
+
+
+def _conditions(question: Mapping[str, Any], table: st.StructType) -> list[Any]:
+    found = [condition_of(entry["tree"], known_columns(table)) for entry in question["conditions"]]
+    return [condition.tree for condition in found if condition is not None]
 
 
 def _width(schema: st.StructType) -> int:

@@ -40,8 +40,13 @@ def batches(plan: bytes, splits: bytes) -> Iterator[tuple[int, BatchLayout]]:
     """
     chosen = _plan_of(plan)
     parts: tuple[Split, ...] = pickle.loads(splits)
+    found = 0
     for split in parts:
-        yield from scan_split(split, chosen, _layouts, "views")
+        for rows, layout in scan_split(split, chosen, _layouts, "views"):
+            yield rows, layout
+            found += rows
+            if chosen.limit is not None and found >= chosen.limit:
+                return
 
 
 def _layouts(scan: FileScan) -> Iterator[tuple[int, BatchLayout]]:

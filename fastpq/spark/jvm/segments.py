@@ -61,6 +61,10 @@ class Segment:
         """Copy bytes to a place."""
         self._bytes[place : place + len(data)] = data
 
+    def view(self) -> NDArray[np.uint8]:
+        """The bytes, which the JVM may write."""
+        return self._bytes
+
     def opened(self) -> None:
         """The JVM has mapped the segment: a name in a folder is needed no more."""
         if self._name:

@@ -1,4 +1,4 @@
-"""A worker of the JVM: answers questions of planning, and reads tasks into shared memory.
+"""A worker of the JVM: answers questions of planning, reads tasks into shared memory, and writes tasks out of it.
 
 A message is its kind and the bytes of its payload (int32 each, little-endian), then the payload. Worker.java is the other side.
 
@@ -6,13 +6,19 @@ From the JVM:
     ASK     a question of planning, as JSON: answered by ANSWER
     READ    a task: answered by BATCH after BATCH, then END. There are two segments; the worker fills both unasked
     NEXT    the JVM has read the oldest BATCH: its segment may be filled again
-    STOP    the JVM wants no further BATCH: answered by END
+    STOP    the JVM wants no further BATCH, or gives up what it writes: answered by END
+    WRITE   a task that writes: answered by ANSWER, after its batches
+    RESERVE bytes (int64) that the next BATCH of a write needs: answered by SEGMENT
+    BATCH   rows of a write, in the segment: numbers (int64) of rows, of bytes, and the layout of each column; answered by NEXT as
+            soon as the segment may be filled again
+    END     no further BATCH of a write
 From the worker:
     ANSWER  JSON
     FAILURE an error in the place of any answer, as JSON: its class and its message
     SEGMENT a segment to be mapped, anew if it was mapped: its number, path and size, as JSON
     BATCH   numbers (int64): of the segment, of the rows, and the layout of each column (fastpq.spark.jvm.layout)
     END     no further BATCH
+    NEXT    the segment of a write may be filled again
 
 A worker holds the credentials of its environment, and sends none: errors carry no keys (fastpq.errors).
 """
@@ -28,12 +34,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from fastpq.spark.jvm import planning, scan
+from fastpq.spark.jvm.gathered import batch_of
 from fastpq.spark.jvm.layout import BatchLayout
 from fastpq.spark.jvm.segments import KEPT, Segment, segment_places
+from fastpq.spark.jvm.writing import TaskOfRows
 
-ASK, READ, NEXT, STOP, WRITE = range(1, 6)
+ASK, READ, NEXT, STOP, WRITE, RESERVE = range(1, 7)
 ANSWER, FAILURE, SEGMENT, BATCH, END = range(16, 21)
 SEGMENTS = 2
 _HEADER = struct.Struct("<ii")
@@ -70,6 +79,10 @@ class Connection:
         return bytes(found)
 
 
+class GivenUp(Exception):
+    """The JVM has given up the task."""
+
+
 class Worker:
     """Answers the messages of one JVM, one after the other; the segments serve every task."""
 
@@ -84,7 +97,7 @@ class Worker:
                 kind, payload = self.connection.receive()
             except EOFError:
                 return
-            if kind in (NEXT, STOP):        # sent before the JVM saw the last answer
+            if kind in (NEXT, STOP, RESERVE, BATCH, END):       # sent before the JVM saw the last answer
                 continue
             try:
                 self._answer(kind, payload)
@@ -103,6 +116,11 @@ class Worker:
                 add_files(str(task[:files], "utf-8"))
                 self._read(scan.batches(bytes(task[files : files + plan]), bytes(task[files + plan :])))
                 self.connection.send(END)
+            case 5:
+                number, attempt, files, size = struct.unpack_from("<iqii", payload)
+                task = memoryview(payload)[20:]
+                add_files(str(task[:files], "utf-8"))
+                self._write(TaskOfRows(bytes(task[files : files + size]), number, attempt))
             case _:
                 raise ValueError(f"a message of kind {kind}: the jar and fastpq are of different versions")
 
@@ -116,11 +134,43 @@ class Worker:
                     return
                 self._send_batch(number % SEGMENTS, number < SEGMENTS, rows, layout)
         finally:
-            for number, segment in enumerate(self.segments):
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """End the use of the segments by a task."""
+        for number, segment in enumerate(self.segments):
+            segment.opened()
+            if segment.size > KEPT:
+                segment.close()
+                self.segments[number] = Segment()
+
+    def _write(self, task: TaskOfRows) -> None:
+        """Write the batches of a task; a task that the JVM gives up leaves nothing."""
+        try:
+            self.connection.send_json(ANSWER, task.write(self._batches(task.schema)))
+        except GivenUp:
+            self.connection.send(END)
+        finally:
+            self._let_go()
+
+    def _batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        if not self.segments:
+            self.segments.append(Segment())
+        segment = self.segments[0]
+        while True:
+            kind, payload = self.connection.receive()
+            if kind == RESERVE:
+                segment.reserve(int.from_bytes(payload, "little"))
+                self.connection.send_json(SEGMENT, {"segment": 0, "path": segment.path, "size": segment.size})
+            elif kind == BATCH:
                 segment.opened()
-                if segment.size > KEPT:
-                    segment.close()
-                    self.segments[number] = Segment()
+                batch = batch_of(np.frombuffer(payload, "<i8").tolist(), segment.view(), schema)
+                self.connection.send(NEXT)
+                yield batch
+            elif kind == END:
+                return
+            else:
+                raise GivenUp
 
     def _may_go_on(self) -> bool:
         kind, _ = self.connection.receive()

@@ -37,9 +37,7 @@ public final class FastpqCatalog implements TableCatalog {
         }
         Map<String, String> all = new java.util.HashMap<>(options);
         all.put("path", path.name());
-        FastpqProvider provider = new FastpqProvider();
-        CaseInsensitiveStringMap given = new CaseInsensitiveStringMap(all);
-        return provider.getTable(provider.inferSchema(given), new Transform[0], all);
+        return new FastpqProvider().tableOf(new CaseInsensitiveStringMap(all));
     }
 
     @Override

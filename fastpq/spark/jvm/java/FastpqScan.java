@@ -1,13 +1,15 @@
 package io.fastpq.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.HashSet;
-import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Supplier;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
@@ -16,17 +18,19 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.read.SupportsRuntimeV2Filtering;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** A planned scan: what planning in Python answered, once asked. */
-final class FastpqScan implements Scan, Batch, SupportsReportStatistics {
+final class FastpqScan implements Scan, Batch, SupportsReportStatistics, SupportsRuntimeV2Filtering {
     private final StructType schema;
     private final ObjectNode question;
     private final Predicate[] pushed;
     private final Supplier<ScanBuilder> stream;
     private JsonNode answer;
+    private JsonNode left;      // the plan of the rows that conditions known while the query runs leave; null without such conditions
     private StructType read;
     private boolean streams;
 
@@ -89,23 +93,39 @@ final class FastpqScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public Statistics estimateStatistics() {
-        long bytes = plan().get("bytes").asLong(), rows = plan().get("rows").asLong();
-        return new Statistics() {
-            @Override
-            public OptionalLong sizeInBytes() {
-                return OptionalLong.of(bytes);
-            }
+        return new Estimates(plan(), schema);
+    }
 
-            @Override
-            public OptionalLong numRows() {
-                return rows < 0 ? OptionalLong.empty() : OptionalLong.of(rows);
+    /** Columns of folders: conditions on them that other parts of the query find, leave out files before a task starts. */
+    @Override
+    public NamedReference[] filterAttributes() {
+        JsonNode columns = plan().get("partition");
+        NamedReference[] references = new NamedReference[columns.size()];
+        for (int i = 0; i < references.length; i++) {
+            references[i] = Expressions.column("`" + columns.get(i).asText().replace("`", "``") + "`");
+        }
+        return references;
+    }
+
+    @Override
+    public void filter(Predicate[] predicates) {
+        ObjectNode narrower = question.deepCopy();
+        for (Predicate predicate : predicates) {
+            JsonNode tree = Conditions.tree(predicate);
+            if (tree != null) {
+                ((ArrayNode) narrower.get("conditions")).addObject().set("tree", tree);
             }
-        };
+        }
+        left = Worker.ask(Settings.driverPython(), narrower);
+    }
+
+    private JsonNode tasks() {
+        return left == null ? plan() : left;
     }
 
     @Override
     public InputPartition[] planInputPartitions() {
-        JsonNode tasks = plan().get("tasks");
+        JsonNode tasks = tasks().get("tasks");
         InputPartition[] partitions = new InputPartition[tasks.size()];
         for (int i = 0; i < partitions.length; i++) {
             partitions[i] = new Task(binary(tasks.get(i)));
@@ -115,7 +135,7 @@ final class FastpqScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-        return new FastpqReaderFactory(schema, binary(plan().get("plan")), Settings.executorPython());
+        return new FastpqReaderFactory(schema, binary(tasks().get("plan")), Settings.executorPython());
     }
 
     private static byte[] binary(JsonNode node) {

@@ -7,15 +7,26 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
+import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 
-/** Takes columns and conditions from Spark's plan; planning in Python decides which conditions it answers for. */
-final class FastpqScanBuilder implements SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
+/**
+ * Takes columns, conditions, a limit and aggregates from Spark's plan.
+ *
+ * Planning in Python decides for which conditions and which aggregates it answers.
+ */
+final class FastpqScanBuilder
+        implements SupportsPushDownRequiredColumns, SupportsPushDownV2Filters, SupportsPushDownAggregates, SupportsPushDownLimit {
+    private static final int NO_LIMIT = -1;
+
     private final StructType table;
     private final Map<String, String> options;
     private final JsonNode files;
@@ -23,6 +34,9 @@ final class FastpqScanBuilder implements SupportsPushDownRequiredColumns, Suppor
     private StructType schema;
     private Predicate[] pushed = {};
     private ArrayNode conditions = Worker.JSON.createArrayNode();
+    private int limit = NO_LIMIT;
+    private Aggregation asked;
+    private Answer answer;      // to the aggregates; null where Spark aggregates
 
     FastpqScanBuilder(StructType table, Map<String, String> options, JsonNode files, Supplier<ScanBuilder> stream) {
         this.table = table;
@@ -69,14 +83,47 @@ final class FastpqScanBuilder implements SupportsPushDownRequiredColumns, Suppor
     }
 
     @Override
+    public boolean supportCompletePushDown(Aggregation aggregation) {
+        asked = aggregation;
+        ObjectNode question = question("aggregates");
+        question.set("conditions", conditions);
+        answer = Answer.of(aggregation, table, question);
+        return answer != null;
+    }
+
+    @Override
+    public boolean pushAggregation(Aggregation aggregation) {
+        if (aggregation != asked) {     // sums and counts in place of an average
+            answer = null;
+        }
+        return answer != null;
+    }
+
+    /** Takes a limit for the tasks: Spark takes the rows that are too many. */
+    @Override
+    public boolean pushLimit(int rows) {
+        if (answer == null) {
+            limit = rows;
+        }
+        return answer == null;
+    }
+
+    @Override
     public void pruneColumns(StructType required) {
         schema = required;
     }
 
     @Override
     public Scan build() {
+        if (answer != null) {
+            return answer;
+        }
         ObjectNode question = question("plan");
         question.set("conditions", conditions);
+        question.put("statistics", SQLConf.get().cboEnabled() || SQLConf.get().planStatsEnabled());
+        if (limit != NO_LIMIT) {
+            question.put("limit", limit);
+        }
         return new FastpqScan(schema, question, pushed, stream);
     }
 

@@ -12,6 +12,7 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.api.python.PythonWorker;
@@ -24,13 +25,14 @@ import org.apache.spark.sql.errors.QueryCompilationErrors;
  * is the other side, and describes the kinds.
  */
 final class Worker implements AutoCloseable {
-    static final int ASK = 1, READ = 2, NEXT = 3, STOP = 4, WRITE = 5;
+    static final int ASK = 1, READ = 2, NEXT = 3, STOP = 4, WRITE = 5, RESERVE = 6;
     static final int ANSWER = 16, FAILURE = 17, SEGMENT = 18, BATCH = 19, END = 20;
     static final ObjectMapper JSON = new ObjectMapper();
 
     private static final String DAEMON = "fastpq.spark.jvm.daemon", MODULE = "fastpq.spark.jvm.worker";
     private static final String ENVIRONMENT = "spark.executorEnv.";
     private static final int HEADER = 8;
+    private static final Set<String> WRITES = Set.of("write", "commit", "abort");       // questions
 
     /** One message. */
     record Message(int kind, ByteBuffer payload) {
@@ -164,16 +166,17 @@ final class Worker implements AutoCloseable {
             worker.request(ASK, JSON.writeValueAsBytes(question));
             return worker.receive().json();
         } catch (IOException error) {
-            throw analysis(error.getMessage());
+            throw analysis(question, error.getMessage());
         } catch (FastpqException error) {
-            throw analysis(error.getMessage());
+            throw analysis(question, error.getMessage());
         }
     }
 
     /** The exception of Spark for Python sources, which callers in Python and SQL see without the frames of Java. */
     @SuppressWarnings("unchecked")
-    private static <T extends Throwable> RuntimeException analysis(String message) throws T {
-        throw (T) QueryCompilationErrors.pythonDataSourceError("plan", "read", message);     // a checked one, not declared
+    private static <T extends Throwable> RuntimeException analysis(ObjectNode question, String message) throws T {
+        String kind = WRITES.contains(question.get("ask").asText()) ? "write" : "read";
+        throw (T) QueryCompilationErrors.pythonDataSourceError("plan", kind, message);      // a checked one, not declared
     }
 
     /** Text as the bytes of a payload. */

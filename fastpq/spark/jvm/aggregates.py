@@ -1,0 +1,174 @@
+"""Aggregates of a dataset from its footers alone: count, min and max, where the statistics are exact.
+
+Minimum and maximum of floats stay with Spark: statistics leave NaNs out, and tell -0.0 and 0.0 apart.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import types as st
+
+from fastpq.errors import KeyAccessError, ParquetError
+from fastpq.filters.evidence import chunk_bounds, claims_of, exact_bounds
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.schema import types as pt
+from fastpq.schema.tree import ColumnDescriptor
+from fastpq.spark.batches import columns_by_name, partition_values
+from fastpq.spark.footers import Footers
+from fastpq.spark.jvm.conditions import known_columns
+from fastpq.spark.jvm.survivors import Survivor
+from fastpq.spark.types import spark_type
+
+_ORDERED = (
+    st.BooleanType, st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.DateType, st.TimestampType, st.TimestampNTZType,
+    st.DecimalType, st.StringType, st.BinaryType,
+)
+
+
+class Inexact(Exception):
+    """The footers do not tell the answer."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Aggregates asked for.
+
+    Attributes:
+        groups: names of partition columns to group by.
+        aggregates: ``(count,)``, ``(count, column)``, ``(min, column)`` and ``(max, column)``.
+        table: Spark schema of the dataset.
+        partition: types of the partition columns.
+        zone: time zone of timestamps in paths.
+    """
+
+    groups: tuple[str, ...]
+    aggregates: tuple[tuple[str, ...], ...]
+    table: st.StructType
+    partition: Mapping[str, st.DataType]
+    zone: str | None
+
+
+def answered(question: Question, found: Sequence[Survivor], footers: Footers) -> list[list[Any]] | None:
+    """A row for each group, its values first, as JSON for Values.java; None where the footers do not tell the answer."""
+    if not set(question.groups) <= question.partition.keys():
+        return None
+    groups: dict[tuple[Any, ...], list[Any]] = {}
+    if not question.groups:
+        groups[()] = [0 if aggregate[0] == "count" else None for aggregate in question.aggregates]
+    try:
+        for survivor in found:
+            footer, constants = footers.of(survivor.file), partition_values(survivor.file, question.partition, question.zone)
+            if not footer.num_rows:
+                continue
+            values = [_of_file(aggregate, question, footer, constants) for aggregate in question.aggregates]
+            group = tuple(constants[name] for name in question.groups)
+            known = groups.get(group)
+            pairs = zip(question.aggregates, values if known is None else known, values, strict=True)
+            groups[group] = values if known is None else [_merged(one[0], a, b) for one, a, b in pairs]
+    except (Inexact, ParquetError, OSError, KeyError):
+        return None
+    types = [*(question.partition[name] for name in question.groups), *(_type(one, question) for one in question.aggregates)]
+    rows = ([*group, *values] for group, values in groups.items())
+    return [[as_json(value, type_) for value, type_ in zip(row, types, strict=True)] for row in rows]
+
+
+def as_json(value: Any, type_: st.DataType) -> Any:
+    """A value in the form of Values.java: whole numbers as text, bytes in base64.
+
+    Raises:
+        Inexact: a type without such a form.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    match type_:
+        case st.DecimalType() if not isinstance(value, int):
+            return str(int(value.scaleb(type_.scale)))
+        case st.DateType() if not isinstance(value, int):
+            return str(value.toordinal() - _EPOCH_ORDINAL)
+        case st.StringType() | st.BinaryType():
+            return base64.b64encode(value.encode() if isinstance(value, str) else value).decode()
+        case _ if isinstance(value, int):
+            return str(value)
+    raise Inexact(type_.simpleString())
+
+
+_EPOCH_ORDINAL = 719_163        # of 1970-01-01
+
+
+def _type(aggregate: tuple[str, ...], question: Question) -> st.DataType:
+    return st.LongType() if aggregate[0] == "count" else question.table[aggregate[1]].dataType
+
+
+def _merged(kind: str, one: Any, other: Any) -> Any:
+    if kind == "count":
+        return one + other
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other) if kind == "min" else max(one, other)
+
+
+def _of_file(aggregate: tuple[str, ...], question: Question, footer: FileMetaData, constants: Mapping[str, Any]) -> Any:
+    kind, *names = aggregate
+    if not names:
+        return footer.num_rows
+    (name,) = names
+    if name in constants:
+        value = constants[name]
+        return (0 if value is None else footer.num_rows) if kind == "count" else value
+    wanted = known_columns(question.table)[name]        # a KeyError for other types
+    column = columns_by_name(footer.schema, [name]).get(name)
+    if column is None:
+        return 0 if kind == "count" else None
+    if not isinstance(column, ColumnDescriptor) or not column.is_flat:
+        raise Inexact
+    if kind == "count":
+        return sum(_count(footer, column, number) for number in range(footer.num_row_groups))
+    if not _is_ordered_alike(column, wanted):
+        raise Inexact
+    found = [bound for number in range(footer.num_row_groups) for bound in _extremes(footer, column, number)]
+    if not found:
+        return None
+    value = min(found) if kind == "min" else max(found)
+    return bool(value) if isinstance(wanted, st.BooleanType) else value
+
+
+def _count(footer: FileMetaData, column: ColumnDescriptor, number: int) -> int:
+    """Values other than null in a row group."""
+    group = footer.row_group(number)
+    try:
+        nulls = chunk_bounds(claims_of(footer, column, group.column(column.index), group.num_rows))[0].null_count
+    except KeyAccessError:
+        raise Inexact from None
+    if nulls is None:
+        raise Inexact
+    return group.num_rows - nulls
+
+
+def _extremes(footer: FileMetaData, column: ColumnDescriptor, number: int) -> tuple[Any, ...]:
+    """The least and the largest value of a row group; empty where all are null."""
+    group = footer.row_group(number)
+    try:
+        claims = claims_of(footer, column, group.column(column.index), group.num_rows)
+    except KeyAccessError:
+        raise Inexact from None
+    if chunk_bounds(claims)[0].all_null or not group.num_rows:
+        return ()
+    if (found := exact_bounds(claims)) is None:
+        raise Inexact
+    return found
+
+
+def _is_ordered_alike(column: ColumnDescriptor, wanted: st.DataType) -> bool:
+    """Whether the bounds of a column are values of the Spark type, in its units and its order."""
+    stored = column.type
+    if not isinstance(wanted, _ORDERED) or stored.physical == pt.Type.INT96:
+        return False
+    if isinstance(wanted, st.BinaryType) and not (stored.logical is None and stored.physical == pt.Type.BYTE_ARRAY):
+        return False
+    if isinstance(wanted, st.TimestampType | st.TimestampNTZType) and getattr(stored.logical, "unit", None) != "us":
+        return False
+    return spark_type(stored) == wanted

@@ -1,0 +1,508 @@
+package io.fastpq.spark;
+
+import java.math.BigInteger;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.unsafe.types.VariantVal;
+
+/** The columns that rows are gathered into, one class for each layout. */
+final class Gatherers {
+    private Gatherers() {}
+
+    static final class Nulls extends Gatherer {
+        Nulls() {
+            super(Vectors.NULLS);
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            throw new IllegalStateException("a value in a column of type void");
+        }
+
+        @Override
+        void skip() {}
+
+        @Override
+        void describe(Description description) {
+            description.pad(0);
+        }
+
+        @Override
+        long bytes() {
+            return 0;
+        }
+    }
+
+    /** Columns of one buffer of values. */
+    private abstract static class Single extends Gatherer {
+        final Growing values = new Growing();
+        private final int width;
+
+        Single(int layout, int width) {
+            super(layout);
+            this.width = width;
+        }
+
+        @Override
+        void skip() {
+            Platform.setMemory(values.extend(width), (byte) 0, width);
+        }
+
+        @Override
+        void describe(Description description) {
+            description.place(values);
+            description.number(width);
+            description.pad(2);
+        }
+
+        @Override
+        long bytes() {
+            return values.size();
+        }
+
+        @Override
+        void clear() {
+            super.clear();
+            values.clear();
+        }
+
+        @Override
+        void close() {
+            super.close();
+            values.close();
+        }
+    }
+
+    static final class Int8 extends Single {
+        Int8() {
+            super(Vectors.FIXED, 1);
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            Platform.putByte(null, values.extend(1), row.getByte(place));
+        }
+    }
+
+    static final class Int16 extends Single {
+        Int16() {
+            super(Vectors.FIXED, 2);
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            Platform.putShort(null, values.extend(2), row.getShort(place));
+        }
+    }
+
+    /** Integers, dates and floats: the bits of a float are those of an integer. */
+    static final class Int32 extends Single {
+        private final boolean isFloat;
+
+        Int32(boolean isFloat) {
+            super(Vectors.FIXED, 4);
+            this.isFloat = isFloat;
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            int bits = isFloat ? Float.floatToRawIntBits(row.getFloat(place)) : row.getInt(place);
+            Platform.putInt(null, values.extend(4), bits);
+        }
+    }
+
+    static final class Int64 extends Single {
+        private final boolean isDouble;
+
+        Int64(boolean isDouble) {
+            super(Vectors.FIXED, 8);
+            this.isDouble = isDouble;
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            long bits = isDouble ? Double.doubleToRawLongBits(row.getDouble(place)) : row.getLong(place);
+            Platform.putLong(null, values.extend(8), bits);
+        }
+    }
+
+    /** Booleans, a bit each. */
+    static final class Bits extends Gatherer {
+        private final Growing values = new Growing();
+
+        Bits() {
+            super(Vectors.BITS);
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            add(row.getBoolean(place) ? 1 : 0);
+        }
+
+        @Override
+        void skip() {
+            add(0);
+        }
+
+        private void add(int bit) {
+            if ((rows & 7) == 0) {
+                Platform.putByte(null, values.extend(1), (byte) bit);
+            } else {
+                long at = values.at(rows >> 3);
+                Platform.putByte(null, at, (byte) (Platform.getByte(null, at) | bit << (rows & 7)));
+            }
+        }
+
+        @Override
+        void describe(Description description) {
+            description.place(values);
+            description.pad(1);
+        }
+
+        @Override
+        long bytes() {
+            return values.size();
+        }
+
+        @Override
+        void clear() {
+            super.clear();
+            values.clear();
+        }
+
+        @Override
+        void close() {
+            super.close();
+            values.close();
+        }
+    }
+
+    static final class Decimals extends Single {
+        private final int width, precision, scale;
+
+        Decimals(DecimalType type) {
+            super(Vectors.FIXED, width(type.precision()));
+            width = width(type.precision());
+            precision = type.precision();
+            scale = type.scale();
+        }
+
+        private static int width(int precision) {
+            return precision <= Decimal.MAX_INT_DIGITS() ? 4 : precision <= Decimal.MAX_LONG_DIGITS() ? 8 : 16;
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            Decimal value = row.getDecimal(place, precision, scale);
+            if (width == 4) {
+                Platform.putInt(null, values.extend(4), (int) value.toUnscaledLong());
+            } else if (width == 8) {
+                Platform.putLong(null, values.extend(8), value.toUnscaledLong());
+            } else {
+                BigInteger digits = value.toJavaBigDecimal().unscaledValue();
+                long at = values.extend(16);
+                Platform.putLong(null, at, digits.longValue());
+                Platform.putLong(null, at + 8, digits.shiftRight(64).longValue());
+            }
+        }
+    }
+
+    /** Columns with offsets (int32), the first of which is 0. */
+    private abstract static class Offsets extends Gatherer {
+        private final Growing offsets = new Growing();
+
+        Offsets(int layout) {
+            super(layout);
+        }
+
+        /** Ends the value of the present row. */
+        final void end(long at) {
+            if (at > Integer.MAX_VALUE) {
+                throw new IllegalStateException("more than 2 GiB, or 2^31 elements, in a batch of rows");
+            }
+            if (offsets.size() == 0) {
+                Platform.putInt(null, offsets.extend(4), 0);
+            }
+            Platform.putInt(null, offsets.extend(4), (int) at);
+        }
+
+        @Override
+        void describe(Description description) {
+            if (offsets.size() == 0) {
+                Platform.putInt(null, offsets.extend(4), 0);
+            }
+            description.place(offsets);
+        }
+
+        @Override
+        long bytes() {
+            return offsets.size();
+        }
+
+        @Override
+        void clear() {
+            super.clear();
+            offsets.clear();
+        }
+
+        @Override
+        void close() {
+            super.close();
+            offsets.close();
+        }
+    }
+
+    static class Text extends Offsets {
+        private final Growing values = new Growing();
+
+        Text() {
+            super(Vectors.TEXT);
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            UTF8String text = row.getUTF8String(place);
+            add(text.getBaseObject(), text.getBaseOffset(), text.numBytes());
+        }
+
+        final void add(Object base, long offset, int count) {
+            Platform.copyMemory(base, offset, null, values.extend(count), count);
+            end(values.size());
+        }
+
+        @Override
+        void skip() {
+            end(values.size());
+        }
+
+        @Override
+        void describe(Description description) {
+            super.describe(description);
+            description.place(values);
+            description.pad(2);
+        }
+
+        @Override
+        long bytes() {
+            return super.bytes() + values.size();
+        }
+
+        @Override
+        void clear() {
+            super.clear();
+            values.clear();
+        }
+
+        @Override
+        void close() {
+            super.close();
+            values.close();
+        }
+    }
+
+    static final class Binary extends Text {
+        @Override
+        void take(SpecializedGetters row, int place) {
+            add(row.getBinary(place));
+        }
+
+        private void add(byte[] bytes) {
+            add(bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length);
+        }
+
+        /** Takes bytes that come from no row. */
+        void appendBytes(byte[] bytes) {
+            add(bytes);
+            taken();
+        }
+    }
+
+    static final class Lists extends Offsets {
+        private final Gatherer elements;
+
+        Lists(Gatherer elements) {
+            super(Vectors.LIST);
+            this.elements = elements;
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            ArrayData list = row.getArray(place);
+            int count = list.numElements();
+            for (int i = 0; i < count; i++) {
+                elements.append(list, i);
+            }
+            end(elements.rows);
+        }
+
+        @Override
+        void skip() {
+            end(elements.rows);
+        }
+
+        @Override
+        void describe(Description description) {
+            super.describe(description);
+            description.pad(1);
+            elements.describeAll(description);
+        }
+
+        @Override
+        long bytes() {
+            return super.bytes() + elements.bytes();
+        }
+
+        @Override
+        void clear() {
+            super.clear();
+            elements.clear();
+        }
+
+        @Override
+        void close() {
+            super.close();
+            elements.close();
+        }
+    }
+
+    static final class Maps extends Offsets {
+        private final Gatherer keys, values;
+
+        Maps(Gatherer keys, Gatherer values) {
+            super(Vectors.MAP);
+            this.keys = keys;
+            this.values = values;
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            MapData map = row.getMap(place);
+            ArrayData ofKeys = map.keyArray(), ofValues = map.valueArray();
+            int count = map.numElements();
+            for (int i = 0; i < count; i++) {
+                keys.append(ofKeys, i);
+                values.append(ofValues, i);
+            }
+            end(keys.rows);
+        }
+
+        @Override
+        void skip() {
+            end(keys.rows);
+        }
+
+        @Override
+        void describe(Description description) {
+            super.describe(description);
+            description.pad(1);
+            keys.describeAll(description);
+            values.describeAll(description);
+        }
+
+        @Override
+        long bytes() {
+            return super.bytes() + keys.bytes() + values.bytes();
+        }
+
+        @Override
+        void clear() {
+            super.clear();
+            keys.clear();
+            values.clear();
+        }
+
+        @Override
+        void close() {
+            super.close();
+            keys.close();
+            values.close();
+        }
+    }
+
+    /** Structs, a column for each field; below a null each field has a null. */
+    static class Structs extends Gatherer {
+        final Gatherer[] children;
+
+        Structs(StructType type) {
+            this(new Gatherer[type.fields().length]);
+            for (int i = 0; i < children.length; i++) {
+                children[i] = of(type.fields()[i].dataType());
+            }
+        }
+
+        Structs(Gatherer[] children) {
+            super(Vectors.STRUCT);
+            this.children = children;
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            InternalRow struct = row.getStruct(place, children.length);
+            for (int i = 0; i < children.length; i++) {
+                children[i].append(struct, i);
+            }
+        }
+
+        @Override
+        void skip() {
+            for (Gatherer child : children) {
+                child.appendNull();
+            }
+        }
+
+        @Override
+        void describe(Description description) {
+            description.number(children.length);
+            description.pad(1);
+            for (Gatherer child : children) {
+                child.describeAll(description);
+            }
+        }
+
+        @Override
+        long bytes() {
+            long bytes = 0;
+            for (Gatherer child : children) {
+                bytes += child.bytes();
+            }
+            return bytes;
+        }
+
+        @Override
+        void clear() {
+            super.clear();
+            for (Gatherer child : children) {
+                child.clear();
+            }
+        }
+
+        @Override
+        void close() {
+            super.close();
+            for (Gatherer child : children) {
+                child.close();
+            }
+        }
+    }
+
+    /** Variants: structs of value and metadata. */
+    static final class Variants extends Structs {
+        Variants() {
+            super(new Gatherer[] {new Binary(), new Binary()});
+        }
+
+        @Override
+        void take(SpecializedGetters row, int place) {
+            VariantVal variant = row.getVariant(place);
+            ((Binary) children[0]).appendBytes(variant.getValue());
+            ((Binary) children[1]).appendBytes(variant.getMetadata());
+        }
+    }
+}
