@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from fastpq.api.writer import ParquetWriter
     from fastpq.api.writing import write_table
     from fastpq.arrays.table import Column, ListColumn, StructColumn, Table
-    from fastpq.datasets.dataset import ParquetDataset, read_dataset
+    from fastpq.datasets.dataset import ParquetDataset
+    from fastpq.datasets.loading import read_dataset
     from fastpq.datasets.partitioning import write_dataset
     from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
     from fastpq.errors import (
@@ -144,7 +145,7 @@ _MODULE_OF = {
     "decrypt_file": "fastpq.rewriting.files",
     "encrypt_file": "fastpq.rewriting.files",
     "merge_files": "fastpq.rewriting.files",
-    "read_dataset": "fastpq.datasets.dataset",
+    "read_dataset": "fastpq.datasets.loading",
     "read_metadata": "fastpq.api.functions",
     "read_pandas": "fastpq.api.functions",
     "read_schema": "fastpq.api.functions",
@@ -159,6 +160,9 @@ for _role, _function in {
     "export_schema": "fastpq.arrow.exporting:export_schema",
     "export_array": "fastpq.arrow.exporting:export_array",
     "export_stream": "fastpq.arrow.exporting:export_stream",
+    "column_of": "fastpq.convert.numpy_input:column_from_numpy",
+    "to_pandas": "fastpq.convert.dataframes:dataframe_of_table",
+    "read_dataset": "fastpq.datasets.loading:read_dataset",
     "to_pylist VARIANT": "fastpq.variant.variant_column:variants_of",
     "to_pylist FILE": "fastpq.file_reference.reference:file_references",
 }.items():

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from fastpq import encryption
 from fastpq.api.file import ParquetFile
 from fastpq.api.indexed_file import RowRangesLike
+from fastpq.arrays.extensions import registered
 from fastpq.arrays.table import Table
 from fastpq.common.lazy import LazyModule
 from fastpq.common.progress import Progress
+from fastpq.errors import SchemaError
+from fastpq.io.location import Remote, locate
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read.opener import StringLayout
@@ -43,10 +48,11 @@ def read_table(
     decryption_properties: encryption.FileDecryptionProperties | None = None,
     on_error: OnError = "raise",
 ) -> Table:
-    """Read a file into memory: a ParquetFile opened, read and closed.
+    """Read a file into memory: a ParquetFile opened, read and closed; or a directory, a glob or a list of files (``read_dataset``).
 
     Args:
-        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
+        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object; a directory, a glob, or a list of paths
+            and URLs.
         columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
         row_groups: indices, in the order of the result; None for all.
         row_ranges: rows of the file as ``(start, stop)`` each, ascending, counted from 0 through all row groups; None for all.
@@ -75,8 +81,7 @@ def read_table(
         KeyAccessError, TagVerificationError: encrypted parts cannot be opened.
         UnsupportedError, LimitError: see fastpq.errors.
     """
-    with ParquetFile(
-        where,
+    options: dict[str, Any] = dict(
         memory_map=memory_map,
         threads=threads,
         strings=strings,
@@ -85,10 +90,17 @@ def read_table(
         properties=properties,
         decryption_properties=decryption_properties,
         on_error=on_error,
-    ) as file:
-        return file.read(
-            columns, row_groups=row_groups, row_ranges=row_ranges, filters=filters, out=out, progress=progress
-        )
+    )
+    try:
+        with ParquetFile(where, **options) as file:
+            return file.read(
+                columns, row_groups=row_groups, row_ranges=row_ranges, filters=filters, out=out, progress=progress
+            )
+    except (FileNotFoundError, IsADirectoryError, SchemaError):
+        if not _names_a_dataset(where):
+            raise
+    _refuse_for_datasets(row_groups=row_groups, row_ranges=row_ranges, out=out)
+    return _read_dataset(where, columns, filters=filters, progress=progress, **options)
 
 
 def read_pandas(
@@ -114,7 +126,8 @@ def read_pandas(
     order is in neither place are no categorical.
 
     Args:
-        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
+        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object; a directory, a glob, or a list of paths
+            and URLs (``read_dataset``).
         columns: names (dotted paths for leaves of groups) or numbers; None for all. The index comes in any case.
         row_groups: indices, in the order of the result; None for all.
         filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, as for ``ParquetFile.read``.
@@ -137,11 +150,10 @@ def read_pandas(
         UnsupportedError: pandas is not installed.
         ParquetError: as ``read_table``.
     """
-    from fastpq.convert.dataframes import dataframe_of
+    from fastpq.convert.dataframes import dataframe_of, dataframe_of_table
     from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, pandas_metadata
 
-    with ParquetFile(
-        where,
+    options: dict[str, Any] = dict(
         memory_map=memory_map,
         threads=threads,
         strings=strings,
@@ -150,13 +162,43 @@ def read_pandas(
         properties=properties,
         decryption_properties=decryption_properties,
         on_error=on_error,
-    ) as file:
-        described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
-        if columns is not None:
-            columns = list(columns)
-            columns += [name for name in described.index if name in file.schema.names and name not in columns]
-        table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)
-        return dataframe_of(table, described, dtype_backend)
+    )
+    try:
+        with ParquetFile(where, **options) as file:
+            described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
+            if columns is not None:
+                columns = list(columns)
+                columns += [name for name in described.index if name in file.schema.names and name not in columns]
+            table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)
+            return dataframe_of(table, described, dtype_backend)
+    except (FileNotFoundError, IsADirectoryError, SchemaError):
+        if not _names_a_dataset(where):
+            raise
+    _refuse_for_datasets(row_groups=row_groups)
+    return dataframe_of_table(_read_dataset(where, columns, filters=filters, progress=progress, **options), dtype_backend)
+
+
+def _names_a_dataset(where: Any) -> bool:
+    """Whether where is a directory, a glob or a list of files."""
+    if isinstance(where, list | tuple):
+        return True
+    place = locate(where)
+    if isinstance(place, Remote):
+        return glob.has_magic(place.path) or place.filesystem.isdir(place.path)
+    return place is not None and (os.path.isdir(place) or glob.has_magic(place) and not os.path.exists(place))
+
+
+def _refuse_for_datasets(**arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise SchemaError(f"{name} is an argument for one file, not for a directory, a glob or a list of files")
+
+
+def _read_dataset(where: Any, columns: Iterable[ColumnKey] | None, **options: Any) -> Table:
+    read = registered("read_dataset")
+    assert read is not None, "fastpq registers the functions of fastpq.datasets"
+    table: Table = read(where, columns, **options)
+    return table
 
 
 def read_metadata(

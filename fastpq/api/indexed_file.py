@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from fastpq.arrays.table import Column
 from fastpq.common.display import View, of_bytes, to_html, to_text
@@ -284,12 +285,14 @@ class IndexedFile:
             raise UnsupportedError("statistics of a nested column", column=column.name)
         return column
 
-    def _with_units(self, units: Mapping[tuple[str, int], TimeUnitName]) -> None:
-        """Read INT96 columns in given units or coarser ones, by name of the column and number of the leaf inside."""
+    def _in_units(self, units: Mapping[tuple[str, int], TimeUnitName]) -> Self:
+        """The file with INT96 columns in given units or coarser ones, by name of the column and number of the leaf inside."""
         from fastpq.read.int96 import numbered_leaves
 
         known = {leaf.index: units[place] for place, leaf in numbered_leaves(self.schema) if place in units}
-        self._file = self._file._replace(int96_units=known)
+        file = copy(self)
+        file._file = self._file._replace(int96_units=known)
+        return file
 
     def _fitting_units(self, columns: Iterable[ColumnKey], filters: Any) -> dict[tuple[str, int], TimeUnitName]:
         """The unit of each INT96 column of a read, by name of the column and number of the leaf inside."""

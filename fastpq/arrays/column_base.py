@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,23 @@ from fastpq.arrays.extensions import export
 from fastpq.arrays.layouts import Array
 from fastpq.arrays.numpy_output import Nulls, Strings
 from fastpq.common.display import to_html
-from fastpq.common.lazy import LazyModule
+from fastpq.common.lazy import LazyModule, package
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import DataType, Field
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from fastpq.arrays import flat_column, nodes
 else:       # types of annotations, for typing.get_type_hints
+    pyarrow = LazyModule("pyarrow")
     flat_column = LazyModule("fastpq.arrays.flat_column")
     nodes = LazyModule("fastpq.arrays.nodes")
 
 # Values of a column in a notebook.
 HTML_VALUES = 10
+# Values made into Python objects at a time by iteration.
+ITERATED = 4096
 
 set_field = object.__setattr__     # fields are frozen
 
@@ -212,6 +218,44 @@ class ColumnBase(ABC):
 
     # ---- values
 
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Any: ...
+    @overload
+    def __getitem__(self, key: slice) -> Self: ...
+    def __getitem__(self, key: Any) -> Any:
+        """A value as a Python object, None where null (``to_pylist``), or the column of a slice of the values.
+
+        Args:
+            key: place of the value, negative from the end; or a slice.
+
+        Raises:
+            IndexError: there is no such value.
+            SchemaError: key is something else.
+        """
+        if isinstance(key, slice):
+            start, stop, step = key.indices(len(self))
+            return self.slice(start, stop) if step == 1 else self.take(np.arange(start, stop, step))
+        if not hasattr(key, "__index__"):
+            raise SchemaError(f"a value of a column has a number, not {key!r}; take(indices) gives several values")
+        place = operator.index(key)
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"value {place} of a column of {len(self)} values")
+        place %= len(self)
+        return self.slice(place, place + 1).to_pylist()[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """The values as Python objects, None where null (``to_pylist``)."""
+        for start in range(0, len(self), ITERATED):
+            yield from self.slice(start, start + ITERATED).to_pylist()
+
+    def to_arrow(self) -> pyarrow.Array:
+        """The values as a pyarrow.Array; memory is shared where the layouts agree.
+
+        Raises:
+            UnsupportedError: pyarrow is not installed.
+        """
+        return package("pyarrow", "Column.to_arrow").array(self)
+
     @abstractmethod
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
         """The values as a NumPy array."""
@@ -249,6 +293,10 @@ class ColumnBase(ABC):
         from fastpq.arrays.preview import with_values
 
         return with_values(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """For IPython, where a person asks to see the column: with values."""
+        printer.text(str(self))
 
     def _repr_html_(self) -> str:
         from fastpq.arrays.preview import column_view

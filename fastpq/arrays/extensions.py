@@ -13,8 +13,9 @@ def register_extension(role: str, where: str) -> None:
     """Register the place of the function of a role.
 
     Args:
-        role: ``"export_schema"``, ``"export_array"`` or ``"export_stream"`` of the Arrow C data interface, or
-            ``"to_pylist NAME"`` for structs of a logical type.
+        role: ``"export_schema"``, ``"export_array"`` or ``"export_stream"`` of the Arrow C data interface, ``"column_of"`` for
+            columns of arrays, ``"to_pandas"`` for DataFrames of tables, ``"read_dataset"`` for directories given in the place of a
+            file, or ``"to_pylist NAME"`` for structs of a logical type.
         where: the function, as ``"module:name"``.
     """
     _REGISTERED[role] = where

@@ -226,8 +226,10 @@ class StructColumn(NestedColumn):
         bits = 0 if self.validity is None else self.validity.nbytes
         return bits + sum(child.used_bytes() for child in self.children)
 
-    def __getitem__(self, name: str) -> AnyColumn:
-        """The column of the one field of a name; nulls of the struct are not nulls of the column."""
+    def __getitem__(self, name: Any) -> Any:
+        """The column of the one field of a name, whose nulls are not those of the struct; or a value, or a slice."""
+        if not isinstance(name, str):
+            return ColumnBase.__getitem__(self, name)
         found = [child for field, child in zip(self.type.fields, self.children, strict=True) if field.name == name]
         if len(found) != 1:
             raise SchemaError(f"{len(found)} fields are named {name!r} in {self.type}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.dtypes import StringDType
@@ -227,3 +228,21 @@ def _times(values: Array, unit: str) -> list[Any]:
     for i in np.flatnonzero(~inside).tolist():
         objects[i] = deltas[i]
     return objects
+
+
+def structured_array(arrays: Mapping[str, Array], rows: int) -> Array:
+    """One structured array of arrays.
+
+    Args:
+        arrays: arrays of shape (rows,), by name of the field.
+        rows: number of rows.
+
+    Returns:
+        Shape (rows,), with a field of each array's dtype; a MaskedArray if one of the arrays is.
+    """
+    dtype = np.dtype([(name, array.dtype) for name, array in arrays.items()])
+    masked = any(isinstance(array, np.ma.MaskedArray) for array in arrays.values())
+    made: Any = np.ma.empty(rows, dtype) if masked else np.empty(rows, dtype)
+    for name, array in arrays.items():
+        made[name] = array
+    return cast(Array, made)

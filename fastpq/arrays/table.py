@@ -7,17 +7,25 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from fastpq.arrays.column_base import ColumnBase
-from fastpq.arrays.extensions import export
+from fastpq.arrays.extensions import export, registered
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryOffsets, BinaryViews, DictionaryValues
 from fastpq.arrays.nested_columns import AnyColumn, ListColumn, StructColumn
-from fastpq.arrays.numpy_output import Nulls, Strings
+from fastpq.arrays.numpy_output import Nulls, Strings, structured_array
 from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
 from fastpq.errors import SchemaError
+from fastpq.common.lazy import LazyModule, package
 from fastpq.schema.parquet_schema import ParquetSchema
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+else:       # types of annotations, for typing.get_type_hints
+    pandas, polars, pyarrow = LazyModule("pandas"), LazyModule("polars"), LazyModule("pyarrow")
 
 __all__ = [
     "VIEW_DTYPE",
@@ -62,7 +70,7 @@ class Table(Mapping[str, AnyColumn]):
     repeated name in ``[]`` is an error.
 
     Args:
-        columns: the columns by name, or pairs of name and column.
+        columns: columns by name, or pairs of name and column. Arrays, lists and Arrow arrays become columns as in ``write_table``.
         num_rows: number of rows, needed without columns; must agree with the columns otherwise.
         metadata: texts by key, of the file or of Arrow's schema from which the columns came: kept by writers and by Arrow.
 
@@ -77,21 +85,21 @@ class Table(Mapping[str, AnyColumn]):
 
     def __init__(
         self,
-        columns: Mapping[str, AnyColumn] | Iterable[tuple[str, AnyColumn]],
+        columns: Mapping[str, Any] | Iterable[tuple[str, Any]],
         *,
         num_rows: int | None = None,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
         self.metadata = NO_METADATA if metadata is None else metadata
-        self._pairs = list(columns.items() if isinstance(columns, Mapping) else columns)
-        for name, column in self._pairs:
+        self._pairs = []
+        for name, values in columns.items() if isinstance(columns, Mapping) else columns:
             if not isinstance(name, str):
                 raise SchemaError(f"the name of a column is a str, not {name!r}")
-            if not isinstance(column, ColumnBase):
-                raise SchemaError(f"a {type(column).__name__} is no Column: see table_from", column=name)
+            column = values if isinstance(values, ColumnBase) else _column_of(values, name)
             num_rows = len(column) if num_rows is None else num_rows
             if len(column) != num_rows:
                 raise SchemaError(f"{len(column)} values in a table of {num_rows} rows", column=name)
+            self._pairs.append((name, column))
         self._by_name = dict(self._pairs)
         self.num_rows = num_rows or 0
 
@@ -154,7 +162,26 @@ class Table(Mapping[str, AnyColumn]):
         """The schema of a file of the table."""
         return ParquetSchema.of([(name, column.type, column.nullable) for name, column in self._pairs])
 
-    def __getitem__(self, name: str) -> AnyColumn:
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and number of columns."""
+        return self.num_rows, len(self._pairs)
+
+    @overload  # type: ignore[override]  # a mapping of names to columns, whose slices are rows
+    def __getitem__(self, name: str) -> AnyColumn: ...
+    @overload
+    def __getitem__(self, name: slice) -> Table: ...
+    def __getitem__(self, name: str | slice) -> AnyColumn | Table:
+        """The column of a name, or the table of a slice of the rows.
+
+        Args:
+            name: name of the column, or a slice.
+
+        Raises:
+            SchemaError: there is no column of the name, or there are several.
+        """
+        if isinstance(name, slice):
+            return self._of((column[name] for column in self.columns), len(range(self.num_rows)[name]))
         try:
             found: AnyColumn = self._by_name[name]
         except KeyError:
@@ -224,6 +251,10 @@ class Table(Mapping[str, AnyColumn]):
     def __str__(self) -> str:
         return to_text(self._view(TEXT_ROWS, TEXT_COLUMNS))
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """For IPython, where a person asks to see the table: with values."""
+        printer.text(str(self))
+
     def _repr_html_(self) -> str:
         return to_html(self._view(HTML_ROWS, HTML_COLUMNS))
 
@@ -255,8 +286,56 @@ class Table(Mapping[str, AnyColumn]):
 
         Args:
             names: names of columns.
+
+        Raises:
+            SchemaError: there is no column of a name, or there are several.
         """
-        return Table({name: self[name] for name in names}, num_rows=self.num_rows, metadata=self.metadata)
+        return Table({name: self[name] for name in _names(names)}, num_rows=self.num_rows, metadata=self.metadata)
+
+    def drop(self, names: Iterable[str]) -> Table:
+        """The table without some columns.
+
+        Args:
+            names: names of columns.
+
+        Raises:
+            SchemaError: there is no column of a name.
+        """
+        names = _names(names)
+        for name in names:
+            if name not in self._by_name:
+                self[name]      # raises the error with the names there are
+        kept = [(name, column) for name, column in self._pairs if name not in names]
+        return Table(kept, num_rows=self.num_rows, metadata=self.metadata)
+
+    def rename(self, names: Mapping[str, str]) -> Table:
+        """The table with other names of some columns.
+
+        Args:
+            names: new names by present names.
+
+        Raises:
+            SchemaError: there is no column of a name, or there are several.
+        """
+        for name in names:
+            self[name]
+        pairs = [(names.get(name, name), column) for name, column in self._pairs]
+        return Table(pairs, num_rows=self.num_rows, metadata=self.metadata)
+
+    def add(self, name: str, values: Any) -> Table:
+        """The table with one more column at the end.
+
+        Args:
+            name: name of the column.
+            values: a column, an array, a list or an Arrow array of ``num_rows`` values.
+
+        Raises:
+            SchemaError: there is a column of the name, or values of another number or of no type.
+        """
+        if name in self._by_name:
+            raise SchemaError("there is a column of the name; drop(...) first to replace the column", column=name)
+        num_rows = self.num_rows if self._pairs or self.num_rows else None
+        return Table([*self._pairs, (name, values)], num_rows=num_rows, metadata=self.metadata)
 
     def slice(self, start: int = 0, stop: int | None = None) -> Table:
         """Rows ``start`` to ``stop - 1``; memory is shared as in ``Column.slice``.
@@ -268,18 +347,21 @@ class Table(Mapping[str, AnyColumn]):
         start, stop, _ = slice(start, stop).indices(self.num_rows)
         return self._of((column.slice(start, stop) for column in self.columns), max(stop - start, 0))
 
-    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> dict[str, Array]:
-        """Every column as a NumPy array (``Column.to_numpy``).
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype", structured: bool = False) -> Any:
+        """Every column as a NumPy array (``Column.to_numpy``), by name; or all columns as one structured array.
 
         Args:
             nulls: as for ``Column.to_numpy``.
-            strings: as for ``Column.to_numpy``.
+            strings: as for ``Column.to_numpy``; fields of a structured array hold text as ``"object"``.
+            structured: whether to return one array of shape (num_rows,) with a field for each column, masked if a column is.
 
         Raises:
             SchemaError: also, two columns of one name.
         """
         self._check_unique(self.names)
-        return {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._pairs}
+        strings = "object" if structured else strings
+        arrays = {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._pairs}
+        return structured_array(arrays, self.num_rows) if structured else arrays
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """A dict for each row (values as in ``Column.to_pylist``).
@@ -287,11 +369,49 @@ class Table(Mapping[str, AnyColumn]):
         Raises:
             SchemaError: two columns of one name.
         """
+        return list(self.rows())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A dict for each row (values as in ``Column.to_pylist``), some thousand rows made at a time.
+
+        Raises:
+            SchemaError: two columns of one name.
+        """
         self._check_unique(self.names)
-        names, lists = self.names, [column.to_pylist() for column in self.columns]
+        names = self.names
         if not names:
-            return [{} for _ in range(self.num_rows)]
-        return [dict(zip(names, row, strict=True)) for row in zip(*lists, strict=True)]
+            return iter([{} for _ in range(self.num_rows)])
+        return (dict(zip(names, row, strict=True)) for row in zip(*self.columns, strict=True))
+
+    def to_pandas(self, dtype_backend: Any = None) -> pandas.DataFrame:
+        """The table as a DataFrame, with the index, labels and dtypes of pandas' metadata (``read_pandas``).
+
+        Args:
+            dtype_backend: as for ``read_pandas``.
+
+        Raises:
+            UnsupportedError: pandas is not installed.
+            SchemaError: an unknown dtype_backend.
+        """
+        function = registered("to_pandas")
+        assert function is not None, "fastpq registers the functions of fastpq.convert"
+        return function(self, dtype_backend)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """The table as a pyarrow.Table; memory is shared where the layouts agree.
+
+        Raises:
+            UnsupportedError: pyarrow is not installed.
+        """
+        return package("pyarrow", "Table.to_arrow").table(self)
+
+    def to_polars(self) -> polars.DataFrame:
+        """The table as a polars.DataFrame.
+
+        Raises:
+            UnsupportedError: Polars is not installed.
+        """
+        return package("polars", "Table.to_polars").DataFrame(self)
 
     @staticmethod
     def concat(tables: Sequence[Table]) -> Table:
@@ -325,8 +445,8 @@ class Table(Mapping[str, AnyColumn]):
             SchemaError: always.
         """
         raise SchemaError(
-            "a Table is no array: Table.to_numpy() gives an array of each column, by name, also for pandas.DataFrame; "
-            "read_pandas a DataFrame of a file"
+            "a Table is no array: Table.to_numpy() gives an array of each column by name, Table.to_numpy(structured=True) one array, "
+            "Table.to_pandas() a DataFrame"
         )
 
     def __arrow_c_schema__(self) -> object:
@@ -336,3 +456,17 @@ class Table(Mapping[str, AnyColumn]):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Arrow PyCapsule interface: the rows as a stream of one record batch."""
         return export("stream", self, requested_schema)
+
+
+def _column_of(values: Any, name: str) -> AnyColumn:
+    """The column of an array, a list or an Arrow array."""
+    function = registered("column_of")
+    assert function is not None, "fastpq registers the functions of fastpq.convert"
+    column: AnyColumn = function(values, name=name)
+    return column
+
+
+def _names(names: Iterable[str]) -> list[str]:
+    if isinstance(names, str):
+        raise SchemaError(f"a list of names is needed, not the one name {names!r}")
+    return list(names)

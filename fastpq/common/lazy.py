@@ -68,3 +68,21 @@ class LazyModule:
         value = getattr(import_module(self.__name__), name)
         setattr(self, name, value)
         return value
+
+
+def package(name: str, purpose: str) -> Any:
+    """A package that fastpq does not depend on.
+
+    Args:
+        name: name of the package, for import and for pip.
+        purpose: subject of the message.
+
+    Raises:
+        UnsupportedError: the package is not installed.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        from fastpq.errors import UnsupportedError
+
+        raise UnsupportedError(f"{purpose} needs the package {name} (pip install {name})") from error

@@ -9,14 +9,28 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fastpq.arrays.table import Table
 from fastpq.convert.dataframe_labels import column_labels
-from fastpq.convert.pandas_metadata import PandasMetadata, RangeLevel, text_or_none
+from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, PandasMetadata, RangeLevel, pandas_metadata, text_or_none
 from fastpq.convert.series import Backend, index_of, series_of
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Backend", "dataframe_of"]
+__all__ = ["Backend", "dataframe_of", "dataframe_of_table"]
+
+
+def dataframe_of_table(table: Table, dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None) -> pandas.DataFrame:
+    """A DataFrame of a table, by pandas' metadata among the table's metadata.
+
+    Args:
+        table: the columns.
+        dtype_backend: as for ``dataframe_of``.
+
+    Raises:
+        ParquetError: as ``dataframe_of``.
+    """
+    described = pandas_metadata(table.metadata.get(PANDAS_KEY), table.metadata.get(ATTRIBUTES_KEY))
+    return dataframe_of(table, described, dtype_backend)
 
 
 def dataframe_of(

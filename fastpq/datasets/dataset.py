@@ -1,26 +1,27 @@
-"""ParquetDataset and read_dataset: many files as one table, with partition columns from the paths."""
+"""ParquetDataset: many files as one table, with partition columns from the paths."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
 from fastpq.arrays.table import AnyColumn, Table
-from fastpq.common.progress import Meter, Progress
-from fastpq.convert.nulls import null_column
+from fastpq.common.progress import Meter, Progress, Span
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.datasets.discovery import DataFile, find_files
 from fastpq.datasets.hive import infer_partition_type, partition_value
-from fastpq.datasets.unify import conform, schema_of, unify
-from fastpq.encryption.properties import FileDecryptionProperties
-from fastpq.errors import LimitError, SchemaError
-from fastpq.filters.literals import domain_of
-from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
+from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles
+from fastpq.datasets.partition_filters import columns_of, may_match, rest_for
+from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, united
+from fastpq.errors import LimitError, ParquetError, SchemaError
+from fastpq.filters.filtering import mask_of
+from fastpq.filters.predicate import Predicate, bind_filters
 from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
@@ -29,23 +30,28 @@ from fastpq.schema.parquet_schema import Int96UnitName, ParquetSchema
 from fastpq.schema.types import ColumnType, TimeUnitName, Type
 
 Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, by name and number of the leaf
-DatasetDecryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
+DatasetSchema: TypeAlias = Literal["union", "first"] | ParquetSchema | Mapping[str, Any] | Any
 
 
 class ParquetDataset:
     """Many files as one table: the columns of the files, followed by the partition columns with values from the paths.
 
-    The constructor reads the footers of all files; reads open the files again. A column missing in a file is null in its rows.
-    Signed integers of different widths become the widest. A partition column replaces a column of the same name in the files.
-    An INT96 column has one unit in all files, in which the values of every file fit; ``iter_batches`` decodes the INT96 columns
-    of all files before the first Table, unless ``coerce_int96_timestamp_unit`` names a unit. With "auto", ``schema`` has
+    The constructor reads the footers of all files, of remote ones many at a time, or of none with a schema and of one with
+    ``schema="first"``. A column missing in a file is null in its rows. A partition column replaces a column of the same name in the
+    files. An INT96 column has one unit in all files, in which the values of every file fit; ``iter_batches`` decodes the INT96
+    columns of all files before the first Table, unless ``coerce_int96_timestamp_unit`` names a unit. With "auto", ``schema`` has
     nanoseconds.
 
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
+        schema: columns and types. ``"union"``: all columns of the files, each of a type for the values of all files (see
+            ``fastpq.datasets.unify``). ``"first"``: the columns of the first file. Or a ParquetSchema, an Arrow schema, or a mapping
+            of names to types as for ``write_table``. Values are converted where nothing is lost, other columns are left out.
+        filters: conditions on partition columns leave out files, unopened; conditions on other columns have no effect here.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
-        decryption_properties: keys, or a function from a file's path to its keys. For URLs the path has the form used by the
-            filesystem; a CryptoFactory with external key material then also needs its argument ``filesystem``.
+        decryption_properties: keys, or a function from a file's path to its keys, for remote files called in several threads. For
+            URLs the path has the form used by the filesystem; a CryptoFactory with external key material then also needs its
+            argument ``filesystem``.
         memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
             long as a column is in use. False and True read the file, and a change of the file later changes no column.
         threads: number of chunks decoded at the same time; None for one a core.
@@ -67,6 +73,8 @@ class ParquetDataset:
         self,
         where: Any,
         *,
+        schema: DatasetSchema = "union",
+        filters: Any = None,
         partitioning: str | None = "hive",
         decryption_properties: DatasetDecryption = None,
         memory_map: MemoryMap = False,
@@ -79,11 +87,10 @@ class ParquetDataset:
     ) -> None:
         if partitioning not in ("hive", None):
             raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
-        self._decryption = decryption_properties
         self._strings = strings
         self._unit = coerce_int96_timestamp_unit
         self._properties = properties or ReaderProperties()
-        self._open_file = partial(
+        open_file = partial(
             ParquetFile,
             memory_map=memory_map,
             threads=threads,
@@ -96,31 +103,73 @@ class ParquetDataset:
         found = find_files(where)
         if not found:
             raise FileNotFoundError("a dataset of no files")
-        self._files = found if partitioning else [replace(file, partitions={}) for file in found]
-        self._partitions = _partition_types(self._files)
-        self._values = [
-            {name: partition_value(text, self._partitions[name], name) for name, text in file.partitions.items()}
-            for file in self._files
-        ]
-        unused = _UnusedKeys()
-        self._own: list[dict[str, Field]] = []
-        self._rows: list[int] = []
-        for data_file in self._files:
-            keys = self._keys_of(data_file)
-            with self._open(data_file, keys) as file:
-                unused.add(keys, file)
-                self._own.append(self._fields_of(file))
-                self._rows.append(file.count())
-        unused.check()
-        self.num_rows = sum(self._rows)
-        self._fields = unify(zip(self.files, self._own, strict=True))
-        self._fields |= {name: Field(name, type_) for name, type_ in self._partitions.items()}
-        self.schema: ParquetSchema = schema_of(self._fields)
+        found = found if partitioning else [replace(file, partitions={}) for file in found]
+        self._partitions = _partition_types(found)
+        partitions = ParquetSchema.of(Field(name, type_) for name, type_ in self._partitions.items())
+        values = [self._values_of(file) for file in found]
+        chosen = [filters is None or may_match(filters, partitions, each) for each in values]
+        # a dataset without a file has the columns of the first one
+        self._has_rows = any(chosen)
+        kept = [number for number, is_kept in enumerate(chosen) if is_kept] or [0]
+        self._files = [found[number] for number in kept]
+        self._values = [values[number] for number in kept]
+        self._own: list[dict[str, DatasetField] | None] = [None] * len(kept)    # columns of each file, known once it was open
+        self._rows = [0] * len(kept)
+        self._opened = OpenedFiles(self._files, open_file, decryption_properties)
+        self._fields = self._columns_by(schema) | {
+            name: DatasetField(Field(name, type_)) for name, type_ in self._partitions.items()
+        }
+        self.schema: ParquetSchema = schema_of(self._fields.values())
+
+    def _values_of(self, file: DataFile) -> dict[str, Any]:
+        return {name: partition_value(text, self._partitions[name], name) for name, text in file.partitions.items()}
+
+    def _columns_by(self, schema: DatasetSchema) -> dict[str, DatasetField]:
+        """The columns by the rule or the schema of the caller."""
+        if not isinstance(schema, str):
+            return given_fields(schema)
+        if schema not in ("union", "first"):
+            raise ValueError(f'schema must be "union", "first" or a schema, not {schema!r}')
+        if schema == "first":
+            with self._opened.opened(0) as file:
+                return dict(self._look(0, file))
+        return united(zip(self.files, self._looks(), strict=True))
+
+    def _looks(self) -> list[dict[str, DatasetField]]:
+        """The columns of each file; files not opened before are opened."""
+
+        def look(number: int) -> dict[str, DatasetField]:
+            known = self._own[number]
+            if known is not None:
+                return known
+            with self._opened.opened(number) as file:
+                return self._look(number, file)
+
+        found = list(self._opened.each(range(len(self._files)), look))
+        self._opened.check_keys()
+        return found
+
+    def _look(self, number: int, file: ParquetFile) -> dict[str, DatasetField]:
+        """The columns of an open file, noted with its rows."""
+        known = self._own[number]
+        if known is None:
+            columns = file.read(row_groups=[])
+            for name in columns.names:
+                columns[name]       # refuses two columns of one name
+            self._rows[number] = file.count() if self._has_rows else 0
+            self._own[number] = known = {name: field_of_column(name, column) for name, column in columns.items()}
+        return known
 
     @property
     def files(self) -> list[str]:
         """Paths of the files in reading order."""
         return [file.path for file in self._files]
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows of all files; files not opened before are opened."""
+        self._looks()
+        return sum(self._rows)
 
     @property
     def partition_names(self) -> list[str]:
@@ -130,7 +179,7 @@ class ParquetDataset:
     def read(
         self, columns: Iterable[str] | None = None, *, filters: Any = None, progress: Progress | None = None
     ) -> Table:
-        """Read all files into memory.
+        """Read all files into memory, of remote files many at a time.
 
         Args:
             columns: names of whole columns, in the order of the result; None for all.
@@ -143,13 +192,10 @@ class ParquetDataset:
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         names = self._chosen(columns)
-        parts = self._bounded(self._parts(names, filters, progress, None))
+        parts = self._bounded(self._whole(names, filters, progress))
         if units := units_of(parts):
-            parts = self._bounded(self._parts(names, filters, progress, None, units))
-        if not parts:
-            fields = [self._fields[name] for name in names]
-            parts = [Table({field.name: conform(null_column(field.type, 0), field) for field in fields})]
-        return Table.concat(parts)
+            parts = self._bounded(self._whole(names, filters, progress, units))
+        return Table.concat(parts or [Table({name: self._fields[name].of_nulls(0) for name in names})])
 
     def iter_batches(
         self,
@@ -173,8 +219,33 @@ class ParquetDataset:
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, not {batch_size}")
         names = self._chosen(columns)
+        self._check(filters)
         units = self._units(names, filters) if self._unit == "auto" else {}
-        return self._parts(names, filters, progress, batch_size, units)
+        return self._batches(batch_size, names, filters, progress, units)
+
+    def head(self, n: int, columns: Iterable[str] | None = None) -> Table:
+        """The first rows; files behind these rows are not read.
+
+        Args:
+            n: number of rows; a dataset with fewer gives all.
+            columns: as for ``read``.
+
+        Raises:
+            ValueError: a negative number.
+            ParquetError: as ``read``.
+        """
+        if n < 0:
+            raise ValueError(f"the number of rows must not be negative, not {n}")
+        names, parts, missing = self._chosen(columns), [], n
+        for number in range(len(self._files)):
+            if missing == 0 or not self._has_rows:
+                break
+            with self._opened.opened(number) as file:
+                own = self._look(number, file)
+                part = file.head(missing, [(name,) for name in self._read_from(names, own)])
+                parts.append(self._completed(part, names, number))
+                missing -= part.num_rows
+        return Table.concat(parts or [Table({name: self._fields[name].of_nulls(0) for name in names})])
 
     def count(self, filters: Any = None) -> int:
         """Number of rows matching filters.
@@ -187,25 +258,59 @@ class ParquetDataset:
         """
         if filters is None:
             return self.num_rows
-        return sum(part.num_rows for part in self.iter_batches(columns=[], filters=filters))
+        self._check(filters)
+
+        def count(number: int) -> int:
+            with self._member(number, filters) as member:
+                if member is None:
+                    return 0
+                if member.is_converted:
+                    return sum(table.num_rows for table in self._tables(member, [], DEFAULT_BATCH_SIZE, {}, None))
+                return member.file.count(member.filters)
+
+        return sum(self._opened.each(range(len(self._files)), count))
 
     def _units(self, names: list[str], filters: Any) -> Units:
         """The unit of each INT96 column of a read of all files: the coarsest that one of the files needs."""
         found: Units = {}
         if not any(column.physical_type is Type.INT96 for column in self.schema.columns):
             return found
-        for number, data_file in enumerate(self._files):
-            rest = True if filters is None else self._residual(filters, number)
-            if rest is not False:
-                with self._open(data_file, self._keys_of(data_file)) as file:
-                    paths = [(name,) for name in self._own_names(names, number)]
-                    for place, unit in file._fitting_units(paths, None if rest is True else rest).items():
-                        found[place] = coarser(found.get(place, unit), unit)
+
+        def units(number: int) -> Units:
+            with self._member(number, filters) as member:
+                if member is None:
+                    return {}
+                paths = [(name,) for name in self._read_from(names, member.own)]
+                return member.file._fitting_units(paths, member.pushed)
+
+        for of_file in self._opened.each(range(len(self._files)), units):
+            for place, unit in of_file.items():
+                found[place] = coarser(found.get(place, unit), unit)
         return found
 
-    def _own_names(self, names: list[str], number: int) -> list[str]:
-        """The columns read from a file."""
-        return [name for name in names if name in self._own[number] and name not in self._partitions]
+    def _check(self, filters: Any) -> None:
+        """Refuse wrong filters before any file is read."""
+        if filters is not None:
+            bind_filters(filters, self.schema)
+
+    @contextmanager
+    def _member(self, number: int, filters: Any) -> Iterator[_Member | None]:
+        """A file, open inside, with the filters left; None where no row can match by partition values and missing columns."""
+        known, values = self._own[number], self._values[number]
+        rest = None if filters is None else rest_for(filters, self.schema, values, self._names if known is None else known)
+        if rest is False or not self._has_rows:
+            yield None
+            return
+        with self._opened.opened(number) as file:
+            own = self._look(number, file)
+            if known is None and filters is not None:
+                rest = rest_for(filters, self.schema, values, own)
+            converted = any(not _is_stored_so(own[name], self._fields[name]) for name in columns_of(rest))
+            yield None if rest is False else _Member(number, file, own, None if rest is True else rest, converted)
+
+    def _read_from(self, names: Iterable[str], own: Mapping[str, DatasetField]) -> list[str]:
+        """The columns read from a file with these columns."""
+        return [name for name in names if name in own and name not in self._partitions]
 
     def _bounded(self, parts: Iterator[Table]) -> list[Table]:
         """The given Tables; LimitError where they take more than max_allocation together."""
@@ -219,48 +324,66 @@ class ParquetDataset:
             kept.append(part)
         return kept
 
-    def _parts(
-        self,
-        names: list[str],
-        filters: Any,
-        progress: Progress | None,
-        batch_size: int | None,
-        units: Units | None = None,
-    ) -> Iterator[Table]:
-        if filters is not None:
-            bind_filters(filters, self.schema)      # refuses wrong filters before any file is read
-        meter = Meter(progress, self.num_rows)
-        for number, data_file in enumerate(self._files):
-            rest = True if filters is None else self._residual(filters, number)
-            if rest is False:
-                meter.add(self._rows[number])
-            else:
-                with self._open(data_file, self._keys_of(data_file)) as file:
-                    file._with_units(units or {})
-                    # paths, since names may hold dots
-                    paths, wanted = [(name,) for name in self._own_names(names, number)], None if rest is True else rest
-                    span = meter.span(self._rows[number])
-                    told = None if span is None else span.reach
-                    tables = (
-                        [file.read(paths, filters=wanted, progress=told)]
-                        if batch_size is None
-                        else file.iter_batches(batch_size, paths, filters=wanted, progress=told)
-                    )
-                    for table in tables:
-                        yield self._completed(table, names, number)
+    def _whole(self, names: list[str], filters: Any, progress: Progress | None, units: Units | None = None) -> Iterator[Table]:
+        """The rows of each file that has some, in order; remote files are read ahead."""
+        self._check(filters)
+        meter = Meter(progress, 0 if progress is None else self.num_rows)
+
+        def read(number: int) -> list[Table]:
+            with self._member(number, filters) as member:
+                if member is None:
+                    meter.add(self._rows[number])
+                    return []
+                return list(self._tables(member, names, None, units or {}, meter.span(self._rows[number])))
+
+        for tables in self._opened.each(range(len(self._files)), read):
+            yield from tables
+        if None not in self._own:
+            self._opened.check_keys()
         meter.finish()
 
+    def _batches(
+        self, batch_size: int, names: list[str], filters: Any, progress: Progress | None, units: Units
+    ) -> Iterator[Table]:
+        meter = Meter(progress, 0 if progress is None else self.num_rows)
+        for number in range(len(self._files)):
+            with self._member(number, filters) as member:
+                if member is None:
+                    meter.add(self._rows[number])
+                else:
+                    yield from self._tables(member, names, batch_size, units, meter.span(self._rows[number]))
+        meter.finish()
+
+    def _tables(
+        self, member: _Member, names: list[str], batch_size: int | None, units: Units, span: Span | None
+    ) -> Iterator[Table]:
+        """The matching rows of a file, whole or in batches, with all columns of the result."""
+        file, told = member.file._in_units(units), None if span is None else span.reach
+        wanted = list(dict.fromkeys([*names, *columns_of(member.filters)])) if member.is_converted else names
+        paths = [(name,) for name in self._read_from(wanted, member.own)]       # paths, since names may hold dots
+        tables = (
+            [file.read(paths, filters=member.pushed, progress=told)]
+            if batch_size is None
+            else file.iter_batches(batch_size, paths, filters=member.pushed, progress=told)
+        )
+        for table in tables:
+            whole = self._completed(table, wanted, member.number)
+            yield _matching(whole, bind_filters(member.filters, self.schema)).select(names) if member.is_converted else whole
+
     def _completed(self, table: Table, names: list[str], number: int) -> Table:
-        """Rows of a file with all columns of the dataset."""
+        """Rows of a file with all columns of the result."""
         columns: dict[str, AnyColumn] = {}
         for name in names:
             field = self._fields[name]
-            if name in table:
-                columns[name] = conform(table[name], field)
+            if name in table and name not in self._partitions:
+                try:
+                    columns[name] = conform(table[name], field)
+                except ParquetError as error:
+                    raise error.at(column=name, path=self._files[number].path) from None
             else:
                 value = self._values[number].get(name)
                 columns[name] = self._laid_out(_constant(field, value, table.num_rows))
-        return Table(columns, num_rows=table.num_rows)
+        return Table(columns, num_rows=table.num_rows, metadata=table.metadata)
 
     def _laid_out(self, column: AnyColumn) -> AnyColumn:
         if column.is_nested or not column.type.is_variable:
@@ -272,133 +395,41 @@ class ParquetDataset:
                 return column.as_dictionary()
         return column
 
-    def _residual(self, filters: Any, number: int) -> Any:
-        """Filters left for one file: True or False if its partition values and missing columns decide the result."""
-        if isinstance(filters, And | Or):
-            return _simplified(type(filters), [self._residual(child, number) for child in filters.children])
-        if isinstance(filters, list):
-            kind = Or if all(isinstance(child, list) for child in filters) else And
-            return _simplified(kind, [self._residual(child, number) for child in filters])
-        leaf = bind_filters(filters, self.schema)
-        assert isinstance(leaf, Condition)
-        name = leaf.column.path[0]
-        if name in self._own[number] and name not in self._partitions:
-            return (leaf.column.path, *filters[1:])
-        value = self._values[number].get(name)
-        if value is None:
-            return leaf.outcome(Bounds(null_count=1, num_values=1)) is Outcome.ALL
-        key = domain_of(leaf.column.type).equal(value)
-        return leaf.outcome(Bounds(key, key, null_count=0, num_values=1)) is Outcome.ALL
-
     def _chosen(self, columns: Iterable[str] | None) -> list[str]:
         if isinstance(columns, str):
             raise SchemaError(f"columns is a list of names, not the one name {columns!r}")
-        names = list(self._fields) if columns is None else list(dict.fromkeys(columns))
+        names = self._names if columns is None else list(dict.fromkeys(columns))
         for name in names:
             if name not in self._fields:
-                raise SchemaError(f"the dataset has no column {name!r}; it has {list(self._fields)}")
+                raise SchemaError(f"the dataset has no column {name!r}; it has {self._names}")
         return names
 
-    def _open(self, file: DataFile, keys: FileDecryptionProperties | None) -> ParquetFile:
-        # a column missing in one file may be in another: _UnusedKeys looks at all of them
-        keys = keys.with_missing_columns() if isinstance(keys, FileDecryptionProperties) else keys
-        return self._open_file(file.where, decryption_properties=keys)
-
-    def _keys_of(self, file: DataFile) -> FileDecryptionProperties | None:
-        keys = self._decryption
-        return keys if keys is None or isinstance(keys, FileDecryptionProperties) else keys(file.path)
-
-    @staticmethod
-    def _fields_of(file: ParquetFile) -> dict[str, Field]:
-        columns = file.read(row_groups=[])
-        for name in columns.names:
-            columns[name]       # refuses two columns of one name
-        return {name: Field(name, column.type, column.nullable) for name, column in columns.items()}
+    @property
+    def _names(self) -> list[str]:
+        return list(self._fields)
 
 
-class _UnusedKeys:
-    """Explicit keys for columns that no file of a dataset has."""
+class _Member(NamedTuple):
+    """An open file of a dataset and the filters left for the file.
 
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-        self._unused: set[str] = set()
-
-    def add(self, keys: FileDecryptionProperties | None, file: ParquetFile) -> None:
-        """Take the keys of a file into account."""
-        if keys is None or not len(keys.column_keys):
-            return
-        unused = set(keys.column_keys.unknown(column.path for column in file.schema.columns))
-        self._used |= set(keys.column_keys.paths()) - unused
-        self._unused |= set() if keys.allow_missing_columns else unused
-
-    def check(self) -> None:
-        """Raises SchemaError if there are such keys."""
-        missing = sorted(self._unused - self._used)
-        if missing:
-            raise SchemaError(
-                f"keys for columns that no file of the dataset has: {', '.join(missing)} "
-                "(allow_missing_columns=True reads them all the same)"
-            )
-
-
-def read_dataset(
-    where: Any,
-    columns: Iterable[str] | None = None,
-    *,
-    filters: Any = None,
-    progress: Progress | None = None,
-    partitioning: str | None = "hive",
-    decryption_properties: DatasetDecryption = None,
-    memory_map: MemoryMap = False,
-    threads: int | None = None,
-    strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: Int96UnitName = "auto",
-    arrow_schema: bool = True,
-    properties: ReaderProperties | None = None,
-    on_error: OnError = "raise",
-) -> Table:
-    """Read a dataset into memory, by a ParquetDataset.
-
-    Args:
-        where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
-        columns: names of whole columns, in the order of the result; None for all.
-        filters: as for ``ParquetFile.read``, on columns of files and of partitions: files of other partitions are not opened.
-        progress: called as ``progress(done, total)``, in rows of all files; the last call is
-            ``(total, total)``.
-        partitioning: ``"hive"`` (``name=value`` directories) or None.
-        decryption_properties: keys, or a function from a file's path to its keys, as for ParquetDataset.
-        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
-            long as a column is in use. False and True read the file, and a change of the file later changes no column.
-        threads: number of chunks decoded at the same time; None for one a core.
-        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
-            finest unit in which the values read of a column fit.
-        arrow_schema: give columns the Arrow types named in the metadata's ARROW:schema.
-        properties: bounds and checks.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
-            unreadable values.
-
-    Returns:
-        A Table of the columns of the files, then the partition columns.
-
-    Raises:
-        FileNotFoundError: there is no file.
-        SchemaError: incompatible files, unknown columns or invalid filters.
-        FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
+    Attributes:
+        number: place of the file in the dataset.
+        file: the file.
+        own: its columns.
+        filters: conditions on columns of the file; None for all rows.
+        is_converted: whether the filters ask for values of columns that have another type in the dataset.
     """
-    dataset = ParquetDataset(
-        where,
-        partitioning=partitioning,
-        decryption_properties=decryption_properties,
-        memory_map=memory_map,
-        threads=threads,
-        strings=strings,
-        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
-        arrow_schema=arrow_schema,
-        properties=properties,
-        on_error=on_error,
-    )
-    return dataset.read(columns, filters=filters, progress=progress)
+
+    number: int
+    file: ParquetFile
+    own: Mapping[str, DatasetField]
+    filters: Any
+    is_converted: bool
+
+    @property
+    def pushed(self) -> Any:
+        """The filters by which the file is read."""
+        return None if self.is_converted else self.filters
 
 
 def _partition_types(files: Sequence[DataFile]) -> dict[str, ColumnType]:
@@ -411,18 +442,24 @@ def _partition_types(files: Sequence[DataFile]) -> dict[str, ColumnType]:
     return {name: infer_partition_type(file.partitions[name] for file in files) for name in first.partitions}
 
 
-def _constant(field: Field, value: Any, count: int) -> AnyColumn:
+def _constant(wanted: DatasetField, value: Any, count: int) -> AnyColumn:
     if value is None:
-        return null_column(field.type, count)
-    assert isinstance(field.type, ColumnType)
-    one = column_from_numpy(np.array([value], object), type=field.type, nullable=True, name=field.name)
+        if not wanted.field.nullable:
+            raise SchemaError("a file lacks a column that the schema made required", column=wanted.field.name)
+        return wanted.of_nulls(count)
+    type_, name = wanted.field.type, wanted.field.name
+    assert isinstance(type_, ColumnType)
+    one = column_from_numpy(np.array([value], object), type=type_, nullable=True, name=name)
     return one.take(np.zeros(count, np.int64))
 
 
-def _simplified(kind: type[And | Or], children: list[Any]) -> Any:
-    """Conditions joined by And or Or, simplified by conditions known to be true or false."""
-    decisive = kind is Or
-    if any(child is decisive for child in children):
-        return decisive
-    rest = [child for child in children if not isinstance(child, bool)]
-    return kind(*rest) if rest else not decisive
+def _is_stored_so(own: DatasetField, wanted: DatasetField) -> bool:
+    """Whether a file decides filters as the dataset does: types and durations are equal."""
+    return own.field.type == wanted.field.type and own.duration == wanted.duration
+
+
+def _matching(table: Table, predicate: Predicate) -> Table:
+    """The rows of a table for which a predicate holds."""
+    mask = mask_of(predicate, lambda leaf: table[leaf.column.path[0]].leaf(leaf.column.path[1:]))
+    rows = np.flatnonzero(mask)
+    return table._of((column.take(rows) for column in table.columns), len(rows))

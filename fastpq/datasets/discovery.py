@@ -5,22 +5,38 @@ from __future__ import annotations
 import glob
 import os
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fastpq.common.parallel import run_ordered
 from fastpq.datasets.hive import parse_partitions
 from fastpq.datasets.records import visible_files, visible_matches
 from fastpq.errors import SchemaError
 from fastpq.io.location import Remote, locate
 
+# Places of a list of URLs asked about at the same time (benchmarks.datasets).
+ASKED_AT_A_TIME = 16
+# Suffixes of files beside the data: notes, tables of other formats, checksums.
+NO_DATA = (
+    ".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml", ".html", ".yaml", ".yml", ".toml", ".crc", ".md5",
+    ".sha256", ".log", ".sql", ".py", ".ipynb", ".pdf", ".avro", ".orc", ".arrow", ".feather",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RemotePath:
-    """A path on an fsspec filesystem, in the form accepted by ParquetFile and ParquetWriter."""
+    """A path on an fsspec filesystem, in the form accepted by ParquetFile and ParquetWriter.
+
+    Attributes:
+        fs: an ``fsspec.AbstractFileSystem``.
+        path: path in the filesystem's own form.
+        listed_size: bytes of the file when its directory was listed; None for a file that was not listed.
+    """
 
     fs: Any
     path: str
+    listed_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +57,18 @@ class DataFile:
 def find_files(where: Any) -> list[DataFile]:
     """Files of a directory, a glob, a path or a list of them; files of a directory or glob are sorted by path.
 
-    Below a directory, names that begin with ``_`` or ``.`` are left out, except partitions (``_x=1``). Partitions are parsed from
-    the path below the given directory; for a glob or a file, from the whole path.
+    Below a directory or in a glob, names that begin with ``_`` or ``.`` are left out, except partitions (``_x=1``), and so are
+    names with the suffixes of other kinds of files (NO_DATA). Partitions are parsed from the path below the given directory; for a
+    glob or a file, from the whole path.
 
     Raises:
         FileNotFoundError: no file found.
         SchemaError: where is of another type.
     """
     if isinstance(where, Iterable) and not isinstance(where, str | bytes):
-        return [file for one in where for file in find_files(one)]
+        listed = list(where)
+        is_remote = any(isinstance(one, str) and "://" in one or hasattr(one, "fs") for one in listed)
+        return [file for files in run_ordered(find_files, listed, ASKED_AT_A_TIME if is_remote else 1) for file in files]
     located = locate(where)
     if located is None:
         raise SchemaError(f"a dataset is a directory, a glob, a path or a list of these, not a {type(where).__name__}")
@@ -64,24 +83,61 @@ def _local(path: str) -> list[DataFile]:
         names = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
         return _below(path, ((name, name) for name in names))
     paths = [path] if os.path.exists(path) else sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
-    return [DataFile(name, name, parse_partitions(_slashed(name))) for name in paths]
+    return [DataFile(name, name, parse_partitions(_slashed(name))) for name in _chosen(paths, path)]
 
 
 def _remote(place: Remote) -> list[DataFile]:
     filesystem, path = place.filesystem, place.path
-    if filesystem.isdir(path):
-        return _below(path, ((name, RemotePath(filesystem, name)) for name in visible_files(filesystem, path)))
-    paths = [path] if filesystem.isfile(path) else sorted(visible_matches(filesystem, path))
-    return [DataFile(RemotePath(filesystem, name), name, parse_partitions(name)) for name in paths]
+    about = _about(filesystem, path)
+    if about is None:
+        matches = visible_matches(filesystem, path)
+        paths = _chosen(sorted(name for name, about in matches.items() if about["type"] == "file"), path)
+        return [DataFile(_listed(filesystem, name, matches[name]), name, parse_partitions(name)) for name in paths]
+    if about["type"] == "directory":
+        found = visible_files(filesystem, path)
+        return _below(path, ((name, _listed(filesystem, name, found[name])) for name in found))
+    return [DataFile(_listed(filesystem, path, about), path, parse_partitions(path))]
+
+
+def _about(filesystem: Any, path: str) -> Mapping[str, Any] | None:
+    """Type and size of a file or a directory; None where there is neither."""
+    try:
+        about: dict[str, Any] = filesystem.info(path)
+    except FileNotFoundError as error:
+        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
+            raise error.__cause__ from None     # of a server out of reach, by fsspec's HTTPFileSystem
+        return None
+    # a server's page of links
+    if about["type"] == "file" and (path.endswith("/") or about.get("mimetype") == "text/html") and filesystem.isdir(path):
+        return about | {"type": "directory"}
+    return about
+
+
+def _listed(filesystem: Any, path: str, about: Mapping[str, Any]) -> RemotePath:
+    size = about.get("size")
+    return RemotePath(filesystem, path, size if isinstance(size, int) else None)
 
 
 def _below(root: str, files: Iterable[tuple[str, str | RemotePath]]) -> list[DataFile]:
     found = []
     for path, where in sorted(files, key=lambda file: file[0]):
         relative = posixpath.relpath(_slashed(path), _slashed(root))
-        if not any(part[0] in "_." and "=" not in part for part in relative.split("/")):
+        if not any(map(_is_hidden, relative.split("/"))) and not path.lower().endswith(NO_DATA):
             found.append(DataFile(where, path, parse_partitions(relative)))
     return found
+
+
+def _chosen(paths: Sequence[str], pattern: str) -> Iterator[str]:
+    """Matches of a glob that are data files; the pattern itself may name hidden files."""
+    takes_hidden = _is_hidden(posixpath.basename(_slashed(pattern)))
+    for path in paths:
+        hidden = _is_hidden(posixpath.basename(_slashed(path))) and not takes_hidden
+        if path == pattern or not hidden and not path.lower().endswith(NO_DATA):
+            yield path
+
+
+def _is_hidden(part: str) -> bool:
+    return part[0] in "_." and "=" not in part
 
 
 def _slashed(path: str) -> str:

@@ -1,22 +1,63 @@
-"""One schema for all files of a dataset, and conversion of a file's columns to the common schema."""
+"""One schema for all files of a dataset, and columns of a file in the types of this schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from fastpq.arrays.nodes import DURATION_UNITS, FieldNode, duration_field
 from fastpq.arrays.table import AnyColumn
-from fastpq.convert.numpy_input import column_from_numpy
-from fastpq.errors import SchemaError
-from fastpq.schema.nested_types import DataType, Field
+from fastpq.convert.casting import decimal_type, integer_type
+from fastpq.convert.fitting import fit
+from fastpq.convert.nulls import null_column
+from fastpq.convert.schemas import resolved
+from fastpq.errors import ParquetError, SchemaError
+from fastpq.schema.nested_types import DataType, Field, ListType, StructType
 from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.schema.types import ColumnType, Integer, Type
+from fastpq.schema.shape import shape_field, shape_of
+from fastpq.schema.types import ColumnType, Date, Decimal, Float16, Integer, String, Time, Timestamp, Type, Unknown
+
+MOST_DIGITS = 76        # of decimals in memory
+_TIME_UNITS = ("ms", "us", "ns")
+_DURATION_UNITS = ("s", "ms", "us", "ns")
+_FLOATS = (ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 2, Float16()), ColumnType(Type.FLOAT), ColumnType(Type.DOUBLE))
+# Bits of the largest integers below which every integer is exact, of _FLOATS.
+_EXACT_BITS = (11, 24, 53)
 
 
-def unify(schemas: Iterable[tuple[str, dict[str, Field]]]) -> dict[str, Field]:
-    """Columns of all files, in order of first appearance.
+class DatasetField(NamedTuple):
+    """A column of a dataset.
 
-    A column missing in a file becomes nullable; signed integers of different widths become the wider type.
+    Attributes:
+        field: name, type and nullability.
+        duration: the Arrow field of durations; None for any other column.
+    """
+
+    field: Field
+    duration: FieldNode | None = None
+
+    def empty(self) -> AnyColumn:
+        """A column without values."""
+        return self.of_nulls(0)
+
+    def of_nulls(self, count: int) -> AnyColumn:
+        """A column of nulls."""
+        return null_column(self.field.type, count).with_arrow(self.duration)._with(nullable=self.field.nullable)
+
+
+def field_of_column(name: str, column: AnyColumn) -> DatasetField:
+    """The field of a column of a file."""
+    return DatasetField(column.as_field(name), column.arrow if column.arrow is not None and column.arrow.is_duration else None)
+
+
+def united(schemas: Iterable[tuple[str, Mapping[str, DatasetField]]]) -> dict[str, DatasetField]:
+    """Columns of all files, in order of first appearance, each of a type that holds the values of all files.
+
+    Integers and floats become the narrowest type for both, a 64-bit integer beside a float a DOUBLE. Timestamps, times and durations
+    take the finer unit, dates beside timestamps become timestamps, decimals get more digits. Columns of nulls alone take the other
+    type. Lists and structs are united by element and by field. A column missing in a file becomes nullable.
 
     Args:
         schemas: path of each file, and its columns by name.
@@ -24,50 +65,179 @@ def unify(schemas: Iterable[tuple[str, dict[str, Field]]]) -> dict[str, Field]:
     Raises:
         SchemaError: incompatible types of a column; the message names both files.
     """
-    unified: dict[str, Field] = {}
+    found: dict[str, DatasetField] = {}
     origin: dict[str, str] = {}
     for number, (path, fields) in enumerate(schemas):
-        for name, field in fields.items():
-            known = unified.get(name)
+        for name, new in fields.items():
+            known = found.get(name)
             if known is None:
-                unified[name] = replace(field, nullable=field.nullable or number > 0)
+                found[name] = new._replace(field=Field(name, new.field.type, new.field.nullable or number > 0))
                 origin[name] = path
-                continue
-            type_ = _common(known.type, field.type)
-            if type_ is None:
-                raise SchemaError(f"{field.type} here is {known.type} in {origin[name]}", column=name, path=path)
-            unified[name] = Field(name, type_, known.nullable or field.nullable)
-        for name in unified.keys() - fields.keys():
-            unified[name] = replace(unified[name], nullable=True)
-    return unified
+            elif known != new:
+                both = _common(known, new)
+                if both is None:
+                    raise SchemaError(f"{new.field.type} here is {known.field.type} in {origin[name]}", column=name, path=path)
+                found[name] = both
+        for name in found.keys() - fields.keys():
+            known = found[name]
+            found[name] = known._replace(field=Field(name, known.field.type, True))
+    return found
 
 
-def conform(column: AnyColumn, field: Field) -> AnyColumn:
-    """A column of a file in the dataset's type, with integers widened; INT96 columns keep their unit."""
-    if column.type != field.type and isinstance(field.type, ColumnType) and field.type.physical is not Type.INT96:
-        column = column_from_numpy(column, type=field.type, name=field.name)
+def given_fields(schema: Any) -> dict[str, DatasetField]:
+    """The columns of a schema that a caller gives.
+
+    Args:
+        schema: a ParquetSchema, or a mapping or an Arrow schema as for ``write_table``.
+
+    Raises:
+        SchemaError: no schema, or no type.
+    """
+    if isinstance(schema, ParquetSchema):
+        every = range(len(schema.columns))
+        fields = [shape_field(shape_of(node, every)) for node in schema.root.children]
+        return {field.name: DatasetField(field) for field in fields}
+    if hasattr(schema, "__arrow_c_schema__"):
+        from fastpq.arrow.capsules_in import take_schema
+
+        schema = {child.name: child for child in take_schema(schema.__arrow_c_schema__()).children}
+    if not isinstance(schema, Mapping):
+        raise SchemaError(f'the schema of a dataset is "union", "first", a ParquetSchema, an Arrow schema or a mapping, not {schema!r}')
+    found = {}
+    for name, given in schema.items():
+        try:
+            type_, node = resolved(given)
+        except ParquetError as error:
+            raise error.at(column=str(name)) from None
+        is_duration = node is not None and node.is_duration
+        found[name] = DatasetField(Field(name, type_, node is None or node.nullable), node if is_duration else None)
+    return found
+
+
+def conform(column: AnyColumn, wanted: DatasetField) -> AnyColumn:
+    """A column of a file in the dataset's type; INT96 columns keep their unit.
+
+    Raises:
+        SchemaError: a value without an exact counterpart in the type, or a null in a required column.
+    """
+    field = wanted.field
+    if column.type == field.type or not isinstance(field.type, ColumnType) or field.type.physical is not Type.INT96:
+        column = fit(column, field, wanted.duration)
+    if column.null_count and not field.nullable:
+        raise SchemaError("nulls in a column that the schema made required")
     return column._with(nullable=field.nullable)
 
 
-def schema_of(fields: dict[str, Field]) -> ParquetSchema:
-    """A ParquetSchema of the fields."""
-    return ParquetSchema.of(fields.values())
-
-
-def _common(one: DataType, other: DataType) -> DataType | None:
-    if one == other:
-        return one
-    widths = [_signed_width(one), _signed_width(other)]
-    if None in widths:
+def _common(one: DatasetField, other: DatasetField) -> DatasetField | None:
+    """The field of two files' columns of one name; None if no type holds both."""
+    nullable = one.field.nullable or other.field.nullable
+    duration = one.duration or other.duration
+    if one.duration is not None and other.duration is not None:
+        units = (DURATION_UNITS[one.duration.format], DURATION_UNITS[other.duration.format])
+        type_: DataType | None = one.field.type
+        duration = duration_field(max(units, key=_DURATION_UNITS.index))
+    elif duration is not None and not (_is_unknown(one.field.type) or _is_unknown(other.field.type)):
         return None
-    return one if (widths[0] or 0) > (widths[1] or 0) else other
+    else:
+        type_ = common_type(one.field.type, other.field.type)
+    return None if type_ is None else DatasetField(Field(one.field.name, type_, nullable), duration)
 
 
-def _signed_width(type_: DataType) -> int | None:
-    if not isinstance(type_, ColumnType) or type_.physical not in (Type.INT32, Type.INT64):
+def common_type(one: DataType, other: DataType) -> DataType | None:
+    """The narrowest type of the values of two types; None if there is none."""
+    if one == other or _is_unknown(other):
+        return one
+    if _is_unknown(one):
+        return other
+    match one, other:
+        case ListType(element), ListType(other_element):
+            both = _common_field(element, other_element)
+            return None if both is None else ListType(both)
+        case StructType(annotation=None), StructType(annotation=None):
+            return _common_struct(one, other)
+        case ColumnType(), ColumnType():
+            return _common_number(one, other) or _common_logical(one, other)
+    return None
+
+
+def _is_unknown(type_: DataType) -> bool:
+    return isinstance(type_, ColumnType) and isinstance(type_.logical, Unknown)
+
+
+def _common_field(one: Field, other: Field) -> Field | None:
+    type_ = common_type(one.type, other.type)
+    return None if type_ is None else Field(one.name, type_, one.nullable or other.nullable)
+
+
+def _common_struct(one: StructType, other: StructType) -> StructType | None:
+    fields = {field.name: field for field in one.fields}
+    others = {field.name: field for field in other.fields}
+    if len(fields) < len(one.fields) or len(others) < len(other.fields):
+        return None
+    for name, field in others.items():
+        both = _common_field(fields[name], field) if name in fields else Field(name, field.type, True)
+        if both is None:
+            return None
+        fields[name] = both
+    for name in fields.keys() - others.keys():
+        fields[name] = Field(name, fields[name].type, True)
+    return StructType(tuple(fields.values()))
+
+
+def _common_number(one: ColumnType, other: ColumnType) -> ColumnType | None:
+    """The narrowest type of integers and floats."""
+    bits, other_bits = _integer_bits(one), _integer_bits(other)
+    if bits is not None and other_bits is not None:
+        return _integer_of(bits, other_bits)
+    if one in _FLOATS and other in _FLOATS:
+        return max(one, other, key=_FLOATS.index)
+    if other in _FLOATS and bits is not None:
+        return _float_of(other, bits)
+    return _float_of(one, other_bits) if one in _FLOATS and other_bits is not None else None
+
+
+def _integer_bits(type_: ColumnType) -> tuple[int, bool] | None:
+    """Width and sign of an integer type; None for other types."""
+    if type_.physical not in (Type.INT32, Type.INT64):
         return None
     if isinstance(type_.logical, Integer):
-        return type_.logical.bit_width if type_.logical.signed else None
-    if type_.logical is not None:
+        return type_.logical.bit_width, type_.logical.signed
+    return (32 if type_.physical is Type.INT32 else 64, True) if type_.logical is None else None
+
+
+def _integer_of(one: tuple[int, bool], other: tuple[int, bool]) -> ColumnType | None:
+    signed = one[1] or other[1]
+    width = max(bits if is_signed or not signed else 2 * bits for bits, is_signed in (one, other))
+    return None if width > 64 else integer_type(np.dtype(f"{'int' if signed else 'uint'}{width}"))
+
+
+def _float_of(type_: ColumnType, integer: tuple[int, bool]) -> ColumnType:
+    """The float type of a float type and integers; not all 64-bit integers are a DOUBLE."""
+    bits = integer[0] - integer[1]
+    first = _FLOATS.index(type_)
+    return next((_FLOATS[place] for place in range(first, 3) if bits <= _EXACT_BITS[place]), _FLOATS[2])
+
+
+def _common_logical(one: ColumnType, other: ColumnType) -> ColumnType | None:
+    """The type of two units of time, two precisions of decimals, or two kinds of text."""
+    if Type.INT96 in (one.physical, other.physical):
         return None
-    return 32 if type_.physical is Type.INT32 else 64
+    match one.logical, other.logical:
+        case (Timestamp(unit, utc), Timestamp(other_unit, other_utc)) | (Time(unit, utc), Time(other_unit, other_utc)):
+            return max(one, other, key=lambda type_: _TIME_UNITS.index(type_.logical.unit)) if utc == other_utc else None
+        case (Date(), Timestamp(_, False)):
+            return other
+        case (Timestamp(_, False), Date()):
+            return one
+        case Decimal(precision, scale), Decimal(other_precision, other_scale):
+            digits = max(precision - scale, other_precision - other_scale) + max(scale, other_scale)
+            return decimal_type(digits, max(scale, other_scale)) if digits <= MOST_DIGITS else None
+    if one.is_text and other.is_text:
+        return ColumnType(Type.BYTE_ARRAY, logical=String())
+    return None
+
+
+def schema_of(fields: Iterable[DatasetField]) -> ParquetSchema:
+    """A ParquetSchema of the fields."""
+    return ParquetSchema.of(each.field for each in fields)
+

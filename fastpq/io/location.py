@@ -18,11 +18,13 @@ class Remote(NamedTuple):
         filesystem: an ``fsspec.AbstractFileSystem``.
         path: path in the filesystem's own form.
         name: name for messages, without user name, password and query: these may be secrets.
+        listed_size: bytes of the file when its directory was listed; None where unknown.
     """
 
     filesystem: Any
     path: str
     name: str
+    listed_size: int | None = None
 
     def beside(self, relative: str) -> Remote:
         """The place of a path relative to the directory of this path."""
@@ -50,7 +52,7 @@ def locate(where: Any) -> str | Remote | None:
         return _locate_url(where)
     filesystem, path = getattr(where, "fs", None), getattr(where, "path", None)
     if hasattr(filesystem, "cat_file") and isinstance(path, str):
-        return Remote(filesystem, path, _without_secrets(path))
+        return Remote(filesystem, path, _without_secrets(path), getattr(where, "listed_size", None))
     if isinstance(where, str | os.PathLike):
         return os.fsdecode(where)
     return None

@@ -8,35 +8,52 @@ import numpy as np
 
 from fastpq.errors import UnsupportedError
 from fastpq.io.coalescing import Range
+from fastpq.io.location import Remote
 from fastpq.io.origin import ends_early
 from fastpq.io.source import Bytes, Source, private, read_only
 from fastpq.options import DEFAULT_TAIL_READ
 
 # Protocols of servers that give the last n bytes of a file (RFC 9110, 14.1.2); Azure's servers do not.
 GIVES_ENDS = frozenset({"http", "https", "s3", "s3a", "gs", "gcs"})
+MAGICS = (b"PAR1", b"PARE")     # at the end of every file
 
 
 class FsspecSource(Source):
     """A file on an fsspec filesystem; asynchronous filesystems fetch many ranges at the same time.
 
-    The end of the file is kept in memory, with the footer and often the indexes. From servers known to give the last bytes
-    without their offset (GIVES_ENDS), the end is fetched together with the size.
+    The end of the file is kept in memory, with the footer and often the indexes. A file whose size is known from a list is asked
+    for its end alone. From servers known to give the last bytes without their offset (GIVES_ENDS), the end of another file is
+    fetched together with the size.
+
+    Args:
+        place: filesystem, path and name, and the size if listed.
     """
 
     is_remote = True
 
-    def __init__(self, filesystem: Any, path: str, name: str) -> None:
+    def __init__(self, place: Remote) -> None:
         self._tail = np.empty(0, np.uint8)
-        self._filesystem = filesystem
-        self._path = path
-        size, tail = _size_and_tail(filesystem, path)
+        self._filesystem = place.filesystem
+        self._path = place.path
+        size, tail = place.listed_size, _listed_tail(place)
+        if not tail.endswith(MAGICS):       # not listed, or another file by now
+            size, tail = _size_and_tail(place.filesystem, place.path)
         if size is None:
-            raise UnsupportedError(f"reading {name}: its filesystem does not tell its size")
-        super().__init__(name, int(size))
+            raise UnsupportedError(f"reading {place.name}: its filesystem does not tell its size")
+        super().__init__(place.name, int(size))
         if len(tail):
             self._count(1, len(tail))
         if len(tail) in (min(self.size, DEFAULT_TAIL_READ), self.size):     # servers without ranges send the whole file
             self._tail = read_only(private(tail))
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of the end of the file in memory."""
+        return len(self._tail)
+
+    def drop_tail(self) -> None:
+        """Keep the end of the file in memory no longer."""
+        self._tail = np.empty(0, np.uint8)
 
     def _fetch(self, offset: int, length: int) -> Bytes:
         data = private(self._filesystem.cat_file(self._path, start=offset, end=offset + length))
@@ -67,6 +84,14 @@ class FsspecSource(Source):
             if len(part) != length:
                 raise ends_early(len(part), length, offset).at(path=self.name)
         return data
+
+
+def _listed_tail(place: Remote) -> bytes:
+    """The last DEFAULT_TAIL_READ bytes of a file of a listed size; no bytes for a file of unknown size."""
+    if not place.listed_size:
+        return b""
+    start = max(0, place.listed_size - DEFAULT_TAIL_READ)
+    return bytes(place.filesystem.cat_file(place.path, start=start, end=place.listed_size))
 
 
 def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:

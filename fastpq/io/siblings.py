@@ -66,7 +66,7 @@ class Siblings:
             remote = self._base.beside(file_path)
             from fastpq.io.remote_source import FsspecSource
 
-            return FsspecSource(remote.filesystem, remote.path, remote.name)
+            return FsspecSource(remote)
         directory = os.path.dirname(os.path.abspath(self._base))
         path = os.path.join(directory, file_path)
         # a symbolic link may lead out as well

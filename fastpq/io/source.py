@@ -365,7 +365,7 @@ def _open_place(place: str | Remote, memory_map: MemoryMap) -> Source:
     if isinstance(place, Remote):
         from fastpq.io.remote_source import FsspecSource
 
-        return FsspecSource(place.filesystem, place.path, place.name)
+        return FsspecSource(place)
     file = FileOrigin(place)
     return OriginSource(file, place, _mapped(file) if memory_map == "keep" else None)
 

@@ -114,11 +114,6 @@ def test_paths_without_a_leaf_are_refused(make: Callable[[], AnyColumn], path: l
         make().leaf(path)
 
 
-def test_a_table_takes_columns_of_the_family_alone() -> None:
-    with pytest.raises(SchemaError, match="a ndarray is no Column"):
-        fastpq.Table({"a": np.zeros(1)})      # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("make", [flat, lists, structs])
 @pytest.mark.parametrize("indices", [np.zeros((2, 1), np.int64), np.int64(1)], ids=["two dimensions", "none"])
 def test_places_have_one_dimension(make: Callable[[], AnyColumn], indices: Any) -> None:

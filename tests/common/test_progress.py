@@ -80,7 +80,7 @@ READS: dict[str, tuple[Callable[[Path, Progress | None], Any], int, int]] = {
     "recover": (lambda at, tell: fastpq.recover_table(at / "damaged.parquet", progress=tell).table, ROWS, 6),
     "dataset": (lambda at, tell: fastpq.read_dataset(at / "parts", progress=tell), ROWS, 6),
     "dataset, one partition": (
-        lambda at, tell: fastpq.read_dataset(at / "parts", filters=[("part", "==", 1)], progress=tell), ROWS, 3),
+        lambda at, tell: fastpq.read_dataset(at / "parts", filters=[("part", "==", 1)], progress=tell), ROWS // 3, 2),
     "dataset, batches": (lambda at, tell: [*ParquetDataset(at / "parts").iter_batches(1_500, progress=tell)], ROWS, 6),
     "batches": (lambda at, tell: [*ParquetFile(at / "rows.parquet").iter_batches(700, progress=tell)], ROWS, 18),
     "damaged batches": (

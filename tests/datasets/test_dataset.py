@@ -19,7 +19,8 @@ import pytest
 
 import fastpq
 from fastpq.convert.numpy_input import table_from
-from fastpq.datasets.dataset import ParquetDataset, read_dataset
+from fastpq.datasets.dataset import ParquetDataset
+from fastpq.datasets.loading import read_dataset
 from fastpq.datasets.partitioning import write_dataset
 from tests.requirements import peer
 

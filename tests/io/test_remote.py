@@ -16,6 +16,7 @@ import pytest
 import s3fs
 
 import fastpq
+from fastpq.io.location import Remote
 from fastpq.io.remote_source import FsspecSource
 from fastpq.io.source import open_source
 from fastpq.options import DEFAULT_TAIL_READ
@@ -244,7 +245,7 @@ def test_the_end_of_the_file_is_kept(counted: RangeServer) -> None:
 
     filesystem = fsspec.filesystem("http")
     url = f"{counted.url}/data.parquet"
-    with FsspecSource(filesystem, url, url) as source:
+    with FsspecSource(Remote(filesystem, url, url)) as source:
         assert source.counts == (1, DEFAULT_TAIL_READ)
         tail = source.read(source.size - 1000, 1000)
         assert source.read(source.size - 10, 5).tobytes() == tail[-10:-5].tobytes()

@@ -1,0 +1,77 @@
+"""Filters on the files of a dataset: partition values and missing columns decide conditions before a file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from fastpq.filters.literals import domain_of
+from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
+from fastpq.schema.parquet_schema import ParquetSchema
+
+
+def may_match(filters: Any, schema: ParquetSchema, values: Mapping[str, Any]) -> bool:
+    """Whether rows of a file may match, as far as its partition values tell.
+
+    Args:
+        filters: as for ``ParquetFile.read``.
+        schema: schema of the partition columns alone.
+        values: the file's value of each partition column.
+    """
+    return _rest(filters, schema, values, None) is not False
+
+
+def rest_for(filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str]) -> Any:
+    """The filters left for one file: True or False if its partition values and missing columns decide the result.
+
+    Args:
+        filters: as for ``ParquetFile.read``.
+        schema: schema of the dataset.
+        values: the file's value of each partition column.
+        columns: columns read from the file.
+
+    Raises:
+        SchemaError: invalid filters.
+    """
+    return _rest(filters, schema, values, columns)
+
+
+def columns_of(rest: Any) -> list[str]:
+    """Names of the columns in the filters left for a file."""
+    if isinstance(rest, And | Or):
+        return [name for child in rest.children for name in columns_of(child)]
+    return [rest[0][0]] if isinstance(rest, tuple) else []
+
+
+def _rest(filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str] | None) -> Any:
+    if isinstance(filters, And | Or):
+        return _simplified(type(filters), [_rest(child, schema, values, columns) for child in filters.children])
+    if isinstance(filters, list):
+        kind = Or if filters and all(isinstance(child, list) for child in filters) else And
+        return _simplified(kind, [_rest(child, schema, values, columns) for child in filters])
+    if columns is None and not (isinstance(filters, tuple) and filters and _top(filters[0]) in values):
+        return filters
+    leaf = bind_filters(filters, schema)
+    assert isinstance(leaf, Condition)
+    name = leaf.column.path[0]
+    if name not in values and columns is not None and name in columns:
+        return (leaf.column.path, *filters[1:])
+    value = values.get(name)
+    if value is None:
+        return leaf.outcome(Bounds(null_count=1, num_values=1)) is Outcome.ALL
+    key = domain_of(leaf.column.type).equal(value)
+    return leaf.outcome(Bounds(key, key, null_count=0, num_values=1)) is Outcome.ALL
+
+
+def _top(key: Any) -> Any:
+    """The name of the column of a condition."""
+    return key[0] if isinstance(key, tuple) and key else key
+
+
+def _simplified(kind: type[And | Or], children: list[Any]) -> Any:
+    """Conditions joined by And or Or, simplified by conditions known to be true or false."""
+    decisive = kind is Or
+    if any(child is decisive for child in children):
+        return decisive
+    rest = [child for child in children if not isinstance(child, bool)]
+    return kind(*rest) if rest else not decisive
