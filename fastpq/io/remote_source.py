@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,7 @@ class FsspecSource(Source):
         self._path = place.path
         size, tail = place.listed_size, _listed_tail(place)
         if not tail.endswith(MAGICS):       # not listed, or another file by now
-            size, tail = _size_and_tail(place.filesystem, place.path)
+            size, tail = _size_and_tail(place)
         if size is None:
             raise UnsupportedError(f"reading {place.name}: its filesystem does not tell its size")
         super().__init__(place.name, int(size))
@@ -94,19 +96,28 @@ def _listed_tail(place: Remote) -> bytes:
     return bytes(place.filesystem.cat_file(place.path, start=start, end=place.listed_size))
 
 
-def _size_and_tail(filesystem: Any, path: str) -> tuple[int | None, bytes]:
+def _size_and_tail(place: Remote) -> tuple[int | None, bytes]:
     """The size of a file, and its last DEFAULT_TAIL_READ bytes, or no bytes if these would take another round trip."""
+    filesystem, path = place.filesystem, place.path
     protocols = {filesystem.protocol} if isinstance(filesystem.protocol, str) else set(filesystem.protocol)
     if not filesystem.async_impl or filesystem.asynchronous or not protocols & GIVES_ENDS:
-        return filesystem.size(path), b""
+        return _size(place), b""
 
     from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(1, thread_name_prefix="fastpq-tail")
     try:
         asked = pool.submit(filesystem.cat_file, path, start=-DEFAULT_TAIL_READ)
-        size = filesystem.info(path)["size"]
+        size = _size(place)
         # Some servers refuse the end: a later read then asks for its range.
         return size, b"" if asked.exception() is not None else asked.result()
     finally:
         pool.shutdown(wait=False)       # after an error the other call may need this very thread: it is not waited for
+
+
+def _size(place: Remote) -> int | None:
+    about = place.filesystem.info(place.path)
+    if about["type"] == "directory":
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), place.name)
+    size: int | None = about["size"]
+    return size

@@ -1,0 +1,146 @@
+"""Datasets of many remote files: how many requests are made, and how many at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq.datasets import opened_files
+from fastpq.options import DEFAULT_TAIL_READ
+from tests.io.range_server import RangeServer, serving
+
+FILES = 40
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("remote")
+    for number in range(FILES):
+        pq.write_table(pa.table({"id": np.arange(100) + 100 * number, "text": [f"{number}"] * 100}), folder / f"{number:02}.parquet")
+    return folder
+
+
+def urls(server: RangeServer) -> list[str]:
+    return [f"{server.url}/{number:02}.parquet" for number in range(FILES)]
+
+
+def test_small_files_take_one_request_each(folder: Path) -> None:
+    with serving(folder) as server:
+        dataset = fastpq.ParquetDataset(urls(server))
+        assert server.requests == FILES
+        assert dataset.num_rows == 100 * FILES
+        wanted = pl.read_parquet(sorted(folder.iterdir()))
+        assert pl.DataFrame(dataset.read()).equals(wanted)
+        assert dataset.read(["id"], filters=[("id", ">=", 3990)])["id"].to_pylist() == list(range(3990, 4000))
+        assert dataset.count([("text", "==", "7")]) == 100
+        assert server.requests == FILES
+
+
+def test_files_are_opened_at_the_same_time(folder: Path) -> None:
+    """Answers are held back until as many requests are open as files may be opened at a time."""
+    with serving(folder) as server:
+        server.gate = lambda _: server.wait_for(lambda state: state.at_once >= opened_files.REMOTE_FILES)
+        assert fastpq.read_table(urls(server)).num_rows == 100 * FILES
+        assert server.at_once == opened_files.REMOTE_FILES
+
+
+def test_the_first_schema_opens_each_file_when_its_rows_are_read(folder: Path) -> None:
+    with serving(folder) as server:
+        dataset = fastpq.ParquetDataset(urls(server), schema="first")
+        assert server.requests == 1
+        assert dataset.head(150)["id"].to_pylist() == list(range(150))
+        assert server.requests == 2
+        assert dataset.read(["id"]).num_rows == 100 * FILES
+        assert server.requests == FILES
+
+
+def test_larger_files_take_two_requests(tmp_path: Path) -> None:
+    for number in range(3):
+        pq.write_table(pa.table({"x": np.random.default_rng(number).random(20_000)}), tmp_path / f"{number}.parquet")
+    assert (tmp_path / "0.parquet").stat().st_size > 2 * DEFAULT_TAIL_READ
+    with serving(tmp_path) as server:
+        dataset = fastpq.ParquetDataset([f"{server.url}/{number}.parquet" for number in range(3)])
+        dataset.read()
+        assert server.requests == 6
+        dataset.read()
+        assert server.requests == 9
+
+
+class Calls(list[tuple[str, str]]):
+    """Calls of a filesystem in memory: name and path of each."""
+
+    def read(self) -> list[str]:
+        """Paths of the files read, in order."""
+        return [path for call, path in self if call == "cat_file"]
+
+
+@pytest.fixture
+def calls(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
+    """A dataset of four partitions at memory://counted, and the calls from now on."""
+    filesystem, found = fsspec.filesystem("memory"), Calls()
+    for path in folder.iterdir():
+        filesystem.pipe(f"/counted/k={int(path.stem) % 4}/{path.name}", path.read_bytes())
+    for name, content in (("README.txt", b"notes"), ("k=1/part.crc", b"crc"), ("_SUCCESS", b"")):
+        filesystem.pipe(f"/counted/{name}", content)
+    for name in ("cat_file", "info", "size"):
+        monkeypatch.setattr(type(filesystem), name, recorded(found, name, getattr(type(filesystem), name)))
+    yield found
+    filesystem.rm("/counted", recursive=True)
+
+
+def recorded(calls: Calls, name: str, method: Any) -> Any:
+    def call(self: Any, path: str, *arguments: Any, **options: Any) -> Any:
+        calls.append((name, path))
+        return method(self, path, *arguments, **options)
+
+    return call
+
+
+def test_sizes_come_from_the_list(calls: Calls) -> None:
+    assert fastpq.read_table("memory://counted").num_rows == 100 * FILES
+    assert len(calls.read()) == len(set(calls.read())) == FILES
+    assert not [call for call in calls if call[1].endswith(".parquet") and call[0] != "cat_file"]
+
+
+def test_partitions_ruled_out_are_not_opened(calls: Calls) -> None:
+    found = fastpq.read_table("memory://counted", ["id", "k"], filters=[("k", "==", 2), ("id", "<", 1000)])
+    assert found["k"].to_pylist() == [2] * found.num_rows
+    assert found["id"].to_pylist() == [number for number in range(1000) if number // 100 % 4 == 2]
+    assert {path.split("/")[2] for path in calls.read()} == {"k=2"}
+    calls.clear()
+    empty = fastpq.read_table("memory://counted", filters=[("k", "==", 9)])
+    assert empty.names == ["id", "text", "k"]
+    assert empty.num_rows == 0
+    assert len(calls.read()) == 1
+    dataset = fastpq.ParquetDataset("memory://counted", filters=[[("k", "==", 1)], [("k", "==", 3), ("id", "<", 400)]])
+    assert {path.split("/")[2] for path in dataset.files} == {"k=1", "k=3"}
+    assert dataset.num_rows == 50 * FILES       # other conditions are for reads
+
+
+def test_a_file_replaced_after_the_list(calls: Calls) -> None:
+    """A size from the list that is no longer right is asked for anew."""
+    from fastpq.datasets.discovery import find_files
+
+    listed = find_files("memory://counted/k=1")
+    bigger = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": np.arange(50_000)}), bigger)
+    fsspec.filesystem("memory").pipe(listed[0].path, bigger.getvalue().to_pybytes())
+    assert fastpq.read_table(listed[0].where).num_rows == 50_000
+
+
+def test_the_kept_ends_are_bounded(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = fsspec.filesystem("memory").size("/counted/k=0/00.parquet")
+    monkeypatch.setattr(opened_files, "KEPT_TAILS", 10 * size)
+    dataset = fastpq.ParquetDataset("memory://counted")
+    calls.clear()
+    assert dataset.read().num_rows == 100 * FILES
+    assert FILES - 12 <= len(set(calls.read())) <= FILES - 8
