@@ -60,6 +60,10 @@ class SchemaError(ParquetError, ValueError):
     """A request or value of the caller does not fit the schema."""
 
 
+class RemoteError(ParquetError, OSError):
+    """A server refused a request, was out of reach, or did not finish its answer; ``__cause__`` is the error of the filesystem."""
+
+
 class CryptoError(ParquetError):
     """Encryption or decryption failed."""
 

@@ -27,6 +27,7 @@ DEFAULT_COALESCE_GAP = 64 * 1024
 DEFAULT_COALESCE_SIZE = 16 * MIB
 DEFAULT_ROUND_TRIP_BYTES = MIB
 DEFAULT_PREFETCH = True
+DEFAULT_MAX_ATTEMPTS = 5
 DEFAULT_ALLOW_OUTSIDE_FILES = False
 DEFAULT_TAIL_READ = 64 * 1024         # bytes at the end of a file, read first for footer and indexes
 
@@ -119,6 +120,9 @@ class ReaderProperties:
         round_trip_bytes: for remote files, most bytes read in vain to save a round trip: columns read together with the columns
             of filters, and pages read without asking bloom filters and dictionary pages first.
         prefetch: for remote files, read the next bytes while earlier bytes are decoded.
+        max_attempts: for remote files, most requests for the same bytes, after answers of overloaded servers (status 429, 500, 502,
+            503, 504), and after answers that broke off, came short, or did not go on for ``fastpq.io.location.STALL_SECONDS``.
+            Filesystems for S3, Google and Azure have attempts of their own.
         allow_outside_files: read column chunks in files outside of the file's directory, if the file's metadata name other files.
             The author of the metadata then chooses the files read.
     """
@@ -137,6 +141,7 @@ class ReaderProperties:
     coalesce_size: int = DEFAULT_COALESCE_SIZE
     round_trip_bytes: int = DEFAULT_ROUND_TRIP_BYTES
     prefetch: bool = DEFAULT_PREFETCH
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
     allow_outside_files: bool = DEFAULT_ALLOW_OUTSIDE_FILES
 
     def __post_init__(self) -> None:

@@ -14,6 +14,8 @@ from fastpq.datasets.hive import parse_partitions
 from fastpq.datasets.records import visible_files, visible_matches
 from fastpq.errors import SchemaError
 from fastpq.io.location import Remote, locate
+from fastpq.io.retrying import persistent
+from fastpq.options import DEFAULT_MAX_ATTEMPTS
 
 # Places of a list of URLs asked about at the same time (benchmarks.datasets).
 ASKED_AT_A_TIME = 16
@@ -88,7 +90,7 @@ def _local(path: str) -> list[DataFile]:
 
 def _remote(place: Remote) -> list[DataFile]:
     filesystem, path = place.filesystem, place.path
-    about = _about(filesystem, path)
+    about = _about(place)
     if about is None:
         matches = visible_matches(filesystem, path)
         paths = _chosen(sorted(name for name, about in matches.items() if about["type"] == "file"), path)
@@ -99,13 +101,12 @@ def _remote(place: Remote) -> list[DataFile]:
     return [DataFile(_listed(filesystem, path, about), path, parse_partitions(path))]
 
 
-def _about(filesystem: Any, path: str) -> Mapping[str, Any] | None:
+def _about(place: Remote) -> Mapping[str, Any] | None:
     """Type and size of a file or a directory; None where there is neither."""
+    filesystem, path = place.filesystem, place.path
     try:
-        about: dict[str, Any] = filesystem.info(path)
-    except FileNotFoundError as error:
-        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
-            raise error.__cause__ from None     # of a server out of reach, by fsspec's HTTPFileSystem
+        about: dict[str, Any] = persistent(place, lambda: filesystem.info(path), DEFAULT_MAX_ATTEMPTS)
+    except FileNotFoundError:
         return None
     # a server's page of links
     if about["type"] == "file" and (path.endswith("/") or about.get("mimetype") == "text/html") and filesystem.isdir(path):

@@ -10,6 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 from fastpq.errors import UnsupportedError
 
+STALL_SECONDS = 30.0        # most seconds without a byte, of an answer or a connection over HTTP
+
 
 class Remote(NamedTuple):
     """A path on an fsspec filesystem.
@@ -65,10 +67,19 @@ def _locate_url(url: str) -> Remote:
     except ImportError:
         raise UnsupportedError(f"opening {name} needs the package fsspec (pip install fastpq[remote])") from None
     try:
-        filesystem, path = core.url_to_fs(url)
+        filesystem, path = core.url_to_fs(url, **(_http_options() if url.startswith(("http://", "https://")) else {}))
     except (ImportError, ValueError) as error:  # no package for the scheme; an unknown scheme
         raise UnsupportedError(f"opening {name}: {error}") from error
     return Remote(filesystem, path, name)
+
+
+def _http_options() -> dict[str, Any]:
+    """Options of the filesystem for HTTP: a connection and each part of an answer have a time, a whole answer has none."""
+    try:
+        aiohttp = importlib.import_module("aiohttp")
+    except ImportError:     # the error of the filesystem names the package
+        return {}
+    return {"client_kwargs": {"timeout": aiohttp.ClientTimeout(None, sock_connect=STALL_SECONDS, sock_read=STALL_SECONDS)}}
 
 
 def _without_secrets(url: str) -> str:

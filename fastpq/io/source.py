@@ -18,7 +18,7 @@ from fastpq.io.coalescing import Range, coalesce
 from fastpq.io.counts import checked_count
 from fastpq.io.location import Remote, locate
 from fastpq.io.origin import FileOrigin, MemoryOrigin, Origin, StoredBytes, ends_early
-from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, MemoryMap, ReaderProperties
+from fastpq.options import DEFAULT_COALESCE_GAP, DEFAULT_COALESCE_SIZE, DEFAULT_MAX_ATTEMPTS, MemoryMap, ReaderProperties
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Stored: TypeAlias = Bytes | StoredBytes      # in memory, or to be read in pieces
@@ -344,6 +344,7 @@ def open_source(where: Any, *, memory_map: MemoryMap = False, properties: Reader
 
     Raises:
         UnsupportedError: fsspec, or its package for the URL's scheme, is not installed.
+        RemoteError: the server refused, was out of reach, or did not finish its answer.
         OSError: the file cannot be opened.
         SchemaError: where is none of these.
         TypeError: another memory_map.
@@ -351,7 +352,8 @@ def open_source(where: Any, *, memory_map: MemoryMap = False, properties: Reader
     if not isinstance(memory_map, bool) and memory_map != "keep":
         raise TypeError(f'memory_map is True, False or "keep", not {memory_map!r}')
     place = None if isinstance(where, _BUFFERS) else locate(where)
-    source = _open_object(where, memory_map) if place is None else _open_place(place, memory_map)
+    attempts = DEFAULT_MAX_ATTEMPTS if properties is None else properties.max_attempts
+    source = _open_object(where, memory_map) if place is None else _open_place(place, memory_map, attempts)
     if properties is not None:
         source.coalesce_gap, source.coalesce_size = properties.coalesce_gap, properties.coalesce_size
         if place is not None:
@@ -361,11 +363,11 @@ def open_source(where: Any, *, memory_map: MemoryMap = False, properties: Reader
     return source
 
 
-def _open_place(place: str | Remote, memory_map: MemoryMap) -> Source:
+def _open_place(place: str | Remote, memory_map: MemoryMap, attempts: int) -> Source:
     if isinstance(place, Remote):
         from fastpq.io.remote_source import FsspecSource
 
-        return FsspecSource(place)
+        return FsspecSource(place, attempts)
     file = FileOrigin(place)
     return OriginSource(file, place, _mapped(file) if memory_map == "keep" else None)
 
