@@ -61,7 +61,7 @@ class SchemaError(ParquetError, ValueError):
 
 
 class RemoteError(ParquetError, OSError):
-    """A server refused a request, was out of reach, or did not finish its answer; ``__cause__`` is the error of the filesystem."""
+    """A server refused a request, was out of reach, or broke off its answer; ``__cause__`` is the error of the filesystem."""
 
 
 class CryptoError(ParquetError):

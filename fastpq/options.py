@@ -120,8 +120,8 @@ class ReaderProperties:
         round_trip_bytes: for remote files, most bytes read in vain to save a round trip: columns read together with the columns
             of filters, and pages read without asking bloom filters and dictionary pages first.
         prefetch: for remote files, read the next bytes while earlier bytes are decoded.
-        max_attempts: for remote files, most requests for the same bytes, after answers of overloaded servers (status 429, 500, 502,
-            503, 504), and after answers that broke off, came short, or did not go on for ``fastpq.io.location.STALL_SECONDS``.
+        max_attempts: for remote files, most requests for the same bytes, after answers of overloaded servers (status 429, 500,
+            502, 503, 504), and after answers that broke off, came short, or stalled for ``fastpq.io.location.STALL_SECONDS``.
             Filesystems for S3, Google and Azure have attempts of their own.
         allow_outside_files: read column chunks in files outside of the file's directory, if the file's metadata name other files.
             The author of the metadata then chooses the files read.

@@ -48,11 +48,11 @@ def read_table(
     decryption_properties: encryption.FileDecryptionProperties | None = None,
     on_error: OnError = "raise",
 ) -> Table:
-    """Read a file into memory: a ParquetFile opened, read and closed; or a directory, a glob or a list of files (``read_dataset``).
+    """Read a file into memory, by a ParquetFile; or a directory, a glob or a list of files, by ``read_dataset``.
 
     Args:
-        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object; a directory, a glob, or a list of paths
-            and URLs.
+        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object; a directory, a glob, or a list of
+            paths and URLs.
         columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
         row_groups: indices, in the order of the result; None for all.
         row_ranges: rows of the file as ``(start, stop)`` each, ascending, counted from 0 through all row groups; None for all.
@@ -81,16 +81,16 @@ def read_table(
         KeyAccessError, TagVerificationError: encrypted parts cannot be opened.
         UnsupportedError, LimitError: see fastpq.errors.
     """
-    options: dict[str, Any] = dict(
-        memory_map=memory_map,
-        threads=threads,
-        strings=strings,
-        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
-        arrow_schema=arrow_schema,
-        properties=properties,
-        decryption_properties=decryption_properties,
-        on_error=on_error,
-    )
+    options: dict[str, Any] = {
+        "memory_map": memory_map,
+        "threads": threads,
+        "strings": strings,
+        "coerce_int96_timestamp_unit": coerce_int96_timestamp_unit,
+        "arrow_schema": arrow_schema,
+        "properties": properties,
+        "decryption_properties": decryption_properties,
+        "on_error": on_error,
+    }
     try:
         with ParquetFile(where, **options) as file:
             return file.read(
@@ -126,8 +126,8 @@ def read_pandas(
     order is in neither place are no categorical.
 
     Args:
-        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object; a directory, a glob, or a list of paths
-            and URLs (``read_dataset``).
+        where: a path, a bytes-like object, a URL known to fsspec, or a binary file object; a directory, a glob, or a list of
+            paths and URLs (``read_dataset``).
         columns: names (dotted paths for leaves of groups) or numbers; None for all. The index comes in any case.
         row_groups: indices, in the order of the result; None for all.
         filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, as for ``ParquetFile.read``.
@@ -153,16 +153,16 @@ def read_pandas(
     from fastpq.convert.dataframes import dataframe_of, dataframe_of_table
     from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, pandas_metadata
 
-    options: dict[str, Any] = dict(
-        memory_map=memory_map,
-        threads=threads,
-        strings=strings,
-        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
-        arrow_schema=arrow_schema,
-        properties=properties,
-        decryption_properties=decryption_properties,
-        on_error=on_error,
-    )
+    options: dict[str, Any] = {
+        "memory_map": memory_map,
+        "threads": threads,
+        "strings": strings,
+        "coerce_int96_timestamp_unit": coerce_int96_timestamp_unit,
+        "arrow_schema": arrow_schema,
+        "properties": properties,
+        "decryption_properties": decryption_properties,
+        "on_error": on_error,
+    }
     try:
         with ParquetFile(where, **options) as file:
             described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
@@ -185,7 +185,7 @@ def _names_a_dataset(where: Any) -> bool:
     place = locate(where)
     if isinstance(place, Remote):
         return glob.has_magic(place.path) or place.filesystem.isdir(place.path)
-    return place is not None and (os.path.isdir(place) or glob.has_magic(place) and not os.path.exists(place))
+    return place is not None and (os.path.isdir(place) or (glob.has_magic(place) and not os.path.exists(place)))
 
 
 def _refuse_for_datasets(**arguments: Any) -> None:

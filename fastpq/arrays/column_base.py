@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,10 +218,6 @@ class ColumnBase(ABC):
 
     # ---- values
 
-    @overload
-    def __getitem__(self, key: SupportsIndex) -> Any: ...
-    @overload
-    def __getitem__(self, key: slice) -> Self: ...
     def __getitem__(self, key: Any) -> Any:
         """A value as a Python object, None where null (``to_pylist``), or the column of a slice of the values.
 

@@ -14,7 +14,7 @@ def register_extension(role: str, where: str) -> None:
 
     Args:
         role: ``"export_schema"``, ``"export_array"`` or ``"export_stream"`` of the Arrow C data interface, ``"column_of"`` for
-            columns of arrays, ``"to_pandas"`` for DataFrames of tables, ``"read_dataset"`` for directories given in the place of a
+            columns of arrays, ``"to_pandas"`` for DataFrames of tables, ``"read_dataset"`` for directories in the place of a
             file, or ``"to_pylist NAME"`` for structs of a logical type.
         where: the function, as ``"module:name"``.
     """

@@ -7,25 +7,18 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, Va
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from fastpq.arrays.column_base import ColumnBase
-from fastpq.arrays.extensions import export, registered
+from fastpq.arrays.extensions import registered
 from fastpq.arrays.flat_column import Column
-from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryOffsets, BinaryViews, DictionaryValues
+from fastpq.arrays.layouts import VIEW_DTYPE, BinaryOffsets, BinaryViews, DictionaryValues
 from fastpq.arrays.nested_columns import AnyColumn, ListColumn, StructColumn
 from fastpq.arrays.numpy_output import Nulls, Strings, structured_array
+from fastpq.arrays.table_exports import TableExports
 from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
 from fastpq.errors import SchemaError
-from fastpq.common.lazy import LazyModule, package
 from fastpq.schema.parquet_schema import ParquetSchema
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
-else:       # types of annotations, for typing.get_type_hints
-    pandas, polars, pyarrow = LazyModule("pandas"), LazyModule("polars"), LazyModule("pyarrow")
 
 __all__ = [
     "VIEW_DTYPE",
@@ -63,14 +56,15 @@ class _Values(ValuesView[AnyColumn]):
         return iter(self._mapping.columns)
 
 
-class Table(Mapping[str, AnyColumn]):
+class Table(TableExports, Mapping[str, AnyColumn]):
     """Columns of equal length by name, in order.
 
     A file may repeat names, and so may a table: iteration, ``names``, ``columns`` and ``items`` have every column, and a
     repeated name in ``[]`` is an error.
 
     Args:
-        columns: columns by name, or pairs of name and column. Arrays, lists and Arrow arrays become columns as in ``write_table``.
+        columns: columns by name, or pairs of name and column. Arrays, lists and Arrow arrays become columns as for
+            ``write_table``.
         num_rows: number of rows, needed without columns; must agree with the columns otherwise.
         metadata: texts by key, of the file or of Arrow's schema from which the columns came: kept by writers and by Arrow.
 
@@ -91,16 +85,16 @@ class Table(Mapping[str, AnyColumn]):
         metadata: Mapping[str, str] | None = None,
     ) -> None:
         self.metadata = NO_METADATA if metadata is None else metadata
-        self._pairs = []
+        self._pairs: list[tuple[str, AnyColumn]] = []
         for name, values in columns.items() if isinstance(columns, Mapping) else columns:
             if not isinstance(name, str):
                 raise SchemaError(f"the name of a column is a str, not {name!r}")
-            column = values if isinstance(values, ColumnBase) else _column_of(values, name)
+            column: Any = values if isinstance(values, ColumnBase) else _column_of(values, name)
             num_rows = len(column) if num_rows is None else num_rows
             if len(column) != num_rows:
                 raise SchemaError(f"{len(column)} values in a table of {num_rows} rows", column=name)
             self._pairs.append((name, column))
-        self._by_name = dict(self._pairs)
+        self._by_name: dict[str, AnyColumn] = dict(self._pairs)
         self.num_rows = num_rows or 0
 
     @classmethod
@@ -167,7 +161,7 @@ class Table(Mapping[str, AnyColumn]):
         """Number of rows and number of columns."""
         return self.num_rows, len(self._pairs)
 
-    @overload  # type: ignore[override]  # a mapping of names to columns, whose slices are rows
+    @overload
     def __getitem__(self, name: str) -> AnyColumn: ...
     @overload
     def __getitem__(self, name: slice) -> Table: ...
@@ -183,7 +177,7 @@ class Table(Mapping[str, AnyColumn]):
         if isinstance(name, slice):
             return self._of((column[name] for column in self.columns), len(range(self.num_rows)[name]))
         try:
-            found: AnyColumn = self._by_name[name]
+            found = self._by_name[name]
         except KeyError:
             more = "" if len(self) <= 10 else f" and {len(self) - 10} more"
             raise SchemaError(f"there is no column {name!r}; the table has {self.names[:10]}{more}") from None
@@ -383,36 +377,6 @@ class Table(Mapping[str, AnyColumn]):
             return iter([{} for _ in range(self.num_rows)])
         return (dict(zip(names, row, strict=True)) for row in zip(*self.columns, strict=True))
 
-    def to_pandas(self, dtype_backend: Any = None) -> pandas.DataFrame:
-        """The table as a DataFrame, with the index, labels and dtypes of pandas' metadata (``read_pandas``).
-
-        Args:
-            dtype_backend: as for ``read_pandas``.
-
-        Raises:
-            UnsupportedError: pandas is not installed.
-            SchemaError: an unknown dtype_backend.
-        """
-        function = registered("to_pandas")
-        assert function is not None, "fastpq registers the functions of fastpq.convert"
-        return function(self, dtype_backend)
-
-    def to_arrow(self) -> pyarrow.Table:
-        """The table as a pyarrow.Table; memory is shared where the layouts agree.
-
-        Raises:
-            UnsupportedError: pyarrow is not installed.
-        """
-        return package("pyarrow", "Table.to_arrow").table(self)
-
-    def to_polars(self) -> polars.DataFrame:
-        """The table as a polars.DataFrame.
-
-        Raises:
-            UnsupportedError: Polars is not installed.
-        """
-        return package("polars", "Table.to_polars").DataFrame(self)
-
     @staticmethod
     def concat(tables: Sequence[Table]) -> Table:
         """The rows of tables of the same columns, one after another.
@@ -437,25 +401,6 @@ class Table(Mapping[str, AnyColumn]):
         parts = zip(*(table.columns for table in tables), strict=True)
         columns = [concat_columns(list(columns), name) for name, columns in zip(first.names, parts, strict=True)]
         return first._of(columns, sum(table.num_rows for table in tables))
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """Refuses: NumPy and pandas would take the names of the columns for values otherwise.
-
-        Raises:
-            SchemaError: always.
-        """
-        raise SchemaError(
-            "a Table is no array: Table.to_numpy() gives an array of each column by name, Table.to_numpy(structured=True) one array, "
-            "Table.to_pandas() a DataFrame"
-        )
-
-    def __arrow_c_schema__(self) -> object:
-        """Arrow PyCapsule interface: a struct of the columns' types."""
-        return export("schema", self)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Arrow PyCapsule interface: the rows as a stream of one record batch."""
-        return export("stream", self, requested_schema)
 
 
 def _column_of(values: Any, name: str) -> AnyColumn:

@@ -8,20 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-import numpy as np
-
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress, Span
-from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.datasets.discovery import DataFile, find_files
 from fastpq.datasets.hive import infer_partition_type, partition_value
 from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles
-from fastpq.datasets.partition_filters import columns_of, may_match, rest_for
+from fastpq.datasets.partition_filters import filtered_columns, matching, may_match, rest_for
 from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, united
 from fastpq.errors import LimitError, ParquetError, SchemaError
-from fastpq.filters.filtering import mask_of
-from fastpq.filters.predicate import Predicate, bind_filters
+from fastpq.filters.predicate import bind_filters
 from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
@@ -37,16 +33,16 @@ class ParquetDataset:
     """Many files as one table: the columns of the files, followed by the partition columns with values from the paths.
 
     The constructor reads the footers of all files, of remote ones many at a time, or of none with a schema and of one with
-    ``schema="first"``. A column missing in a file is null in its rows. A partition column replaces a column of the same name in the
-    files. An INT96 column has one unit in all files, in which the values of every file fit; ``iter_batches`` decodes the INT96
+    ``schema="first"``. A column missing in a file is null in its rows. A partition column replaces a column of the same name in
+    the files. An INT96 column has one unit in all files, in which the values of every file fit; ``iter_batches`` decodes the INT96
     columns of all files before the first Table, unless ``coerce_int96_timestamp_unit`` names a unit. With "auto", ``schema`` has
     nanoseconds.
 
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
         schema: columns and types. ``"union"``: all columns of the files, each of a type for the values of all files (see
-            ``fastpq.datasets.unify``). ``"first"``: the columns of the first file. Or a ParquetSchema, an Arrow schema, or a mapping
-            of names to types as for ``write_table``. Values are converted where nothing is lost, other columns are left out.
+            ``fastpq.datasets.unify``). ``"first"``: the columns of the first file. Or a ParquetSchema, an Arrow schema, or a
+            mapping of names to types as for ``write_table``. Values are converted where nothing is lost, other columns are left out.
         filters: conditions on partition columns leave out files, unopened; conditions on other columns have no effect here.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys, for remote files called in several threads. For
@@ -305,7 +301,7 @@ class ParquetDataset:
             own = self._look(number, file)
             if known is None and filters is not None:
                 rest = rest_for(filters, self.schema, values, own)
-            converted = any(not _is_stored_so(own[name], self._fields[name]) for name in columns_of(rest))
+            converted = any(not _is_stored_so(own[name], self._fields[name]) for name in filtered_columns(rest))
             yield None if rest is False else _Member(number, file, own, None if rest is True else rest, converted)
 
     def _read_from(self, names: Iterable[str], own: Mapping[str, DatasetField]) -> list[str]:
@@ -359,7 +355,7 @@ class ParquetDataset:
     ) -> Iterator[Table]:
         """The matching rows of a file, whole or in batches, with all columns of the result."""
         file, told = member.file._in_units(units), None if span is None else span.reach
-        wanted = list(dict.fromkeys([*names, *columns_of(member.filters)])) if member.is_converted else names
+        wanted = list(dict.fromkeys([*names, *filtered_columns(member.filters)])) if member.is_converted else names
         paths = [(name,) for name in self._read_from(wanted, member.own)]       # paths, since names may hold dots
         tables = (
             [file.read(paths, filters=member.pushed, progress=told)]
@@ -368,7 +364,7 @@ class ParquetDataset:
         )
         for table in tables:
             whole = self._completed(table, wanted, member.number)
-            yield _matching(whole, bind_filters(member.filters, self.schema)).select(names) if member.is_converted else whole
+            yield matching(whole, member.filters, self.schema).select(names) if member.is_converted else whole
 
     def _completed(self, table: Table, names: list[str], number: int) -> Table:
         """Rows of a file with all columns of the result."""
@@ -382,7 +378,7 @@ class ParquetDataset:
                     raise error.at(column=name, path=self._files[number].path) from None
             else:
                 value = self._values[number].get(name)
-                columns[name] = self._laid_out(_constant(field, value, table.num_rows))
+                columns[name] = self._laid_out(field.of_value(value, table.num_rows))
         return Table(columns, num_rows=table.num_rows, metadata=table.metadata)
 
     def _laid_out(self, column: AnyColumn) -> AnyColumn:
@@ -442,24 +438,6 @@ def _partition_types(files: Sequence[DataFile]) -> dict[str, ColumnType]:
     return {name: infer_partition_type(file.partitions[name] for file in files) for name in first.partitions}
 
 
-def _constant(wanted: DatasetField, value: Any, count: int) -> AnyColumn:
-    if value is None:
-        if not wanted.field.nullable:
-            raise SchemaError("a file lacks a column that the schema made required", column=wanted.field.name)
-        return wanted.of_nulls(count)
-    type_, name = wanted.field.type, wanted.field.name
-    assert isinstance(type_, ColumnType)
-    one = column_from_numpy(np.array([value], object), type=type_, nullable=True, name=name)
-    return one.take(np.zeros(count, np.int64))
-
-
 def _is_stored_so(own: DatasetField, wanted: DatasetField) -> bool:
     """Whether a file decides filters as the dataset does: types and durations are equal."""
     return own.field.type == wanted.field.type and own.duration == wanted.duration
-
-
-def _matching(table: Table, predicate: Predicate) -> Table:
-    """The rows of a table for which a predicate holds."""
-    mask = mask_of(predicate, lambda leaf: table[leaf.column.path[0]].leaf(leaf.column.path[1:]))
-    rows = np.flatnonzero(mask)
-    return table._of((column.take(rows) for column in table.columns), len(rows))

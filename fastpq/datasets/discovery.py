@@ -21,8 +21,8 @@ from fastpq.options import DEFAULT_MAX_ATTEMPTS
 ASKED_AT_A_TIME = 16
 # Suffixes of files beside the data: notes, tables of other formats, checksums.
 NO_DATA = (
-    ".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml", ".html", ".yaml", ".yml", ".toml", ".crc", ".md5",
-    ".sha256", ".log", ".sql", ".py", ".ipynb", ".pdf", ".avro", ".orc", ".arrow", ".feather",
+    ".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml", ".html", ".yaml", ".yml", ".toml", ".crc",
+    ".md5", ".sha256", ".log", ".sql", ".py", ".ipynb", ".pdf", ".avro", ".orc", ".arrow", ".feather",
 )
 
 
@@ -60,8 +60,8 @@ def find_files(where: Any) -> list[DataFile]:
     """Files of a directory, a glob, a path or a list of them; files of a directory or glob are sorted by path.
 
     Below a directory or in a glob, names that begin with ``_`` or ``.`` are left out, except partitions (``_x=1``), and so are
-    names with the suffixes of other kinds of files (NO_DATA). Partitions are parsed from the path below the given directory; for a
-    glob or a file, from the whole path.
+    names with the suffixes of other kinds of files (NO_DATA). Partitions are parsed from the path below the given directory; for
+    a glob or a file, from the whole path.
 
     Raises:
         FileNotFoundError: no file found.
@@ -69,7 +69,7 @@ def find_files(where: Any) -> list[DataFile]:
     """
     if isinstance(where, Iterable) and not isinstance(where, str | bytes):
         listed = list(where)
-        is_remote = any(isinstance(one, str) and "://" in one or hasattr(one, "fs") for one in listed)
+        is_remote = any((isinstance(one, str) and "://" in one) or hasattr(one, "fs") for one in listed)
         return [file for files in run_ordered(find_files, listed, ASKED_AT_A_TIME if is_remote else 1) for file in files]
     located = locate(where)
     if located is None:
@@ -133,7 +133,7 @@ def _chosen(paths: Sequence[str], pattern: str) -> Iterator[str]:
     takes_hidden = _is_hidden(posixpath.basename(_slashed(pattern)))
     for path in paths:
         hidden = _is_hidden(posixpath.basename(_slashed(path))) and not takes_hidden
-        if path == pattern or not hidden and not path.lower().endswith(NO_DATA):
+        if path == pattern or (not hidden and not path.lower().endswith(NO_DATA)):
             yield path
 
 

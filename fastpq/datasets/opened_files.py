@@ -26,8 +26,8 @@ KEPT_TAILS = 128 << 20
 class OpenedFiles:
     """The files of a dataset.
 
-    A remote file stays open after its first use: a later read asks neither for its size nor for its footer. A local file is closed
-    after each use, as the number of open files of a process is bounded.
+    A remote file stays open after its first use: a later read asks neither for its size nor for its footer. A local file is
+    closed after each use, as the number of open files of a process is bounded.
 
     Args:
         files: the files.

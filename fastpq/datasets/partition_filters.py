@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import numpy as np
+
+from fastpq.arrays.table import Table
+from fastpq.filters.filtering import mask_of
 from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
 from fastpq.schema.parquet_schema import ParquetSchema
@@ -36,11 +40,24 @@ def rest_for(filters: Any, schema: ParquetSchema, values: Mapping[str, Any], col
     return _rest(filters, schema, values, columns)
 
 
-def columns_of(rest: Any) -> list[str]:
+def filtered_columns(rest: Any) -> list[str]:
     """Names of the columns in the filters left for a file."""
     if isinstance(rest, And | Or):
-        return [name for child in rest.children for name in columns_of(child)]
+        return [name for child in rest.children for name in filtered_columns(child)]
     return [rest[0][0]] if isinstance(rest, tuple) else []
+
+
+def matching(table: Table, filters: Any, schema: ParquetSchema) -> Table:
+    """The rows of a table for which filters hold.
+
+    Args:
+        table: rows with all columns of the filters.
+        filters: as for ``ParquetFile.read``.
+        schema: schema of the dataset, with the types of the table.
+    """
+    mask = mask_of(bind_filters(filters, schema), lambda leaf: table[leaf.column.path[0]].leaf(leaf.column.path[1:]))
+    rows = np.flatnonzero(mask)
+    return table._of((column.take(rows) for column in table.columns), len(rows))
 
 
 def _rest(filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str] | None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from fastpq.arrays.table import AnyColumn
 from fastpq.convert.casting import decimal_type, integer_type
 from fastpq.convert.fitting import fit
 from fastpq.convert.nulls import null_column
+from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.convert.schemas import resolved
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.schema.nested_types import DataType, Field, ListType, StructType
@@ -38,13 +39,27 @@ class DatasetField(NamedTuple):
     field: Field
     duration: FieldNode | None = None
 
-    def empty(self) -> AnyColumn:
-        """A column without values."""
-        return self.of_nulls(0)
-
     def of_nulls(self, count: int) -> AnyColumn:
         """A column of nulls."""
         return null_column(self.field.type, count).with_arrow(self.duration)._with(nullable=self.field.nullable)
+
+    def of_value(self, value: Any, count: int) -> AnyColumn:
+        """A column of one value, of a partition; None for a column that a file lacks.
+
+        Args:
+            value: the value.
+            count: number of rows.
+
+        Raises:
+            SchemaError: None in a required column.
+        """
+        name, type_ = self.field.name, self.field.type
+        if value is None:
+            if not self.field.nullable and count:
+                raise SchemaError("a file lacks a column that the schema made required", column=name)
+            return self.of_nulls(count)
+        one = column_from_numpy(np.array([value], object), type=cast(ColumnType, type_), nullable=True, name=name)
+        return one.take(np.zeros(count, np.int64))
 
 
 def field_of_column(name: str, column: AnyColumn) -> DatasetField:
@@ -55,9 +70,9 @@ def field_of_column(name: str, column: AnyColumn) -> DatasetField:
 def united(schemas: Iterable[tuple[str, Mapping[str, DatasetField]]]) -> dict[str, DatasetField]:
     """Columns of all files, in order of first appearance, each of a type that holds the values of all files.
 
-    Integers and floats become the narrowest type for both, a 64-bit integer beside a float a DOUBLE. Timestamps, times and durations
-    take the finer unit, dates beside timestamps become timestamps, decimals get more digits. Columns of nulls alone take the other
-    type. Lists and structs are united by element and by field. A column missing in a file becomes nullable.
+    Integers and floats become the narrowest type for both, a 64-bit integer beside a float a DOUBLE. Timestamps, times and
+    durations take the finer unit, dates beside timestamps become timestamps, decimals get more digits. Columns of nulls alone take
+    the other type. Lists and structs are united by element and by field. A column missing in a file becomes nullable.
 
     Args:
         schemas: path of each file, and its columns by name.
@@ -102,7 +117,9 @@ def given_fields(schema: Any) -> dict[str, DatasetField]:
 
         schema = {child.name: child for child in take_schema(schema.__arrow_c_schema__()).children}
     if not isinstance(schema, Mapping):
-        raise SchemaError(f'the schema of a dataset is "union", "first", a ParquetSchema, an Arrow schema or a mapping, not {schema!r}')
+        raise SchemaError(
+            f'the schema of a dataset is "union", "first", a ParquetSchema, an Arrow schema or a mapping, not {schema!r}'
+        )
     found = {}
     for name, given in schema.items():
         try:
@@ -224,7 +241,8 @@ def _common_logical(one: ColumnType, other: ColumnType) -> ColumnType | None:
         return None
     match one.logical, other.logical:
         case (Timestamp(unit, utc), Timestamp(other_unit, other_utc)) | (Time(unit, utc), Time(other_unit, other_utc)):
-            return max(one, other, key=lambda type_: _TIME_UNITS.index(type_.logical.unit)) if utc == other_utc else None
+            finer = one if _TIME_UNITS.index(unit) > _TIME_UNITS.index(other_unit) else other
+            return finer if utc == other_utc else None
         case (Date(), Timestamp(_, False)):
             return other
         case (Timestamp(_, False), Date()):

@@ -49,7 +49,7 @@ class FsspecSource(Source):
             size, tail = self._size_and_tail()
         if size is None:
             raise UnsupportedError(
-                f"reading {place.name}: its server does not tell its size; download the file, or read its bytes (read_table(bytes))"
+                f"reading {place.name}: its server does not tell its size; download the file, or read its bytes"
             )
         super().__init__(place.name, int(size))
         if len(tail):
@@ -95,17 +95,21 @@ class FsspecSource(Source):
         """The bytes of ranges, all at the same time; ranges without a whole answer are asked for again."""
         found: dict[Range, Bytes] = {}
         for attempt in itertools.count(1):
+            errors = []
             missing = [part for part in dict.fromkeys(ranges) if part not in found]
-            came = [self._checked(part, answer) for part, answer in zip(missing, self._ask(missing), strict=True)]
-            errors = [answer for answer in came if isinstance(answer, Exception)]
+            for part, answer in zip(missing, self._ask(missing), strict=True):
+                checked = self._checked(part, answer)
+                if isinstance(checked, Exception):
+                    errors.append(checked)
+                else:
+                    found[part] = checked
             if not errors:
-                return [*({**found, **dict(zip(missing, came, strict=True))}[part] for part in ranges)]
+                break
             for error in errors:
                 if not passes(error) or attempt >= attempts_of(self._place, self._attempts):
                     raise_told(self._place, error, attempt)
-            found.update((part, answer) for part, answer in zip(missing, came, strict=True) if not isinstance(answer, Exception))
             pause(errors[0], attempt)
-        raise AssertionError("the last attempt returns or raises")
+        return [found[part] for part in ranges]
 
     def _ask(self, ranges: list[Range]) -> list[Any]:
         """An answer or an error for each range."""

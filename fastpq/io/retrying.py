@@ -20,7 +20,9 @@ PASSING = frozenset({408, 429, 500, 502, 503, 504})
 MISSING = frozenset({404, 410})
 REPEAT_THEMSELVES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"})
 # Names of error classes of HTTP packages for connections refused, lost or stalled, and for answers cut off.
-_BROKEN = frozenset({"ClientConnectionError", "ClientPayloadError", "HTTPClientError", "IncompleteReadError", "ResponseParserError"})
+_BROKEN = frozenset(
+    {"ClientConnectionError", "ClientPayloadError", "HTTPClientError", "IncompleteReadError", "ResponseParserError"}
+)
 FIRST_WAIT = 0.1        # seconds, doubled with each attempt
 LONGEST_WAIT = 10.0     # seconds, also where a server asks for more
 

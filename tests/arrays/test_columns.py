@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import fastpq
 from fastpq import Column, ColumnType, ListColumn, SchemaError, StructColumn, Type
 from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.table import AnyColumn

@@ -31,7 +31,9 @@ def table() -> Table:
     return Table({name: ARROW[name].combine_chunks() for name in ARROW.column_names})
 
 
-@pytest.mark.parametrize("rows", [slice(None, 3), slice(1, None), slice(-2, None), slice(None, None, -1), slice(0, 4, 3), slice(9, 2)])
+@pytest.mark.parametrize(
+    "rows", [slice(None, 3), slice(1, None), slice(-2, None), slice(None, None, -1), slice(0, 4, 3), slice(9, 2)]
+)
 def test_slices(table: Table, rows: slice) -> None:
     assert table[rows].to_pylist() == ARROW.to_pylist()[rows]
     assert table[rows].num_rows == len(range(4)[rows])
@@ -69,7 +71,8 @@ def test_iteration_over_many_values() -> None:
 def test_shape_and_other_columns(table: Table) -> None:
     assert table.shape == (4, 5) == ARROW.shape
     other = table.select(["n", "text"]).rename({"n": "number"}).add("flag", [True, False, None, True])
-    wanted = ARROW.select(["n", "text"]).rename_columns(["number", "text"]).append_column("flag", pa.array([True, False, None, True]))
+    flags = pa.array([True, False, None, True])
+    wanted = ARROW.select(["n", "text"]).rename_columns(["number", "text"]).append_column("flag", flags)
     assert pa.table(other).to_pylist() == wanted.to_pylist()
     assert other.drop(["text"]).names == ["number", "flag"]
     assert Table({}).add("x", np.arange(3)).shape == (3, 1)
@@ -124,7 +127,8 @@ def test_structured_arrays() -> None:
     plain = Table({"a": np.arange(3), "b": np.array([1.5, 2.5, 3.5], np.float32)}).to_numpy(structured=True)
     assert plain.dtype == np.dtype([("a", "<i8"), ("b", "<f4")])
     assert plain["b"].tolist() == [1.5, 2.5, 3.5]
-    assert fastpq.Table(dict(zip("ab", (plain["a"], plain["b"]), strict=True))).to_numpy(structured=True).tolist() == plain.tolist()
+    again = Table({name: plain[name] for name in "ab"})
+    assert again.to_numpy(structured=True).tolist() == plain.tolist()
     masked = Table({"a": np.ma.array([1, 2], mask=[True, False]), "s": ["x", "y"]}).to_numpy(structured=True)
     assert isinstance(masked, np.ma.MaskedArray)
     assert masked["a"].tolist() == [None, 2]

@@ -25,7 +25,8 @@ FILES = 40
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("remote")
     for number in range(FILES):
-        pq.write_table(pa.table({"id": np.arange(100) + 100 * number, "text": [f"{number}"] * 100}), folder / f"{number:02}.parquet")
+        rows = pa.table({"id": np.arange(100) + 100 * number, "text": [f"{number}"] * 100})
+        pq.write_table(rows, folder / f"{number:02}.parquet")
     return folder
 
 

@@ -17,6 +17,7 @@ import fastpq
 from fastpq import SchemaError
 from fastpq.convert.schemas import resolved
 
+NANOSECONDS = pa.timestamp("ns", "UTC")
 MOMENT = dt.datetime(2024, 5, 1, 12, 30)
 
 # Values of one column in two files, and the type of both.
@@ -30,7 +31,7 @@ PAIRS: dict[str, tuple[Any, Any, Any]] = {
     "u1 and i1": (pa.array([255], pa.uint8()), pa.array([-1], pa.int8()), pa.int16()),
     "u2 and u4": (pa.array([1 << 15], pa.uint16()), pa.array([1 << 31], pa.uint32()), pa.uint32()),
     "ms and us": (pa.array([MOMENT], pa.timestamp("ms")), pa.array([MOMENT], pa.timestamp("us")), pa.timestamp("us")),
-    "us and ns": (pa.array([MOMENT], pa.timestamp("us", "UTC")), pa.array([1], pa.timestamp("ns", "UTC")), pa.timestamp("ns", "UTC")),
+    "us and ns": (pa.array([MOMENT], pa.timestamp("us", "UTC")), pa.array([1], NANOSECONDS), NANOSECONDS),
     "date and time": (pa.array([MOMENT.date()]), pa.array([MOMENT], pa.timestamp("us")), pa.timestamp("us")),
     "times": (pa.array([MOMENT.time()], pa.time32("ms")), pa.array([MOMENT.time()], pa.time64("us")), pa.time64("us")),
     "durations": (pa.array([5], pa.duration("s")), pa.array([7], pa.duration("us")), pa.duration("us")),

@@ -125,6 +125,10 @@ def serving(folder: Path, latency: float = 0.0) -> Iterator[RangeServer]:
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
 
+        def handle(self) -> None:
+            with suppress(ConnectionResetError):        # of a client that ends
+                super().handle()
+
         def do_GET(self) -> None:
             state.answer(self, True)
 

@@ -17,7 +17,7 @@ import pytest
 
 import fastpq
 from fastpq import ReaderProperties, RemoteError
-from fastpq.io import location, remote_source, retrying
+from fastpq.io import location, remote_source
 
 ROWS = 40_000
 
@@ -103,7 +103,7 @@ def server(table: pa.Table) -> Iterator[FaultyServer]:
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Waits are noted, not made."""
     waits: list[float] = []
-    monkeypatch.setattr(retrying.time, "sleep", waits.append)
+    monkeypatch.setattr("fastpq.io.retrying.time.sleep", waits.append)
     return waits
 
 
@@ -224,7 +224,7 @@ def test_a_server_without_ranges(server: FaultyServer, table: pa.Table, monkeypa
         assert file.read(["id"]).num_rows == ROWS
         assert server.requests == 1
     monkeypatch.setattr(remote_source, "MOST_KEPT", 1000)
-    with pytest.raises(fastpq.UnsupportedError, match="sends the whole file of .* download the file"):
+    with pytest.raises(fastpq.UnsupportedError, match=r"sends the whole file of .* download the file"):
         fastpq.read_table(server.url)
 
 
