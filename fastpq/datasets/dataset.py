@@ -34,15 +34,16 @@ class ParquetDataset:
 
     The constructor reads the footers of all files, of remote ones many at a time, or of none with a schema and of one with
     ``schema="first"``. A column missing in a file is null in its rows. A partition column replaces a column of the same name in
-    the files. An INT96 column has one unit in all files, in which the values of every file fit; ``iter_batches`` decodes the INT96
-    columns of all files before the first Table, unless ``coerce_int96_timestamp_unit`` names a unit. With "auto", ``schema`` has
+    the files. An INT96 column has one unit in all files, in which the values of every file fit; ``iter_batches`` decodes the
+    INT96 columns of all files before the first Table, unless ``coerce_int96_timestamp_unit`` names a unit. With "auto", ``schema`` has
     nanoseconds.
 
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
         schema: columns and types. ``"union"``: all columns of the files, each of a type for the values of all files (see
             ``fastpq.datasets.unify``). ``"first"``: the columns of the first file. Or a ParquetSchema, an Arrow schema, or a
-            mapping of names to types as for ``write_table``. Values are converted where nothing is lost, other columns are left out.
+            mapping of names to types as for ``write_table``. Values are converted where nothing is lost, other columns are left
+            out.
         filters: conditions on partition columns leave out files, unopened; conditions on other columns have no effect here.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys, for remote files called in several threads. For

@@ -71,8 +71,8 @@ def united(schemas: Iterable[tuple[str, Mapping[str, DatasetField]]]) -> dict[st
     """Columns of all files, in order of first appearance, each of a type that holds the values of all files.
 
     Integers and floats become the narrowest type for both, a 64-bit integer beside a float a DOUBLE. Timestamps, times and
-    durations take the finer unit, dates beside timestamps become timestamps, decimals get more digits. Columns of nulls alone take
-    the other type. Lists and structs are united by element and by field. A column missing in a file becomes nullable.
+    durations take the finer unit, dates beside timestamps become timestamps, decimals get more digits. Columns of nulls alone
+    take the other type. Lists and structs are united by element and by field. A column missing in a file becomes nullable.
 
     Args:
         schemas: path of each file, and its columns by name.
