@@ -35,8 +35,8 @@ class ParquetDataset:
     The constructor reads the footers of all files, of remote ones many at a time, or of none with a schema and of one with
     ``schema="first"``. A column missing in a file is null in its rows. A partition column replaces a column of the same name in
     the files. An INT96 column has one unit in all files, in which the values of every file fit; ``iter_batches`` decodes the
-    INT96 columns of all files before the first Table, unless ``coerce_int96_timestamp_unit`` names a unit. With "auto", ``schema`` has
-    nanoseconds.
+    INT96 columns of all files before the first Table, unless ``coerce_int96_timestamp_unit`` names a unit. With "auto",
+    ``schema`` has nanoseconds.
 
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
