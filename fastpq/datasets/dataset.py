@@ -302,7 +302,7 @@ class ParquetDataset:
             own = self._look(number, file)
             if known is None and filters is not None:
                 rest = rest_for(filters, self.schema, values, own)
-            converted = any(not _is_stored_so(own[name], self._fields[name]) for name in filtered_columns(rest))
+            converted = any(not own[name].is_stored_as(self._fields[name]) for name in filtered_columns(rest))
             yield None if rest is False else _Member(number, file, own, None if rest is True else rest, converted)
 
     def _read_from(self, names: Iterable[str], own: Mapping[str, DatasetField]) -> list[str]:
@@ -373,8 +373,10 @@ class ParquetDataset:
         for name in names:
             field = self._fields[name]
             if name in table and name not in self._partitions:
+                own = self._own[number]
+                assert own is not None, "noted when the file was opened"
                 try:
-                    columns[name] = conform(table[name], field)
+                    columns[name] = conform(table[name], own[name], field)
                 except ParquetError as error:
                     raise error.at(column=name, path=self._files[number].path) from None
             else:
@@ -437,8 +439,3 @@ def _partition_types(files: Sequence[DataFile]) -> dict[str, ColumnType]:
                 f"partitions {list(file.partitions)} here are {list(first.partitions)} in {first.path}", path=file.path
             )
     return {name: infer_partition_type(file.partitions[name] for file in files) for name in first.partitions}
-
-
-def _is_stored_so(own: DatasetField, wanted: DatasetField) -> bool:
-    """Whether a file decides filters as the dataset does: types and durations are equal."""
-    return own.field.type == wanted.field.type and own.duration == wanted.duration

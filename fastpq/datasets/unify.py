@@ -39,6 +39,13 @@ class DatasetField(NamedTuple):
     field: Field
     duration: FieldNode | None = None
 
+    def is_stored_as(self, other: DatasetField) -> bool:
+        """Whether the values of another field are stored alike: types, and units of durations, are equal."""
+        return self.field.type == other.field.type and self.duration == other.duration
+
+    def __str__(self) -> str:
+        return str(self.field.type) if self.duration is None else f"durations ({DURATION_UNITS[self.duration.format]})"
+
     def of_nulls(self, count: int) -> AnyColumn:
         """A column of nulls."""
         return null_column(self.field.type, count).with_arrow(self.duration)._with(nullable=self.field.nullable)
@@ -91,7 +98,7 @@ def united(schemas: Iterable[tuple[str, Mapping[str, DatasetField]]]) -> dict[st
             elif known != new:
                 both = _common(known, new)
                 if both is None:
-                    raise SchemaError(f"{new.field.type} here is {known.field.type} in {origin[name]}", column=name, path=path)
+                    raise SchemaError(f"{new} here is {known} in {origin[name]}", column=name, path=path)
                 found[name] = both
         for name in found.keys() - fields.keys():
             known = found[name]
@@ -131,14 +138,19 @@ def given_fields(schema: Any) -> dict[str, DatasetField]:
     return found
 
 
-def conform(column: AnyColumn, wanted: DatasetField) -> AnyColumn:
-    """A column of a file in the dataset's type; INT96 columns keep their unit.
+def conform(column: AnyColumn, own: DatasetField, wanted: DatasetField) -> AnyColumn:
+    """A column of a file in the dataset's type; INT96 columns keep the unit in which they were read.
+
+    Args:
+        column: the column as read.
+        own: the file's field.
+        wanted: the dataset's field.
 
     Raises:
         SchemaError: a value without an exact counterpart in the type, or a null in a required column.
     """
     field = wanted.field
-    if column.type == field.type or not isinstance(field.type, ColumnType) or field.type.physical is not Type.INT96:
+    if not own.is_stored_as(wanted):
         column = fit(column, field, wanted.duration)
     if column.null_count and not field.nullable:
         raise SchemaError("nulls in a column that the schema made required")

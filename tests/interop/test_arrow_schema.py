@@ -335,12 +335,16 @@ def test_durations_of_different_units_do_not_mix(tmp_path: Path) -> None:
         got = pa.table(fastpq.Table.concat([read[name] for name in names]))
         truth = pa.concat_arrays([columns[name].cast(pa.int64()).cast(pa.duration("s")) for name in names])
         assert got["d"].to_pylist() == truth.to_pylist()
+    milliseconds = fastpq.read_dataset([tmp_path / name for name in ("seconds", "milliseconds")])
+    assert pa.table(milliseconds)["d"].type == pa.duration("ms")
+    with pytest.raises(SchemaError, match=r"INT64 here is durations \(s\) in"):
+        fastpq.read_dataset([tmp_path / name for name in ("seconds", "numbers")])
+    with pytest.raises(SchemaError, match="different units"):
+        fastpq.Table.concat([read["seconds"], read["numbers"]])
     for other in ("milliseconds", "numbers"):
         (tmp_path / "both").mkdir(exist_ok=True)
         for name in ("seconds", other):
             (tmp_path / "both" / name).write_bytes((tmp_path / name / "x.parquet").read_bytes())
-        with pytest.raises(SchemaError, match="different units"):
-            fastpq.read_dataset([tmp_path / "both" / name for name in ("seconds", other)])
         with pytest.raises(SchemaError, match="different durations"):
             fastpq.merge_files([tmp_path / name / "x.parquet" for name in ("seconds", other)], tmp_path / "merged")
 

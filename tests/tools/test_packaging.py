@@ -33,7 +33,7 @@ DISTRIBUTIONS = {
     "requests": "hvac",
     "py4j": "pyspark",
 }
-USER_EXTRAS = ("spark", "remote", "s3", "aws", "crc32c", "vault", "pkcs11", "lzo", "pandas")
+USER_EXTRAS = ("spark", "remote", "s3", "aws", "crc32c", "vault", "pkcs11", "lzo", "pandas", "polars")
 CYTHON_ONLY = {"cpython", "cython", "libc"}
 
 
