@@ -26,7 +26,7 @@ from fastpq.read import rows
 from fastpq.read.file_reader import FileReader, OpenFile, Wanted, in_fitting_units
 from fastpq.read.opener import StringLayout
 from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, Int96UnitName
-from fastpq.stats.quirks import for_writer
+from fastpq.stats.quirks import for_writer, mistakes_of
 
 if TYPE_CHECKING:
     from fastpq.arrow.hints import ArrowFields
@@ -112,8 +112,9 @@ class ParquetFile(IndexedFile):
             self._source.close()
             raise
         self._arrow_schema = arrow_schema and self._metadata.key_value_bytes > 0
-        suited = for_writer(properties, self._metadata)
-        self._file = OpenFile(self._source, self._metadata, suited, strings, coerce_int96_timestamp_unit, threads)
+        if self._metadata.created_by is None or mistakes_of(self._metadata.created_by):
+            properties = for_writer(properties, self._metadata)
+        self._file = OpenFile(self._source, self._metadata, properties, strings, coerce_int96_timestamp_unit, threads)
 
     def close(self) -> None:
         """Close the source; columns already read stay valid."""

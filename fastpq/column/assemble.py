@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,10 @@ from fastpq.arrays.layouts import Array
 from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.column.assembly import LayerOutput, NestedOutput
 from fastpq.errors import FormatError
-from fastpq.schema.shape import LeafShape, ListShape, Shape, StructShape, leaves_of
+from fastpq.schema.shape import LeafShape, ListShape, Shape, StructShape
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn, Column
-
-MakeLeaf = Callable[[LeafShape, NestedOutput], "Column"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +39,29 @@ def _equal(left: Array | None, right: Array | None) -> bool:
     return np.array_equal(left, right) if left is not None and right is not None else left is right
 
 
-def assemble(shape: Shape, outputs: Mapping[int, NestedOutput], make_leaf: MakeLeaf) -> AnyColumn:
+def assemble(shape: Shape, outputs: Mapping[int, NestedOutput], leaves: Mapping[int, Column]) -> AnyColumn:
     """The column of a shape.
 
     Args:
         shape: of the column.
         outputs: the outputs of all leaves, by leaf index and of the same rows.
-        make_leaf: returns the column of a leaf from the output of the leaf; layers above the leaf play no part.
+        leaves: the columns of the leaves, by leaf index; layers above play no part.
 
     Raises:
         FormatError: the leaves below a list or a struct disagree about the nulls or offsets.
     """
     layers = {index: [_Layer.of(layer) for layer in output.layers] for index, output in outputs.items()}
-    return _Assembly(outputs, layers, make_leaf).column(shape)
+    return _Assembly(leaves, layers).column(shape)
 
 
 @dataclass(frozen=True, slots=True)
 class _Assembly:
-    outputs: Mapping[int, NestedOutput]
+    leaves: Mapping[int, Column]
     layers: Mapping[int, list[_Layer]]
-    make_leaf: MakeLeaf
 
     def column(self, shape: Shape) -> AnyColumn:
         if isinstance(shape, LeafShape):
-            return self.make_leaf(shape, self.outputs[shape.column.index])
+            return self.leaves[shape.column.index]
         if isinstance(shape, StructShape):
             return self._struct(shape)
         layer = self._shared(shape, shape.layer)
@@ -88,7 +85,7 @@ class _Assembly:
 
     def _shared(self, shape: ListShape | StructShape, number: int) -> _Layer:
         """The layer of a list or a struct, equal in the outputs of all leaves below."""
-        first, *others = [self.layers[leaf.column.index][number] for leaf in leaves_of(shape)]
+        first, *others = [self.layers[leaf.column.index][number] for leaf in shape.leaves]
         if not all(first.agrees(other) for other in others):
             kind = "lists" if isinstance(shape, ListShape) else "structs"
             raise FormatError(f"the leaves below disagree about its {kind}", column=_name(shape))
@@ -101,4 +98,4 @@ def _nulls(shape: ListShape | StructShape, layer: _Layer) -> dict[str, Any]:
 
 
 def _name(shape: ListShape | StructShape) -> str:
-    return leaves_of(shape)[0].column.path[0]
+    return shape.leaves[0].column.path[0]

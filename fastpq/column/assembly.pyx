@@ -11,7 +11,6 @@ import numpy as np
 from fastpq.column.chunk_reader cimport Output
 from fastpq.arrays.memory cimport GrowingBuffer
 
-from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.errors import FormatError, LimitError
 
 cdef extern from "c/assembly.h" nogil:
@@ -81,7 +80,7 @@ cdef class LayerOutput:
 cdef object packed(GrowingBuffer flags):
     array = flags.array()
     nulls = len(array) - int(np.count_nonzero(array))
-    return (pack_bitmap(array) if nulls else None), nulls
+    return (np.packbits(array, bitorder="little") if nulls else None), nulls
 
 
 cdef class NestedOutput(Output):

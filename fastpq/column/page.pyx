@@ -196,12 +196,17 @@ cdef class PageReader(PageWalker):
                     raise error.at(page=stored.ordinal, offset=stored.body)
             memcpy(out, plain, <size_t>size)
             return out
-        if retain or size * self.codec.consumed > plain_size * self.codec.produced:     # both below 2^31
+        if size * self.codec.consumed > plain_size * self.codec.produced:       # both below 2^31
             with gil:
                 try:
                     check_claimed_size(self.codec.number, plain_size, size)
-                    out = self._retain(size) if retain else scratch_reserve(&self.body, <size_t>size)
                 except (FormatError, LimitError) as error:
+                    raise error.at(page=stored.ordinal, offset=stored.body)
+        if retain:
+            with gil:
+                try:
+                    out = self._retain(size)
+                except LimitError as error:
                     raise error.at(page=stored.ordinal, offset=stored.body)
         else:
             out = scratch_reserve(&self.body, <size_t>size)

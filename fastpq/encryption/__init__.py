@@ -1,7 +1,7 @@
 """Parquet Modular Encryption (Encryption.md): keys, module ciphers, encryptors and decryptors of files.
 
 The caller's keys and policies are in ``properties``; ``keys`` gets keys from a key service (KMS). ``encryptor`` makes the
-encryptor of a new file, ``file_ciphers`` the decryptor of a stored file. Either makes a ModuleCipher for each column chunk
+encryptor of a new file, ``decryptor`` the decryptor of a stored file. Either makes a ModuleCipher for each column chunk
 (``cipher``, ``gcm``, ``variants``), with the AAD of ``modules`` and the AES of ``evp`` and ``backend``.
 """
 

@@ -36,7 +36,7 @@ class KeyedFileDecryptor(FileDecryptor):
         self._footer_key_metadata = key_metadata
         self._authentic = not encrypted_footer and not properties.verify_footer_signature
         self._paths: Sequence[tuple[str, ...]] = ()
-        self._retrieved = RetrievedKeys.of(properties, key_metadata)
+        self._retrieved = None if properties.key_retriever is None else RetrievedKeys.of(properties, key_metadata)
         self.asks_for_keys = self._retrieved is not None
 
     def open_footer(self, module: Sealed) -> bytes:
@@ -138,8 +138,11 @@ class KeyedFileDecryptor(FileDecryptor):
 
     def _choose_cipher(self) -> type[GcmModuleCipher]:
         """The cipher class of the file's algorithm, if the properties allow the algorithm."""
-        name = self._algorithm.member
-        if name is None:
+        if self._algorithm.AES_GCM_V1 is not None:
+            name = "AES_GCM_V1"
+        elif self._algorithm.AES_GCM_CTR_V1 is not None:
+            name = "AES_GCM_CTR_V1"
+        else:
             raise UnsupportedError("an encryption algorithm other than AES_GCM_V1 and AES_GCM_CTR_V1")
         if name not in self._properties.allowed_algorithms:
             raise CryptoError(

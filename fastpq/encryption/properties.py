@@ -42,16 +42,20 @@ class PathMap(Generic[T]):
     Args:
         entries: values by dotted string (``"a.b"`` is ``b`` in ``a``, or a column of this name) or by tuple of names.
 
+    Attributes:
+        is_given: whether there are any.
+
     Raises:
         SchemaError: a path is there as a string and as a tuple.
         TypeError: a path is neither string nor tuple.
     """
 
-    __slots__ = ("_dotted", "_exact")
+    __slots__ = ("_dotted", "_exact", "is_given")
 
     def __init__(self, entries: Mapping[PathT, T]) -> None:
         self._dotted: dict[str, T] = {}
         self._exact: dict[tuple[str, ...], T] = {}
+        self.is_given = bool(entries)
         for path, value in entries.items():
             check_path(path)
             if isinstance(path, str):

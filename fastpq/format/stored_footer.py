@@ -25,25 +25,24 @@ class StoredFooter(NamedTuple):
         data: its bytes, without length and magic.
         start: its offset in the file.
         is_encrypted: whether the file ends with the magic of encrypted footers.
-        tail: last bytes of the file, read with the footer.
     """
 
     data: memoryview
     start: int
     is_encrypted: bool
-    tail: memoryview
 
 
-def stored_footer(file_size: int, read: Callable[[int, int], Any], largest: int) -> StoredFooter:
+def stored_footer(file_size: int, read: Callable[[int, int], Any], largest: int, *, with_head: bool) -> StoredFooter:
     """Read the bytes of a footer: the end of the file first, the rest of a longer footer then.
 
     Args:
         file_size: bytes of the file.
         read: function (offset, length) -> a buffer of length bytes.
         largest: most bytes of the footer.
+        with_head: compare the first bytes of the file too, as always before an encrypted footer.
 
     Raises:
-        FormatError: no Parquet file, or a length beyond the file.
+        FormatError: no Parquet file, a length beyond the file, or one magic at the beginning and another at the end.
         LimitError: the footer is larger than the bound.
     """
     if file_size < SHORTEST_FILE:
@@ -60,4 +59,8 @@ def stored_footer(file_size: int, read: Callable[[int, int], Any], largest: int)
         raise FormatError(f"a footer of {length} bytes in a file of {file_size}", offset=file_size - TAIL_LENGTH)
     start = file_size - TAIL_LENGTH - length
     data = tail[-TAIL_LENGTH - length : -TAIL_LENGTH] if length + TAIL_LENGTH <= fetched else memoryview(read(start, length))
-    return StoredFooter(data, start, magic == ENCRYPTED_MAGIC, tail)
+    if with_head or magic == ENCRYPTED_MAGIC:
+        head = bytes(tail[:4] if fetched == file_size else read(0, 4))
+        if head != magic:
+            raise FormatError(f"the file begins with {head!r} and ends with {magic!r}", offset=0)
+    return StoredFooter(data, start, magic == ENCRYPTED_MAGIC)

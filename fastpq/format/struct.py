@@ -114,11 +114,6 @@ class Struct(metaclass=StructMeta):
 class Union(Struct):
     """Base class of unions: structs with exactly one field, the member; an undeclared member is kept in ``unknown``."""
 
-    @property
-    def member(self) -> str | None:
-        """Name of the member, or None for an undeclared member."""
-        return next((name for name, _ in self.ORDERED if getattr(self, name) is not None), None)
-
 
 def _shown(value: object) -> str:
     """The repr of a field without bytes and floats: these may be bounds of encrypted values, and a repr may end in a log."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastpq import format as fmt
-from fastpq.encryption.file_ciphers import FileDecryptor, column_name
+from fastpq.encryption.decryptor import FileDecryptor, column_name
 from fastpq.errors import FormatError
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastpq import format as fmt
 from fastpq.common.display import View, to_html, to_text
-from fastpq.encryption.file_ciphers import FileDecryptor
+from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import FormatError, ParquetError
 from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.format.struct import WireKind

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fastpq import format as fmt
-from fastpq.encryption.file_ciphers import open_file_decryptor, open_signed_footer
+from fastpq.encryption.decryptor import open_encrypted_footer, open_signed_footer
 from fastpq.errors import FormatError, LimitError
-from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC, StoredFooter, stored_footer
+from fastpq.format.stored_footer import stored_footer
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import ReaderProperties
 
@@ -39,12 +38,12 @@ def read_footer(
         CryptoError: a policy of the decryption properties refuses the file.
         SchemaError: a key for a column that the file does not have.
     """
-    stored = stored_footer(source_size, read, properties.max_footer_size)
+    stored = stored_footer(source_size, read, properties.max_footer_size, with_head=decryption_properties is not None)
     try:
-        if stored.is_encrypted or decryption_properties is not None:
-            _check_head(stored, source_size, read)
         if stored.is_encrypted:
-            metadata = _open_encrypted(stored.data, decryption_properties)
+            decryptor, serialized = open_encrypted_footer(decryption_properties, stored.data)
+            metadata = FileMetaData(serialized, decryptor)
+            decryptor.confirm_algorithm(metadata.encryption_algorithm)
         else:
             decryptor, size = open_signed_footer(decryption_properties, stored.data)
             metadata = FileMetaData(stored.data[:size], decryptor)
@@ -59,28 +58,10 @@ def read_footer(
     ):
         if found > getattr(properties, bound):
             raise LimitError(f"{found} {noun}, over {bound} ({getattr(properties, bound)})")
-    if decryption_properties is not None and len(decryption_properties.column_keys):
+    if decryption_properties is not None and decryption_properties.column_keys.is_given:
         paths = metadata.schema.paths
         decryption_properties.check_paths(paths)
         metadata.decryptor.name_columns(paths)
-    return metadata
-
-
-def _check_head(stored: StoredFooter, source_size: int, read: Callable[[int, int], Any]) -> None:
-    """Refuse a file with one magic at its beginning and another at its end."""
-    magic = ENCRYPTED_MAGIC if stored.is_encrypted else MAGIC
-    head = bytes(stored.tail[:4] if len(stored.tail) == source_size else read(0, 4))
-    if head != magic:
-        raise FormatError(f"the file begins with {head!r} and ends with {magic!r}", offset=-stored.start)
-
-
-def _open_encrypted(footer: memoryview, properties: FileDecryptionProperties | None) -> FileMetaData:
-    crypto, size = fmt.decode(fmt.FileCryptoMetaData, footer)
-    decryptor = open_file_decryptor(
-        properties, algorithm=crypto.encryption_algorithm, key_metadata=crypto.key_metadata, encrypted_footer=True
-    )
-    metadata = FileMetaData(memoryview(decryptor.open_footer(footer[size:])), decryptor)
-    decryptor.confirm_algorithm(metadata.encryption_algorithm)
     return metadata
 
 

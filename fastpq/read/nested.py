@@ -21,7 +21,7 @@ from fastpq.read.fetch import Fetching
 from fastpq.read.flat import Parts, Task, count_rows, leaf_column
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, ColumnPlan
-from fastpq.schema.shape import LeafShape, Shape, leaves_of, shape_of
+from fastpq.schema.shape import Shape
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn, Column
@@ -37,18 +37,21 @@ class NestedReading:
     Args:
         opener: opener of the file's chunks.
         column: plan of the column.
+        shape: shape of the column.
         slots: places of the chunks in the buffers, drawn leaf by leaf.
         buffers: stored bytes of the chunks.
         parts: wanted number of runs.
     """
 
-    def __init__(self, opener: ChunkOpener, column: ColumnPlan, slots: Iterator[int], buffers: Fetching, parts: int) -> None:
+    def __init__(
+        self, opener: ChunkOpener, column: ColumnPlan, shape: Shape, slots: Iterator[int], buffers: Fetching, parts: int
+    ) -> None:
         self._opener = opener
         self._buffers = buffers
-        self._shape = _shape(opener, column)
+        self._shape = shape
         self._work: list[tuple[list[tuple[ChunkPlan, int]], NestedOutput]] = []
         self._parts: list[dict[int, NestedOutput]] = []
-        leaves = {leaf.column.index: leaf for leaf in leaves_of(self._shape)}
+        leaves = {leaf.column.index: leaf for leaf in shape.leaves}
         numbered = [(leaf, [(chunk, next(slots)) for chunk in chunks]) for leaf, chunks in column.leaves]
         for start, stop in _runs([chunks for _, chunks in column.leaves], parts):
             part = {}
@@ -114,16 +117,17 @@ class NestedStream:
     Args:
         opener: opener of the file's chunks.
         column: plan of the column.
+        shape: shape of the column.
         slots: places of the chunks in the buffers, drawn leaf by leaf.
         buffers: stored bytes of the chunks.
     """
 
-    def __init__(self, opener: ChunkOpener, column: ColumnPlan, slots: Iterator[int], buffers: Fetching) -> None:
+    def __init__(self, opener: ChunkOpener, column: ColumnPlan, shape: Shape, slots: Iterator[int], buffers: Fetching) -> None:
         self._opener = opener
-        self._shape = _shape(opener, column)
+        self._shape = shape
         self._leaves = [
             (leaf, _LeafStream(opener, Parts([(chunk, next(slots)) for chunk in chunks], buffers)))
-            for leaf, (_, chunks) in zip(leaves_of(self._shape), column.leaves, strict=True)
+            for leaf, (_, chunks) in zip(shape.leaves, column.leaves, strict=True)
         ]
 
     def read(self, rows: int) -> AnyColumn:
@@ -167,21 +171,19 @@ def _read_rows(reader: NestedReader, output: NestedOutput, chunk: ChunkPlan, kep
 
 
 def _nested_column(opener: ChunkOpener, shape: Shape, outputs: dict[int, NestedOutput]) -> AnyColumn:
-    def make_leaf(leaf: LeafShape, output: NestedOutput) -> Column:
-        # a required leaf without a value stands in a null struct
-        nulls = output.validity() if leaf.nullable else (None, 0)
-        return leaf_column(opener, leaf.type, output.contents(), output.buffers, nulls, leaf.nullable)
-
+    leaves: dict[int, Column] = {}
     try:
-        return assemble(shape, outputs, make_leaf)
+        for leaf in shape.leaves:
+            output = outputs[leaf.column.index]
+            # a required leaf without a value stands in a null struct
+            nulls = output.validity() if leaf.nullable else (None, 0)
+            found = leaf_column(opener, leaf.type, output.contents(), output.buffers, nulls, leaf.nullable)
+            leaves[leaf.column.index] = found
+        return assemble(shape, outputs, leaves)
     except ParquetError as error:
         raise error.at(path=opener.source.name) from None
 
 
 def _empty(opener: ChunkOpener, shape: Shape) -> AnyColumn:
-    outputs = {leaf.column.index: NestedOutput(leaf, opener.layout(leaf.column).width) for leaf in leaves_of(shape)}
+    outputs = {leaf.column.index: NestedOutput(leaf, opener.layout(leaf.column).width) for leaf in shape.leaves}
     return _nested_column(opener, shape, outputs)
-
-
-def _shape(opener: ChunkOpener, column: ColumnPlan) -> Shape:
-    return shape_of(column.node, [leaf.index for leaf, _ in column.leaves], opener.types)

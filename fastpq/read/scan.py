@@ -21,7 +21,9 @@ from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan
 
 if TYPE_CHECKING:
     from fastpq.read.flat import Reading, Stream
+    from fastpq.read.nested import NestedReading
     from fastpq.read.outputs import Outputs
+    from fastpq.schema.shape import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,14 @@ class Scan:
             for slot in doubtful:
                 check_plausible(opener, chunks[slot], partial(buffers.look, slot))
             slots = itertools.count()
-            columns = [self._reading(column, rows, slots, buffers, out, (threads, max(1, stored))) for column, rows in wanted]
+            columns: list[Reading] = []
+            for column, rows in wanted:
+                leaf, of_leaf = column.leaves[0]
+                if leaf.is_flat:
+                    memory = None if out is None else out.memory(column.name)
+                    columns.append(FlatReading(opener, leaf, of_leaf, rows, slots, buffers, memory))
+                else:
+                    columns.append(self._nested(column, slots, buffers, (threads, max(1, stored))))
             if decoded + stored < max(WORTH_A_THREAD, len(chunks) * WORTH_A_TASK):
                 threads = 1
             each = (task for column in columns for task in column.tasks())
@@ -118,33 +127,21 @@ class Scan:
                 yield table
                 start += rows
 
-    def _reading(
-        self,
-        column: ColumnPlan,
-        num_rows: int,
-        slots: Iterator[int],
-        buffers: Fetching,
-        out: Outputs | None,
-        shared: tuple[int, int],
-    ) -> Reading:
-        """The reading of one column.
+    def _nested(
+        self, column: ColumnPlan, slots: Iterator[int], buffers: Fetching, shared: tuple[int, int]
+    ) -> NestedReading:
+        """The reading of a nested column.
 
         Args:
             column: its plan.
-            num_rows: rows of the output.
             slots: places of the chunks in the buffers, drawn in the order of the plan.
             buffers: stored bytes of all columns.
-            out: arrays to read columns into.
             shared: number of threads, and stored bytes of all columns; a nested column gets threads by its share of the bytes.
         """
-        leaf, chunks = column.leaves[0]
-        if leaf.is_flat:
-            memory = None if out is None else out.memory(leaf.element.name)
-            return FlatReading(self.opener, leaf, chunks, num_rows, slots, buffers, memory)
         from fastpq.read.nested import NestedReading
 
         if self.opener.source.is_remote:        # row groups are decoded as they arrive
-            return NestedReading(self.opener, column, slots, buffers, len(chunks))
+            return NestedReading(self.opener, column, self._shape(column), slots, buffers, len(column.leaves[0][1]))
         threads, stored = shared
         parts = 1
         if threads > 1:
@@ -152,7 +149,7 @@ class Scan:
             share = 2 if any(self.opener.type_of(leaf).is_variable for leaf, _ in column.leaves) else 1
             own = sum(chunk.num_bytes for chunk in column.chunks)
             parts = max(1, threads * own // (stored * len(column.leaves) * share))
-        return NestedReading(self.opener, column, slots, buffers, parts)
+        return NestedReading(self.opener, column, self._shape(column), slots, buffers, parts)
 
     def _stream(self, column: ColumnPlan, slots: Iterator[int], buffers: Fetching) -> Stream:
         leaf, chunks = column.leaves[0]
@@ -160,7 +157,12 @@ class Scan:
             return FlatStream(self.opener, leaf, chunks, slots, buffers)
         from fastpq.read.nested import NestedStream
 
-        return NestedStream(self.opener, column, slots, buffers)
+        return NestedStream(self.opener, column, self._shape(column), slots, buffers)
+
+    def _shape(self, column: ColumnPlan) -> Shape:
+        from fastpq.schema.shape import shape_of
+
+        return shape_of(column.node, [leaf.index for leaf, _ in column.leaves], self.opener.types)
 
 
 def check_plausible(opener: ChunkOpener, chunk: ChunkPlan, stored: Callable[[], Stored]) -> None:

@@ -28,7 +28,7 @@ from fastpq.read.selective import SelectiveScan
 from fastpq.recovery.losses import Loss
 from fastpq.recovery.survey import ChunkSurvey, is_damage, survey_chunk
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
-from fastpq.schema.shape import LeafShape, leaves_of, shape_of
+from fastpq.schema.shape import LeafShape, shape_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +229,7 @@ class RecoveringReader:
 
     def _leaf(self, output: ColumnPlan, leaf: ColumnDescriptor) -> LeafShape:
         shape = shape_of(output.node, [column.index for column, _ in output.leaves], self._scan.opener.types)
-        return next(each for each in leaves_of(shape) if each.column.index == leaf.index)
+        return next(each for each in shape.leaves if each.column.index == leaf.index)
 
     def _offset_index(self, chunk: ChunkPlan) -> OffsetIndex | None:
         """The OffsetIndex of a chunk; None if missing or damaged."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from fastpq import format as fmt
 from fastpq.codecs.catalogue import codec_for_read
-from fastpq.encryption.file_ciphers import FileDecryptor
+from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.io.origin import StoredBytes
@@ -25,7 +25,7 @@ from fastpq.read.plan import ChunkPlan, PageSelection
 from fastpq.recovery.pages import find_pages
 from fastpq.recovery.survey import UNKNOWN, Probe
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
-from fastpq.schema.shape import LeafShape, leaves_of, shape_of
+from fastpq.schema.shape import LeafShape, shape_of
 from fastpq.schema.types import Type
 
 POSITION, SIZE, KIND, VALUES, ENCODING, ROWS, BODY, CLEAR, PLAIN = range(9)      # columns of find_pages' result
@@ -289,7 +289,7 @@ class _Search:
         nodes = {id(column.top): column.top for column in self._columns}
         numbers = range(len(self._columns))
         shapes = [shape_of(node, numbers, self._opener.types) for node in nodes.values()]
-        return {leaf.column.index: leaf for shape in shapes for leaf in leaves_of(shape)}
+        return {leaf.column.index: leaf for shape in shapes for leaf in shape.leaves}
 
     def chunk(self, leaf: ColumnDescriptor, chunk: _Chunk, num_values: int) -> fmt.ColumnChunk:
         """Footer entry of a chunk."""

@@ -10,7 +10,7 @@ from fastpq import format as fmt
 from fastpq.arrays.table import Table
 from fastpq.common.parallel import resolve_threads
 from fastpq.common.progress import Progress
-from fastpq.encryption.file_ciphers import FileDecryptor
+from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
 from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC

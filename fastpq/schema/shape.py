@@ -64,54 +64,61 @@ class LeafShape:
     slot_definition: int
     layers: tuple[Layer, ...]
 
+    @property
+    def leaves(self) -> tuple[LeafShape, ...]:
+        """The leaf itself."""
+        return (self,)
+
 
 @dataclass(frozen=True, slots=True)
 class StructShape:
-    """A struct; ``layer`` is the struct's place in the ``layers`` of its leaves, None for a struct without nulls."""
+    """A struct; ``layer`` is the struct's place in the ``layers`` of its leaves, None for a struct without nulls.
+
+    ``type`` is the in-memory type, and ``leaves`` are the leaves below, in the order of the schema.
+    """
 
     name: str
     nullable: bool
     layer: int | None
     children: tuple[Shape, ...]
     annotation: Annotation | None = None
+    type: StructType = field(init=False, repr=False, compare=False)
+    leaves: tuple[LeafShape, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def type(self) -> StructType:
-        return StructType(tuple(shape_field(child) for child in self.children), self.annotation)
+    def __post_init__(self) -> None:
+        type_ = StructType(tuple(map(shape_field, self.children)), self.annotation)
+        object.__setattr__(self, "type", type_)
+        object.__setattr__(self, "leaves", tuple(leaf for child in self.children for leaf in child.leaves))
 
 
 @dataclass(frozen=True, slots=True)
 class ListShape:
-    """A list or a map; ``layer`` is the list's place in the ``layers`` of its leaves."""
+    """A list or a map; ``layer`` is the list's place in the ``layers`` of its leaves, the rest is as in StructShape."""
 
     name: str
     nullable: bool
     layer: int
     element: Shape
     is_map: bool = False
+    type: ListType | MapType = field(init=False, repr=False, compare=False)
+    leaves: tuple[LeafShape, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def type(self) -> ListType | MapType:
+    def __post_init__(self) -> None:
         if self.is_map and isinstance(self.element, StructShape):
-            key, value = self.element.children
-            return MapType(shape_field(key), shape_field(value))
-        return ListType(shape_field(self.element))
+            key, value = map(shape_field, self.element.children)
+            type_: ListType | MapType = MapType(key, value)
+        else:
+            type_ = ListType(shape_field(self.element))
+        object.__setattr__(self, "type", type_)
+        object.__setattr__(self, "leaves", self.element.leaves)
 
 
 Shape = LeafShape | StructShape | ListShape
 
 
 def shape_field(shape: Shape) -> Field:
-    """The Field of a shape: name, type and nullability."""
+    """Name, type and nullability of a shape."""
     return Field(shape.name, shape.type, shape.nullable)
-
-
-def leaves_of(shape: Shape) -> list[LeafShape]:
-    """The leaves of a shape, in the order of the schema."""
-    if isinstance(shape, LeafShape):
-        return [shape]
-    children = (shape.element,) if isinstance(shape, ListShape) else shape.children
-    return [leaf for child in children for leaf in leaves_of(child)]
 
 
 def shape_of(node: SchemaNode, wanted: Collection[int], types: Mapping[int, ColumnType] | None = None) -> Shape:

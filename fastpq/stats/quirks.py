@@ -117,7 +117,7 @@ def _named_by_key(metadata: FileMetaData) -> str | None:
 
 
 @lru_cache(maxsize=64)
-def _mistakes(created_by: str | None) -> tuple[_Mistake, ...]:
+def mistakes_of(created_by: str | None) -> tuple[_Mistake, ...]:
     """The rows of MISTAKES for the writer of a file."""
     writer, version = _writer(created_by)
     return tuple(
@@ -128,7 +128,7 @@ def _mistakes(created_by: str | None) -> tuple[_Mistake, ...]:
 
 
 def _made(quirk: Quirk, created_by: str | None, column: ColumnType | None = None) -> bool:
-    mistakes = _mistakes(created_by)
+    mistakes = mistakes_of(created_by)
     return bool(mistakes) and any(
         mistake.quirk is quirk and (column is None or mistake.concerns(column)) for mistake in mistakes
     )
@@ -167,7 +167,10 @@ def row_count_is_trusted(created_by: str | None) -> bool:
 
 
 def for_writer(properties: ReaderProperties, metadata: FileMetaData) -> ReaderProperties:
-    """The same properties, without verify_checksums for a file whose writer made wrong checksums."""
+    """The same properties, without verify_checksums for a file whose writer made wrong checksums.
+
+    Needed for writers of MISTAKES alone, and for files without a name of their writer.
+    """
     if properties.verify_checksums and _has_wrong_checksums(metadata.created_by or _named_by_key(metadata)):
         return replace(properties, verify_checksums=False)
     return properties

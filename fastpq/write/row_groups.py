@@ -44,10 +44,6 @@ class PlacedChunk:
     bloom_filter: SplitBlockBloomFilter | None
 
 
-# Row group, plain entry and cipher of a chunk, and its sealed ColumnIndex and OffsetIndex.
-_Entered = tuple[fmt.RowGroup, fmt.ColumnChunk, ModuleCipher, memoryview | None, memoryview | None]
-
-
 class RowGroups:
     """The row groups of a new file, from its magic to its footer; ``len`` is their number.
 
@@ -66,7 +62,9 @@ class RowGroups:
         self._paths = schema.paths
         self._encryptor = open_file_encryptor(encryption_properties, self._paths)
         self._row_groups: list[fmt.RowGroup] = []
-        self._entered: list[_Entered] = []      # chunks of the row groups since the last footer
+        # sealed page indexes of the row groups since the last footer, with the chunks' entries
+        self._column_indexes: list[tuple[fmt.ColumnChunk, memoryview]] = []
+        self._offset_indexes: list[tuple[fmt.ColumnChunk, memoryview]] = []
         sink.write(self._encryptor.magic)
 
     def __len__(self) -> int:
@@ -113,12 +111,14 @@ class RowGroups:
             row_group.sorting_columns = self._encryptor.sorting_columns(row_group.sorting_columns)
         row_group.columns = []
         for chunk in placed:
-            column_index = offset_index = None
+            stored = self._encryptor.column_chunk(chunk.entry, chunk.cipher)
+            row_group.columns.append(stored)
             if chunk.column_index is not None:
-                column_index = memoryview(chunk.cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, fmt.encode(chunk.column_index)))
+                sealed = chunk.cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, fmt.encode(chunk.column_index))
+                self._column_indexes.append((stored, memoryview(sealed)))
             if chunk.offset_index is not None:
-                offset_index = memoryview(chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(chunk.offset_index)))
-            self._entered.append((row_group, chunk.entry, chunk.cipher, column_index, offset_index))
+                sealed = chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(chunk.offset_index))
+                self._offset_indexes.append((stored, memoryview(sealed)))
         self._row_groups.append(row_group)
 
     def write_footer(self, footer: fmt.FileMetaData) -> None:
@@ -130,17 +130,13 @@ class RowGroups:
         Raises:
             LimitError: a footer over 2^31 - 1 bytes.
         """
-        for _, chunk, _, sealed, _ in self._entered:
-            if sealed is not None:
-                chunk.column_index_offset, chunk.column_index_length = self._sink.written, len(sealed)
-                self._sink.write(sealed)
-        for _, chunk, _, _, sealed in self._entered:
-            if sealed is not None:
-                chunk.offset_index_offset, chunk.offset_index_length = self._sink.written, len(sealed)
-                self._sink.write(sealed)
-        for row_group, chunk, cipher, _, _ in self._entered:
-            row_group.columns.append(self._encryptor.column_chunk(chunk, cipher))
-        self._entered = []
+        for chunk, sealed in self._column_indexes:
+            chunk.column_index_offset, chunk.column_index_length = self._sink.written, len(sealed)
+            self._sink.write(sealed)
+        for chunk, sealed in self._offset_indexes:
+            chunk.offset_index_offset, chunk.offset_index_length = self._sink.written, len(sealed)
+            self._sink.write(sealed)
+        self._column_indexes, self._offset_indexes = [], []
         footer.num_rows = sum(row_group.num_rows for row_group in self._row_groups)
         footer.row_groups = self._row_groups
         footer.encryption_algorithm = self._encryptor.encryption_algorithm

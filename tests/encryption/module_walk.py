@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fastpq import format as fmt
 from fastpq.encryption import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.encryption.cipher import ModuleCipher
+from fastpq.encryption.decryptor import FileDecryptor, open_file_decryptor, open_signed_footer
 from fastpq.encryption.encryptor import open_file_encryptor
-from fastpq.encryption.file_ciphers import FileDecryptor, open_file_decryptor, open_signed_footer
 from fastpq.encryption.modules import ModuleType
 
 NO_PAGE = -1

@@ -81,7 +81,7 @@ def test_an_encrypted_footer_holds_its_algorithm(algorithm: Any) -> None:
     data = write({"a": ROWS}, fastpq.FileEncryptionProperties(FOOTER_KEY, algorithm=algorithm))
     inside = open_file(data, fastpq.FileDecryptionProperties(FOOTER_KEY, allowed_algorithms=[algorithm])).metadata
     assert inside.encryption_algorithm is not None
-    assert inside.encryption_algorithm.member == algorithm
+    assert getattr(inside.encryption_algorithm, algorithm) is not None
 
 
 def with_algorithm(data: bytes, change: Callable[[fmt.AesGcmV1], fmt.EncryptionAlgorithm]) -> bytes:

@@ -19,7 +19,7 @@ import pytest
 import fastpq
 from fastpq import format as fmt
 from fastpq.encryption import ColumnEncryptionProperties, FileDecryptionProperties, FileEncryptionProperties
-from fastpq.encryption.file_ciphers import open_file_decryptor
+from fastpq.encryption.decryptor import open_file_decryptor
 from fastpq.encryption.properties import ALGORITHMS, Algorithm
 from fastpq.errors import CryptoError, FormatError, KeyAccessError, ParquetError, TagVerificationError
 from tests.encryption.module_walk import OpenFile, encrypt_file, open_file

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import fastpq
 from fastpq import format as fmt
 from fastpq.arrays.table import Column, Table
-from fastpq.encryption.file_ciphers import FileDecryptor
+from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.filters.evidence import chunk_bounds, claims_of
 from fastpq.filters.filtering import leaf_mask, mask_of
 from fastpq.filters.literals import NAN, float_key

@@ -120,7 +120,8 @@ def test_what_is_unknown_survives() -> None:
     assert (decoded.key, decoded.value, len(decoded.unknown)) == ("k", "v", 2)
     assert fmt.encode(decoded) == unknown
     union, _ = fmt.decode(fmt.LogicalType, b"\x0c\xc8\x01\x00\x00")
-    assert union.member is None
+    assert union.unknown
+    assert all(getattr(union, name) is None for name, _ in union.ORDERED)
     assert fmt.encode(union) == b"\x0c\xc8\x01\x00\x00"
     assert fmt.decode(fmt.PageEncodingStats, b"\x15\x00\x15\xc8\x01\x15\x02\x00")[0].encoding == 100
 

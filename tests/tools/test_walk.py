@@ -8,10 +8,10 @@ from tools.walk import Walk, jobs, trace
 
 # Most functions, files, moves and returns of each job; ``python -m tools.walk`` prints the present ones.
 BOUNDS = {
-    "read-flat": (67, 21, 33, 13),
-    "read-list-of-strings": (85, 27, 44, 18),
-    "read-encrypted": (88, 25, 44, 20),
-    "write-flat": (72, 21, 35, 15),
+    "read-flat": (65, 19, 31, 13),
+    "read-list-of-strings": (76, 22, 35, 14),
+    "read-encrypted": (82, 22, 36, 15),
+    "write-flat": (72, 22, 36, 15),
 }
 
 
