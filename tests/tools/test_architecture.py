@@ -21,3 +21,10 @@ def test_every_named_file_exists() -> None:
     for name in re.findall(r"`((?:\w+/)+\w*(?:\.\w+)?)`", TEXT):
         place = ROOT if name.split("/")[0] in ("fastpq", "tools", "tests") else ROOT / "fastpq"
         assert (place / name).exists(), name
+
+
+def test_every_module_of_the_drawings_exists() -> None:
+    drawings = re.findall(r"```\n(.*?)```", TEXT.split("## The way of a byte, reading")[1], re.DOTALL)
+    assert len(drawings) == 2
+    for name in (name for drawing in drawings for name in re.findall(r"\w+/\w+", drawing)):
+        assert any((ROOT / "fastpq" / f"{name}{suffix}").exists() for suffix in (".py", ".pyx")), name
