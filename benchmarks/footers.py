@@ -22,18 +22,10 @@ from fastpq import format as fmt
 from fastpq import write_table
 from fastpq.options import ReaderProperties
 from fastpq.schema.types import Type
+from tests.varints import varint
 
 READERS = ("fastpq", "pyarrow", "polars")
 HUGE = (1 << 31) - 1
-
-
-def varint(value: int) -> bytes:
-    """A number in the compact protocol: seven bits a byte."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
 
 
 def listed(structs: list[bytes]) -> bytes:

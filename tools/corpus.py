@@ -13,25 +13,25 @@ import itertools
 import json
 import os
 import re
-import select
-import subprocess
 import sys
-import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TextIO
 
+from tools.children import Child, ChildDiedError
+
 START_TIME = 300.0      # seconds until a child is ready
 GIB = 1 << 30
 FAULTS = ("crash", "wrong", "untyped", "differs")
+MOST_SAID = 1500        # bytes of standard error in the record of a child that died
 SHOWN = 12      # files named in the table for a reason
 
 Record = dict[str, Any]
 
 
-class Child:
+class Checker:
     """A child process of tools/corpus_checks.py.
 
     Args:
@@ -41,56 +41,27 @@ class Child:
 
     def __init__(self, memory: int, seconds: float) -> None:
         self._seconds = seconds
-        self._errors = tempfile.TemporaryFile()     # noqa: SIM115 (closed with the child)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tools.corpus_checks", str(memory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            bufsize=0,      # select sees every line
-            env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},
-        )
-        self._next(START_TIME)
+        self._child = Child("tools.corpus_checks", str(memory))
+        self._child.answer(START_TIME)
 
     def check(self, path: Path, skipped: dict[str, str]) -> Record:
         """The result of a file, or ``{"stage": ..., "died": ...}`` of a child without an answer."""
-        assert self._process.stdin is not None
-        request = json.dumps({"path": str(path), "skipped": skipped})
-        self._process.stdin.write(request.encode() + b"\n")
-        self._process.stdin.flush()
+        self._child.ask(json.dumps({"path": str(path), "skipped": skipped}))
         stage = "start"
         while True:
-            answer = self._next(self._seconds)
-            if "died" in answer:
-                return {"stage": stage, **answer}
+            try:
+                answer = self._child.answer(self._seconds)
+            except ChildDiedError as death:
+                return {"stage": stage, "died": f"{death.how}: {death.said[-MOST_SAID:]}"}
             if "stage" not in answer:
                 return answer
             stage = answer["stage"]
 
-    def _next(self, seconds: float) -> Record:
-        assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], seconds)
-        line = self._process.stdout.readline() if ready else b""
-        if line:
-            answer: Record = json.loads(line)
-            return answer
-        if not ready:
-            self._process.kill()
-        code = self._process.wait()
-        self._errors.seek(0)
-        said = self._errors.read()[-1500:].decode(errors="replace")
-        self.close()
-        return {"died": f"ended with {code}: {said}" if ready else f"no answer within {seconds} s"}
-
     def close(self) -> None:
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream:
-                stream.close()
-        self._process.wait()
-        self._errors.close()
+        self._child.close()
 
 
-def check_file(path: Path, child: Child, renew: Any) -> tuple[Record, Child]:
+def check_file(path: Path, child: Checker, renew: Callable[[], Checker]) -> tuple[Record, Checker]:
     """The record of a file; a peer that ends the child is left out, and the file checked anew."""
     skipped: dict[str, str] = {}
     while True:
@@ -122,8 +93,8 @@ def run(paths: Iterable[Path], options: argparse.Namespace, report: TextIO | Non
     """Check files in several children; records in the order of their completion within a child."""
     shared = iter(paths)    # next() on an iterator of a list is atomic
 
-    def renew() -> Child:
-        return Child(options.memory * GIB, options.time_limit)
+    def renew() -> Checker:
+        return Checker(options.memory * GIB, options.time_limit)
 
     def serve() -> list[tuple[Path, Record]]:
         child, done = renew(), []

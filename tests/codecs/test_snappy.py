@@ -10,17 +10,10 @@ from hypothesis import strategies as st
 
 from fastpq.codecs.catalogue import codec_for_write
 from fastpq.errors import FormatError
+from tests.varints import varint
 
 CODEC = codec_for_write("snappy", package=False)
 LIBRARY = pa.Codec("snappy")
-
-
-def varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
 
 
 def literal(data: bytes, extra: int | None = None) -> bytes:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-import select
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -17,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from tools.children import Child, ChildDiedError
 
 START_TIME = 1200.0     # seconds until a child is ready: a last guard
 FIRST_RANGE, LARGEST_RANGE = 20, 4096       # mutations that a child is given at once
@@ -93,8 +92,7 @@ class Worker:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._errors = tempfile.TemporaryFile()     # noqa: SIM115 (closed with the child)
-        self._progress = tempfile.NamedTemporaryFile()      # noqa: SIM115
+        self._progress = tempfile.NamedTemporaryFile()      # noqa: SIM115 (closed with the child)
         self._progress.write((-1).to_bytes(8, "little", signed=True))
         self._progress.flush()
         request = {
@@ -105,13 +103,7 @@ class Worker:
             "target": settings.target,
             "progress": self._progress.name,
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.corrupt.worker", json.dumps(request)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            env={**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"},
-        )
+        self._child = Child("tests.corrupt.worker", json.dumps(request))
         self.samples: int = self._answer(START_TIME)["samples"]
 
     def do(self, numbers: range) -> dict[str, Any]:
@@ -120,45 +112,25 @@ class Worker:
         Raises:
             DeathError: the child crashed or hung; it is gone.
         """
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"%d %d\n" % (numbers.start, numbers.stop))
-        self._process.stdin.flush()
+        self._child.ask(f"{numbers.start} {numbers.stop}")
         return self._answer(self._settings.patience)
 
     def _answer(self, seconds: float) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        at, since, ready = self._number(), time.monotonic(), False
-        while not ready and time.monotonic() - since < seconds:
-            ready = bool(select.select([self._process.stdout], [], [], min(seconds / 8, 1.0))[0])
-            if self._number() != at:
-                at, since = self._number(), time.monotonic()
-        line = self._process.stdout.readline() if ready else b""
-        if line:
-            answer: dict[str, Any] = json.loads(line)
-            return answer
-        if not ready:
-            self._process.kill()
-        code = self._process.wait()
-        if code == -signal.SIGPROF:
-            how = f"no answer within {self._settings.time_limit} s of processor time"
-        else:
-            how = f"ended with {code}" if ready else f"no answer within {seconds} s"
-        self._errors.seek(0)
-        death = DeathError(how, self._errors.read()[-6000:].decode(errors="replace"))
-        death.number = self._number()
-        self.close()
-        raise death
+        try:
+            return self._child.answer(seconds, self._number)
+        except ChildDiedError as died:
+            late = f"no answer within {self._settings.time_limit} s of processor time"
+            death = DeathError(late if died.code == -signal.SIGPROF else died.how, died.said)
+            death.number = self._number()
+            self._progress.close()
+            raise death from None
 
     def _number(self) -> int:
         """The mutation at work."""
         return int.from_bytes(os.pread(self._progress.fileno(), 8, 0), "little", signed=True)
 
     def close(self) -> None:
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream:
-                stream.close()
-        self._process.wait()
-        self._errors.close()
+        self._child.close()
         self._progress.close()
 
 

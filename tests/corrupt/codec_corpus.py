@@ -16,7 +16,8 @@ from fastpq.codecs.catalogue import PACKAGES_ALONE, check_claimed_size, codec_fo
 from fastpq.codecs.checksum import crc32
 from fastpq.codecs.codec import Codec
 from fastpq.errors import FormatError, LimitError, ParquetError
-from tests.corrupt.mutate import MUTATIONS, Sample, varint
+from tests.corrupt.mutate import MUTATIONS, Sample
+from tests.varints import varint
 
 CODECS = ("snappy", "zstd", "gzip", "lz4_raw", "lz4_hadoop", "brotli")
 # Levels of a codec; None for its default.

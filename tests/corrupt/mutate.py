@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from tests.varints import varint
+
 MAGIC_AND_LENGTH = 8        # the footer's length and the magic after it
 HEADER_REACH = 48           # bytes from a page header's start that a mutation of headers may touch
 INTERESTING = (0x00, 0x01, 0x7F, 0x80, 0xFF)
@@ -32,15 +34,6 @@ class Sample:
         end = len(self.data) - MAGIC_AND_LENGTH
         length = int.from_bytes(self.data[end : end + 4], "little")
         return max(0, end - length), end
-
-
-def varint(value: int) -> bytes:
-    """Unsigned LEB128, as the compact protocol writes lengths."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
 
 
 def place(sample: Sample, random: Random) -> int:

@@ -23,12 +23,13 @@ from tests.corrupt.anatomy import signed_crc, take_apart
 from tests.corrupt.campaign import Settings, run
 from tests.corrupt.codec_corpus import codecs
 from tests.corrupt.corpus import corpus
-from tests.corrupt.mutate import MUTATIONS, mutate, varint
+from tests.corrupt.mutate import MUTATIONS, mutate
 from tests.corrupt.paths import WAYS, Case, Reading, Reference, WrongValueError, mutate_seed, paths, references
 from tests.corrupt.seeds import MODES, Seed, load, seeds, store
 from tests.corrupt.structured import Mutant, Subject, finished
 from tests.encryption.module_walk import open_file
 from tests.narrowing import present
+from tests.varints import varint
 
 
 @pytest.mark.parametrize("target", ["read", "select", "rewrite"])
