@@ -234,13 +234,17 @@ def with_options(properties: WriterProperties | None, options: Mapping[str, Any]
     """Properties with some options replaced; None keeps the present value, except for ``compression``.
 
     Raises:
-        TypeError: an option unknown to WriterProperties; the message names near ones.
+        TypeError: an option unknown to WriterProperties; the message names near ones, or says what to do for pyarrow's.
     """
     known = WriterProperties.__dataclass_fields__
     unknown = sorted(options.keys() - known.keys())
     if unknown:
         from difflib import get_close_matches
 
+        from fastpq.common.foreign_options import WRITING
+
+        if elsewhere := [f"{name}: {WRITING[name]}" for name in unknown if name in WRITING]:
+            raise TypeError(f"unknown options: {', '.join(unknown)}; {'; '.join(elsewhere)}")
         near = list(dict.fromkeys(match for name in unknown for match in get_close_matches(name, known)))
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise TypeError(f"unknown options: {', '.join(unknown)}{hint}")

@@ -12,6 +12,7 @@ import numpy as np
 
 from fastpq import encryption
 from fastpq.api.indexed_file import IndexedFile, RowRangesLike
+from fastpq.arrays.extensions import export
 from fastpq.arrays.table import Column, Table
 from fastpq.common.lazy import LazyModule
 from fastpq.common.parallel import resolve_threads
@@ -307,6 +308,19 @@ class ParquetFile(IndexedFile):
             wanted = self._bound_anew(wanted, filters, file)
             tables = self._reader_for(file).batches(wanted, batch_size, progress)
             return self._while_open(self._restored(table, wanted.columns) for table in tables)
+
+    @property
+    def num_rows(self) -> int:
+        """Number of rows, without rows that ``on_error="skip"`` leaves out at the time of a read."""
+        return self.count()
+
+    def __arrow_c_schema__(self) -> object:
+        """Arrow PyCapsule interface: a struct of the columns' types."""
+        return export("schema", self.read(row_groups=[]))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow PyCapsule interface: the rows as a stream of batches (``iter_batches``), in bounded memory."""
+        return export("batches", self.iter_batches(), lambda: self.read(row_groups=[]), requested_schema)
 
     def count(self, filters: Any = None) -> int:
         """Number of rows matching filters; row groups decided by statistics or indexes are not read.

@@ -36,6 +36,9 @@ def batches_of(data: Any) -> Iterator[Any] | None:
     """
     if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
         return data
+    if hasattr(data, "__arrow_c_stream__") and hasattr(data, "iter_batches"):       # a ParquetFile or a ParquetDataset
+        batches: Iterator[Any] = data.iter_batches()
+        return batches
     is_counted = any(hasattr(type(data), name) for name in ("num_rows", "height"))
     in_memory = is_counted or isinstance(data, Table | Mapping | np.ndarray)
     if in_memory or is_dataframe(data) or not hasattr(data, "__arrow_c_stream__"):

@@ -13,9 +13,9 @@ def register_extension(role: str, where: str) -> None:
     """Register the place of the function of a role.
 
     Args:
-        role: ``"export_schema"``, ``"export_array"`` or ``"export_stream"`` of the Arrow C data interface, ``"column_of"`` for
-            columns of arrays, ``"to_pandas"`` for DataFrames of tables, ``"read_dataset"`` for directories in the place of a
-            file, or ``"to_pylist NAME"`` for structs of a logical type.
+        role: ``"export_schema"``, ``"export_array"``, ``"export_stream"`` or ``"export_batches"`` of the Arrow C data interface,
+            ``"column_of"`` for columns of arrays, ``"to_pandas"`` for DataFrames of tables, ``"read_dataset"`` for directories
+            in the place of a file, or ``"to_pylist NAME"`` for structs of a logical type.
         where: the function, as ``"module:name"``.
     """
     _REGISTERED[role] = where
@@ -35,8 +35,8 @@ def export(what: str, *arguments: object) -> Any:
     """The capsules of the Arrow C data interface (https://arrow.apache.org/docs/format/CDataInterface.html).
 
     Args:
-        what: ``"schema"``, ``"array"`` or ``"stream"``.
-        *arguments: the column or table, and the requested schema.
+        what: ``"schema"``, ``"array"``, ``"stream"`` or ``"batches"``.
+        *arguments: the column, table or tables, and the requested schema.
     """
     function = registered(f"export_{what}")
     assert function is not None, "fastpq registers the functions of fastpq.arrow"

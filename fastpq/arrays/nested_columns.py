@@ -266,7 +266,7 @@ class StructColumn(NestedColumn):
         """
         if not path:
             raise SchemaError(f"a {self.type} column is no leaf")
-        found = self[path[0]].leaf(path[1:])
+        found: Column = self[path[0]].leaf(path[1:])
         return found._with(**self._nulls_with(found)) if self.null_count else found
 
     def fields(self) -> Iterator[AnyColumn]:

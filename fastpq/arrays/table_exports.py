@@ -50,7 +50,7 @@ class TableExports:
         Raises:
             UnsupportedError: Polars is not installed.
         """
-        return package("polars", "Table.to_polars").DataFrame(self)
+        return cast("polars.DataFrame", package("polars", "Table.to_polars").DataFrame(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Refuses: NumPy and pandas would take the names of the columns for values otherwise.

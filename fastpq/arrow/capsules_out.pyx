@@ -170,7 +170,9 @@ cdef class StreamState:
     """State of an exported stream: schema, remaining batches, and last error."""
 
     cdef object schema      # FieldNode
-    cdef list batches       # ArrayNodes, the next one first
+    cdef object batches     # iterator of ArrayNodes
+    cdef object waiting     # the ArrayNode to be given next; None to ask the iterator
+    cdef bint is_broken     # whether the iterator has failed: the stream has no end then
     cdef bytes error        # message of the last failed call; None before any failure
 
     cdef int failed(self, object error) noexcept:
@@ -189,14 +191,22 @@ cdef int stream_schema(ArrowArrayStream* stream, ArrowSchema* out) noexcept with
 
 cdef int stream_next(ArrowArrayStream* stream, ArrowArray* out) noexcept with gil:
     cdef StreamState state = <StreamState> stream.private_data
-    if not state.batches:
+    if state.is_broken:
+        return EIO
+    if state.waiting is None:
+        try:
+            state.waiting = next(state.batches, None)
+        except BaseException as error:  # an interrupt too: the consumer may not take the array for filled
+            state.is_broken = True
+            return state.failed(error)
+    if state.waiting is None:
         memset(out, 0, sizeof(ArrowArray))  # a released array ends the stream
         return 0
     try:
-        fill_array(out, state.batches[0])
+        fill_array(out, state.waiting)
     except Exception as error:  # no exception may pass through the consumer's frames
         return state.failed(error)
-    del state.batches[0]
+    state.waiting = None
     return 0
 
 
@@ -255,7 +265,7 @@ def array_capsule(node):
 
 
 def stream_capsule(schema, batches):
-    """A capsule "arrow_array_stream" of a FieldNode and ArrayNodes; each batch is given once.
+    """A capsule "arrow_array_stream" of a FieldNode and an iterable of ArrayNodes, asked for as the consumer asks.
 
     Raises:
         SchemaError: a name that the C data interface cannot carry. A consumer would get this error from the stream, as its own.
@@ -267,7 +277,7 @@ def stream_capsule(schema, batches):
     release_schema(&probe)
     stream = <ArrowArrayStream*> zeroed(sizeof(ArrowArrayStream))
     state.schema = schema
-    state.batches = list(batches)
+    state.batches = iter(batches)
     stream.get_schema = stream_schema
     stream.get_next = stream_next
     stream.get_last_error = stream_error

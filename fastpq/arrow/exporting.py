@@ -7,7 +7,7 @@ requested or kept, and of more distinct values than the indices of a dictionary 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,12 +100,48 @@ def export_stream(table: Table, requested_schema: Any = None) -> Any:
     """
     request = None if requested_schema is None else take_schema(requested_schema)
     forms = _forms(table, request)
+    return stream_capsule(_table_schema(forms, table.metadata), [_batch(forms, table.num_rows)])
+
+
+def export_batches(tables: Iterator[Table], empty: Callable[[], Table], requested_schema: Any = None) -> Any:
+    """Tables of equal columns as an Arrow stream of a struct array each; a Table is made when the consumer asks for it.
+
+    Args:
+        tables: the tables.
+        empty: makes a table of the columns without rows, used if there is no table.
+        requested_schema: as for ``export_stream``.
+
+    Returns:
+        A PyCapsule "arrow_array_stream". Errors of the tables, and tables of another Arrow schema than the first, are errors
+        of the stream.
+
+    Raises:
+        SchemaError: as ``export_stream``, for the first table.
+    """
+    first = next(tables, None)
+    start = empty() if first is None else first
+    forms = _forms(start, None if requested_schema is None else take_schema(requested_schema))
+    schema = _table_schema(forms, start.metadata)
+
+    def batches() -> Iterator[ArrayNode]:
+        if first is not None:
+            yield _batch(forms, first.num_rows)
+        for table in tables:
+            more = _forms(table, schema)
+            for form, wanted in zip(more, schema.children, strict=True):
+                if form.node.format != wanted.format:
+                    raise SchemaError(f"a batch of Arrow format {form.node.format!r} after {wanted.format!r}", column=wanted.name)
+            yield _batch(more, table.num_rows)
+
+    return stream_capsule(schema, batches())
+
+
+def _batch(forms: list[Form], num_rows: int) -> ArrayNode:
     children = tuple(_named(form.array, form.node.name) for form in forms)
-    batch = ArrayNode(table.num_rows, 0, (None,), children)
     for form, child in zip(forms, children, strict=True):
-        if child.length != batch.length:
-            raise SchemaError(f"a column of {child.length} values in a table of {batch.length} rows", column=form.node.name)
-    return stream_capsule(_table_schema(forms, table.metadata), [batch])
+        if child.length != num_rows:
+            raise SchemaError(f"a column of {child.length} values in a table of {num_rows} rows", column=form.node.name)
+    return ArrayNode(num_rows, 0, (None,), children)
 
 
 def _forms(table: Table, request: FieldNode | None) -> list[Form]:

@@ -70,7 +70,7 @@ def import_batches(source: Any) -> Iterator[Table]:
 
 def _fields(schema: FieldNode) -> list[ImportedField]:
     if schema.format != "+s" or schema.dictionary is not None:
-        raise SchemaError(f"a table needs a struct, and the source gives Arrow format {schema.format!r}")
+        raise SchemaError(f"one column (Arrow format {schema.format!r}) is no table: give {{name: values}}")
     return [field_of(child) for child in schema.children]
 
 

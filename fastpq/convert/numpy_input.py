@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -90,7 +90,7 @@ def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None
         obj = {name: obj[name] for name in obj.dtype.names}
     elif not isinstance(obj, Mapping):
         if not _speaks_arrow(obj):
-            raise SchemaError(f"a {obj.__class__.__name__} is neither a mapping nor a structured array nor Arrow data")
+            raise _no_table(obj)
         from fastpq.arrow import import_table
 
         obj = import_table(obj)
@@ -116,6 +116,18 @@ def _wanted(schema: Mapping[str, ColumnType] | ParquetSchema | None) -> dict[str
             raise SchemaError(f"a flat schema is needed; {nested[0]!r} is nested")
         return {column.name: (column.type, column.nullable) for column in schema}
     return {name: (type_, None) for name, type_ in (schema or {}).items()}
+
+
+def _no_table(obj: Any) -> SchemaError:
+    """The error for an object that is no table, with the way to make one."""
+    what = f"a {obj.__class__.__name__} is neither a mapping of names to columns nor a structured array nor Arrow data"
+    if callable(getattr(obj, "collect", None)):
+        return SchemaError(f"{what}; a query has rows after .collect()")
+    if isinstance(obj, list | tuple):
+        return SchemaError(f"{what}: rows become columns by {{name: [row[name] for row in rows] for name in names}}")
+    if isinstance(obj, np.ndarray):
+        return SchemaError(f"{what}: give {{name: array}}")
+    return SchemaError(what)
 
 
 def _speaks_arrow(obj: Any) -> bool:
@@ -151,6 +163,22 @@ def _unwanted_null(i: int, name: str) -> SchemaError:
     return SchemaError(f"value {i} is null in a column that is not nullable", column=name or None)
 
 
+def _no_column(values: Any, array: Array, name: str) -> SchemaError:
+    """The error for values that are no array of one dimension, with the way to make one."""
+    if isinstance(values, set | frozenset):
+        message = "a set has no order: give a list, for example sorted(values)"
+    elif isinstance(values, Iterator):
+        message = f"a {type(values).__name__} is not read: give list(values) or an array"
+    elif array.ndim == 0:
+        message = f"{type(values).__name__} {values!r:.50} is one value: give a value for each row, for example [value] * rows"
+    else:
+        message = (
+            f"an array of shape {array.shape}, and a column has one dimension: give list(array) for a column of lists, or one "
+            "column for each of array.T"
+        )
+    return SchemaError(message, column=name or None)
+
+
 def _split(values: Any, name: str) -> tuple[Array, NullMask | None]:
     """A one-dimensional, aligned array of native byte order with zeros where masked, and the mask."""
     if isinstance(values, list | tuple):
@@ -159,7 +187,7 @@ def _split(values: Any, name: str) -> tuple[Array, NullMask | None]:
     else:
         array = np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
     if array.ndim != 1:
-        raise SchemaError(f"an array of {array.ndim} dimensions is no column", column=name or None)
+        raise _no_column(values, array, name)
     if array.dtype.names or array.dtype.subdtype:
         raise SchemaError(f"values of dtype {array.dtype} are nested", column=name or None)
     if not array.dtype.isnative:

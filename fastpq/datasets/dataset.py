@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
+from fastpq.arrays.extensions import export
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.datasets.discovery import DataFile, find_files
@@ -192,7 +193,7 @@ class ParquetDataset:
         parts = self._bounded(self._whole(names, filters, progress))
         if units := units_of(parts):
             parts = self._bounded(self._whole(names, filters, progress, units))
-        return Table.concat(parts or [Table({name: self._fields[name].of_nulls(0) for name in names})])
+        return Table.concat(parts or [self._nothing(names)])
 
     def iter_batches(
         self,
@@ -220,6 +221,14 @@ class ParquetDataset:
         units = self._units(names, filters) if self._unit == "auto" else {}
         return self._batches(batch_size, names, filters, progress, units)
 
+    def __arrow_c_schema__(self) -> object:
+        """Arrow PyCapsule interface: a struct of the columns' types."""
+        return export("schema", self._nothing(self._names))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Arrow PyCapsule interface: the rows as a stream of batches (``iter_batches``), in bounded memory."""
+        return export("batches", self.iter_batches(), lambda: self._nothing(self._names), requested_schema)
+
     def head(self, n: int, columns: Iterable[str] | None = None) -> Table:
         """The first rows; files behind these rows are not read.
 
@@ -242,7 +251,7 @@ class ParquetDataset:
                 part = file.head(missing, [(name,) for name in self._read_from(names, own)])
                 parts.append(self._completed(part, names, number))
                 missing -= part.num_rows
-        return Table.concat(parts or [Table({name: self._fields[name].of_nulls(0) for name in names})])
+        return Table.concat(parts or [self._nothing(names)])
 
     def count(self, filters: Any = None) -> int:
         """Number of rows matching filters.
@@ -381,18 +390,14 @@ class ParquetDataset:
                     raise error.at(column=name, path=self._files[number].path) from None
             else:
                 value = self._values[number].get(name)
-                columns[name] = self._laid_out(field.of_value(value, table.num_rows))
+                columns[name] = field.of_value(value, table.num_rows, self._strings)
         return Table(columns, num_rows=table.num_rows, metadata=table.metadata)
 
-    def _laid_out(self, column: AnyColumn) -> AnyColumn:
-        if column.is_nested or not column.type.is_variable:
-            return column
-        match self._strings:
-            case "offsets":
-                return column.as_offsets()
-            case "dictionary":
-                return column.as_dictionary()
-        return column
+    def _nothing(self, names: list[str]) -> Table:
+        """A table without rows, with the Arrow types of the first file."""
+        with self._opened.opened(0) as file:
+            own = self._look(0, file)
+            return self._completed(file.read([(name,) for name in self._read_from(names, own)], row_groups=[]), names, 0)
 
     def _chosen(self, columns: Iterable[str] | None) -> list[str]:
         if isinstance(columns, str):

@@ -15,6 +15,7 @@ from fastpq.convert.nulls import null_column
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.convert.schemas import resolved
 from fastpq.errors import ParquetError, SchemaError
+from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import DataType, Field, ListType, StructType
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.shape import shape_field, shape_of
@@ -50,12 +51,13 @@ class DatasetField(NamedTuple):
         """A column of nulls."""
         return null_column(self.field.type, count).with_arrow(self.duration)._with(nullable=self.field.nullable)
 
-    def of_value(self, value: Any, count: int) -> AnyColumn:
+    def of_value(self, value: Any, count: int, strings: StringLayout) -> AnyColumn:
         """A column of one value, of a partition; None for a column that a file lacks.
 
         Args:
             value: the value.
             count: number of rows.
+            strings: layout of text and bytes.
 
         Raises:
             SchemaError: None in a required column.
@@ -64,9 +66,20 @@ class DatasetField(NamedTuple):
         if value is None:
             if not self.field.nullable and count:
                 raise SchemaError("a file lacks a column that the schema made required", column=name)
-            return self.of_nulls(count)
+            return _laid_out(self.of_nulls(count), strings)
         one = column_from_numpy(np.array([value], object), type=cast(ColumnType, type_), nullable=True, name=name)
-        return one.take(np.zeros(count, np.int64))
+        return _laid_out(one.take(np.zeros(count, np.int64)), strings)
+
+
+def _laid_out(column: AnyColumn, strings: StringLayout) -> AnyColumn:
+    if column.is_nested or not column.type.is_variable:
+        return column
+    match strings:
+        case "offsets":
+            return column.as_offsets()
+        case "dictionary":
+            return column.as_dictionary()
+    return column
 
 
 def field_of_column(name: str, column: AnyColumn) -> DatasetField:

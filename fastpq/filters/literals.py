@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import math
+import re
 import struct
 import uuid
 from collections.abc import Callable
@@ -145,6 +146,9 @@ class IntegerDomain(Domain):
         return number
 
 
+# Texts of dates, and of moments without a time zone.
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT = re.compile(_DATE.pattern + r"[T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?")
 _WIDTHS = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8}
 _NO_BOUNDS = -1     # width of INT96, so that no bound fits: statistics of INT96 are in no defined order
 
@@ -365,9 +369,12 @@ def _date_seconds(value: Any, utc: bool | None) -> Fraction | int | None:
     """Seconds since 1970-01-01 of a date or a moment; None for a value of another type.
 
     Args:
-        value: datetime.date, datetime.datetime or numpy.datetime64. A datetime64 has no time zone and fits all columns.
-        utc: whether a datetime.datetime must be aware (True) or naive (False, None).
+        value: datetime.date, datetime.datetime, numpy.datetime64, or a text in ISO 8601. A datetime64 has no time zone and fits
+            all columns.
+        utc: whether a datetime.datetime or a text with a time must have a time zone (True) or none (False, None).
     """
+    if isinstance(value, str):
+        return _text_seconds(value, utc)
     if isinstance(value, np.datetime64):
         return _numpy_seconds(value)
     if isinstance(value, dt.datetime):
@@ -379,6 +386,18 @@ def _date_seconds(value: Any, utc: bool | None) -> Fraction | int | None:
     return None
 
 
+def _text_seconds(text: str, utc: bool | None) -> Fraction | int | None:
+    """As ``_date_seconds``, of a date or a moment in ISO 8601; digits beyond microseconds count in texts without a zone."""
+    try:
+        if _DATE.fullmatch(text):
+            return _date_seconds(dt.date.fromisoformat(text), utc)
+        if _MOMENT.fullmatch(text) and not utc:
+            return _numpy_seconds(np.datetime64(text.replace(" ", "T")))
+        return _date_seconds(dt.datetime.fromisoformat(text), utc)
+    except ValueError:
+        return None
+
+
 def _time_seconds(value: Any) -> Fraction | int | None:
     """Seconds since midnight; None for a value of another type."""
     match value:
@@ -386,6 +405,11 @@ def _time_seconds(value: Any) -> Fraction | int | None:
             return _numpy_seconds(value)
         case dt.timedelta():
             return _delta_seconds(value)
+        case str():
+            try:
+                return _time_seconds(dt.time.fromisoformat(value))
+            except ValueError:
+                return None
         case dt.time() if value.tzinfo is None:
             return ((value.hour * 60 + value.minute) * 60 + value.second) + Fraction(value.microsecond, 10**6)
     return None

@@ -69,7 +69,8 @@ def _locate_url(url: str) -> Remote:
     try:
         filesystem, path = core.url_to_fs(url, **(_http_options() if url.startswith(("http://", "https://")) else {}))
     except (ImportError, ValueError) as error:  # no package for the scheme; an unknown scheme
-        raise UnsupportedError(f"opening {name}: {error}") from error
+        extra = " (pip install fastpq[s3])" if url.startswith(("s3://", "s3a://")) else ""
+        raise UnsupportedError(f"opening {name}: {error}{extra}") from error
     return Remote(filesystem, path, name)
 
 

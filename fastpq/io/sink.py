@@ -332,14 +332,20 @@ def _remote_sink(remote: Remote, conditions: Conditions) -> Sink:
         return MultipartSink(remote, conditions)
     if conditions:
         raise _without_conditions(remote.name)
+    if _protocols(remote.filesystem) & {"http", "https"}:
+        raise UnsupportedError(f"writing to {remote.name}: fsspec only reads over HTTP; write to a local path or an s3:// URL")
     if not _is_object_store(remote.filesystem):
         return MovingSink(remote)
     return _deferred(remote) or UploadingSink(remote)
 
 
 def _is_object_store(filesystem: Any) -> bool:
+    return not OBJECT_STORES.isdisjoint(_protocols(filesystem))
+
+
+def _protocols(filesystem: Any) -> set[str]:
     protocol = filesystem.protocol
-    return not OBJECT_STORES.isdisjoint((protocol,) if isinstance(protocol, str) else protocol)
+    return {protocol} if isinstance(protocol, str) else set(protocol)
 
 
 def _is_special(path: str) -> bool:
