@@ -203,7 +203,7 @@ def test_values_are_typed(condition: tuple[Any, ...], expected: str) -> None:
         ("fixed", 1),
         ("uuid", "nope"),
         ("uuid", b"short"),
-        ("date", "1970-01-01"),
+        ("date", "1 January 1970"),
         ("date", dt.datetime(1970, 1, 1, tzinfo=dt.UTC)),
         ("date", np.datetime64("NaT")),
         ("local", dt.datetime(1970, 1, 1, tzinfo=dt.UTC)),
