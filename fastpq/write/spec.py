@@ -84,8 +84,8 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
         raise ValueError(f'float_order must be "type" or "total", not {properties.float_order!r}')
     if CHECKPOINT_KEY in properties.key_value_metadata:
         raise ValueError(f"key_value_metadata cannot have {CHECKPOINT_KEY!r}, the mark of unfinished files")
-    metadata: Mapping[object, object] = dict(properties.key_value_metadata)
-    for key, text in metadata.items():
+    entries: list[tuple[object, object]] = [*properties.key_value_metadata.items()]
+    for key, text in entries:
         if not isinstance(key, str) or not isinstance(text, str):
             raise TypeError(f"key_value_metadata maps text to text: {key!r:.50} has {text!r:.50}; json.dumps(value) makes a text")
     for option in ("data_page_size", "data_page_rows", "dictionary_page_size"):
