@@ -59,7 +59,7 @@ def leaf_annotations() -> Iterator[tuple[str, dict[str, Any]]]:
         "JSON": fmt.JsonType(), "BSON": fmt.BsonType(), "UUID": fmt.UUIDType(), "FLOAT16": fmt.Float16Type(),
         "MAP": fmt.MapType(), "LIST": fmt.ListType(), "GEOMETRY": fmt.GeometryType(crs='{"a": [}'),
         "GEOGRAPHY": fmt.GeographyType(crs="srid:x", algorithm=fmt.EdgeInterpolationAlgorithm.KARNEY),
-    }.items():      # fmt: skip
+    }.items():
         yield member, _logical(**{member: value})
     for name, unit in UNITS.items():
         for utc in (True, False):
@@ -121,11 +121,11 @@ FORMATS = (
     "tdD", "tdm", "tts", "ttm", "ttu", "ttn", "tss:", "tsm:Mars/Crater", "tsu:UTC", "tsn:+25:99", "tDs", "tDn",
     "tiM", "tiD", "tin",
     "d:9,2", "d:9,2,32", "d:18,2,64", "d:38,0", "d:76,0,256", "+s", "+l", "+L", "+vl", "+vL", "+w:1", "+w:0", "+w:2", "+m",
-)  # fmt: skip
+)
 EXTENSIONS = (
     b"arrow.uuid", b"arrow.json", b"arrow.bool8", b"arrow.opaque", b"arrow.fixed_shape_tensor", b"arrow.variable_shape_tensor",
     b"arrow.parquet.variant", b"geoarrow.wkb", b"arrow.timestamp_with_offset", b"unknown",
-)  # fmt: skip
+)
 
 
 def hinted_files() -> Iterator[tuple[str, bytes]]:

@@ -120,6 +120,17 @@ class RangeServer:
 def serving(folder: Path, latency: float = 0.0) -> Iterator[RangeServer]:
     """Serve a folder on a free local port."""
     state = RangeServer(folder, latency)
+    with answering(state.answer) as state.url:
+        yield state
+
+
+@contextmanager
+def answering(answer: Callable[[BaseHTTPRequestHandler, bool], None]) -> Iterator[str]:
+    """The URL of a local server.
+
+    Args:
+        answer: called with the handler of a request, and whether the answer has a body (GET, not HEAD).
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -130,10 +141,10 @@ def serving(folder: Path, latency: float = 0.0) -> Iterator[RangeServer]:
                 super().handle()
 
         def do_GET(self) -> None:
-            state.answer(self, True)
+            answer(self, True)
 
         def do_HEAD(self) -> None:
-            state.answer(self, False)
+            answer(self, False)
 
         def log_message(self, *_: object) -> None:
             """Not on the screen."""
@@ -142,9 +153,8 @@ def serving(folder: Path, latency: float = 0.0) -> Iterator[RangeServer]:
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
-    state.url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
-        yield state
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         thread.join()

@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import pytest
 import fastpq
 from fastpq import ReaderProperties, RemoteError
 from fastpq.io import location, remote_source
+from tests.io.range_server import answering
 
 ROWS = 40_000
 
@@ -78,25 +78,9 @@ def server(table: pa.Table) -> Iterator[FaultyServer]:
     pq.write_table(table, sink, compression="none", use_dictionary=False)
     state = FaultyServer(sink.getvalue().to_pybytes())
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            state.answer(self, True)
-
-        def do_HEAD(self) -> None:
-            state.answer(self, False)
-
-        def log_message(self, *_: object) -> None:
-            """Not on the screen."""
-
-    serving = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    serving.daemon_threads = True
-    threading.Thread(target=serving.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    state.url = f"http://127.0.0.1:{serving.server_address[1]}/data.parquet"
-    yield state
-    serving.shutdown()
-    serving.server_close()
+    with answering(state.answer) as url:
+        state.url = f"{url}/data.parquet"
+        yield state
 
 
 @pytest.fixture(autouse=True)

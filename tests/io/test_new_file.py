@@ -313,7 +313,7 @@ class Liar:
     ("answer", "error"),
     [(0, OSError), (-1, SchemaError), (4, SchemaError), (1 << 70, SchemaError), ("3", SchemaError), (True, SchemaError),
      (2.0, SchemaError), (None, BlockingIOError)],
-)   # fmt: skip
+)
 def test_file_objects_that_lie_about_a_write(answer: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="file object"):
         open_sink(Liar(answer)).write(b"abc")
