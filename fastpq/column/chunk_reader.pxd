@@ -33,6 +33,7 @@ cdef class ChunkReader:
     cdef Scratch part
     cdef Scratch dense
 
+    cdef int _check(self, ColumnOutput output, int64_t offset, int64_t count) except -1
     cdef int _attach(self, Output output) except -1
     cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
     cdef int _skip(self, int64_t count) except -1 nogil

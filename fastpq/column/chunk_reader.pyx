@@ -84,7 +84,19 @@ cdef class ChunkReader:
             FormatError: the chunk's bytes break the specification.
             UnsupportedError: an encoding unknown to fastpq.
         """
-        return self.read_ranges(output, offset, np.array([[0, count]], dtype=np.int64))
+        cdef int64_t nulls
+        if not 0 <= count <= self.remaining:
+            raise ValueError(f"rows 0 to {count}, with {self.remaining} left in the chunk")
+        self._check(output, offset, count)
+        try:
+            self._attach(output)
+            with nogil:
+                nulls = self._read(output, offset, count)
+        except MemoryError as error:
+            if isinstance(error, LimitError):
+                raise
+            raise LimitError("no memory for a page") from error
+        return nulls
 
     def read_ranges(self, ColumnOutput output not None, int64_t offset, const int64_t[:, ::1] ranges not None):
         """Decode ranges of the next values into output, without gaps from row offset on.
@@ -106,12 +118,7 @@ cdef class ChunkReader:
                 raise ValueError(f"rows {ranges[i, 0]} to {ranges[i, 1]}, with {self.remaining} left in the chunk")
             position = ranges[i, 1]
             count += position - ranges[i, 0]
-        if offset < 0 or offset > output.rows - count:
-            raise ValueError(f"{count} rows at {offset} of {output.rows}")
-        if output.width != <int64_t>self.width:
-            raise ValueError(f"an output of width {output.width} for values of {self.width} bytes")
-        if output.data == NULL and count and self.width:
-            raise ValueError("the output is read-only")
+        self._check(output, offset, count)
         try:
             self._attach(output)
             with nogil:
@@ -172,6 +179,16 @@ cdef class ChunkReader:
             return None
         self.values.check_values(self.values.cursor, self.remaining)
         return self.pages.owner[start:start + size]
+
+    cdef int _check(self, ColumnOutput output, int64_t offset, int64_t count) except -1:
+        """Refuse an output without count rows at an offset, of another width, or read-only."""
+        if offset < 0 or offset > output.rows - count:
+            raise ValueError(f"{count} rows at {offset} of {output.rows}")
+        if output.width != <int64_t>self.width:
+            raise ValueError(f"an output of width {output.width} for values of {self.width} bytes")
+        if output.data == NULL and count and self.width:
+            raise ValueError("the output is read-only")
+        return 0
 
     cdef int _attach(self, Output output) except -1:
         if self.output is not output:

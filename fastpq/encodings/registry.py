@@ -29,6 +29,7 @@ _PREVIEWS = {Encoding.ALP}
 
 
 @lru_cache(maxsize=256)
+@lru_cache(maxsize=512)         # called for every chunk of a column
 def check_readable(encoding: int, physical_type: Type) -> None:
     """Refuse to read values of a physical type in an encoding unknown to fastpq or unfit for the type.
 

@@ -36,6 +36,20 @@ cdef class StructList:
             return None
         return np.asarray(self._inner[self._ends[index]:self._ends[index + 1]]), self._behind[index]
 
+    def inner_count(self, Py_ssize_t index):
+        """Number of structs in the inner list of struct `index`; None where ``inner`` gives None."""
+        if self._behind is None or not 0 <= index < self._behind.shape[0] or self._behind[index] < 0:
+            return None
+        return self._ends[index + 1] - self._ends[index]
+
+    def inner_place(self, Py_ssize_t index, Py_ssize_t place):
+        """Offset of one struct in the inner list of struct `index`; None where ``inner`` gives None, or has no such struct."""
+        if self._behind is None or not 0 <= index < self._behind.shape[0] or self._behind[index] < 0:
+            return None
+        if not 0 <= place < self._ends[index + 1] - self._ends[index]:
+            return None
+        return self._inner[self._ends[index] + place]
+
     def number(self, Py_ssize_t index, int field):
         """The number in a noted field of struct `index`; None where ``noted`` has MISSING."""
         cdef int place

@@ -53,6 +53,16 @@ def fill(made, dict places not None, dict values not None):
         raise TypeError(f"{type(made).__name__} has no field {', '.join(sorted(values.keys() - places.keys()))}")
 
 
+def untracked(made):
+    """An object out of the garbage collector's work.
+
+    Args:
+        made: an object without a way back to itself by its references.
+    """
+    untrack(made)
+    return made
+
+
 cdef object new_filled(object cls, tuple places):
     """An instance of a class with slots, without a call of ``__init__``; every slot is None."""
     made = <object>PyType_GenericAlloc(<PyTypeObject*>cls, 0)

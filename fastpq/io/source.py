@@ -50,12 +50,14 @@ class Source:
         requests: number of reads from the origin of the bytes.
         bytes_read: number of bytes read from the origin.
         is_remote: whether requests take long enough to make reading ahead worthwhile.
+        walks_late: whether ``walk`` reads nothing: the bytes of a chunk are read while used, or are in memory.
         gives_views: whether arrays may be views of memory that exists anyway, of bytes or of a mapped file.
         coalesce_gap, coalesce_size: default gap and limit of read_ranges.
         siblings: opens other files by their relative paths; None if the source has no path.
     """
 
     is_remote = False
+    walks_late = False
     gives_views = False
     siblings: Neighbours | None = None
 
@@ -195,7 +197,7 @@ class Source:
 class BytesSource(Source):
     """Bytes that nobody can change: reading is slicing."""
 
-    gives_views = True
+    walks_late = gives_views = True
 
     def __init__(self, data: memoryview, name: str) -> None:
         self._data: Bytes | None = np.frombuffer(data, np.uint8) if data.nbytes else np.empty(0, np.uint8)
@@ -228,6 +230,8 @@ class OriginSource(Source):
         views: all bytes in place, for ``walk`` of bytes without authentication; None to copy these too.
     """
 
+    walks_late = True
+
     def __init__(self, origin: Origin, name: str, views: Bytes | None = None) -> None:
         self._origin: Origin | None = origin
         self._views = views
@@ -237,10 +241,13 @@ class OriginSource(Source):
     def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
         if self._origin is None:
             raise _closed(self.name)
+        requests = size = 0
         for chunk in chunks:
+            requests += len(chunk)
             for offset, length in chunk:
                 self._check(offset, length)
-        self._count(sum(map(len, chunks)), sum(length for chunk in chunks for _, length in chunk))
+                size += length
+        self._count(requests, size)
         if self._views is None or authentic:
             return [StoredBytes(self._origin, chunk) for chunk in chunks]
         return [_joined([self._views[offset : offset + length] for offset, length in chunk]) for chunk in chunks]

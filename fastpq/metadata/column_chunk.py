@@ -114,10 +114,10 @@ class ColumnChunkMetaData:
         Raises:
             FormatError: offset or length are negative.
         """
-        stored = self.metadata
-        start, length = stored.data_page_offset, stored.total_compressed_size
-        if stored.dictionary_page_offset is not None and 0 < stored.dictionary_page_offset < start:
-            start = stored.dictionary_page_offset
+        stored = self._metadata or self.metadata
+        start, length, dictionary = stored.data_page_offset, stored.total_compressed_size, stored.dictionary_page_offset
+        if dictionary is not None and 0 < dictionary < start:
+            start = dictionary
         if start < 0 or length < 0:
             raise FormatError(f"a column chunk of {length} bytes at offset {start}")
         return start, length

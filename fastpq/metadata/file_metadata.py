@@ -13,6 +13,7 @@ from fastpq import format as fmt
 from fastpq.common.display import View, to_html, to_text
 from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import FormatError, ParquetError
+from fastpq.format.slots import untracked
 from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.format.struct import WireKind
 from fastpq.metadata.chunk_order import ChunkOrder
@@ -54,12 +55,14 @@ class RowGroupMetaData:
 
     Attributes:
         index: index of the row group.
+        num_columns: number of column chunks.
         num_rows: number of rows.
         ordinal: the stored ordinal of the row group, a part of AADs; the index if none is stored.
     """
 
     __slots__ = (
-        "_behind", "_columns", "_decryptor", "_footer", "_kept", "_metadata", "_offsets", "_order", "index", "num_rows", "ordinal"
+        "_columns", "_decryptor", "_footer", "_kept", "_list", "_metadata", "_order", "_stored_offsets", "index", "num_columns",
+        "num_rows", "ordinal",
     )
 
     def __init__(
@@ -78,15 +81,16 @@ class RowGroupMetaData:
         self._order: ChunkOrder | None = None       # of chunks in another order than the columns
         self.index = index
         self._metadata: fmt.RowGroup | None = None
-        chunks = row_groups.inner(index)
+        self._list = row_groups
+        self._stored_offsets: Int64s | None = None      # where the list of row groups does not have the chunks' offsets
+        count = row_groups.inner_count(index)
         rows, ordinal = row_groups.number(index, _NUM_ROWS), row_groups.number(index, _ORDINAL)
-        if chunks is not None and rows is not None:
-            self._offsets, self._behind = chunks
-        else:
+        if count is None or rows is None:
             offset = int(row_groups.offsets[index])
             stored, listed = fmt.decode_listed(fmt.RowGroup, footer, offset, {_COLUMNS: 0})
-            self._offsets = listed[_COLUMNS].offsets
-            self._metadata, rows, ordinal = stored, stored.num_rows, stored.ordinal
+            self._stored_offsets = listed[_COLUMNS].offsets
+            self._metadata, rows, ordinal, count = stored, stored.num_rows, stored.ordinal, len(self._stored_offsets)
+        self.num_columns: int = count
         self.num_rows: int = rows
         self.ordinal: int = index if ordinal is None else ordinal
 
@@ -94,13 +98,19 @@ class RowGroupMetaData:
     def metadata(self) -> fmt.RowGroup:
         """The struct as stored, without the column chunks."""
         if self._metadata is None:
-            self._metadata = fmt.decode_listed(fmt.RowGroup, self._footer, self._behind, {_COLUMNS: 0}, _COLUMNS)[0]
+            found = self._list.inner(self.index)
+            assert found is not None
+            self._metadata = fmt.decode_listed(fmt.RowGroup, self._footer, found[1], {_COLUMNS: 0}, _COLUMNS)[0]
         return self._metadata
 
     @property
-    def num_columns(self) -> int:
-        """Number of column chunks."""
-        return len(self._offsets)
+    def _offsets(self) -> Int64s:
+        """Offset of each column chunk in the footer."""
+        if self._stored_offsets is not None:
+            return self._stored_offsets
+        found = self._list.inner(self.index)
+        assert found is not None
+        return found[0]
 
     @property
     def total_byte_size(self) -> int:
@@ -134,15 +144,16 @@ class RowGroupMetaData:
         known = self._kept.get((self.index, index))
         if known is not None:
             return known
-        if 0 <= index < len(self._offsets):
-            chunk = fmt.decode(fmt.ColumnChunk, self._footer, int(self._offsets[index]))[0]
+        if 0 <= index < self.num_columns:
+            place = self._list.inner_place(self.index, index) if self._stored_offsets is None else None
+            chunk = fmt.decode(fmt.ColumnChunk, self._footer, int(self._offsets[index]) if place is None else place)[0]
             if index < len(self._columns) and not _may_be_of(chunk, self._columns[index]):
                 chunk = self._by_path().chunk(index)
         else:
             chunk = self._by_path().chunk(index)
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
-        self._kept[self.index, index] = found = ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor)
+        self._kept[self.index, index] = found = untracked(ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor))
         return found
 
     def _by_path(self) -> ChunkOrder:
@@ -158,8 +169,11 @@ def _may_be_of(chunk: fmt.ColumnChunk, column: ColumnDescriptor) -> bool:
     """Whether a chunk has the path of a column, or hides its path by encryption."""
     if chunk.meta_data is None or chunk.crypto_metadata is not None:
         return True
+    path = chunk.meta_data.path_in_schema
+    if column.is_flat:
+        return len(path) == 1 and path[0] == column.element.name
     node: SchemaNode = column
-    for name in reversed(chunk.meta_data.path_in_schema):
+    for name in reversed(path):
         if node.parent is None or node.element.name != name:
             return False
         node = node.parent
@@ -337,7 +351,7 @@ class FileMetaData:
         except ParquetError:
             columns = ()
         found = RowGroupMetaData(self._footer, self._row_groups, index, self.decryptor, self._kept_chunks, columns)
-        self._kept_groups[index] = found
+        self._kept_groups[index] = untracked(found)
         return found
 
     @property

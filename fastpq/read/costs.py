@@ -24,6 +24,9 @@ ALWAYS_RESERVED = 1 << 20
 # Decoded bytes for each stored byte of a nested column. A footer's claim of more values is no reason to reserve more memory.
 LIKELY_EXPANSION = 16
 
+# Chunks of a local file found at once, without a read; one by one, the call takes longer than the work.
+AT_ONCE = 256
+
 # ---- some rows (benchmarks.selective)
 
 # Rows between two wanted ranges, decoded and dropped. Passing over rows costs a new start of the decoders.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
-from fastpq.read.costs import PARTS_AHEAD
+from fastpq.read.costs import AT_ONCE, PARTS_AHEAD
 from fastpq.read.plan import ChunkPlan
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class Fetching:
     """The stored bytes of chunks, each taken by its slot, its place among the chunks.
 
     A chunk of a local file is read in pieces while decoded. A chunk of a file object is read when taken, or at once where all
-    chunks are wanted. A remote file is read in parts, in the
-    order of the rows, each part with as many requests at a time as the filesystem makes, and PARTS_AHEAD parts ahead.
+    chunks are wanted. A remote file is read in parts, in the order of the rows, each part with as many requests at a time as the
+    filesystem makes, and PARTS_AHEAD parts ahead.
 
     Args:
         source: the file.
@@ -63,6 +63,7 @@ class Fetching:
     def __init__(self, source: Source, chunks: Sequence[ChunkPlan], properties: ReaderProperties, streaming: bool) -> None:
         self._source = source
         self._chunks = chunks
+        self._streaming = streaming
         self._lock = threading.Lock()
         self._futures: list[Future[dict[int, Stored]]] = []
         self.pool: ThreadPoolExecutor | None = None
@@ -75,7 +76,7 @@ class Fetching:
 
             self._part_of = {slot: number for number, part in enumerate(self._parts) for slot in part}
             self.pool = ThreadPoolExecutor(PARTS_AHEAD, thread_name_prefix="fastpq-fetch")
-        elif self._parts or not streaming:
+        elif self._parts or not (streaming or (source.walks_late and len(chunks) > AT_ONCE)):
             self._ready = dict(enumerate(fetch_chunks(source, chunks)))
 
     def take(self, slot: int) -> Stored:
@@ -84,13 +85,21 @@ class Fetching:
         if ready is not None:
             return ready
         if self.pool is None:
-            return self._fetch([slot])[slot]
+            return self._late(slot)
         part = self._part_of[slot]
         with self._lock:
             for number in range(len(self._futures), min(part + PARTS_AHEAD + 1, len(self._parts))):
                 self._futures.append(self.pool.submit(self._fetch, self._parts[number]))
         fetched = self._futures[part].result().pop(slot, None)
         return self._fetch([slot])[slot] if fetched is None else fetched        # taken before
+
+    def _late(self, slot: int) -> Stored:
+        """The stored bytes of a chunk; those of the next chunks are found together with it where nothing is read for them."""
+        if self._streaming or not self._source.walks_late:
+            return self._fetch([slot])[slot]
+        slots = range(slot, min(slot + AT_ONCE, len(self._chunks)))
+        self._ready.update(zip(slots, fetch_chunks(self._source, self._chunks[slots.start : slots.stop]), strict=True))
+        return self._ready.pop(slot)
 
     def look(self, slot: int) -> Stored:
         """The stored bytes of a chunk; ``take`` may still be called for the slot."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,7 +16,8 @@ import numpy as np
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryViews
 from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
-from fastpq.format import CompressionCodec
+from fastpq.errors import ParquetError
+from fastpq.format.enums import CompressionCodec
 from fastpq.index.ranges import Int64s, cut_ranges
 from fastpq.io.source import Stored
 from fastpq.read.fetch import Fetching
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
     Reading: TypeAlias = "FlatReading | NestedReading"
     Stream: TypeAlias = "FlatStream | NestedStream"
+
+
+UNCOMPRESSED = CompressionCodec.UNCOMPRESSED
 
 
 class Task(NamedTuple):
@@ -59,6 +64,8 @@ class FlatReading:
         memory: bytes of the caller's array to read into.
     """
 
+    __slots__ = ("_buffers", "_chunks", "_leaf", "_nulls", "_opener", "_output", "_reader", "_slots")
+
     def __init__(
         self,
         opener: ChunkOpener,
@@ -72,43 +79,61 @@ class FlatReading:
         self._opener = opener
         self._buffers = buffers
         self._leaf = leaf
-        self._work: list[tuple[ChunkPlan, int, ChunkReader | None]] = [(chunk, next(slots), None) for chunk in chunks]
-        if memory is None and len(chunks) == 1 and chunks[0].kept is None and chunks[0].codec == CompressionCodec.UNCOMPRESSED:
+        self._chunks = chunks
+        self._slots = [*islice(slots, len(chunks))]
+        self._reader: ChunkReader | None = None     # of the only chunk, opened for its view
+        in_memory = opener.source.gives_views or not opener.source.walks_late
+        if memory is None and len(chunks) == 1 and in_memory and chunks[0].kept is None and chunks[0].codec == UNCOMPRESSED:
             memory = self._view()
         self._output = ColumnOutput(num_rows, opener.layout(leaf).width, leaf.nullable, memory)
-        self._nulls = [0] * len(self._work)
+        self._nulls: list[int] = []     # of chunks with nulls
 
     def tasks(self) -> Iterator[Task]:
         """One task for each chunk."""
-        for number, (chunk, slot, reader) in enumerate(self._work):
-            yield Task(chunk.row_offset, chunk.num_rows, partial(self._decode, number, chunk, slot, reader))
+        for chunk, slot in zip(self._chunks, self._slots, strict=True):
+            yield Task(chunk.row_offset, chunk.num_rows, partial(self._decode, chunk, slot))
+
+    def whole(self) -> AnyColumn:
+        """The column, after all tasks one after the other."""
+        for chunk, slot in zip(self._chunks, self._slots, strict=True):
+            self._decode(chunk, slot)
+        return self.finish()
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
         return _flat_column(self._opener, self._leaf, self._output, sum(self._nulls))
 
-    def _decode(self, number: int, chunk: ChunkPlan, slot: int, reader: ChunkReader | None) -> None:
+    def _decode(self, chunk: ChunkPlan, slot: int) -> None:
+        reader = self._reader
         stored = self._buffers.take(slot) if reader is None else None
-        with self._opener.placed(chunk):
+        try:
             if stored is not None:
                 reader = self._opener.flat(chunk, stored)
             assert reader is not None
             if chunk.kept is None:
-                self._nulls[number] = reader.read(self._output, chunk.row_offset, chunk.num_rows)
+                nulls = reader.read(self._output, chunk.row_offset, chunk.num_rows)
             else:
-                self._nulls[number] = reader.read_ranges(self._output, chunk.row_offset, chunk.kept)
+                nulls = reader.read_ranges(self._output, chunk.row_offset, chunk.kept)
+        except ParquetError as error:       # no context manager: a file may have a million chunks
+            self._opener.place(error, chunk)
+            raise
+        if nulls:
+            self._nulls.append(nulls)
 
     def _view(self) -> Array | None:
         """The values of the only chunk as a view of the stored bytes; None where a copy is needed.
 
         Without a view, the opened reader is kept for ``_decode``.
         """
-        [(chunk, slot, _)] = self._work
+        [chunk], [slot] = self._chunks, self._slots
         stored = self._buffers.take(slot)
         with self._opener.placed(chunk):
             reader = self._opener.flat(chunk, stored)
             view = reader.view()
-        self._work = [(chunk, slot, reader)] if view is None else []
+        if view is None:
+            self._reader = reader
+        else:
+            self._chunks, self._slots = (), []
         return view
 
 

@@ -62,6 +62,12 @@ class NestedReading:
                 self._work.append((run, output))
             self._parts.append(part)
 
+    def whole(self) -> AnyColumn:
+        """The column, after all tasks one after the other."""
+        for run, output in self._work:
+            self._decode(run, output)
+        return self.finish()
+
     def tasks(self) -> Iterator[Task]:
         """One task for each run and leaf."""
         for run, output in self._work:

@@ -64,17 +64,18 @@ class ChunkOpener:
 
     def layout(self, leaf: ColumnDescriptor) -> Layout:
         """Storage of a leaf's values in pages and in memory."""
-        known = self._layouts.get(leaf.index)
+        type_ = self.types.get(leaf.index) or leaf.type
+        known = self._layouts.get(id(type_))        # columns share types, and the hash of a type takes longer
         if known is None:
-            known = layout_of(self.types.get(leaf.index) or leaf.type)
+            known = layout_of(type_)
             if known.ticks and not self.properties.verify_times:
                 known = known._replace(ticks=0)
-            self._layouts[leaf.index] = known
+            self._layouts[id(type_)] = known
         return known
 
-    def pages(self, chunk: ChunkPlan, stored: Stored) -> PageReader:
-        """A PageReader before the first page of a chunk."""
-        layout, metadata = self.layout(chunk.column), chunk.metadata
+    def pages(self, chunk: ChunkPlan, stored: Stored, layout: Layout | None = None) -> PageReader:
+        """A PageReader before the first page of a chunk, with the layout of the column if known already."""
+        layout, metadata = layout or self.layout(chunk.column), chunk.metadata
         return PageReader(
             stored,
             self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index),
@@ -92,7 +93,8 @@ class ChunkOpener:
 
     def flat(self, chunk: ChunkPlan, stored: Stored) -> ChunkReader:
         """A ChunkReader before the first value of a flat column's chunk."""
-        return ChunkReader(self.pages(chunk, stored), self.layout(chunk.column), chunk.num_values)
+        layout = self.layout(chunk.column)
+        return ChunkReader(self.pages(chunk, stored, layout), layout, chunk.num_values)
 
     def nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
         """A NestedReader before the first row of a nested column's chunk."""
@@ -107,8 +109,12 @@ class ChunkOpener:
         try:
             yield
         except ParquetError as error:
-            error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
+            self.place(error, chunk)
             raise
+
+    def place(self, error: ParquetError, chunk: ChunkPlan) -> None:
+        """Add the file, the column and the row group of a chunk to an error."""
+        error.at(path=self.source.name, column=chunk.column.name, row_group=chunk.row_group)
 
     def laid_out(self, column: AnyColumn) -> AnyColumn:
         """A column with all strings in the wanted layout, at every level of nesting."""

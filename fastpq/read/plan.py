@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.format.slots import untracked
 from fastpq.index.page_locations import choose_pages
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.io.coalescing import Range
@@ -76,7 +77,7 @@ class ChunkPlan(NamedTuple):
     num_values: int
     start: int
     length: int
-    ranges: list[Range]
+    ranges: Sequence[Range]
     num_bytes: int
     metadata: ColumnChunkMetaData
     codec: int
@@ -95,8 +96,9 @@ class ChunkPlan(NamedTuple):
         kept: Int64s | None = None,
     ) -> ChunkPlan:
         """A plan of some rows of the chunk; parameters as the attributes."""
+        ranges: Sequence[Range]
         if pages is None:
-            ranges, size, has_dictionary = [(self.start, self.length)], self.length, self.has_dictionary
+            ranges, size, has_dictionary = ((self.start, self.length),), self.length, self.has_dictionary
         else:
             ranges, size = pages.ranges, pages.num_bytes
             has_dictionary = self.has_dictionary and pages.has_dictionary
@@ -176,7 +178,7 @@ def plan_read(
     """
     chosen = choose_row_groups(metadata.num_row_groups, row_groups)
     counts, asks = metadata.row_counts, metadata.decryptor.asks_for_keys
-    planned: list[tuple[ColumnDescriptor, list[ChunkPlan]]] = [(column, []) for column in columns]
+    planned: list[tuple[ColumnDescriptor, list[ChunkPlan]]] = [untracked((column, untracked([]))) for column in columns]
     num_rows = 0
     for index in chosen:
         if counts[index] < 0:
@@ -190,11 +192,16 @@ def plan_read(
             chunks.append(plan_chunk(metadata, index, column, num_rows, file_size))
         num_rows += counts[index]
     outputs: dict[SchemaNode, ColumnPlan] = {}
-    for column, chunks in planned:
-        node = column.top
-        outputs.setdefault(node, ColumnPlan(node, [])).leaves.append((column, chunks))
+    for leaf in planned:
+        node = leaf[0].top
+        output = outputs.get(node)
+        if output is None:
+            outputs[node] = untracked(ColumnPlan(node, untracked([leaf])))
+        else:
+            output.leaves.append(leaf)
     for output in outputs.values():
-        output.leaves.sort(key=lambda leaf: leaf[0].index)
+        if len(output.leaves) > 1:
+            output.leaves.sort(key=lambda leaf: leaf[0].index)
     return ReadPlan(num_rows, [*outputs.values()], [node.element.name for node in outputs])
 
 
@@ -329,8 +336,8 @@ def plan_chunk(metadata: FileMetaData, row_group: int, column: ColumnDescriptor,
         UnsupportedError: an encrypted chunk in another file.
         FormatError: metadata contradict the schema or the file's size.
     """
-    num_rows = metadata.row_counts[row_group]
-    chunk = metadata.row_group(row_group).column(column.index)
+    group = metadata.row_group(row_group)
+    num_rows, chunk = group.num_rows, group.column(column.index)
     path = chunk.chunk.file_path
     try:
         is_encrypted = chunk.is_encrypted
@@ -348,19 +355,10 @@ def plan_chunk(metadata: FileMetaData, row_group: int, column: ColumnDescriptor,
         raise error.at(column=column.name, row_group=row_group) from None
     if not path:
         length = min(length + chunk_slack(metadata.created_by), file_size - start)
-    return ChunkPlan(
-        column=column,
-        row_group=row_group,
-        row_offset=offset,
-        num_rows=num_rows,
-        num_values=stored.num_values if column.max_repetition_level else num_rows,
-        start=start,
-        length=length,
-        ranges=[(start, length)],
-        num_bytes=length,
-        metadata=chunk,
-        codec=stored.codec,
-        is_encrypted=is_encrypted,
-        has_dictionary=bool(stored.dictionary_page_offset),
-        v2_is_compressed=v2_is_always_compressed(metadata.created_by),
-    )
+    # positional, and no work for the garbage collector: a file may have a million chunks
+    num_values = stored.num_values if column.max_repetition_level else num_rows
+    ranges, has_dictionary = ((start, length),), bool(stored.dictionary_page_offset)
+    return untracked(ChunkPlan(
+        column, row_group, offset, num_rows, num_values, start, length, ranges, length, chunk, stored.codec, is_encrypted,
+        has_dictionary, v2_is_always_compressed(metadata.created_by),
+    ))

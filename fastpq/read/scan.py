@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
+from fastpq.format.slots import untracked
 from fastpq.io.source import Stored
 from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, WORTH_A_TASK, WORTH_A_THREAD
 from fastpq.read.fetch import Fetching, fetching
@@ -45,7 +46,7 @@ class Scan:
             out: arrays to read columns into, checked against the plan.
             span: counts the rows of decoded chunks.
         """
-        read = self.columns([(column, plan.num_rows) for column in plan.columns], threads, out, span)
+        read = self.columns([untracked((column, plan.num_rows)) for column in plan.columns], threads, out, span)
         return Table._made(list(zip(plan.names, read, strict=True)), plan.num_rows)
 
     def columns(
@@ -77,28 +78,28 @@ class Scan:
         with opener.allowance.reserved(decoded), fetching(source, chunks, opener.properties, streaming=False) as buffers:
             for slot in doubtful:
                 check_plausible(opener, chunks[slot], partial(buffers.look, slot))
+            if decoded + stored < max(WORTH_A_THREAD, len(chunks) * WORTH_A_TASK):
+                threads = 1
+            at_once = threads == 1 and span is None and not source.is_remote
             slots = itertools.count()
-            columns: list[Reading] = []
+            readings: list[Reading] = []
+            read: list[AnyColumn] = []
             for column, rows in wanted:
                 leaf, of_leaf = column.leaves[0]
                 if leaf.is_flat:
                     memory = None if out is None else out.memory(column.name)
-                    columns.append(FlatReading(opener, leaf, of_leaf, rows, slots, buffers, memory))
+                    reading: Reading = FlatReading(opener, leaf, of_leaf, rows, slots, buffers, memory)
                 else:
-                    columns.append(self._nested(column, slots, buffers, (threads, max(1, stored))))
-            if decoded + stored < max(WORTH_A_THREAD, len(chunks) * WORTH_A_TASK):
-                threads = 1
-            each = (task for column in columns for task in column.tasks())
-            if threads == 1 and span is None and not source.is_remote:
-                for task in each:       # no list: a file may have a million chunks
-                    task.work()
-            else:
+                    reading = self._nested(column, slots, buffers, (threads, max(1, stored)))
+                if at_once:
+                    read.append(reading.whole())        # and nothing is kept of it: there may be a million columns
+                else:
+                    readings.append(reading)
+            if not at_once:
+                each = (task for reading in readings for task in reading.tasks())
                 tasks = sorted(each, key=lambda task: task.row) if source.is_remote else [*each]   # the order of arrival
                 run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
-            if threads == 1:
-                read: Sequence[AnyColumn] = [column.finish() for column in columns]
-            else:
-                read = run_parallel(methodcaller("finish"), columns, threads)
+                read = [*run_parallel(methodcaller("finish"), readings, threads)]
         if out is not None:
             for (column, _), values in zip(wanted, read, strict=True):
                 out.settle(column.name, values)

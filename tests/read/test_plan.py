@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from benchmarks.footers import columns, row_groups
 from fastpq import format as fmt
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import FileMetaData
@@ -176,3 +178,24 @@ def test_more_rows_than_a_file_can_have() -> None:
         for use in (file.count, file.read, lambda: file.head(1)):
             with pytest.raises(fastpq.FormatError, match=f"{1 << 64} rows"):
                 use()
+
+
+@pytest.mark.parametrize("data", [row_groups(3000), columns(3000)], ids=["row groups", "columns"])
+def test_plans_are_no_work_for_the_garbage_collector(data: bytes) -> None:
+    """Each collection visits all tracked objects: with some a chunk, a plan takes longer than in proportion to its chunks."""
+    with fastpq.ParquetFile(data) as file:
+        schema = file.schema.columns
+        plan_read(file.metadata, schema, [0], len(data))
+        gc.collect()
+        gc.disable()
+        try:
+            before = len(gc.get_objects())
+            plan = plan_read(file.metadata, schema, None, len(data))
+            gc.collect()        # takes tuples of numbers out
+            gc.collect()        # and tuples of these
+            made = len(gc.get_objects()) - before
+        finally:
+            gc.enable()
+        assert len(plan.chunks) == 3000
+        assert made < 100
+        assert file.read().num_rows == plan.num_rows
