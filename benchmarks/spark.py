@@ -111,9 +111,9 @@ class SparkBench:
             where = str(self.scratch / "tables" / name)
             self.spark.read.parquet(str(lineitem(self.scale, FOLDER, name))).write.mode("overwrite").parquet(where)
             for source, format_ in ((OURS, "fastpq"), (NATIVE, "parquet")):
-                self.spark.sql(f"create database if not exists {source}")
-                self.spark.sql(f"drop table if exists {source}.{name}")
-                self.spark.sql(f"create table {source}.{name} using {format_} options (path '{where}')")
+                self.spark.sql(f"create database if not exists spark_catalog.{source}")     # fastpq is a catalog, too
+                self.spark.sql(f"drop table if exists spark_catalog.{source}.{name}")
+                self.spark.sql(f"create table spark_catalog.{source}.{name} using {format_} options (path '{where}')")
         for number, text in QUERIES.items():
             self.compare(f"jar, TPC-H {number}", partial(self.rows, OURS, text), partial(self.rows, NATIVE, text))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
@@ -167,23 +167,29 @@ class FileScan:
 
     def tables(self) -> Iterator[Table]:
         """The rows of the file's columns, variants merged; filters are applied."""
-        filters = self._wanted()
-        if filters is False:
-            return
+        filters = self.wanted()
+        return iter(()) if filters is False else self.tables_of(filters, self.split.row_groups)
+
+    def tables_of(self, filters: Any, row_groups: Sequence[int] | None) -> Iterator[Table]:
+        """The rows of some row groups that filters leave, variants merged; None keeps every row, or takes every row group."""
+        tables = self.file.iter_batches(self.plan.batch_rows, self.leaves(), row_groups=row_groups, filters=filters)
+        return map(_unshredded, tables)
+
+    def leaves(self) -> list[ColumnKey]:
+        """Numbers of the file's columns that the fields need."""
         columns: dict[ColumnKey, None] = {}
         for part in self.plan.schema.fields:
             if part.name in self.nodes:
                 columns.update(dict.fromkeys(leaf_numbers(self.nodes[part.name], part.dataType)))
-        tables = self.file.iter_batches(self.plan.batch_rows, list(columns), row_groups=self.split.row_groups, filters=filters)
-        yield from map(_unshredded, tables)
+        return list(columns)
 
-    def _wanted(self) -> Any:
+    def wanted(self) -> Any:
         """Filters for this file: None selects all rows, False selects none."""
         parts = [] if self.plan.filters is None else [self._folded(self.plan.filters)]
         if self.plan.pruning is not None:
             # Spark applies pushed filters again, so a condition of another type than the file's column may be dropped
-            folded = map(self._folded, self.plan.pruning.children)
-            parts += [part for part in folded if isinstance(part, bool) or self._fits(part)]
+            simple = map(self._folded, self.plan.pruning.children)
+            parts += [part for part in simple if isinstance(part, bool) or self._fits(part)]
         if any(part is False for part in parts):
             return False
         return And(*(part for part in parts if part is not True)) if any(part is not True for part in parts) else None

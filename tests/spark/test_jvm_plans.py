@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import fastpq
+from fastpq.filters.predicate import bind_filters
+from fastpq.spark.jvm.selectivity import expected_share, is_worth_filtering
 from tests.spark.conftest import CLIENT
 from tests.spark.test_jvm_read import FORMAT, rows_of
 
@@ -211,3 +213,48 @@ def test_statistics_for_the_planner(spark: Any, parted: str) -> None:
 
 def estimated_rows(frame: Any) -> int:
     return int(frame._jdf.queryExecution().optimizedPlan().stats().rowCount().get())
+
+
+@pytest.mark.parametrize(
+    ("filters", "share"),
+    [
+        ([("id", "<", 250)], 0.25), ([("id", ">=", 900)], 0.1), ([("id", ">", 5000)], 0), ([("id", "==", 3)], 0.001),
+        ([("id", "not in", [3])], 0.999), ([("nulls", "is null")], 0.5), ([("nulls", "is not null"), ("id", "<", 500)], 0.25),
+        ([[("id", "<", 500)], [("id", ">", 100)]], 1), ([("text", "==", "a")], 0.25), ([("x", "<=", 499.5)], 0.5),
+        ([("same", "<", 7)], 1), ([("same", ">", 7)], 0),
+    ],
+)
+def test_estimated_shares(tmp_path: Path, filters: Any, share: float) -> None:
+    numbers = np.arange(1000)
+    nulls = np.ma.masked_array(numbers, numbers % 2 == 0)
+    columns = {"id": numbers, "nulls": nulls, "text": list(map(str, numbers)), "x": numbers * 1.0, "same": np.full(1000, 7)}
+    fastpq.write_table(columns, tmp_path / "file.parquet")
+    metadata = fastpq.read_metadata(tmp_path / "file.parquet")
+    assert expected_share(metadata, bind_filters(filters, metadata.schema), 0) == pytest.approx(share, abs=0.002)
+
+
+def test_filters_are_left_to_spark_where_that_saves_time(spark: Any, tmp_path: Path) -> None:
+    """Few rows of many columns are worth it, most rows or few columns are not; rows are those of Spark's own source."""
+    path = str(tmp_path / "rows")
+    columns = [f"id % {number + 2} as c{number}" for number in range(9)]
+    spark.range(0, 5000, 1, 1).selectExpr("hash(id) as mixed", "timestamp_micros(id) as time", *columns).write.parquet(path)
+    (file,) = (tmp_path / "rows").glob("*.parquet")
+    metadata = fastpq.read_metadata(file)
+    everything = list(range(11))
+    assert is_worth_filtering(metadata, [("mixed", "==", 7)], (0,), everything)
+    assert not is_worth_filtering(metadata, [("mixed", "==", 7)], (0,), [0, 2])
+    assert not is_worth_filtering(metadata, [("mixed", ">", 7)], (0,), everything)
+    time = "time < timestamp'1970-01-01 00:00:00.0001'"
+    for condition in ("mixed > 0", "mixed between 0 and 1000000", "c1 = 2 and c2 > 1", time):
+        for chosen in (["*"], ["mixed", "c1"]):
+            found, expected = (frame.where(condition).selectExpr(*chosen) for frame in both(spark, path))
+            assert sorted(found.collect()) == sorted(expected.collect())
+
+
+def test_estimated_sizes(spark: Any, parted: str) -> None:
+    def size(condition: str) -> int:
+        frame = spark.read.format(FORMAT).load(parted).where(condition)
+        return int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+    assert 0.4 < size("id % 2 = 0 and tiny < 25") / size("true") < 0.6
+    assert size("text > 'a' and text > 'b' and text > 'c'") / size("true") == pytest.approx(1 / 8, abs=0.01)

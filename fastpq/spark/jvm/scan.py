@@ -13,11 +13,15 @@ from functools import lru_cache
 import pyarrow as pa
 
 from fastpq.arrays.table import AnyColumn, Table
+from fastpq.filters.predicate import Outcome
 from fastpq.spark.batches import FileScan, ScanPlan, constant, scan_split
 from fastpq.spark.handover import unexpected_nulls
 from fastpq.spark.jvm.layout import BatchLayout
+from fastpq.spark.jvm.selectivity import is_worth_filtering
 from fastpq.spark.planning import Split
 from fastpq.spark.types import nulls_of
+
+FEW = 0.1       # share of rows that evidence leaves; of these, other columns are read in matching rows alone
 
 
 @lru_cache(4)       # plans of the scans of a query, each for many tasks
@@ -50,8 +54,23 @@ def batches(plan: bytes, splits: bytes) -> Iterator[tuple[int, BatchLayout]]:
 
 
 def _layouts(scan: FileScan) -> Iterator[tuple[int, BatchLayout]]:
-    for table in scan.tables():
+    for table in _tables(scan):
         yield table.num_rows, _layout(scan, table)
+
+
+def _tables(scan: FileScan) -> Iterator[Table]:
+    """The rows of a file; conditions of Spark's plan, which Spark applies again, leave out rows where that saves time."""
+    filters = scan.wanted()
+    if filters is False:
+        return
+    groups = scan.split.row_groups
+    if filters is not None and scan.plan.filters is None:
+        found = scan.file.explain(filters, (), row_groups=groups).row_groups
+        groups = tuple(group.row_group for group in found if group.outcome is not Outcome.NONE)
+        candidates, rows = sum(group.rows for group in found), sum(group.num_rows for group in found)
+        if candidates > rows * FEW and not is_worth_filtering(scan.file.metadata, filters, groups, scan.leaves()):
+            filters = None
+    yield from scan.tables_of(filters, groups)
 
 
 def _layout(scan: FileScan, table: Table) -> BatchLayout:

@@ -18,6 +18,7 @@ from fastpq.schema.types import Type
 from fastpq.spark.batches import columns_by_name, folded, partition_values
 from fastpq.spark.filters import and_together, columns_of
 from fastpq.spark.footers import AT_ONCE, MOST_CHUNKS, Footers
+from fastpq.spark.jvm.selectivity import expected_share
 from fastpq.spark.listing import ListedFile
 
 UNKNOWN = -1        # rows, where a footer was not read
@@ -32,12 +33,14 @@ class Survivor:
         row_groups: numbers of the row groups that are left; None for all.
         rows: rows of these row groups; UNKNOWN without the footer.
         size: bytes of these row groups.
+        share: estimated share of these rows that the conditions keep.
     """
 
     file: ListedFile
     row_groups: tuple[int, ...] | None
     rows: int
     size: int
+    share: float = 1.0
 
 
 def survivors(
@@ -106,11 +109,14 @@ def _judged(
     if predicate is False:
         return Survivor(file, (), 0, 0)
     chosen = [number for number in range(footer.num_row_groups) if _may_match(footer, number, predicate)]
-    if len(chosen) == footer.num_row_groups:
-        return Survivor(file, None, footer.num_rows, file.size)
     groups = [footer.row_group(number) for number in chosen]
+    rows = sum(group.num_rows for group in groups)
+    kept = sum(footer.row_group(number).num_rows * expected_share(footer, predicate, number) for number in chosen)
+    share = kept / rows if rows else 1.0
+    if len(chosen) == footer.num_row_groups:
+        return Survivor(file, None, rows, file.size, share)
     size = sum(group.total_compressed_size or group.total_byte_size for group in groups)
-    return Survivor(file, tuple(chosen), sum(group.num_rows for group in groups), size)
+    return Survivor(file, tuple(chosen), rows, size, share)
 
 
 def _predicate(
