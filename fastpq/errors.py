@@ -21,7 +21,7 @@ class ParquetError(Exception):
         self.context = {key: value for key, value in context.items() if value is not None}
 
     def at(self, **context: Any) -> Self:
-        """Add to the place of the problem; known parts stay.
+        """Add parts to the context of the error, the place of the problem; parts already known stay.
 
         Args:
             **context: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.

@@ -4,6 +4,10 @@ Schemas, arrays and streams are exchanged as PyCapsules. Each column type is exp
 ``ColumnType.arrow_format``, and each flat format is imported as the type listed in ``fastpq.arrow.formats``. Where the layouts
 agree, no value is copied: NumPy arrays share a producer's memory and keep the producer's array alive, and a consumer's arrays
 share the memory of NumPy arrays.
+
+Import: capsules_in takes capsules, fields reads columns (flat_import the flat ones), importing makes tables. Export: exporting
+chooses each format, capsules_out makes capsules. hints stores and restores Arrow fields of a file (ipc_schema, flatbuffer), and
+restoring converts values back to Arrow types without a Parquet type.
 https://arrow.apache.org/docs/format/CDataInterface.html
 """
 

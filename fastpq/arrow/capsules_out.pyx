@@ -265,7 +265,7 @@ def array_capsule(node):
 
 
 def stream_capsule(schema, batches):
-    """A capsule "arrow_array_stream" of a FieldNode and an iterable of ArrayNodes, asked for as the consumer asks.
+    """A capsule "arrow_array_stream" of a FieldNode and an iterable of ArrayNodes, taken one for each call of the consumer.
 
     Raises:
         SchemaError: a name that the C data interface cannot carry. A consumer would get this error from the stream, as its own.

@@ -1,8 +1,8 @@
 """Export of columns and tables as Arrow schemas, arrays and streams.
 
 The format of an exported column is the one requested by the consumer, else the column's earlier Arrow format in
-``column.arrow``, else the format of the column's own layout. The last one is also the format of values too large for the format
-requested or kept, and of more distinct values than the indices of a dictionary can count.
+``column.arrow``, else the format of the column's own layout. The format of the own layout also serves values too large for the
+other formats, and dictionaries with more entries than their indices can count.
 """
 
 from __future__ import annotations

@@ -159,5 +159,5 @@ cdef class PackageCodec(Codec):
 
 
 cdef dict place_of(int64_t page, int64_t offset):
-    """The context of an error."""
+    """Page and offset as the context of an error; negative numbers are left out."""
     return {"page": page if page >= 0 else None, "offset": offset if offset >= 0 else None}

@@ -1,4 +1,7 @@
-"""Outputs of all leaves to one nested column; assembly.pyx makes offsets of levels, shred.py is the reverse."""
+"""Joining the NestedOutputs of all leaves to one nested column; shred.py takes columns apart.
+
+assembly.pyx has made offsets and validity from the levels of each leaf.
+"""
 
 from __future__ import annotations
 

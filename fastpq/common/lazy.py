@@ -71,7 +71,7 @@ class LazyModule:
 
 
 def package(name: str, purpose: str) -> Any:
-    """A package that fastpq does not depend on.
+    """Import an optional package, no dependency of fastpq.
 
     Args:
         name: name of the package, for import and for pip.

@@ -1,4 +1,7 @@
-"""Columns fitted to the fields of a file, where no value is lost: batches of a file often differ in types, as by nulls."""
+"""Fitting of later tables to the columns of a file's first table: types are changed only if no value is lost.
+
+Batches of one source often differ in types: a batch of nulls alone has no type, or a type that pandas chose.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def nullable_throughout(column: AnyColumn) -> AnyColumn:
 
 
 def is_undecided(column: AnyColumn, *, of_pandas: bool) -> bool:
-    """Whether a column says nothing about the type of values to come: nulls alone, of no type, or of a type that pandas made up.
+    """Whether the type of a column is still open: null values alone, untyped (also inside of it), or of pandas' float type.
 
     Args:
         column: the column.
@@ -60,7 +63,7 @@ class FileFields:
         table: the first table.
 
     Attributes:
-        without_order: names of columns with ordered dictionaries of which later ones differ: the order of all is not known.
+        without_order: names of columns with an ordered first dictionary and a different later one; the order of all is unknown.
     """
 
     def __init__(self, table: Table) -> None:

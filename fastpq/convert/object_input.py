@@ -81,7 +81,13 @@ def _one_kind(array: Array, firsts: dict[type, int], name: str) -> str | None:
 def without_nan(
     array: Array, nulls: NDArray[np.bool_], firsts: dict[type, int]
 ) -> tuple[Array, NDArray[np.bool_], dict[type, int]]:
-    """Objects with NaN among values other than numbers as null, and their nulls and firsts; NaN marks missing text in NumPy."""
+    """Replace NaN by null among objects other than numbers, where NaN stands for missing values; returns the three arguments.
+
+    Args:
+        array: objects.
+        nulls: True where null.
+        firsts: position of the first object of each Python type.
+    """
     floats = [each for each, i in firsts.items() if sort_of(array[i]) == "float"]
     if not floats or all(sort_of(array[i]) in ("float", "int", None) for i in firsts.values()):
         return array, nulls, firsts

@@ -76,7 +76,7 @@ class GivenSchema:
                 self._fields[name] = Field(name, type_, field.nullable), field
 
     def applied(self, table: Table) -> Table:
-        """A table, its flat columns of the types, with the Arrow types that the schema gives.
+        """A table with each column converted to its Arrow type in the schema; columns without an Arrow type are unchanged.
 
         Args:
             table: the table.

@@ -39,7 +39,7 @@ _BEGUN = re.compile(r"begun-(.+)\.json")
 
 @dataclass(frozen=True)
 class State:
-    """What counts in a dataset, by its latest record.
+    """The contents of a commit record; the latest record of a dataset says which files are current.
 
     Attributes:
         number: of the record; 0 without one.
@@ -237,7 +237,7 @@ def finish(place: Remote) -> list[str]:
 
 
 def clean_up(place: Remote, older_than: float) -> list[str]:
-    """Finish committed jobs; abandon others that began their commit, and abort uploads, both of an age.
+    """Finish committed jobs; abandon begun commits and abort uploads at least ``older_than`` seconds old.
 
     Args:
         place: the dataset's folder.

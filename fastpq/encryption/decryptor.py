@@ -58,7 +58,7 @@ class FileDecryptor:
         """
 
     def name_columns(self, paths: Sequence[tuple[str, ...]]) -> None:
-        """Tell the paths of all leaves by the schema. Columns with explicit keys are then refused in weaker protection."""
+        """Set the paths of all leaves; columns with explicit keys are refused from then on if their protection is weaker."""
 
     def confirm_algorithm(self, algorithm: fmt.EncryptionAlgorithm | None) -> None:
         """Compare the algorithm of FileCryptoMetaData, which is not authenticated, with the copy inside an encrypted footer.

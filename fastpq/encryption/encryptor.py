@@ -171,7 +171,7 @@ class PlaintextFooterEncryptor(KeyedFileEncryptor):
         self.footer_signing_key_metadata = properties.footer_key_metadata
 
     def sorting_columns(self, columns: list[fmt.SortingColumn] | None) -> list[fmt.SortingColumn] | None:
-        """The sorting columns before the first encrypted column, whose order would disclose values, or the first one unknown."""
+        """The sorting columns before the first encrypted or unknown column: the order of an encrypted column discloses values."""
         clear = {index for index, column in enumerate(self._columns.values()) if column is None}
         return list(takewhile(lambda entry: entry.column_idx in clear, columns or [])) or None
 

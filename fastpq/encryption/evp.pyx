@@ -110,7 +110,7 @@ cdef int ctr_apply(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t*
 
 
 cdef int64_t decide_large() except -1 nogil:
-    """The value of large_from, decided at the first large module of the process."""
+    """Least size in bytes of a module for the package cryptography (large_from); measured at the first large module."""
     global large_from
     if large_from == 0:
         with gil:

@@ -57,7 +57,7 @@ ctypedef int8_t (*Verdict)(const Slice* value, const Others* others) noexcept no
 
 
 cdef judge(SliceReader values, Verdict verdict, list others):
-    """Apply a comparison function to each value and the keys in others; returns its results, int8."""
+    """Results (int8) of a comparison function, called with each value and all keys; ``others`` has the keys."""
     cdef Py_ssize_t size = len(others)
     cdef Slice* slices = <Slice*>malloc(max(size, 1) * sizeof(Slice))
     cdef Slice block[SLICE_BLOCK]

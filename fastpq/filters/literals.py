@@ -57,8 +57,7 @@ class Domain:
     type: ColumnType
 
     def compared(self, ordering: Ordering, value: Any) -> tuple[Ordering, SortKey] | bool:
-        """The comparison with a filter's value as an equivalent comparison with a key; True or False where all values or
-        none pass.
+        """An equivalent comparison with a key, for a comparison with a filter's value; True if all values pass, False if none.
 
         Raises:
             SchemaError: the value does not fit the column.

@@ -51,7 +51,7 @@ cdef class StructList:
         return self._inner[self._ends[index] + place]
 
     def number(self, Py_ssize_t index, int field):
-        """The number in a noted field of struct `index`; None where ``noted`` has MISSING."""
+        """The integer in a noted field of struct `index`; None where ``noted`` has MISSING. scan_structs notes the fields."""
         cdef int place
         for place in range(self._noted.shape[0]):
             if self._fields[place] == field and 0 <= index < self._noted.shape[1] and self._noted[place, index] != NONE:
@@ -59,7 +59,7 @@ cdef class StructList:
         return None
 
     def noted(self, int field):
-        """Numbers in a noted field of all structs.
+        """Integers in one field of all structs, noted by scan_structs while the list was skipped.
 
         Args:
             field: id of the field.

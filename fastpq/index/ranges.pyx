@@ -36,7 +36,7 @@ cdef class RowRanges:
 
     @classmethod
     def of_parts(cls, const int64_t[::1] first_rows, chosen, int64_t num_rows):
-        """The rows of the chosen ones among parts, such as pages, of all rows.
+        """The rows of the chosen parts; all rows are divided into parts, for example pages.
 
         Args:
             first_rows: ascending, the first row of each part; the first part begins with row 0.
@@ -121,7 +121,7 @@ cdef class RowRanges:
         return np.append(self.bounds[:, 0], self.num_rows)[following] <= rows
 
     def within(self, RowRanges covered not None):
-        """Bounds of the ranges, renumbered: each row by its place among the rows of covered.
+        """Bounds of the ranges in new row numbers: the position of each row among the rows of ``covered``.
 
         Raises:
             ValueError: a range is not within one of covered.

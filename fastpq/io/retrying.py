@@ -1,4 +1,4 @@
-"""Requests to servers: repeated after errors that pass, and errors with the name of the file.
+"""Requests to servers: repeated after temporary errors; raised errors have the name of the file.
 
 fsspec's filesystems for S3, Google and Azure repeat requests themselves (REPEAT_THEMSELVES).
 """
@@ -40,7 +40,7 @@ class ShortAnswerError(Exception):
 
 
 def persistent(place: Remote, request: Callable[[], Result], attempts: int) -> Result:
-    """The answer to a request.
+    """Make a request, repeated after temporary errors; returns the answer.
 
     Args:
         place: filesystem and name of the file.

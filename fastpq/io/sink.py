@@ -31,7 +31,7 @@ OBJECT_STORES = frozenset(
 
 @dataclass(frozen=True)
 class Conditions:
-    """Conditions on what is at the target when a file takes effect; RFC 9110 has them as headers.
+    """Conditions on the target for a commit: no file there, or an object of a given ETag (RFC 9110, If-None-Match, If-Match).
 
     Attributes:
         if_none_match: ``"*"``: there must be no file.

@@ -57,7 +57,7 @@ class ChunkOrder:
         return found
 
     def by_column(self, sorting: Sequence[fmt.SortingColumn]) -> list[fmt.SortingColumn]:
-        """Sorting columns with numbers of columns; the stored numbers are places in the row group."""
+        """Sorting columns whose ``column_idx`` is the number of a column; the stored one is a place in the row group."""
         if sorting:
             for index in range(len(self)):
                 self.chunk(index)       # finds another order

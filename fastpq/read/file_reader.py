@@ -96,7 +96,9 @@ class OpenFile(NamedTuple):
 def in_fitting_units(
     file: OpenFile, wanted: Wanted, reader_of: Callable[[OpenFile], Reader], work: Callable[[OpenFile, Reader], Result]
 ) -> Result:
-    """The result of work(file, reader); with the unit ``"auto"``, a second time where an INT96 value does not fit nanoseconds.
+    """Read with work(file, reader), a second time in coarser INT96 units if a value does not fit nanoseconds; returns its result.
+
+    The second time is for the unit ``"auto"`` alone; any other unit raises OutsideUnitError.
 
     Args:
         file: the file.

@@ -31,7 +31,7 @@ def int96_leaves(wanted: Wanted) -> list[ColumnDescriptor]:
 
 
 def with_units_of(file: OpenFile, out: Mapping[str, Any], columns: Iterable[ColumnDescriptor]) -> OpenFile:
-    """The open file with the units of datetime64 arrays to read INT96 columns into, where units are chosen by the values.
+    """The open file with the INT96 units of the caller's datetime64 arrays; unchanged unless the unit is ``"auto"``.
 
     Args:
         file: the file.
@@ -54,7 +54,7 @@ def fitted(file: OpenFile, wanted: Wanted, reader_of: Callable[[OpenFile], Batch
 
     Args:
         file: the file, with the units tried first.
-        wanted: columns and rows of the read. Of rows under a filter, all count.
+        wanted: columns and rows of the read; rows that the filter rules out are included.
         reader_of: returns a reader of the file in given units.
     """
     units = {leaf.index: _finest(file, leaf, wanted, reader_of) for leaf in int96_leaves(wanted)}
@@ -85,9 +85,10 @@ def units_for_filter(
     bind: Callable[[OpenFile], Predicate | None],
     reader_of: Callable[[OpenFile], Batches],
 ) -> OpenFile:
-    """The open file with the units tried first under a filter; fitting ones where the filter has a value outside of nanoseconds.
+    """The open file with its INT96 units for a filtered read: the fitting units if a filter value lies outside of nanoseconds.
 
-    The range of nanoseconds alone would decide the filter then, without a look at the values.
+    In nanoseconds, no value of a column equals a filter value outside of their range: the filter would be decided without the
+    stored values.
 
     Args:
         file: the file.

@@ -69,7 +69,7 @@ class NestedReading:
         return self.finish()
 
     def tasks(self) -> Iterator[Task]:
-        """One task for each run and leaf."""
+        """One task for each leaf of each run of row groups."""
         for run, output in self._work:
             yield Task(run[0][0].row_offset, sum(chunk.num_rows for chunk, _ in run), partial(self._decode, run, output))
 

@@ -1,4 +1,4 @@
-"""Arrow's dictionaries of a file: entries, used or not, and their order are those of the dictionary pages."""
+"""Dictionaries of Arrow fields, restored from the dictionary pages: all entries in their order, unused entries included."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_UNORDERED = 1 << 20
 def with_orders(
     table: Table, nodes: Iterable[SchemaNode], file: OpenFile, known: dict[int, Column | None]
 ) -> Table:
-    """A table with the dictionaries that its Arrow fields claim, where the file's dictionary pages agree; flat columns alone.
+    """A table whose flat columns have the file's dictionaries, if their Arrow fields claim one and the dictionary pages agree.
 
     Pages of dictionaries without an order are read up to a bound of bytes; longer ones have their entries by first appearance.
 

@@ -44,7 +44,7 @@ class PageSelection(NamedTuple):
 
     @property
     def has_dictionary(self) -> bool:
-        """Whether the ranges hold more bytes than the data pages: a dictionary page."""
+        """Whether the ranges include the dictionary page: they hold more bytes than the data pages."""
         return self.num_bytes > int(self.directory[:, 1].sum())
 
 

@@ -1,7 +1,7 @@
 """Pages of a plaintext file, found by their headers alone; no footer tells their places.
 
 PageWalker trusts a chunk: a page begins where the page before ends, and a broken header is an error. The search here trusts no
-byte: a page may begin anywhere, and most bytes in the likeness of a header are none. The search therefore has its own loop and
+byte: a page may begin anywhere, and most bytes that look like a header are no header. The search therefore has its own loop and
 its own tests of plausibility; parsing, placing of the body and the CRC-32 are of fastpq.column.page_walker.
 """
 
@@ -76,7 +76,7 @@ cdef bint find_page(const uint8_t* base, int64_t size, int64_t position, bint ch
 
 cdef int64_t parse_candidate(const uint8_t* base, int64_t position, int64_t size, StoredPage* page,
                              int64_t* effort) noexcept nogil:
-    """As parse_page, for a header that may be none; bytes parsed in vain are taken from effort."""
+    """Parse bytes that may be no page header; returns as parse_page. Subtracts bytes parsed in vain from effort."""
     cdef const uint8_t* data = base + position
     cdef int64_t left = size - position, fault
     # writers put the fields in order: the first is the type of the page, as a zigzag varint

@@ -91,7 +91,7 @@ class RecoveringReader:
         return self.read(wanted, None, None).num_rows
 
     def selective(self, wanted: Wanted) -> SelectiveScan:
-        """The scan of an intact file, for ``explain``."""
+        """The scan of FileReader, as if the file were sound, for ``explain``."""
         return FileReader(self._file).selective(wanted)
 
     def _empty(self, wanted: Wanted) -> Table:

@@ -1,4 +1,4 @@
-"""One column chunk from file to file: its pages, its indexes, and its entry in the footer."""
+"""Copying one column chunk from file to file: its pages, its indexes, and its entry in the footer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fastpq.write.row_groups import PlacedChunk
 def copy_chunk(
     source: Source, plan: ChunkPlan, opener: ModuleCipher, sealer: ModuleCipher, sink: Sink, properties: ReaderProperties
 ) -> tuple[PlacedChunk, dict[str, ParquetError]]:
-    """Copy the pages of a chunk, and read and check its indexes; the caller writes the sound ones.
+    """Copy the pages of a chunk, and read and check its indexes; the caller writes the sound indexes.
 
     Args:
         source: the old file.

@@ -1,4 +1,4 @@
-"""Pages of a column chunk from file to file: opened and sealed anew, their values neither decompressed nor decoded."""
+"""Pages of a column chunk from file to file: decrypted and encrypted again, neither decompressed nor decoded."""
 
 from __future__ import annotations
 

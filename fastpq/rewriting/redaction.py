@@ -1,8 +1,10 @@
-"""Key-value metadata of an encrypted file without values of columns that readers of its footer may have no key of.
+"""Redaction of key-value metadata: values of closed columns are left out of the footer of an encrypted file.
+
+A column is closed if some readers of the footer have no key of the column (``fastpq.encryption.encryptor.closed_columns``).
 
 Entries of some writers hold values: bounding boxes (GeoParquet), record keys (Hudi), labels (Hugging Face, Spark ML, Polars),
-categories and attributes (pandas, R). Such an entry loses the part about closed columns, or goes as a whole. Other
-entries stay.
+categories and attributes (pandas, R). An entry with values loses its part about closed columns, or is left out whole.
+Other entries stay.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ def redacted_value(key: str, value: str, closed: Collection[str]) -> tuple[str |
     """An entry's value without values of closed columns, and a description of the removed part.
 
     Returns:
-        The value, or None in place of an entry that goes as a whole; the description, None if nothing was removed, ``""`` for
+        The value, or None for an entry left out whole; the description, None if nothing was removed, ``""`` for
         the whole entry.
     """
     if closed and key in HELD_WHOLE:

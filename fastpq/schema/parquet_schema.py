@@ -145,7 +145,7 @@ class ParquetSchema:
 
     @cached_property
     def elements(self) -> list[fmt.SchemaElement]:
-        """The list of ``to_thrift``, made on first use; not to be altered either."""
+        """The SchemaElements of ``to_thrift``, made on first use; do not alter the list or its elements."""
         return [node.element for node in self._walk()]
 
     @cached_property

@@ -173,6 +173,7 @@ _UNIT_NAMES = {"ms": "MILLIS", "us": "MICROS", "ns": "NANOS"}
 
 
 def leaf_line(column: ColumnDescriptor) -> str:
+    """A leaf as a line of the schema's text: repetition, physical type, name, annotation and field id."""
     element = column.element
     physical = next((name for known, name in _PHYSICAL_NAMES.items() if known == element.type), repr(element.type))
     length = f"({column.type_length})" if column.type_length is not None else ""
@@ -184,6 +185,7 @@ def leaf_line(column: ColumnDescriptor) -> str:
 
 
 def group_line(group: GroupNode) -> str:
+    """The line that opens a group, or for the root a message, in the schema's text."""
     element = group.element
     if group.parent is None:
         return f"message {element.name} {{"

@@ -1,4 +1,6 @@
-"""read and scan: a dataset as a DataFrame, with columns and filters as arguments, since Spark prunes neither for Python sources.
+"""read and scan: a dataset as a DataFrame, with columns and filters as arguments.
+
+Spark prunes no columns of Python sources, and takes filters to them only where the session allows it.
 
 A scan is planned at the call, like a scan of Spark's own sources. Files and row groups of the plan are the closure of a function
 for mapInArrow. Spark takes batches faster from mapInArrow than from a data source, since planning a data source needs a further

@@ -152,7 +152,7 @@ def uploads_of(messages: Sequence[ds.WriterCommitMessage | None]) -> list[Upload
 def replaced(
     place: Remote, uploads: Sequence[Upload], options: WriteOptions, overwrite: bool
 ) -> Callable[[Mapping[str, Any]], Iterable[str]]:
-    """The choice of the files that a write removes from the present ones."""
+    """A function from the present files to the files removed by a write: by overwriting all, or the written partitions."""
     written = {posixpath.dirname(records.relative(place.path, upload.path)) for upload in uploads}
 
     def choose(files: Mapping[str, Any]) -> Iterable[str]:

@@ -167,7 +167,7 @@ def row_count_is_trusted(created_by: str | None) -> bool:
 
 
 def for_writer(properties: ReaderProperties, metadata: FileMetaData) -> ReaderProperties:
-    """The same properties, without verify_checksums for a file whose writer made wrong checksums.
+    """Reader properties for one file: without verify_checksums if its writer made wrong checksums, else unchanged.
 
     Needed for writers of MISTAKES alone, and for files without a name of their writer.
     """

@@ -1,4 +1,4 @@
-"""Growing columns of a shredding schema, and their conversion to a Shredded pair of Columns."""
+"""Targets of shredding: growable buffers for the columns of a shredding schema, converted to a Shredded pair at the end."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
@@ -57,7 +57,7 @@ cdef int64_t missing(Target* target) noexcept nogil:
 
 
 cdef class Columns:
-    """The growing columns of a shredding schema."""
+    """Growable buffers for all columns of a shredding schema, filled row by row."""
 
     def __cinit__(self, schema):
         self.blocks = []

@@ -88,7 +88,7 @@ def choose_encoding(sample: Sample) -> EncodingChoice:
 
 
 def dictionary_size(sample: Sample, found: DictionarySample) -> float | None:
-    """Bytes a value of indices and dictionary in a whole chunk; None for a dictionary over its bound.
+    """Expected bytes per value of a dictionary-encoded chunk, dictionary included; None for a dictionary over its bound.
 
     The number of different values in the chunk is an estimate from the values with one or two occurrences in the sample
     (Chao 1984).
@@ -103,5 +103,5 @@ def dictionary_size(sample: Sample, found: DictionarySample) -> float | None:
 
 
 def index_width(distinct: float) -> int:
-    """Bits of an index into so many values."""
+    """Bits of an index into a dictionary of ``distinct`` values."""
     return max(1, int(distinct) - 1).bit_length()

@@ -90,7 +90,7 @@ class FileWriter:
         return {spec.descriptor.name: spec.choice for spec in self._specs if spec.choice is not None}
 
     def check(self, table: Table, schema: ParquetSchema) -> None:
-        """Compare the columns of a table with the file's; the file has those of its first table.
+        """Refuse a table with other columns than the file, whose columns are the columns of its first table.
 
         Args:
             table: the table.

@@ -129,7 +129,7 @@ class DecryptionConfiguration:
         return self.trust_kms_url_from_file
 
     def trusts_master_key(self, identifier: str) -> bool:
-        """Whether files may be under a master key.
+        """Whether the reader accepts files with keys wrapped by a master key.
 
         Args:
             identifier: identifier of the master key in the key service.

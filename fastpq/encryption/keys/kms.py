@@ -121,7 +121,7 @@ class KmsConnectionConfig:
         )
 
     def cache_name(self) -> tuple[object, ...]:
-        """Instance, URL and all options, hashable: what else than the token decides the answers of a client."""
+        """Hashable key of a connection in caches: instance, URL and all options. The caches have the token beside."""
         options = sorted((name, _Hidden(value)) for name, value in self.custom_kms_conf.items())
         return (self.kms_instance_id, self.kms_instance_url, *options)
 

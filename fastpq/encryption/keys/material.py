@@ -115,7 +115,7 @@ def compact(members: dict[str, Any]) -> str:
 
 
 def parse_object(data: bytes, limit: int, what: str) -> dict[str, Any]:
-    """Parse a JSON object; refuses objects open to two readings.
+    """Parse a JSON object; refuses repeated names, since parsers differ in the value they keep.
 
     Args:
         data: UTF-8.

@@ -66,7 +66,7 @@ class Segment:
         return self._bytes
 
     def opened(self) -> None:
-        """The JVM has mapped the segment: a name in a folder is needed no more."""
+        """Remove the file name of the segment, if any; called once the JVM has mapped the segment."""
         if self._name:
             os.unlink(self._name)
             self._name = ""
