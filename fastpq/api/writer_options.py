@@ -1,4 +1,4 @@
-"""The options of writers as keyword arguments, for type checkers. A module of its own: a plain read goes without a TypedDict."""
+"""The options of writers as keyword arguments, for type checkers. A separate module: a plain read imports no TypedDict."""
 
 from __future__ import annotations
 

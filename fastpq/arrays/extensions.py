@@ -1,4 +1,4 @@
-"""Functions of higher rooms for columns: fastpq registers their names, and the first call imports their modules."""
+"""Registry of functions of higher rooms for columns and tables: module and name by role, imported at the first call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _REGISTERED: dict[str, str] = {}
 
 
 def register_extension(role: str, where: str) -> None:
-    """Register the place of the function of a role.
+    """Register the function for a role, by module and name.
 
     Args:
         role: ``"export_schema"``, ``"export_array"``, ``"export_stream"`` or ``"export_batches"`` of the Arrow C data interface,

@@ -1,1 +1,1 @@
-"""Helpers of every room: lazy imports, threads, progress, text and HTML of reprs."""
+"""Helpers of every room: lazy imports, threads, progress, memory of the process, text and HTML of reprs."""

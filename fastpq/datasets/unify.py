@@ -52,7 +52,7 @@ class DatasetField(NamedTuple):
         return null_column(self.field.type, count).with_arrow(self.duration)._with(nullable=self.field.nullable)
 
     def of_value(self, value: Any, count: int, strings: StringLayout) -> AnyColumn:
-        """A column of one value, of a partition; None for a column that a file lacks.
+        """A column of one value in every row: a partition value, or None for a column missing in a file.
 
         Args:
             value: the value.

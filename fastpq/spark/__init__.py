@@ -4,8 +4,9 @@ The room: reader (the data source) and scanning (read and scan) plan on the driv
 reads in executors; staging, running and journal carry the jobs.
 
 The driver lists files, reads footers and plans partitions. Executors read and write files with one thread for each task. The
-writer and the rewriting jobs end with an atomic commit (fastpq.spark.journal). Plans and options name master keys, and never hold
-keys or tokens (fastpq.spark.keyservice).
+writer and the rewriting jobs end with an atomic commit (fastpq.spark.journal; the writer in S3: fastpq.datasets.records). With
+the jar of fastpq.spark.jvm, Spark reads columns from shared memory. Plans and options name master keys, and never hold keys or
+tokens (fastpq.spark.keyservice).
 
     import fastpq.spark
     fastpq.spark.register(spark)

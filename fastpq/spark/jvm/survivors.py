@@ -1,4 +1,4 @@
-"""Files and row groups of a scan that its conditions leave: by the names of folders, and by the statistics of footers."""
+"""Files and row groups of a scan not ruled out by its conditions: by partition folders, and by statistics of footers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNKNOWN = -1        # rows, where a footer was not read
 
 @dataclass(frozen=True)
 class Survivor:
-    """A file that conditions leave.
+    """A file of a scan with its row groups not ruled out by conditions.
 
     Attributes:
         file: the file.
