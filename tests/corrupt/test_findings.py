@@ -15,10 +15,12 @@ import pytest
 
 import fastpq
 from fastpq import format as fmt
+from fastpq.codecs.catalogue import PACKAGES_ALONE, codec_for_write
 from fastpq.encodings import rle
 from tests.corrupt.anatomy import Anatomy, Page, compressed, take_apart
-from tests.corrupt.seeds import Seed
-from tests.corrupt.structured import finished, with_page
+from tests.corrupt.paths import Reading, Reference, filters
+from tests.corrupt.seeds import Seed, decryption, encryption
+from tests.corrupt.structured import Mutant, Subject, finished, with_page
 from tests.corrupt.worker import limit_memory
 
 MIB = 1 << 20
@@ -139,3 +141,37 @@ def test_unknown_keys_of_maps_abort_no_consumer(converted: bool, on_error: Any, 
     else:
         with pytest.raises(fastpq.SchemaError, match="null keys"):
             pa.array(column)
+
+
+@pytest.mark.parametrize("package", [False, True])
+def test_bytes_behind_a_gzip_member_are_refused(package: bool) -> None:
+    """The package stops behind the first member; the last four bytes of the page were the size, and the rest was left out."""
+    codec, page = codec_for_write("gzip", package=package or PACKAGES_ALONE), b"one page"
+    member = bytes(codec.compress(page))
+    out = bytearray(len(page))
+    codec.decompress_into(member, out)
+    assert out == page
+    for behind in (member, member[-8:], member[5:], member[-4:]):
+        with pytest.raises(fastpq.FormatError):
+            codec.decompress_into(member + behind, out)
+
+
+def test_an_encrypted_index_in_another_place_is_refused_and_no_finding() -> None:
+    """An index of a plaintext file is left out; of an encrypted file, bytes that do not authenticate are an attack."""
+    sink = io.BytesIO()
+    columns = {"a": list(range(40)), "b": list(range(40))}
+    fastpq.write_table(columns, sink, data_page_rows=5, encryption_properties=encryption("ctr", "a"))
+    seed = Seed("", sink.getvalue(), "ctr")
+    parts = take_apart(seed)
+    body, stored = parts.laid
+    metadata = fmt.decode(fmt.FileMetaData, stored)[0]
+    chunk = metadata.row_groups[0].columns[0]
+    chunk.offset_index_offset, chunk.offset_index_length = chunk.column_index_offset, chunk.column_index_length
+    data = parts.closed(body, metadata, Random(0))
+    with fastpq.ParquetFile(data, decryption_properties=decryption("ctr")) as file:
+        assert file.read()["a"].to_pylist() == columns["a"]
+        with pytest.raises(fastpq.TagVerificationError, match="OFFSET_INDEX"):
+            file.read(filters=("a", "==", 7))
+    reference = Reference(Subject(seed))
+    for index in range(20):
+        filters(Reading(Mutant("", data, 0, true_claims=True), reference, index))
