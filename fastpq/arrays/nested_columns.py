@@ -15,7 +15,7 @@ from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.extensions import registered
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import MAX_INT32, Array
-from fastpq.arrays.numpy_output import Nulls, Strings
+from fastpq.arrays.numpy_output import Nulls, Strings, rows_of_one_size
 from fastpq.common.lazy import LazyModule
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import ListType, MapType, StructType, element_of
@@ -90,6 +90,21 @@ class ListColumn(NestedColumn):
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
+        """The values as an object array of lists, None where null; of Arrow's fixed-size lists an array of more dimensions.
+
+        Args:
+            nulls: of fixed-size lists as for ``Column.to_numpy``; ``"object"`` gives lists.
+            strings: as for ``Column.to_numpy``, for fixed-size lists.
+
+        Returns:
+            Shape (n,), dtype object. For lists that came as fixed-size lists of k values, in Arrow data, ARROW:schema or an array of
+            two dimensions, the elements' array in shape (n, k), without a copy where no list is null.
+        """
+        size = None if self.arrow is None or nulls == "object" else self.arrow.list_size
+        rows = None if size is None or self.pairs is not None else rows_of_one_size(self, size, nulls, strings)
+        return NestedColumn.to_numpy(self) if rows is None else rows
 
     def _array_bytes(self) -> int:
         return self.offsets.nbytes + self.elements.nbytes

@@ -37,6 +37,12 @@ class FieldNode:
         return bool(self.flags & NULLABLE)
 
     @property
+    def list_size(self) -> int | None:
+        """Number of values in each list of a fixed-size list; None for other types."""
+        size = self.format.removeprefix("+w:")
+        return int(size) if size != self.format and size.isdecimal() else None
+
+    @property
     def is_duration(self) -> bool:
         """Whether the values are durations: numbers without meaning but for their unit."""
         return self.format.startswith("tD")

@@ -17,6 +17,7 @@ from fastpq.schema.types import Date, Decimal, Interval, Time, Timestamp, Type, 
 
 if TYPE_CHECKING:
     from fastpq.arrays.flat_column import Column
+    from fastpq.arrays.nested_columns import ListColumn
 
 Nulls = Literal["masked", "nan", "object"]
 Strings = Literal["stringdtype", "object"]
@@ -230,6 +231,32 @@ def _times(values: Array, unit: str) -> list[Any]:
     return objects
 
 
+def rows_of_one_size(column: ListColumn, size: int, nulls: Nulls, strings: Strings) -> Array | None:
+    """The values of lists of one size as an array of two or more dimensions; None where a list has another size.
+
+    Args:
+        column: the lists.
+        size: number of values of a list.
+        nulls: as for ``Column.to_numpy``; with ``"nan"``, null lists other than of floats and times give None.
+        strings: as for ``Column.to_numpy``.
+    """
+    valid = column.validity_mask()
+    if bool((np.diff(column.offsets)[valid] != size).any()):
+        return None
+    elements = column.used_elements().to_numpy(nulls=nulls, strings=strings)
+    shape = (len(column), size, *elements.shape[1:])
+    if not column.null_count:
+        rows = elements.reshape(shape)
+        return cast(Array, np.ma.asarray(rows)) if column.nullable and nulls == "masked" else rows
+    if nulls == "nan" and elements.dtype.kind not in "fmM":
+        return None
+    starts = column.offsets[:-1][valid] - column.offsets[0]
+    found: Any = np.ma.zeros(shape, elements.dtype) if nulls == "masked" else np.zeros(shape, elements.dtype)
+    found[valid] = elements[starts[:, None] + np.arange(size)]
+    found[~valid] = np.ma.masked if nulls == "masked" else np.nan if elements.dtype.kind == "f" else np.datetime64("NaT")
+    return cast(Array, found)
+
+
 def structured_array(arrays: Mapping[str, Array], rows: int) -> Array:
     """One structured array of arrays.
 
@@ -240,7 +267,7 @@ def structured_array(arrays: Mapping[str, Array], rows: int) -> Array:
     Returns:
         Shape (rows,), with a field of each array's dtype; a MaskedArray if one of the arrays is.
     """
-    dtype = np.dtype([(name, array.dtype) for name, array in arrays.items()])
+    dtype = np.dtype([(name, array.dtype, array.shape[1:]) for name, array in arrays.items()])
     masked = any(isinstance(array, np.ma.MaskedArray) for array in arrays.values())
     made: Any = np.ma.empty(rows, dtype) if masked else np.empty(rows, dtype)
     for name, array in arrays.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import numpy as np
 from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.layouts import MAX_INT32
 from fastpq.arrays.nested_columns import ListColumn, StructColumn
+from fastpq.arrays.nodes import FieldNode
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import ListType, StructType
 
@@ -33,6 +35,22 @@ def are_nested(values: Any) -> bool:
         return False
     first = next((value for value in values if value is not None), None)
     return isinstance(first, (*_LISTS, dict))
+
+
+def lists_of_rows(shape: tuple[int, ...], values: AnyColumn) -> AnyColumn:
+    """A column of lists of one size, for an array of two or more dimensions; Arrow's fixed-size lists.
+
+    Args:
+        shape: shape of the array; the first dimension counts the rows.
+        values: the values in C order.
+    """
+    column = values
+    for level in range(len(shape) - 1, 0, -1):
+        size, count = shape[level], math.prod(shape[:level])
+        offsets = np.arange(count + 1, dtype=np.int64 if count * size > MAX_INT32 else np.int32) * size
+        type_ = ListType(column.as_field("element"))
+        column = ListColumn._made(type_, offsets, column, nullable=False, arrow=FieldNode(f"+w:{size}"))
+    return column
 
 
 def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn | StructColumn:

@@ -17,7 +17,7 @@ from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.strings import from_fixed, from_string_dtype, scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.casting import cast_binary, cast_numeric, duration_unit, infer_numeric, is_raw
-from fastpq.convert.nested_input import are_nested, nested_from_objects
+from fastpq.convert.nested_input import are_nested, lists_of_rows, nested_from_objects
 from fastpq.convert.object_input import convert_objects, without_nan
 from fastpq.errors import SchemaError
 from fastpq.schema.parquet_schema import ParquetSchema
@@ -53,8 +53,9 @@ def column_from_numpy(
     ============================ ======================================================================================
 
     Args:
-        values: one-dimensional array, masked array, list, Column, VariantColumn, or Arrow array.
-        type: cast to this type, exactly; floats may be rounded to narrower floats.
+        values: array, masked array, list, Column, VariantColumn, or Arrow array. An array of shape (n, k) is a column of n lists of
+            k values, Arrow's fixed-size lists; each further dimension is a level of lists.
+        type: cast to this type, exactly; floats may be rounded to narrower floats. Of lists, the type of their values.
         nullable: whether the column is OPTIONAL; None: OPTIONAL for a column with nulls, a MaskedArray, or a StringDType
             with a missing value.
         name: name of the column, for errors.
@@ -70,6 +71,9 @@ def column_from_numpy(
         from fastpq.arrow import import_column
 
         return _recast(import_column(values), type, nullable, name)
+    if isinstance(values, np.ndarray) and values.ndim > 1 and not values.dtype.hasobject:
+        elements = column_from_numpy(values.reshape(-1), type=type, name=name)
+        return _recast(lists_of_rows(values.shape, elements), None, nullable, name)
     if (not isinstance(values, np.ndarray) or values.dtype == object) and are_nested(values):
         return _recast(nested_from_objects(values, partial(column_from_numpy, name=name), name), type, nullable, name)
     return _flat(values, type, nullable, name)
@@ -173,8 +177,8 @@ def _no_column(values: Any, array: Array, name: str) -> SchemaError:
         message = f"{type(values).__name__} {values!r:.50} is one value: give a value for each row, for example [value] * rows"
     else:
         message = (
-            f"an array of shape {array.shape}, and a column has one dimension: give list(array) for a column of lists, or one "
-            "column for each of array.T"
+            f"objects in shape {array.shape}, and a column of objects has one dimension: give list(array) for a column of lists, or "
+            "one column for each of array.T"
         )
     return SchemaError(message, column=name or None)
 

@@ -19,7 +19,7 @@ from fastpq.common.foreign_options import WRITING
 from fastpq.options import WriterProperties
 
 DATA: dict[str, tuple[Any, str]] = {
-    "two dimensions": ({"a": np.zeros((2, 3))}, r"shape \(2, 3\).*list\(array\).*array\.T.*column a"),
+    "two dimensions": ({"a": np.zeros((2, 3), object)}, r"shape \(2, 3\).*list\(array\).*array\.T.*column a"),
     "one value": ({"a": 5}, r"int 5 is one value.*\[value\] \* rows.*column a"),
     "a set": ({"a": {1, 2}}, r"a set has no order: give a list.*column a"),
     "a generator": ({"a": (i for i in range(3))}, r"give list\(values\).*column a"),

@@ -145,7 +145,7 @@ def test_datetimes(unit: str, expected: Any) -> None:
         np.array([1j]),
         np.array([1.0], np.longdouble),
         np.zeros(2, "V0"),
-        np.zeros((2, 2)),
+        np.zeros((2, 2), object),
         np.array(5),
         np.zeros(2, [("a", "i4")]),
         "text",

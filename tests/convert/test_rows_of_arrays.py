@@ -1,0 +1,89 @@
+"""Arrays of two and more dimensions as columns of lists of one size, with pyarrow and Polars on the other side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+
+ARRAYS: dict[str, Any] = {
+    "floats": np.arange(12, dtype=np.float32).reshape(4, 3),
+    "integers": np.arange(24).reshape(4, 3, 2),
+    "big-endian": np.arange(12, dtype=">i4").reshape(4, 3),
+    "strides": np.arange(24).reshape(8, 3)[::2],
+    "columns first": np.asfortranarray(np.arange(12).reshape(4, 3)),
+    "moments": np.arange(12).reshape(4, 3).astype("M8[us]"),
+    "durations": np.arange(12).reshape(4, 3).astype("m8[ms]"),
+    "booleans": np.arange(12).reshape(4, 3) % 2 == 0,
+    "text": np.arange(12).reshape(4, 3).astype(str),
+    "masked": np.ma.array(np.arange(12.0).reshape(4, 3), mask=np.arange(12).reshape(4, 3) % 5 == 0),
+    "no rows": np.zeros((0, 3)),
+    "one value": np.arange(4).reshape(4, 1),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_others_read_fixed_size_lists(tmp_path: Path, name: str) -> None:
+    array = ARRAYS[name]
+    fastpq.write_table({"a": array, "n": np.arange(len(array))}, tmp_path / "x")
+    found = pq.read_table(tmp_path / "x")
+    assert found["a"].type.list_size == array.shape[1]
+    wanted = array.tolist() if array.dtype.kind not in "mM" else array.astype(object).tolist()
+    assert found["a"].to_pylist() == wanted
+    assert pl.read_parquet(tmp_path / "x", use_pyarrow=False)["n"].to_list() == list(range(len(array)))
+    again = fastpq.read_table(tmp_path / "x")["a"].to_numpy()
+    assert again.shape == array.shape
+    assert again.tolist() == array.tolist()
+    if name not in ("text", "big-endian"):
+        assert again.dtype == array.dtype
+    assert isinstance(again, np.ma.MaskedArray) == (name == "masked")
+
+
+def test_fixed_size_lists_of_pyarrow(tmp_path: Path) -> None:
+    values = [[1.0, 2.0], None, [3.0, None], [4.0, 5.0]]
+    table = pa.table({"a": pa.array(values, pa.list_(pa.float64(), 2)), "b": pa.array([[1, 2]] * 4, pa.list_(pa.int32(), 2))})
+    pq.write_table(table, tmp_path / "x")
+    for source in (fastpq.read_table(tmp_path / "x"), fastpq.Table({name: table[name].combine_chunks() for name in "ab"})):
+        masked = source["a"].to_numpy()
+        assert masked.shape == (4, 2)
+        assert masked.tolist() == [[1.0, 2.0], [None, None], [3.0, None], [4.0, 5.0]]
+        with_nan = source["a"].to_numpy(nulls="nan")
+        assert not isinstance(with_nan, np.ma.MaskedArray)
+        assert np.array_equal(with_nan, [[1, 2], [np.nan] * 2, [3, np.nan], [4, 5]], equal_nan=True)
+        assert source["a"].to_numpy(nulls="object").tolist() == values
+        assert source["b"].to_numpy().tolist() == [[1, 2]] * 4
+        assert source["a"][1:].to_numpy().tolist() == masked[1:].tolist()
+        assert source.to_arrow()["a"].to_pylist() == values
+
+
+def test_no_copy_and_structured_arrays() -> None:
+    array = np.arange(30.0).reshape(10, 3)
+    table = fastpq.Table({"a": array, "n": np.arange(10)})
+    assert np.shares_memory(table["a"].to_numpy(), array)
+    structured = table.to_numpy(structured=True)
+    assert structured.dtype == np.dtype([("a", "f8", (3,)), ("n", "i8")])
+    assert np.array_equal(structured["a"], array)
+
+
+def test_batches_and_sizes_that_differ(tmp_path: Path) -> None:
+    with fastpq.ParquetWriter(tmp_path / "x") as writer:
+        writer.write_table({"a": np.zeros((2, 3))})
+        writer.write_table({"a": np.ones((2, 3))})
+    assert fastpq.read_table(tmp_path / "x")["a"].to_numpy().tolist() == [[0.0] * 3] * 2 + [[1.0] * 3] * 2
+    lists = fastpq.Table.concat([fastpq.Table({"a": np.zeros((1, 2))}), fastpq.Table({"a": np.zeros((1, 3))})])["a"]
+    assert lists.to_numpy().tolist() == [[0.0] * 2, [0.0] * 3]
+    with pytest.raises(fastpq.SchemaError, match="one dimension"):
+        fastpq.write_table({"a": np.array([["x", 1]], object)}, tmp_path / "y")
+
+
+def test_dataframes(tmp_path: Path) -> None:
+    fastpq.write_table({"a": np.arange(6).reshape(2, 3)}, tmp_path / "x")
+    for frame in (fastpq.read_pandas(tmp_path / "x"), fastpq.read_table(tmp_path / "x").to_pandas()):
+        assert [list(row) for row in frame["a"]] == [[0, 1, 2], [3, 4, 5]]
