@@ -99,8 +99,8 @@ class ListColumn(NestedColumn):
             strings: as for ``Column.to_numpy``, for fixed-size lists.
 
         Returns:
-            Shape (n,), dtype object. For lists that came as fixed-size lists of k values, in Arrow data, ARROW:schema or an array of
-            two dimensions, the elements' array in shape (n, k), without a copy where no list is null.
+            Shape (n,), dtype object. For lists that came as fixed-size lists of k values, in Arrow data, ARROW:schema or an array
+            of two dimensions, the elements' array in shape (n, k), without a copy if no list is null.
         """
         size = None if self.arrow is None or nulls == "object" else self.arrow.list_size
         rows = None if size is None or self.pairs is not None else rows_of_one_size(self, size, nulls, strings)

@@ -53,8 +53,8 @@ def column_from_numpy(
     ============================ ======================================================================================
 
     Args:
-        values: array, masked array, list, Column, VariantColumn, or Arrow array. An array of shape (n, k) is a column of n lists of
-            k values, Arrow's fixed-size lists; each further dimension is a level of lists.
+        values: array, masked array, list, Column, VariantColumn, or Arrow array. An array of shape (n, k) is a column of n lists
+            of k values, Arrow's fixed-size lists; each further dimension is a level of lists.
         type: cast to this type, exactly; floats may be rounded to narrower floats. Of lists, the type of their values.
         nullable: whether the column is OPTIONAL; None: OPTIONAL for a column with nulls, a MaskedArray, or a StringDType
             with a missing value.
@@ -177,8 +177,8 @@ def _no_column(values: Any, array: Array, name: str) -> SchemaError:
         message = f"{type(values).__name__} {values!r:.50} is one value: give a value for each row, for example [value] * rows"
     else:
         message = (
-            f"objects in shape {array.shape}, and a column of objects has one dimension: give list(array) for a column of lists, or "
-            "one column for each of array.T"
+            f"objects in shape {array.shape}, and a column of objects has one dimension: give list(array) for a column of lists, "
+            "or one column for each of array.T"
         )
     return SchemaError(message, column=name or None)
 

@@ -56,7 +56,7 @@ def test_fixed_size_lists_of_pyarrow(tmp_path: Path) -> None:
         assert masked.tolist() == [[1.0, 2.0], [None, None], [3.0, None], [4.0, 5.0]]
         with_nan = source["a"].to_numpy(nulls="nan")
         assert not isinstance(with_nan, np.ma.MaskedArray)
-        assert np.array_equal(with_nan, [[1, 2], [np.nan] * 2, [3, np.nan], [4, 5]], equal_nan=True)
+        assert np.array_equal(with_nan, np.array([[1, 2], [np.nan] * 2, [3, np.nan], [4, 5]]), equal_nan=True)
         assert source["a"].to_numpy(nulls="object").tolist() == values
         assert source["b"].to_numpy().tolist() == [[1, 2]] * 4
         assert source["a"][1:].to_numpy().tolist() == masked[1:].tolist()
