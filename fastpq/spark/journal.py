@@ -91,7 +91,7 @@ def one_overwrite(root: str) -> Iterator[None]:
 
 def recover(root: str) -> list[str]:
     """Finish commits interrupted by the death of a driver; returns the names of their jobs."""
-    jobs = [job for job in _jobs(root) if os.path.exists(os.path.join(job_folder(root, job), COMMIT))]
+    jobs = [job for job in _jobs(root) if has_begun(root, job)]
     for job in jobs:
         _finish(root, job)
     return jobs
@@ -131,8 +131,15 @@ def make_folders(root: str, job: str, folder: str) -> None:
             os.mkdir(made)
 
 
+def has_begun(root: str, job: str) -> bool:
+    """Whether a job has a commit that is not finished: its files are the dataset's, and only recovery may take them."""
+    return os.path.exists(os.path.join(job_folder(root, job), COMMIT))
+
+
 def abandon(root: str, job: str) -> None:
-    """Remove the files of a job without a commit."""
+    """Remove the files of a job without a commit; a job whose commit has begun is left to ``recover``."""
+    if has_begun(root, job):
+        return
     folder = job_folder(root, job)
     with contextlib.suppress(FileNotFoundError):
         os.rename(folder, folder + ABANDONED)       # rename first: a running task can add nothing during the removal

@@ -116,13 +116,18 @@ class StreamWriter(CheckedStream, ds.DataSourceStreamArrowWriter):
         if batchId > journal.last_batch(self.root, self.stream):
             with journal.one_overwrite(self.root) if self.overwrite else nullcontext():
                 removed = files_of(self.root) if self.overwrite else []
-                journal.commit(self.root, f"stream-{self.stream}-{batchId}", moves_of(messages), removed, (self.stream, batchId))
+                journal.commit(self.root, self._commit_job(batchId), moves_of(messages), removed, (self.stream, batchId))
         self.abort(messages, batchId)       # leftovers of the tasks; all their files, if the batch was committed before
         journal.finish_commits(self.root, self.options.orphan_seconds)
 
     def abort(self, messages: Sequence[ds.WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        if journal.has_begun(self.root, self._commit_job(batchId)):     # it moves files of the jobs below
+            return
         for job in {message.job for message in messages if isinstance(message, Written)}:
             journal.abandon(self.root, job)
+
+    def _commit_job(self, batch: int) -> str:
+        return f"stream-{self.stream}-{batch}"
 
 
 def _offset(paths: list[str]) -> dict[str, str]:

@@ -1,0 +1,96 @@
+"""Commits that fail on the way and are aborted: what has begun to happen is finished later, and loses nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import types as st
+
+import fastpq
+from fastpq.spark import journal
+from fastpq.spark.listing import list_files
+from fastpq.spark.options import WriteOptions
+from fastpq.spark.stream import StreamWriter
+from fastpq.spark.writer import Writer, Written
+
+SCHEMA = st.StructType([st.StructField("id", st.LongType())])
+Failing = Callable[[str, int], None]
+
+
+def ids(folder: Path) -> list[int]:
+    """Rows of the dataset, as the Spark source lists its files."""
+    return sorted(value for file in list_files([str(folder)]) for value in fastpq.read_table(file.path)["id"].to_pylist())
+
+
+def staged(folder: Path, job: str, values: list[int]) -> Written:
+    """A task's files, of one value each, and its message."""
+    moves = {}
+    (folder / journal.TEMPORARY / job).mkdir(parents=True, exist_ok=True)
+    for value in values:
+        place = f"{journal.TEMPORARY}/{job}/{value}.parquet"
+        fastpq.write_table({"id": [value]}, folder / place)
+        moves[place] = f"new-{value}.parquet"
+    return Written(job, moves)
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Failing:
+    """Lets the second call of a function of ``os`` for data files fail."""
+
+    def fail(name: str, code: int) -> None:
+        work, calls = getattr(os, name), 0
+
+        def do(path: Any, *others: Any, **more: Any) -> None:
+            nonlocal calls
+            is_data = str(path).endswith(".parquet")
+            calls += is_data
+            if is_data and calls == 2:
+                raise OSError(code, os.strerror(code), path)
+            work(path, *others, **more)
+
+        monkeypatch.setattr(os, name, do)
+
+    return fail
+
+
+@pytest.mark.parametrize(("step", "code"), [("replace", errno.EIO), ("unlink", errno.EACCES)])
+def test_an_abort_after_the_commit_began(
+    tmp_path: Path, failing: Failing, monkeypatch: pytest.MonkeyPatch, step: str, code: int
+) -> None:
+    for value in range(3):
+        fastpq.write_table({"id": [value]}, tmp_path / f"old-{value}.parquet")
+    writer = Writer(SCHEMA, WriteOptions(str(tmp_path)), True)
+    messages = [staged(tmp_path, writer.job, [100, 101, 102])]
+    failing(step, code)
+    with pytest.raises(OSError, match=os.strerror(code)):
+        writer.commit(messages)
+    writer.abort(messages)      # as Spark does after an error in commit
+    monkeypatch.undo()
+    assert ids(tmp_path) == [100, 101, 102]
+    journal.finish_commits(str(tmp_path), 3600)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"new-{value}.parquet" for value in (100, 101, 102)]
+
+
+def test_an_abort_after_the_commit_of_a_batch_began(tmp_path: Path, failing: Failing, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = StreamWriter(SCHEMA, WriteOptions(str(tmp_path), stream_id="s"), False)
+    messages = [staged(tmp_path, writer.job, [1, 2, 3])]
+    failing("replace", errno.EIO)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        writer.commit(messages, 0)
+    writer.abort(messages, 0)
+    monkeypatch.undo()
+    assert ids(tmp_path) == [1, 2, 3]
+    again = StreamWriter(SCHEMA, WriteOptions(str(tmp_path), stream_id="s"), False)
+    again.commit([staged(tmp_path, again.job, [1, 2, 3])], 0)
+    assert sorted(path.name for path in tmp_path.rglob("*.parquet")) == ["new-1.parquet", "new-2.parquet", "new-3.parquet"]
+
+
+def test_an_abort_before_the_commit_removes_all(tmp_path: Path) -> None:
+    writer = Writer(SCHEMA, WriteOptions(str(tmp_path)), False)
+    writer.abort([staged(tmp_path, writer.job, [1])])
+    assert list(tmp_path.iterdir()) == []
