@@ -53,7 +53,8 @@ def read_table(
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object; a directory, a glob, or a list of
             paths and URLs.
-        columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all.
+        columns: names (dotted paths for leaves of groups) or numbers, in the order of the result; None for all. Of a dataset,
+            names of whole columns.
         row_groups: indices, in the order of the result; None for all.
         row_ranges: rows of the file as ``(start, stop)`` each, ascending, counted from 0 through all row groups; None for all.
         filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, as for ``ParquetFile.read``.

@@ -37,8 +37,7 @@ def batches_of(data: Any) -> Iterator[Any] | None:
     if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
         return data
     if hasattr(data, "__arrow_c_stream__") and hasattr(data, "iter_batches"):       # a ParquetFile or a ParquetDataset
-        batches: Iterator[Any] = data.iter_batches()
-        return batches
+        return _batches_of_file(data)
     is_counted = any(hasattr(type(data), name) for name in ("num_rows", "height"))
     in_memory = is_counted or isinstance(data, Table | Mapping | np.ndarray)
     if in_memory or is_dataframe(data) or not hasattr(data, "__arrow_c_stream__"):
@@ -46,6 +45,14 @@ def batches_of(data: Any) -> Iterator[Any] | None:
     from fastpq.arrow import import_batches
 
     return import_batches(data)
+
+
+def _batches_of_file(data: Any) -> Iterator[Any]:
+    """The batches of a file or a dataset; one without rows, if there are no rows."""
+    batches: Iterator[Any] = data.iter_batches()
+    first = next(batches, None)
+    yield data.head(0) if first is None else first
+    yield from batches
 
 
 class WriterInput:

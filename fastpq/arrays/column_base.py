@@ -231,9 +231,12 @@ class ColumnBase(ABC):
         if isinstance(key, slice):
             start, stop, step = key.indices(len(self))
             return self.slice(start, stop) if step == 1 else self.take(np.arange(start, stop, step))
-        if not hasattr(key, "__index__"):
-            raise SchemaError(f"a value of a column has a number, not {key!r}; take(indices) gives several values")
-        place = operator.index(key)
+        try:
+            place = operator.index(key)
+        except TypeError:
+            raise SchemaError(
+                f"a value of a column has a number, not a {type(key).__name__}; take(indices) gives several values"
+            ) from None
         if not -len(self) <= place < len(self):
             raise IndexError(f"value {place} of a column of {len(self)} values")
         place %= len(self)

@@ -176,7 +176,7 @@ cdef class StreamState:
     cdef bytes error        # message of the last failed call; None before any failure
 
     cdef int failed(self, object error) noexcept:
-        self.error = str(error).encode(errors="replace")
+        self.error = (str(error) or type(error).__name__).encode(errors="replace")
         return ENOMEM if isinstance(error, MemoryError) else EIO
 
 
@@ -204,7 +204,7 @@ cdef int stream_next(ArrowArrayStream* stream, ArrowArray* out) noexcept with gi
         return 0
     try:
         fill_array(out, state.waiting)
-    except Exception as error:  # no exception may pass through the consumer's frames
+    except BaseException as error:  # no exception may pass through the consumer's frames
         return state.failed(error)
     state.waiting = None
     return 0

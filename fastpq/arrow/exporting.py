@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.arrays.extensions import registered
 from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, ArrayNode, FieldNode
 from fastpq.arrays.table import (
     AnyColumn,
@@ -226,7 +227,8 @@ def _list_form(name: str, flags: int, column: ListColumn, request: FieldNode | N
 def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
     """Elements of a fixed-size list array: those of all lists, with some elements repeated under null lists.
 
-    None where a list has another size, where no list is other than null, or where null lists would take too many elements.
+    None where a list has another size, where all lists are null and hold nested values, or where null lists would take too many
+    elements.
     """
     lengths = np.diff(column.offsets)
     mask = column.validity_mask()
@@ -234,10 +236,15 @@ def _of_one_size(column: ListColumn, size: int) -> AnyColumn | None:
         return None
     if bool((lengths == size).all()):
         return column.used_elements()
-    if not mask.any():
-        return None     # there are no elements to repeat under null lists
     if size * len(column) > _MOST_FILLING * max(int(lengths[mask].sum()), _MOST_FILLING):
         return None
+    if not mask.any():      # there are no elements to repeat under null lists
+        elements, make = column.elements, registered("column_of")
+        if elements.is_nested or make is None:
+            return None
+        value = make(np.array([None], object), type=elements.type)
+        value = value._with(validity=None, null_count=0, nullable=elements.nullable, arrow=elements.arrow)
+        return cast(AnyColumn, value.take(np.zeros(size * len(column), np.int64)))
     starts = np.where(mask, column.offsets[:-1], column.offsets[:-1][mask][0]).astype(np.int64)
     return column.elements.take((starts[:, None] + np.arange(size)).reshape(-1))
 

@@ -44,8 +44,10 @@ def run_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads:
         return [future.result() for future in futures if not future.cancelled()]
 
 
-def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """Yield the results of work(item) in the order of the items; at most AHEAD items for each thread run ahead."""
+def run_ordered(
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int, *, ahead: int = AHEAD
+) -> Iterator[Result]:
+    """Yield the results of work(item) in the order of the items; at most ``ahead`` items for each thread run ahead."""
     if threads == 1:
         yield from map(work, items)
         return
@@ -56,7 +58,7 @@ def run_ordered(work: Callable[[Item], Result], items: Iterable[Item], threads: 
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
-                if len(waiting) > threads * AHEAD:
+                if len(waiting) > threads * ahead:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -14,10 +14,10 @@ from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.datasets.discovery import DataFile, find_files
 from fastpq.datasets.hive import infer_partition_type, partition_value
-from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles
+from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles, Taken
 from fastpq.datasets.partition_filters import filtered_columns, matching, may_match, rest_for
 from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, united
-from fastpq.errors import LimitError, ParquetError, SchemaError
+from fastpq.errors import ParquetError, SchemaError
 from fastpq.filters.predicate import bind_filters
 from fastpq.options import MemoryMap, OnError, ReaderProperties
 from fastpq.read.int96 import coarser, units_of
@@ -129,7 +129,7 @@ class ParquetDataset:
         if schema not in ("union", "first"):
             raise ValueError(f'schema must be "union", "first" or a schema, not {schema!r}')
         if schema == "first":
-            with self._opened.opened(0) as file:
+            with self._opened.opened(0, keep=True) as file:
                 return dict(self._look(0, file))
         return united(zip(self.files, self._looks(), strict=True))
 
@@ -140,7 +140,7 @@ class ParquetDataset:
             known = self._own[number]
             if known is not None:
                 return known
-            with self._opened.opened(number) as file:
+            with self._opened.opened(number, keep=True) as file:
                 return self._look(number, file)
 
         found = list(self._opened.each(range(len(self._files)), look))
@@ -190,9 +190,10 @@ class ParquetDataset:
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
         names = self._chosen(columns)
-        parts = self._bounded(self._whole(names, filters, progress))
+        parts = list(self._whole(names, filters, progress))
         if units := units_of(parts):
-            parts = self._bounded(self._whole(names, filters, progress, units))
+            del parts       # not both in memory
+            parts = list(self._whole(names, filters, progress, units))
         return Table.concat(parts or [self._nothing(names)])
 
     def iter_batches(
@@ -242,16 +243,23 @@ class ParquetDataset:
         """
         if n < 0:
             raise ValueError(f"the number of rows must not be negative, not {n}")
-        names, parts, missing = self._chosen(columns), [], n
+        names = self._chosen(columns)
+        parts = self._first_rows(n, names, {})
+        if units := units_of(parts):
+            parts = self._first_rows(n, names, units)
+        return Table.concat(parts or [self._nothing(names)])
+
+    def _first_rows(self, missing: int, names: list[str], units: Units) -> list[Table]:
+        parts: list[Table] = []
         for number in range(len(self._files)):
             if missing == 0 or not self._has_rows:
                 break
             with self._opened.opened(number) as file:
                 own = self._look(number, file)
-                part = file.head(missing, [(name,) for name in self._read_from(names, own)])
+                part = file._in_units(units).head(missing, [(name,) for name in self._read_from(names, own)])
                 parts.append(self._completed(part, names, number))
                 missing -= part.num_rows
-        return Table.concat(parts or [self._nothing(names)])
+        return parts
 
     def count(self, filters: Any = None) -> int:
         """Number of rows matching filters.
@@ -318,29 +326,19 @@ class ParquetDataset:
         """The columns read from a file with these columns."""
         return [name for name in names if name in own and name not in self._partitions]
 
-    def _bounded(self, parts: Iterator[Table]) -> list[Table]:
-        """The given Tables; LimitError where they take more than max_allocation together."""
-        limit = self._properties.allocation_limit
-        kept: list[Table] = []
-        size = 0
-        for part in parts:
-            size += part.nbytes
-            if size > limit:
-                raise LimitError(f"the values of {len(kept) + 1} files take {size} bytes, over max_allocation ({limit})")
-            kept.append(part)
-        return kept
-
     def _whole(self, names: list[str], filters: Any, progress: Progress | None, units: Units | None = None) -> Iterator[Table]:
-        """The rows of each file that has some, in order; remote files are read ahead."""
+        """The rows of each file that has some, in order; remote files are read ahead, all within max_allocation."""
         self._check(filters)
-        meter = Meter(progress, 0 if progress is None else self.num_rows)
+        meter, taken = Meter(progress, 0 if progress is None else self.num_rows), Taken(self._properties.allocation_limit)
 
         def read(number: int) -> list[Table]:
             with self._member(number, filters) as member:
                 if member is None:
                     meter.add(self._rows[number])
                     return []
-                return list(self._tables(member, names, None, units or {}, meter.span(self._rows[number])))
+                tables = list(self._tables(member, names, None, units or {}, meter.span(self._rows[number])))
+                taken.add(sum(table.nbytes for table in tables))
+                return tables
 
         for tables in self._opened.each(range(len(self._files)), read):
             yield from tables

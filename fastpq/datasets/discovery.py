@@ -129,16 +129,16 @@ def _below(root: str, files: Iterable[tuple[str, str | RemotePath]]) -> list[Dat
 
 
 def _chosen(paths: Sequence[str], pattern: str) -> Iterator[str]:
-    """Matches of a glob that are data files; the pattern itself may name hidden files."""
-    takes_hidden = _is_hidden(posixpath.basename(_slashed(pattern)))
+    """Matches of a glob that are data files; the pattern itself may name hidden files and suffixes of other kinds."""
+    takes_hidden, takes_all = _is_hidden(posixpath.basename(_slashed(pattern))), pattern.lower().endswith(NO_DATA)
     for path in paths:
         hidden = _is_hidden(posixpath.basename(_slashed(path))) and not takes_hidden
-        if path == pattern or (not hidden and not path.lower().endswith(NO_DATA)):
+        if path == pattern or (not hidden and (takes_all or not path.lower().endswith(NO_DATA))):
             yield path
 
 
 def _is_hidden(part: str) -> bool:
-    return part[0] in "_." and "=" not in part
+    return part[:1] in ("_", ".") and "=" not in part
 
 
 def _slashed(path: str) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from fastpq.api.file import ParquetFile
 from fastpq.common.parallel import run_ordered
 from fastpq.datasets.discovery import DataFile, RemotePath
 from fastpq.encryption.properties import FileDecryptionProperties
-from fastpq.errors import SchemaError
+from fastpq.errors import LimitError, SchemaError
 from fastpq.io.remote_source import FsspecSource
 
 DatasetDecryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None
@@ -19,15 +20,18 @@ Result = TypeVar("Result")
 
 # Remote files opened or read at the same time: their answers are waited for, not computed (benchmarks.datasets).
 REMOTE_FILES = 16
-# Bytes of the ends of remote files, with footers, that a dataset keeps for later reads.
+# Bytes of the ends of remote files, with footers, kept between the opening of a dataset and the first read.
 KEPT_TAILS = 128 << 20
+# Seconds in which a remote file counts as unchanged between the opening of a dataset and the first read.
+KEPT_SECONDS = 60.0
 
 
 class OpenedFiles:
     """The files of a dataset.
 
-    A remote file stays open after its first use: a later read asks neither for its size nor for its footer. A local file is
-    closed after each use, as the number of open files of a process is bounded.
+    A remote file of which the columns were asked stays open until the next use, if that follows soon: the read after the opening
+    of a dataset asks neither for sizes nor for footers. Later reads ask again, since the file may have been replaced. A local
+    file is closed after each use, as the number of open files of a process is bounded.
 
     Args:
         files: the files.
@@ -41,7 +45,7 @@ class OpenedFiles:
         self._files = files
         self._open_file = open_file
         self._decryption = decryption
-        self._kept: dict[int, ParquetFile] = {}
+        self._kept: dict[int, tuple[ParquetFile, float]] = {}       # with the time of the opening
         self._unused = _UnusedKeys()
         self._tails = 0
         self._lock = Lock()
@@ -49,24 +53,24 @@ class OpenedFiles:
 
     def each(self, numbers: Iterable[int], work: Callable[[int], Result]) -> Iterator[Result]:
         """Yield the results of work on the numbers of files, in their order; work on remote files runs ahead in threads."""
-        return run_ordered(work, numbers, self._at_a_time)
+        return run_ordered(work, numbers, self._at_a_time, ahead=1)
 
     @contextmanager
-    def opened(self, number: int) -> Iterator[ParquetFile]:
+    def opened(self, number: int, *, keep: bool = False) -> Iterator[ParquetFile]:
         """A file, open inside.
 
         Args:
             number: place of the file in the dataset.
+            keep: whether a remote file stays open for the next use.
         """
-        kept = self._kept.get(number)
-        if kept is not None:
+        if (kept := self._taken_back(number)) is not None:
             yield kept
             return
         where, keys = self._files[number].where, self._keys_of(self._files[number].path)
         # a column missing in one file may be in another
         file = self._open_file(where, decryption_properties=None if keys is None else keys.with_missing_columns())
         self._unused.add(keys, file)
-        if isinstance(where, RemotePath):
+        if keep and isinstance(where, RemotePath):
             self._keep(number, file)
             yield file
         else:
@@ -82,18 +86,56 @@ class OpenedFiles:
         self._unused.check()
 
     def _keep(self, number: int, file: ParquetFile) -> None:
-        source = file._source
         with self._lock:
-            self._kept[number] = file
-            if isinstance(source, FsspecSource):
-                self._tails += source.kept_bytes
-                if self._tails > KEPT_TAILS:
-                    self._tails -= source.kept_bytes
-                    source.drop_tail()
+            self._kept[number] = file, time.monotonic()
+            self._tails += _kept_bytes(file)
+            if self._tails > KEPT_TAILS:
+                self._tails -= _kept_bytes(file)
+                cast(FsspecSource, file._source).drop_tail()
+
+    def _taken_back(self, number: int) -> ParquetFile | None:
+        """A kept file, which is kept no longer; None without one, or if the file was opened too long ago."""
+        with self._lock:
+            kept = self._kept.pop(number, None)
+            if kept is None:
+                return None
+            file, opened = kept
+            self._tails -= _kept_bytes(file)
+        return file if time.monotonic() - opened < KEPT_SECONDS else None
 
     def _keys_of(self, path: str) -> FileDecryptionProperties | None:
         keys = self._decryption
         return keys if keys is None or isinstance(keys, FileDecryptionProperties) else keys(path)
+
+
+def _kept_bytes(file: ParquetFile) -> int:
+    source = file._source
+    return source.kept_bytes if isinstance(source, FsspecSource) else 0
+
+
+class Taken:
+    """Bytes of the values of a read, counted by several threads.
+
+    Args:
+        limit: most bytes.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._bytes, self._files = limit, 0, 0
+        self._lock = Lock()
+
+    def add(self, size: int) -> None:
+        """Count the values of a file.
+
+        Raises:
+            LimitError: all values take more than the limit.
+        """
+        with self._lock:
+            self._bytes += size
+            self._files += 1
+            if self._bytes > self._limit:
+                found = f"the values of {self._files} files take {self._bytes} bytes"
+                raise LimitError(f"{found}, over max_allocation ({self._limit})")
 
 
 class _UnusedKeys:

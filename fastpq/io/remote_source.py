@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from fastpq.errors import UnsupportedError
+from fastpq.errors import RemoteError, UnsupportedError
 from fastpq.io.coalescing import Range
 from fastpq.io.location import Remote
 from fastpq.io.origin import ends_early
-from fastpq.io.retrying import ShortAnswerError, attempts_of, passes, pause, persistent, raise_told
+from fastpq.io.retrying import ShortAnswerError, attempts_of, passes, pause, persistent, raise_told, status_of
 from fastpq.io.source import Bytes, Source, private, read_only
 from fastpq.options import DEFAULT_MAX_ATTEMPTS, DEFAULT_TAIL_READ
 
 # Protocols of servers that give the last n bytes of a file (RFC 9110, 14.1.2); Azure's servers do not.
 GIVES_ENDS = frozenset({"http", "https", "s3", "s3a", "gs", "gcs"})
 MAGICS = (b"PAR1", b"PARE")     # at the end of every file
+OUTSIDE = 416                   # status for a range behind the end of a file (RFC 9110, 15.5.17)
 MOST_KEPT = 256 << 20           # bytes of a file from a server without ranges
 # For HTTP: ranges are of the bytes of the file, not of a compressed form.
 UNENCODED = {"headers": {"Accept-Encoding": "identity"}}
@@ -154,7 +155,13 @@ class FsspecSource(Source):
         def ask() -> bytes:
             return bytes(place.filesystem.cat_file(place.path, start=start, end=place.listed_size, **self._options))
 
-        return persistent(place, ask, self._attempts)
+        try:
+            tail = persistent(place, ask, self._attempts)
+        except RemoteError as error:
+            if error.__cause__ is None or status_of(error.__cause__) != OUTSIDE:
+                raise
+            return b""
+        return tail if len(tail) == place.listed_size - start else b""
 
     def _size_and_tail(self) -> tuple[int | None, bytes]:
         """The size of a file, and its last DEFAULT_TAIL_READ bytes, or no bytes if these would take another round trip."""

@@ -107,7 +107,7 @@ def test_an_interrupt_is_an_error_of_the_stream(folder: Path, monkeypatch: pytes
         monkeypatch.setattr(type(file), "iter_batches", lambda self: interrupted())
         reader = pa.RecordBatchReader.from_stream(file)
         assert len(reader.read_next_batch()) == 65_536
-        with pytest.raises((pa.ArrowInvalid, OSError)):
+        with pytest.raises((pa.ArrowInvalid, OSError), match="KeyboardInterrupt"):
             reader.read_next_batch()
 
 
@@ -123,3 +123,23 @@ def test_a_stream_left_early_and_no_rows(tmp_path: Path, folder: Path) -> None:
     with fastpq.ParquetFile(tmp_path / "empty.parquet") as file:
         assert pa.table(file).equals(empty)
     assert pa.table(fastpq.ParquetDataset(tmp_path)).equals(empty)
+
+
+def test_no_rows_are_written(tmp_path: Path) -> None:
+    empty = pa.table({"a": pa.array([], pa.string()), "b": pa.array([], pa.int32())})
+    pq.write_table(empty, tmp_path / "empty.parquet")
+    with fastpq.ParquetFile(tmp_path / "empty.parquet") as file:
+        fastpq.write_table(file, tmp_path / "file")
+    fastpq.write_table(fastpq.ParquetDataset(tmp_path / "empty.parquet"), tmp_path / "dataset")
+    for name in ("file", "dataset"):
+        assert pq.read_table(tmp_path / name).equals(empty)
+
+
+def test_batches_of_null_lists_of_one_size(tmp_path: Path) -> None:
+    values = [[1, 2]] * 10 + [None] * 150_000 + [[3, 4]] * 10
+    pq.write_table(pa.table({"a": pa.array(values, pa.list_(pa.int32(), 2))}), tmp_path / "x")
+    with fastpq.ParquetFile(tmp_path / "x") as file:
+        found = pa.table(file)
+    found.validate(full=True)
+    assert found["a"].type == pa.list_(pa.field("element", pa.int32()), 2)
+    assert found["a"].to_pylist() == values

@@ -50,8 +50,9 @@ def test_values(table: Table) -> None:
         for place in (4, -5):
             with pytest.raises(IndexError, match=f"value {place} of a column of 4 values"):
                 column[place]
-    with pytest.raises(SchemaError, match="has a number"):
-        table["n"][[1, 2]]
+    for several in ([1, 2], np.array([1, 2]), np.array([True] * 4), "text", 1.5):
+        with pytest.raises(SchemaError, match="has a number"):
+            table["n"][several]
 
 
 def test_a_field_of_structs_keeps_its_name(table: Table) -> None:

@@ -211,3 +211,21 @@ def test_partitions_of_every_type(tmp_path: Path) -> None:
     assert fastpq.read_dataset(tmp_path, filters=[("moment", "<", np.datetime64("1970-01-01"))])["row"].to_pylist() == [2]
     assert pq.read_table(tmp_path).num_rows == 3
     assert sorted(pl.read_parquet(tmp_path / "**/*.parquet", hive_partitioning=True)["text"]) == sorted(columns["text"])
+
+
+def test_places_without_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"")
+    fastpq.write_table({"a": [1]}, tmp_path / "b.txt")
+    for nothing in (f"{tmp_path}/none/", f"{tmp_path}/none*/", f"{tmp_path}/*.parquet", "memory://none/"):
+        for read in (read_dataset, fastpq.read_table):
+            with pytest.raises(FileNotFoundError):
+                read(nothing)
+    assert read_dataset(f"{tmp_path}/b*.txt")["a"].to_pylist() == [1]
+
+
+def test_the_first_rows_have_one_int96_unit(tmp_path: Path) -> None:
+    for number, year in enumerate((2020, 3020)):
+        table = pa.table({"t": pa.array([dt.datetime(year, 1, 1)], pa.timestamp("us"))})
+        pq.write_table(table, tmp_path / f"{number}.parquet", use_deprecated_int96_timestamps=True)
+    found = ParquetDataset(tmp_path).head(2)["t"].to_pylist()
+    assert found == [dt.datetime(2020, 1, 1), dt.datetime(3020, 1, 1)]

@@ -41,9 +41,11 @@ def test_small_files_take_one_request_each(folder: Path) -> None:
         assert dataset.num_rows == 100 * FILES
         wanted = pl.read_parquet(sorted(folder.iterdir()))
         assert pl.DataFrame(dataset.read()).equals(wanted)
-        assert dataset.read(["id"], filters=[("id", ">=", 3990)])["id"].to_pylist() == list(range(3990, 4000))
-        assert dataset.count([("text", "==", "7")]) == 100
         assert server.requests == FILES
+        assert dataset.read(["id"], filters=[("id", ">=", 3990)])["id"].to_pylist() == list(range(3990, 4000))
+        assert server.requests == 2 * FILES         # a later read asks whether the files are the same
+        assert dataset.count([("text", "==", "7")]) == 100
+        assert server.requests == 3 * FILES
 
 
 def test_files_are_opened_at_the_same_time(folder: Path) -> None:
@@ -61,7 +63,7 @@ def test_the_first_schema_opens_each_file_when_its_rows_are_read(folder: Path) -
         assert dataset.head(150)["id"].to_pylist() == list(range(150))
         assert server.requests == 2
         assert dataset.read(["id"]).num_rows == 100 * FILES
-        assert server.requests == FILES
+        assert server.requests == FILES + 2
 
 
 def test_larger_files_take_two_requests(tmp_path: Path) -> None:
@@ -73,7 +75,7 @@ def test_larger_files_take_two_requests(tmp_path: Path) -> None:
         dataset.read()
         assert server.requests == 6
         dataset.read()
-        assert server.requests == 9
+        assert server.requests == 12
 
 
 class Calls(list[tuple[str, str]]):
@@ -145,3 +147,52 @@ def test_the_kept_ends_are_bounded(calls: Calls, monkeypatch: pytest.MonkeyPatch
     calls.clear()
     assert dataset.read().num_rows == 100 * FILES
     assert FILES - 12 <= len(set(calls.read())) <= FILES - 8
+
+
+def test_files_replaced_between_reads(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read long after the opening of the dataset, and each later read, takes the footers anew."""
+    dataset = fastpq.ParquetDataset("memory://counted/k=1")
+    filesystem, path = fsspec.filesystem("memory"), "/counted/k=1/01.parquet"
+    other = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": np.arange(-100, 0), "text": ["1"] * 100}), other)
+    assert dataset.count([("id", "<", 0)]) == 0
+    filesystem.pipe(path, other.getvalue().to_pybytes())
+    assert dataset.count([("id", "<", 0)]) == 100
+    dataset = fastpq.ParquetDataset("memory://counted/k=1")
+    monkeypatch.setattr(opened_files, "KEPT_SECONDS", 0.0)
+    filesystem.pipe(path, filesystem.cat("/counted/k=2/02.parquet"))
+    assert dataset.count([("id", "<", 0)]) == 0
+
+
+def test_all_files_together_stay_within_max_allocation(tmp_path: Path) -> None:
+    for number in range(FILES):
+        pq.write_table(pa.table({"x": np.zeros(100_000)}), tmp_path / f"{number:02}.parquet")
+    with serving(tmp_path) as server:
+        few = fastpq.ReaderProperties(max_allocation=2_000_000)
+        with pytest.raises(fastpq.LimitError, match="the values of 3 files"):
+            fastpq.read_table(urls(server), properties=few)
+        assert server.requests < 3 * opened_files.REMOTE_FILES + FILES
+
+
+def test_a_file_that_shrank_after_the_list(calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastpq.datasets.discovery import find_files
+
+    listed = find_files("memory://counted/k=1")[0]
+    filesystem = fsspec.filesystem("memory")
+    smaller = pa.BufferOutputStream()
+    pq.write_table(pa.table({"x": [1]}), smaller)
+    filesystem.pipe(listed.path, smaller.getvalue().to_pybytes())
+    assert fastpq.read_table(listed.where).to_pylist() == [{"x": 1}]
+
+    class OutsideError(Exception):
+        status = 416
+
+    read = type(filesystem).cat_file
+
+    def strict(self: Any, path: str, start: int | None = None, end: int | None = None, **options: Any) -> Any:
+        if end is not None and end > self.size(path):
+            raise OutsideError
+        return read(self, path, start, end, **options)
+
+    monkeypatch.setattr(type(filesystem), "cat_file", strict)
+    assert fastpq.read_table(listed.where).to_pylist() == [{"x": 1}]
