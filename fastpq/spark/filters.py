@@ -6,6 +6,7 @@ import base64
 import datetime
 import decimal
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -116,9 +117,8 @@ def holds(value: Any, op: str, wanted: Any = None) -> bool:
         return False
     if op in ("in", "not in"):
         values = list(wanted)
-        if op == "not in":
-            return None not in values and value not in values
-        return value in values
+        is_in = _ranked(value) in [None if one is None else _ranked(one) for one in values]
+        return is_in if op == "in" else None not in values and not is_in
     if op == "starts with":
         return str(value).startswith(wanted)
     compare: dict[str, Callable[[Any, Any], bool]] = {
@@ -132,10 +132,16 @@ def holds(value: Any, op: str, wanted: Any = None) -> bool:
     if op not in compare:
         raise SchemaError(f"there is no operator {op!r}")
     try:
-        return compare[op](value, wanted)
+        return compare[op](_ranked(value), _ranked(wanted))
     except TypeError:
         kinds = f"{type(value).__name__} values of a partition column cannot be compared with {type(wanted).__name__}"
         raise SchemaError(kinds) from None
+
+
+def _ranked(value: Any) -> tuple[bool, Any]:
+    """A key of a value in its order: NaN equals NaN and is the largest number."""
+    is_nan = (isinstance(value, float) and math.isnan(value)) or (isinstance(value, decimal.Decimal) and value.is_nan())
+    return (True, 0) if is_nan else (False, value)
 
 
 def encode_filters(filters: Any) -> str:

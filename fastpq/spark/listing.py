@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
 from pyspark.sql import types as st
 
 from fastpq.datasets.hive import DOUBLE_TYPE, infer_partition_type, parse_partitions, partition_value
@@ -228,7 +229,10 @@ def spark_partition_value(text: str | None, type_: st.DataType, name: str, zone:
                 return {"true": True, "false": False}[text.lower()]
             case st.DecimalType():
                 return Number(text).quantize(Number(1).scaleb(-type_.scale), context=_EXACT)
-            case st.FloatType() | st.DoubleType():
+            case st.FloatType():        # the 32-bit number nearest to the text
+                with np.errstate(over="ignore"):
+                    return float(np.float32(partition_value(text, DOUBLE_TYPE, name)))
+            case st.DoubleType():
                 return partition_value(text, DOUBLE_TYPE, name)
             case st.DateType():
                 return datetime.date.fromisoformat(text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Context
 from typing import Any
 
 from pyspark.sql import types as st
@@ -69,11 +70,11 @@ def answered(question: Question, found: Sequence[Survivor], footers: Footers) ->
             known = groups.get(group)
             pairs = zip(question.aggregates, values if known is None else known, values, strict=True)
             groups[group] = values if known is None else [_merged(one[0], a, b) for one, a, b in pairs]
+        types = [*(question.partition[name] for name in question.groups), *(_type(one, question) for one in question.aggregates)]
+        rows = ([*group, *values] for group, values in groups.items())
+        return [[as_json(value, type_) for value, type_ in zip(row, types, strict=True)] for row in rows]
     except (Inexact, ParquetError, OSError, KeyError):
         return None
-    types = [*(question.partition[name] for name in question.groups), *(_type(one, question) for one in question.aggregates)]
-    rows = ([*group, *values] for group, values in groups.items())
-    return [[as_json(value, type_) for value, type_ in zip(row, types, strict=True)] for row in rows]
 
 
 def as_json(value: Any, type_: st.DataType) -> Any:
@@ -86,7 +87,7 @@ def as_json(value: Any, type_: st.DataType) -> Any:
         return value
     match type_:
         case st.DecimalType() if not isinstance(value, int):
-            return str(int(value.scaleb(type_.scale)))
+            return str(int(value.scaleb(type_.scale, _WIDE)))
         case st.DateType() if not isinstance(value, int):
             return str(value.toordinal() - _EPOCH_ORDINAL)
         case st.StringType() | st.BinaryType():
@@ -97,6 +98,7 @@ def as_json(value: Any, type_: st.DataType) -> Any:
 
 
 _EPOCH_ORDINAL = 719_163        # of 1970-01-01
+_WIDE = Context(prec=76)        # all digits of Spark's decimals, before and behind the point
 
 
 def _type(aggregate: tuple[str, ...], question: Question) -> st.DataType:

@@ -20,7 +20,7 @@ from fastpq.spark.jvm.column_statistics import column_statistics
 from fastpq.spark.jvm.conditions import PushedCondition, condition_of, known_columns
 from fastpq.spark.jvm.survivors import UNKNOWN, enough, survivors
 from fastpq.spark.jvm.writing import begun, ended
-from fastpq.spark.listing import ListedFile, list_files, partition_fields
+from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.options import ReadOptions, plain_name, read_options
 from fastpq.spark.reader import DatasetPart, partition_types, plan_scan, schema_of_files
 
@@ -105,13 +105,15 @@ def _verdicts(question: Mapping[str, Any], options: ReadOptions) -> list[str]:
     """For each condition: exact (Spark need not apply it), pruning (it saves reading), or no."""
     columns = known_columns(_struct(question["table"]))
     files = _files_of(question, options)
-    partition = {part.name for part in partition_fields(files, options.time_zone)}
+    partition = partition_types(files, _struct(question["table"]), options.time_zone)
     found = [condition_of(tree, columns) for tree in question["filters"]]
     return ["no" if condition is None else _verdict(condition, partition) for condition in found]
 
 
-def _verdict(condition: PushedCondition, partition: set[str]) -> str:
-    return "exact" if condition.columns <= partition else "pruning"
+def _verdict(condition: PushedCondition, partition: Mapping[str, st.DataType]) -> str:
+    """Folders decide, except for floating-point numbers: Spark applies conditions on these again."""
+    settled = {name for name, type_ in partition.items() if not isinstance(type_, st.FloatType | st.DoubleType)}
+    return "exact" if condition.columns <= settled else "pruning"
 
 
 def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:

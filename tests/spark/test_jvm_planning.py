@@ -1,0 +1,98 @@
+"""Answers of planning for the jar, without a session: conditions on folders, aggregates, files that change, footers read."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import types as st
+
+import fastpq
+from fastpq.spark.filters import holds
+from fastpq.spark.jvm.planning import answer
+
+NAN = float("nan")
+
+
+def asked(what: str, path: Path, table: st.StructType, **more: Any) -> Any:
+    """The answer to a question about a dataset, as the jar asks."""
+    session = {"spark.sql.session.timeZone": "UTC", "cores": 1}
+    return answer({
+        "ask": what, "options": {"path": str(path)}, "session": session, "table": table.json(), "schema": table.json(),
+        "files": None, "conditions": [], "statistics": False, **more,
+    })
+
+
+def table_of(**types: st.DataType) -> st.StructType:
+    return st.StructType([st.StructField(name, type_) for name, type_ in types.items()])
+
+
+def parted(path: Path, *texts: str) -> Path:
+    """A dataset with a folder of ``p`` for each text, of three rows each."""
+    for text in texts:
+        folder = path / f"p={text}"
+        folder.mkdir(parents=True)
+        fastpq.write_table({"id": [1, 2, 3]}, folder / "file.parquet")
+    return path
+
+
+def files_in(plan: Any) -> list[str]:
+    return sorted(Path(split.file.path).parent.name for task in plan["tasks"] for split in pickle.loads(base64.b64decode(task)))
+
+
+@pytest.mark.parametrize(
+    ("type_", "texts", "op", "wanted", "left"),
+    [
+        (st.DoubleType(), ("NaN", "1.5"), ">", "1.0", ["p=1.5", "p=NaN"]),
+        (st.DoubleType(), ("NaN", "1.5"), "=", "NaN", ["p=NaN"]),
+        (st.DoubleType(), ("NaN", "1.5"), "<", "NaN", ["p=1.5"]),
+        (st.DoubleType(), ("0.1", "1.5"), "=", "0.1", ["p=0.1"]),
+        (st.FloatType(), ("0.1", "1.5"), "=", "0.1", ["p=0.1"]),
+        (st.FloatType(), ("0.1", "1e39"), ">", "3e38", ["p=1e39"]),
+    ],
+)
+def test_conditions_on_folders_of_floating_point_numbers(
+    tmp_path: Path, type_: st.DataType, texts: tuple[str, ...], op: str, wanted: str, left: list[str]
+) -> None:
+    """NaN is the largest number, FLOAT has 32 bits, and Spark applies the conditions again."""
+    path, table = parted(tmp_path, *texts), table_of(id=st.LongType(), p=type_)
+    tree = [op, ["p"], {"float": wanted}]
+    assert asked("filters", path, table, filters=[tree]) == {"verdicts": ["pruning"]}
+    assert files_in(asked("plan", path, table, conditions=[{"tree": tree}])) == left
+
+
+def test_conditions_on_folders_of_whole_numbers_are_exact(tmp_path: Path) -> None:
+    path, table = parted(tmp_path, "1", "2"), table_of(id=st.LongType(), p=st.IntegerType())
+    assert asked("filters", path, table, filters=[[">", ["p"], {"integer": "1"}]]) == {"verdicts": ["exact"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "op", "wanted", "expected"),
+    [
+        (NAN, "==", float("nan"), True), (NAN, "!=", float("nan"), False), (NAN, ">", float("inf"), True), (NAN, ">=", NAN, True),
+        (NAN, "<", NAN, False), (1.5, "<", NAN, True), (1.5, "!=", NAN, True), (NAN, "in", [1.0, float("nan")], True),
+        (NAN, "not in", [float("nan")], False), (1.5, "not in", [NAN], True), (1.5, "not in", [NAN, None], False),
+        (1.5, "in", [None, 1.5], True), (-0.0, "==", 0.0, True),
+    ],
+)
+def test_the_order_of_nan(value: float, op: str, wanted: Any, expected: bool) -> None:
+    assert holds(value, op, wanted) is expected
+
+
+def test_aggregates_of_long_decimals_in_folders(tmp_path: Path) -> None:
+    digits = "12345678901234567890123456789012345"
+    path, table = parted(tmp_path, digits[:-3] + "." + digits[-3:]), table_of(id=st.LongType(), p=st.DecimalType(38, 3))
+    rows = asked("aggregates", path, table, groups=["p"], aggregates=[["max", "p"], ["count"]])["rows"]
+    assert rows == [[digits, digits, "3"]]
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"), [(st.DoubleType(), "1.5"), (st.FloatType(), "1.5"), (st.TimestampType(), "2020-01-01 00%3A00%3A00")]
+)
+def test_groups_without_a_form_in_json_are_left_to_spark(tmp_path: Path, type_: st.DataType, text: str) -> None:
+    path, table = parted(tmp_path, text), table_of(id=st.LongType(), p=type_)
+    assert asked("aggregates", path, table, groups=["p"], aggregates=[["count"]]) == {"rows": None}
+    assert asked("aggregates", path, table, groups=[], aggregates=[["count", "p"]]) == {"rows": [["3"]]}
