@@ -7,10 +7,12 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from pyspark.sql import types as st
 
 import fastpq
+from fastpq.spark import footers
 from fastpq.spark.filters import holds
 from fastpq.spark.jvm.planning import answer
 
@@ -96,3 +98,37 @@ def test_groups_without_a_form_in_json_are_left_to_spark(tmp_path: Path, type_: 
     path, table = parted(tmp_path, text), table_of(id=st.LongType(), p=type_)
     assert asked("aggregates", path, table, groups=["p"], aggregates=[["count"]]) == {"rows": None}
     assert asked("aggregates", path, table, groups=[], aggregates=[["count", "p"]]) == {"rows": [["3"]]}
+
+
+def test_a_plan_anew_keeps_what_spark_knows_from_the_first(tmp_path: Path) -> None:
+    """A file of nulls, and a file more, between the plans: the tasks promise the columns without nulls of the first plan."""
+    path, table = parted(tmp_path, "1", "2"), table_of(id=st.LongType(), p=st.IntegerType())
+    first = asked("plan", path, table)
+    assert first["complete"] == ["id"]
+    parted(tmp_path, "3")
+    fastpq.write_table({"id": np.ma.masked_array([1, 2, 3], [0, 1, 0])}, tmp_path / "p=2" / "file.parquet")
+    assert asked("plan", path, table)["complete"] == []
+    narrower = {"tree": [">", ["p"], {"integer": "1"}]}
+    again = asked("plan", path, table, complete=first["complete"], files=first["files"], conditions=[narrower])
+    assert again["complete"] == ["id"]
+    assert pickle.loads(base64.b64decode(again["plan"])).handover.complete == {"id"}
+    assert files_in(again) == ["p=2"]
+    assert again["files"] is None       # the question had them
+
+
+def test_statistics_of_many_files_open_each_footer_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, names = 10, [f"c{number}" for number in range(20)]
+    for number in range(files):
+        fastpq.write_table({name: [number, number + 1] for name in names}, tmp_path / f"{number}.parquet")
+    monkeypatch.setattr(footers, "MOST_KEPT", 4)
+    opened: list[str] = []
+    open_file = footers.open_file
+
+    def counted(path: str, service: Any) -> Any:
+        opened.append(path)
+        return open_file(path, service)
+
+    monkeypatch.setattr(footers, "open_file", counted)
+    plan = asked("plan", tmp_path, table_of(**{name: st.LongType() for name in names}), statistics=True)
+    assert plan["columns"] == {name: {"nulls": 0, "min": "0", "max": "10", "distinct": 11} for name in names}
+    assert len(opened) <= 3 * files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import pickle
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import types as st
@@ -88,10 +88,12 @@ def _bytes_of(text: str) -> int:
 def _schema(options: ReadOptions) -> dict[str, Any]:
     files = list_files(options.paths, options.base_path)
     schema = schema_of_files(files, options, Footers(options.service))
-    return {
-        "schema": schema.jsonValue(),
-        "files": [[file.path, file.size, [list(pair) for pair in file.partition]] for file in files],
-    }
+    return {"schema": schema.jsonValue(), "files": _as_question(files)}
+
+
+def _as_question(files: Sequence[ListedFile]) -> list[Any]:
+    """Files in the form that questions have them in."""
+    return [[file.path, file.size, [list(pair) for pair in file.partition]] for file in files]
 
 
 def _files_of(question: Mapping[str, Any], options: ReadOptions) -> list[ListedFile]:
@@ -129,6 +131,8 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     left = [survivor.file for survivor in found]
     facts = footers.facts(left, schema) if is_worth else Facts()
     complete = facts.complete & {part.name for part in schema.fields if part.nullable}
+    if "complete" in question:      # of the scan's first plan: Spark's code tests these columns for no nulls
+        complete = frozenset(question["complete"])
     pruning = And(*conditions) if conditions else None
     groups = {survivor.file.path: survivor.row_groups for survivor in found if survivor.row_groups is not None}
     part = DatasetPart(left, groups, partition, limit)
@@ -142,6 +146,7 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
         "plan": _pickled(planned[0].plan) if planned else "",
         "tasks": [_pickled(task.splits) for task in planned],
         "complete": sorted(complete),
+        "files": _as_question(files) if question.get("files") is None else None,
         "partition": [part.name for part in schema.fields if part.name in partition],
         "bytes": max(1, size * _width(schema) // max(1, _width(table))),
         "rows": UNKNOWN if UNKNOWN in rows or not is_worth else sum(rows),

@@ -79,6 +79,8 @@ def _layout(scan: FileScan, table: Table) -> BatchLayout:
         if part.name in scan.constants:
             layout.add_constant(constant(scan.constants[part.name], part, 1), table.num_rows)
         elif part.name not in scan.nodes:
+            if table.num_rows and part.name in scan.plan.handover.complete:
+                raise unexpected_nulls(part.name, table.num_rows)
             layout.add(nulls_of(part, table.num_rows))
         else:
             column = table[scan.nodes[part.name].element.name]

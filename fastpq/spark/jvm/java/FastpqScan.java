@@ -107,9 +107,14 @@ final class FastpqScan implements Scan, Batch, SupportsReportStatistics, Support
         return references;
     }
 
+    /** Plans anew, with the files and the columns without nulls that Spark knows from the first plan. */
     @Override
     public void filter(Predicate[] predicates) {
         ObjectNode narrower = question.deepCopy();
+        narrower.set("complete", plan().get("complete"));
+        if (!plan().path("files").isNull()) {
+            narrower.set("files", plan().get("files"));
+        }
         for (Predicate predicate : predicates) {
             JsonNode tree = Conditions.tree(predicate);
             if (tree != null) {
