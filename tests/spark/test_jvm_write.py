@@ -168,3 +168,13 @@ def test_a_killed_worker_fails_its_task_alone(spark: Any, tmp_path: Path) -> Non
     assert spark.read.parquet(str(tmp_path / "rows")).count() == 10
     assert not {name for name in set(os.listdir(tempfile.gettempdir())) - before if name.startswith("fastpq-")}
 
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_folders_of_rows_written_through_python(spark: Any, tmp_path: Path, mode: str) -> None:
+    """Spark tells the Python source nothing of partitionBy(): rows that no Gatherer takes are refused, not put elsewhere."""
+    point = "st_geomfromwkb(X'0101000000000000000000F03F0000000000000040') as point"
+    points = spark.range(4).selectExpr("id", point, "id % 2 as part")
+    with pytest.raises(Exception, match="give the columns in the option partitionBy instead"):
+        save(points, tmp_path / "points", mode, "part")
+    assert not (tmp_path / "points").exists()

@@ -93,6 +93,7 @@ final class FastpqTable implements SupportsRead, SupportsWrite {
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
         StructType written = info.schema();
         if (!Gatherer.canTake(written)) {
+            refuseFolders("rows of " + written.catalogString());
             if (SAID.add(written.catalogString())) {
                 LOG.warn("fastpq writes rows of {} through Python, for the jar gathers no such values", written.catalogString());
             }
@@ -111,7 +112,16 @@ final class FastpqTable implements SupportsRead, SupportsWrite {
         return new FastpqWrite(written, question, overwrites -> streaming(info, overwrites));
     }
 
+    /** Spark tells a Python source nothing of folders: without this error its rows would land in files of no folder. */
+    private void refuseFolders(String what) {
+        if (partitioning.length > 0) {
+            throw new UnsupportedOperationException("fastpq writes " + what + " through Python, where Spark leaves out partitionBy()"
+                + " and partitions of tables: give the columns in the option partitionBy instead");
+        }
+    }
+
     private StreamingWrite streaming(LogicalWriteInfo info, boolean overwrites) {
+        refuseFolders("streams");
         WriteBuilder builder = ((SupportsWrite) pythonTable()).newWriteBuilder(info);
         return (overwrites ? ((SupportsTruncate) builder).truncate() : builder).build().toStreaming();
     }
