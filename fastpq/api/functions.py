@@ -129,7 +129,8 @@ def read_pandas(
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object; a directory, a glob, or a list of
             paths and URLs (``read_dataset``).
-        columns: names (dotted paths for leaves of groups) or numbers; None for all. The index comes in any case.
+        columns: names (dotted paths for leaves of groups) or numbers; None for all. The index comes in any case. Of a DataFrame
+            whose labels are not text, the labels; filters name the columns so too.
         row_groups: indices, in the order of the result; None for all.
         filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, as for ``ParquetFile.read``.
         dtype_backend: ``"numpy_nullable"`` for pandas' nullable dtypes, ``"pyarrow"`` for pandas' Arrow dtypes in all columns, as
@@ -151,6 +152,8 @@ def read_pandas(
         UnsupportedError: pandas is not installed.
         ParquetError: as ``read_table``.
     """
+    from fastpq.api.labelled_columns import field_of_label, with_fields
+    from fastpq.convert.dataframe_labels import fields_by_label
     from fastpq.convert.dataframes import dataframe_of, dataframe_of_table
     from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, pandas_metadata
 
@@ -167,8 +170,10 @@ def read_pandas(
     try:
         with ParquetFile(where, **options) as file:
             described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
+            by_label = fields_by_label(file.schema.names, described)
+            filters = with_fields(filters, by_label)
             if columns is not None:
-                columns = list(columns)
+                columns = [field_of_label(column, by_label) for column in columns]
                 columns += [name for name in described.index if name in file.schema.names and name not in columns]
             table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)
             return dataframe_of(table, described, dtype_backend)

@@ -85,6 +85,8 @@ class Table(TableExports, Mapping[str, AnyColumn]):
         metadata: Mapping[str, str] | None = None,
     ) -> None:
         self.metadata = NO_METADATA if metadata is None else metadata
+        if not isinstance(columns, Mapping) and hasattr(columns, "__arrow_c_stream__"):
+            raise SchemaError(f"a {type(columns).__name__} is no mapping of names to columns; write_table takes the table itself")
         self._pairs: list[tuple[str, AnyColumn]] = []
         for name, values in columns.items() if isinstance(columns, Mapping) else columns:
             if not isinstance(name, str):
@@ -309,11 +311,14 @@ class Table(TableExports, Mapping[str, AnyColumn]):
             names: new names by present names.
 
         Raises:
-            SchemaError: there is no column of a name, or there are several.
+            SchemaError: there is no column of a name, there are several, or a new name is another column's.
         """
         for name in names:
             self[name]
         pairs = [(names.get(name, name), column) for name, column in self._pairs]
+        for name in names.values():
+            if sum(name == other for other, _ in pairs) > 1:
+                raise SchemaError("there is another column of the name", column=name)
         return Table(pairs, num_rows=self.num_rows, metadata=self.metadata)
 
     def add(self, name: str, values: Any) -> Table:

@@ -40,6 +40,22 @@ def is_dataframe(obj: object) -> bool:
     return type(obj).__name__ == "DataFrame" and type(obj).__module__.split(".")[0] == "pandas"
 
 
+def column_from_pandas(values: Any, name: str) -> AnyColumn:
+    """The column of an array or an index of pandas; missing values are null.
+
+    Args:
+        values: an ExtensionArray or an Index.
+        name: name of the column, for errors.
+
+    Raises:
+        SchemaError: unsupported values.
+    """
+    import pandas as pd
+
+    table, _ = table_from_dataframe(pd.DataFrame({name: pd.Series(values)}), with_categories=False, index=False)
+    return table.columns[0]
+
+
 def table_from_dataframe(
     frame: pandas.DataFrame, *, with_categories: bool, index: bool | None = None
 ) -> tuple[Table, str]:

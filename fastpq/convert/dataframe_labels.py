@@ -194,3 +194,16 @@ def _instants(texts: list[str], numpy_type: str) -> Any:
 
 def _unit(numpy_type: str) -> Any:
     return np.datetime_data(np.dtype(numpy_type))[0]
+
+
+def fields_by_label(fields: Sequence[str], described: PandasMetadata) -> dict[Any, str]:
+    """The field of each column label other than text; empty for files whose labels are text.
+
+    Args:
+        fields: names of the fields.
+        described: pandas' metadata of the file.
+    """
+    if not described.labels or (len(described.labels) == 1 and described.labels[0].get("pandas_type") == "unicode"):
+        return {}
+    kept = [name for name in fields if name not in described.index]
+    return {label: name for name, label in zip(kept, column_labels(kept, described), strict=True) if not isinstance(label, str)}

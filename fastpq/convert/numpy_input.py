@@ -67,6 +67,10 @@ def column_from_numpy(
         values = values.to_struct()
     if isinstance(values, AnyColumn):
         return _recast(values, type, nullable, name)
+    if hasattr(values, "dtype") and is_pandas_array(values):
+        from fastpq.convert.dataframe_input import column_from_pandas
+
+        return _recast(column_from_pandas(values, name), type, nullable, name)
     if not isinstance(values, np.ndarray) and _speaks_arrow(values):
         from fastpq.arrow import import_column
 
@@ -132,6 +136,11 @@ def _no_table(obj: Any) -> SchemaError:
     if isinstance(obj, np.ndarray):
         return SchemaError(f"{what}: give {{name: array}}")
     return SchemaError(what)
+
+
+def is_pandas_array(values: Any) -> bool:
+    """Whether values are an array or an index of pandas, perhaps with nulls of its own; a Series has an Arrow interface."""
+    return values.__class__.__module__.partition(".")[0] == "pandas" and not hasattr(values, "__arrow_c_stream__")
 
 
 def _speaks_arrow(obj: Any) -> bool:

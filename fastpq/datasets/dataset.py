@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
 from fastpq.arrays.extensions import export
@@ -44,7 +44,7 @@ class ParquetDataset:
         schema: columns and types. ``"union"``: all columns of the files, each of a type for the values of all files (see
             ``fastpq.datasets.unify``). ``"first"``: the columns of the first file. Or a ParquetSchema, an Arrow schema, or a
             mapping of names to types as for ``write_table``. Values are converted where nothing is lost, other columns are left
-            out.
+            out. Partition columns come in any case; their types are inferred from all values unless the schema gives them.
         filters: conditions on partition columns leave out files, unopened; conditions on other columns have no effect here.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys, for remote files called in several threads. For
@@ -102,7 +102,8 @@ class ParquetDataset:
         if not found:
             raise FileNotFoundError("a dataset of no files")
         found = found if partitioning else [replace(file, partitions={}) for file in found]
-        self._partitions = _partition_types(found)
+        given = None if isinstance(schema, str) else given_fields(schema)
+        self._partitions = _partition_types(found, given or {})
         partitions = ParquetSchema.of(Field(name, type_) for name, type_ in self._partitions.items())
         values = [self._values_of(file) for file in found]
         chosen = [filters is None or may_match(filters, partitions, each) for each in values]
@@ -114,7 +115,7 @@ class ParquetDataset:
         self._own: list[dict[str, DatasetField] | None] = [None] * len(kept)    # columns of each file, known once it was open
         self._rows = [0] * len(kept)
         self._opened = OpenedFiles(self._files, open_file, decryption_properties)
-        self._fields = self._columns_by(schema) | {
+        self._fields = (self._columns_by(schema) if given is None else given) | {
             name: DatasetField(Field(name, type_)) for name, type_ in self._partitions.items()
         }
         self.schema: ParquetSchema = schema_of(self._fields.values())
@@ -123,9 +124,7 @@ class ParquetDataset:
         return {name: partition_value(text, self._partitions[name], name) for name, text in file.partitions.items()}
 
     def _columns_by(self, schema: DatasetSchema) -> dict[str, DatasetField]:
-        """The columns by the rule or the schema of the caller."""
-        if not isinstance(schema, str):
-            return given_fields(schema)
+        """The columns by the rule of the caller."""
         if schema not in ("union", "first"):
             raise ValueError(f'schema must be "union", "first" or a schema, not {schema!r}')
         if schema == "first":
@@ -434,11 +433,17 @@ class _Member(NamedTuple):
         return None if self.is_converted else self.filters
 
 
-def _partition_types(files: Sequence[DataFile]) -> dict[str, ColumnType]:
+def _partition_types(files: Sequence[DataFile], given: Mapping[str, DatasetField]) -> dict[str, ColumnType]:
+    """The types of the partition columns: given, or inferred from all values."""
     first = files[0]
     for file in files:
         if list(file.partitions) != list(first.partitions):
             raise SchemaError(
                 f"partitions {list(file.partitions)} here are {list(first.partitions)} in {first.path}", path=file.path
             )
-    return {name: infer_partition_type(file.partitions[name] for file in files) for name in first.partitions}
+    texts = {name: [file.partitions[name] for file in files] for name in first.partitions}
+    types = {name: given[name].field.type if name in given else infer_partition_type(texts[name]) for name in texts}
+    for name, type_ in types.items():
+        if not isinstance(type_, ColumnType):
+            raise SchemaError(f"a partition column is of numbers, dates, timestamps or strings, not {type_}", column=name)
+    return cast(dict[str, ColumnType], types)

@@ -307,6 +307,8 @@ def _condition(schema: ParquetSchema, types: Mapping[int, ColumnType], key: Any,
     if column.max_repetition_level:
         raise UnsupportedError("a filter on a repeated column, of which a row has many values", column=column.name)
     if spelled in ("is null", "is not null"):
+        if value is not None:
+            raise SchemaError(f"{spelled!r} takes no value; 'is null' and 'is not null' are the two conditions")
         return NullTest(column, spelled == "is null")
     try:
         return _typed(column, domain_of(types.get(column.index, column.type)), spelled, value)

@@ -125,6 +125,6 @@ def _problem(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     if isinstance(error, ConnectionRefusedError) or "ClientConnectorError" in names:
-        return "no connection to the server"
+        return f"no connection to the server ({error})"
     return "the connection broke off before the end of the answer"
 

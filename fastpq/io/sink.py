@@ -309,6 +309,8 @@ def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS) -> Sink:
     located = None if hasattr(where, "write") and not is_path and not hasattr(where, "fs") else locate(where)
     if isinstance(located, Remote):
         return _remote_sink(located, conditions)
+    if isinstance(located, str) and located.endswith(os.sep):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), located)
     is_file = isinstance(located, str) and not _is_special(located)
     if conditions.if_match is not None or (conditions and not is_file):
         raise _without_conditions(str(located or type(where).__name__))
