@@ -67,7 +67,7 @@ def column_from_numpy(
         values = values.to_struct()
     if isinstance(values, AnyColumn):
         return _recast(values, type, nullable, name)
-    if hasattr(values, "dtype") and is_pandas_array(values):
+    if not isinstance(values, np.ndarray) and hasattr(values, "dtype") and is_pandas_array(values):
         from fastpq.convert.dataframe_input import column_from_pandas
 
         return _recast(column_from_pandas(values, name), type, nullable, name)

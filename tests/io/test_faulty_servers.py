@@ -171,7 +171,7 @@ def test_a_connection_that_is_refused() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     for read in (fastpq.read_table, fastpq.ParquetDataset):
-        with pytest.raises(RemoteError, match="no connection to the server after 5 attempts") as caught:
+        with pytest.raises(RemoteError, match=r"no connection to the server \(.*\) after 5 attempts") as caught:
             read(f"http://127.0.0.1:{port}/x.parquet")
         assert not isinstance(caught.value, FileNotFoundError)
         assert isinstance(caught.value, OSError)
