@@ -169,7 +169,7 @@ def test_all_files_together_stay_within_max_allocation(tmp_path: Path) -> None:
         pq.write_table(pa.table({"x": np.zeros(100_000)}), tmp_path / f"{number:02}.parquet")
     with serving(tmp_path) as server:
         few = fastpq.ReaderProperties(max_allocation=2_000_000)
-        with pytest.raises(fastpq.LimitError, match="the values of 3 files"):
+        with pytest.raises(fastpq.LimitError, match=r"the values of \d+ files take"):
             fastpq.read_table(urls(server), properties=few)
         assert server.requests < 3 * opened_files.REMOTE_FILES + FILES
 
