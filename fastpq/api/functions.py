@@ -92,14 +92,15 @@ def read_table(
         "decryption_properties": decryption_properties,
         "on_error": on_error,
     }
-    try:
-        with ParquetFile(where, **options) as file:
-            return file.read(
-                columns, row_groups=row_groups, row_ranges=row_ranges, filters=filters, out=out, progress=progress
-            )
-    except (FileNotFoundError, IsADirectoryError, SchemaError):
-        if not _names_a_dataset(where):
-            raise
+    if not isinstance(where, list | tuple):
+        try:
+            with ParquetFile(where, **options) as file:
+                return file.read(
+                    columns, row_groups=row_groups, row_ranges=row_ranges, filters=filters, out=out, progress=progress
+                )
+        except (FileNotFoundError, IsADirectoryError):
+            if not _names_a_dataset(where):
+                raise
     _refuse_for_datasets(row_groups=row_groups, row_ranges=row_ranges, out=out)
     return _read_dataset(where, columns, filters=filters, progress=progress, **options)
 
@@ -167,27 +168,26 @@ def read_pandas(
         "decryption_properties": decryption_properties,
         "on_error": on_error,
     }
-    try:
-        with ParquetFile(where, **options) as file:
-            described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
-            by_label = fields_by_label(file.schema.names, described)
-            filters = with_fields(filters, by_label)
-            if columns is not None:
-                columns = [field_of_label(column, by_label) for column in columns]
-                columns += [name for name in described.index if name in file.schema.names and name not in columns]
-            table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)
-            return dataframe_of(table, described, dtype_backend)
-    except (FileNotFoundError, IsADirectoryError, SchemaError):
-        if not _names_a_dataset(where):
-            raise
+    if not isinstance(where, list | tuple):
+        try:
+            with ParquetFile(where, **options) as file:
+                described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
+                by_label = fields_by_label(file.schema.names, described)
+                filters = with_fields(filters, by_label)
+                if columns is not None:
+                    columns = [field_of_label(column, by_label) for column in columns]
+                    columns += [name for name in described.index if name in file.schema.names and name not in columns]
+                table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)
+                return dataframe_of(table, described, dtype_backend)
+        except (FileNotFoundError, IsADirectoryError):
+            if not _names_a_dataset(where):
+                raise
     _refuse_for_datasets(row_groups=row_groups)
     return dataframe_of_table(_read_dataset(where, columns, filters=filters, progress=progress, **options), dtype_backend)
 
 
 def _names_a_dataset(where: Any) -> bool:
-    """Whether where is a directory, a glob or a list of files."""
-    if isinstance(where, list | tuple):
-        return True
+    """Whether where is a directory or a glob."""
     place = locate(where)
     if isinstance(place, Remote):
         return glob.has_magic(place.path) or place.filesystem.isdir(place.path)

@@ -231,3 +231,12 @@ def test_a_truncated_file_stays_a_broken_file(server: FaultyServer, tmp_path: Pa
         with pytest.raises((fastpq.FormatError, RemoteError)):
             file.read()
     assert time.monotonic() - start < 60
+
+
+def test_a_wrong_call_asks_for_no_more_bytes(server: FaultyServer) -> None:
+    """The look for a directory of the name would get the whole file over HTTP."""
+    for read in (fastpq.read_table, fastpq.read_pandas):
+        before = server.requests
+        with pytest.raises(fastpq.SchemaError, match="no column 'none'"):
+            read(server.url, ["none"])
+        assert server.requests == before + 1
