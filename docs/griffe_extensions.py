@@ -8,6 +8,7 @@ from typing import Any
 
 import griffe
 
+from fastpq.api.reader_options import with_options_of_readers
 from fastpq.options import with_options_listed
 
 PREFIX = "DEFAULT_"
@@ -48,14 +49,14 @@ def _value(default: Any, where: griffe.Object) -> Any:
 
 
 class Docstrings(griffe.Extension):
-    """Lists the options of writers, as ``help`` does, and writes the tables of docstrings in Markdown."""
+    """Lists the options of readers and writers, as ``help`` does, and writes the tables of docstrings in Markdown."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
         """Every docstring of a package, once."""
         for object_ in _with_docstrings(pkg):
             docstring = object_.docstring
             if docstring is not None:
-                docstring.value = with_options_listed(docstring.value) or ""
+                docstring.value = with_options_of_readers(with_options_listed(docstring.value)) or ""
                 if "====" in docstring.value:
                     docstring.value = in_markdown(docstring.value)
 

@@ -239,15 +239,9 @@ def with_options(properties: WriterProperties | None, options: Mapping[str, Any]
     known = WriterProperties.__dataclass_fields__
     unknown = sorted(options.keys() - known.keys())
     if unknown:
-        from difflib import get_close_matches
+        from fastpq.common.foreign_options import WRITING, unknown_options
 
-        from fastpq.common.foreign_options import WRITING
-
-        if elsewhere := [f"{name}: {WRITING[name]}" for name in unknown if name in WRITING]:
-            raise TypeError(f"unknown options: {', '.join(unknown)}; {'; '.join(elsewhere)}")
-        near = list(dict.fromkeys(match for name in unknown for match in get_close_matches(name, known)))
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise TypeError(f"unknown options: {', '.join(unknown)}{hint}")
+        raise unknown_options(unknown, known, WRITING)
     given = {name: value for name, value in options.items() if value is not None or name == "compression"}
     return replace(properties or DEFAULT_PROPERTIES, **given) if given else properties or DEFAULT_PROPERTIES
 
@@ -257,21 +251,38 @@ def spelled_out(target: F) -> F:
 
     Type checkers know the options by ``Unpack[WriterOptions]``, ``inspect.signature`` and ``help`` by this decorator.
     """
-    function: Any = target.__init__ if isinstance(target, type) else target     # type: ignore[misc]
-    signature = inspect.signature(function)
-    named = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    options = {}
     for option in fields(WriterProperties):
-        default = option.default if option.default_factory is MISSING else option.default_factory()
-        named.append(inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=option.type))
-    function.__signature__ = signature.replace(parameters=named)
+        options[option.name] = option.default if option.default_factory is MISSING else option.default_factory(), option.type
+    show_options(target, options)
     target.__doc__ = with_options_listed(target.__doc__)
     return target
 
 
+def show_options(target: Any, options: Mapping[str, tuple[Any, Any]]) -> None:
+    """Put options in the place of ``**options`` in the signature of a function or a class.
+
+    Args:
+        target: the function or class.
+        options: default and annotation, by name.
+    """
+    function: Any = target.__init__ if isinstance(target, type) else target     # type: ignore[misc]
+    signature = inspect.signature(function)
+    named = [parameter for parameter in signature.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    for name, (default, annotation) in options.items():
+        named.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+    function.__signature__ = signature.replace(parameters=named)
+
+
 def with_options_listed(docstring: str | None) -> str | None:
     """A docstring with a list of the fields of WriterProperties below its entry ``**options``; None without docstrings."""
-    if docstring is None or WriterProperties.__doc__ is None:
+    return listed(docstring, WriterProperties.__doc__, _OPTIONS_ENTRY)
+
+
+def listed(docstring: str | None, attributes: str | None, entry: re.Pattern[str]) -> str | None:
+    """A docstring with the list of attributes of another one below an entry; None without docstrings."""
+    if docstring is None or attributes is None:
         return None
-    _, _, attributes = inspect.cleandoc(WriterProperties.__doc__).partition("Attributes:\n")
+    _, _, attributes = inspect.cleandoc(attributes).partition("Attributes:\n")
     items = re.sub(r"^(\w+): ", r"- ``\1``: ", dedent(attributes), flags=re.MULTILINE)
-    return _OPTIONS_ENTRY.sub(lambda entry: f"{entry[0]}\n{indent(items, entry[1] + '    ')}\n", docstring)
+    return entry.sub(lambda found: f"{found[0]}\n{indent(items, found[1] + '    ')}\n", docstring)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
-from fastpq import encryption
 from fastpq.api.indexed_file import IndexedFile, RowRangesLike
+from fastpq.api.reader_options import DEFAULTS, PLACING, ReaderOptions, reading, taken_place, unknown
 from fastpq.arrays.extensions import export
 from fastpq.arrays.table import Column, Table
 from fastpq.common.lazy import LazyModule
@@ -22,11 +22,10 @@ from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.io.source import IOCounts, open_source
 from fastpq.metadata.footer import read_finished
 from fastpq.metadata.key_values import KeyValues
-from fastpq.options import MemoryMap, OnError, ReaderProperties
+from fastpq.options import ReaderProperties
 from fastpq.read import rows
 from fastpq.read.file_reader import FileReader, OpenFile, Wanted, in_fitting_units
-from fastpq.read.opener import StringLayout
-from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, Int96UnitName
+from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey
 from fastpq.stats.quirks import for_writer, mistakes_of
 
 if TYPE_CHECKING:
@@ -44,26 +43,14 @@ DEFAULT_BATCH_SIZE = 65_536
 _DEFAULT_PROPERTIES = ReaderProperties()
 
 
+@reading
 class ParquetFile(IndexedFile):
     """A Parquet file to read from; a context manager.
 
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object. A file object is read from its first
             byte, regardless of its position. Column chunks may be in files beside a path or a URL.
-        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
-            long as a column is in use. False and True read the file, and a change of the file later changes no column.
-        threads: number of chunks decoded at the same time; None for one a core.
-        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory. ``"ms"``, ``"us"``, ``"ns"``: values out of range are
-            refused. ``"auto"``: nanoseconds, and where the values read of a column do not fit, microseconds, then milliseconds. A
-            read has one unit for a column, in all row groups and batches; other rows of the file may have another one.
-            ``iter_batches`` decodes INT96 columns twice for this, and ``read`` where a value does not fit.
-        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow (fastpq.arrow.hints).
-        properties: bounds and checks.
-        decryption_properties: keys, for encrypted files.
-        on_error: treatment of unreadable values. ``"raise"``: the read fails. ``"null"``: unreadable values become null, in a
-            nested column the whole row. ``"skip"``: rows with unreadable values in the columns of the read are left out. With
-            ``"null"`` and ``"skip"`` the last checkpoint replaces a missing footer, and ``recovery`` lists the losses.
+        **options: any of the options of readers:
 
     Raises:
         FormatError: not a Parquet file, a broken footer, or an unfinished file.
@@ -73,37 +60,34 @@ class ParquetFile(IndexedFile):
     def __init__(
         self,
         where: Any,
-        *,
-        memory_map: MemoryMap = False,
-        threads: int | None = None,
-        strings: StringLayout = "views",
-        coerce_int96_timestamp_unit: Int96UnitName = "auto",
-        arrow_schema: bool = True,
-        properties: ReaderProperties | None = None,
-        decryption_properties: encryption.FileDecryptionProperties | None = None,
-        on_error: OnError = "raise",
+        **options: Unpack[ReaderOptions],
     ) -> None:
+        given: dict[str, Any] = {**DEFAULTS, **options}
+        if len(given) > len(DEFAULTS):
+            raise unknown(given)
+        if not options.keys().isdisjoint(PLACING):
+            where = taken_place(where, given)
+        on_error, strings, unit = given["on_error"], given["strings"], given["coerce_int96_timestamp_unit"]
         if on_error not in ("raise", "null", "skip"):
             raise ValueError(f'on_error must be "raise", "null" or "skip", not {on_error!r}')
         if strings not in ("views", "offsets", "dictionary"):
             raise ValueError(f'strings must be "views", "offsets" or "dictionary", not {strings!r}')
-        if coerce_int96_timestamp_unit not in ("auto", "ms", "us", "ns"):
-            unit = coerce_int96_timestamp_unit
+        if unit not in ("auto", "ms", "us", "ns"):
             raise ValueError(f'coerce_int96_timestamp_unit must be "auto", "ms", "us" or "ns", not {unit!r}')
-        threads = resolve_threads(threads)
+        threads, keys = resolve_threads(given["threads"]), given["decryption_properties"]
         self._closed, self._on_error = False, on_error
         self._orders: dict[int, Column | None] = {}      # entries of ordered dictionaries, by number of the column
-        properties = properties or _DEFAULT_PROPERTIES
-        self._source = open_source(where, memory_map=memory_map, properties=properties)
+        properties = given["properties"] or _DEFAULT_PROPERTIES
+        self._source = open_source(where, memory_map=given["memory_map"], properties=properties)
         self._losses: list[Loss] = []
         try:
             self._found: losses.RecoveryReport | None = None
             if on_error == "raise":
-                self._metadata = read_finished(self._source, properties, decryption_properties)
+                self._metadata = read_finished(self._source, properties, keys)
             else:
                 from fastpq.recovery.footers import find_footer
 
-                self._metadata, self._found = find_footer(self._source, properties, decryption_properties)
+                self._metadata, self._found = find_footer(self._source, properties, keys)
             self._size = self._source.size      # a closed source has no size
         except ParquetError as error:
             self._source.close()
@@ -112,10 +96,10 @@ class ParquetFile(IndexedFile):
         except BaseException:
             self._source.close()
             raise
-        self._arrow_schema = arrow_schema and self._metadata.key_value_bytes > 0
+        self._arrow_schema = given["arrow_schema"] and self._metadata.key_value_bytes > 0
         if self._metadata.created_by is None or mistakes_of(self._metadata.created_by):
             properties = for_writer(properties, self._metadata)
-        self._file = OpenFile(self._source, self._metadata, properties, strings, coerce_int96_timestamp_unit, threads)
+        self._file = OpenFile(self._source, self._metadata, properties, strings, unit, threads)
 
     def close(self) -> None:
         """Close the source; columns already read stay valid."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from fastpq import encryption
 from fastpq.api.file import ParquetFile
 from fastpq.api.indexed_file import RowRangesLike
+from fastpq.api.reader_options import PLACING, ReaderOptions, reading, taken_place
 from fastpq.arrays.extensions import registered
 from fastpq.arrays.table import Table
 from fastpq.common.lazy import LazyModule
@@ -17,9 +17,7 @@ from fastpq.common.progress import Progress
 from fastpq.errors import SchemaError
 from fastpq.io.location import Remote, locate
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.options import MemoryMap, OnError, ReaderProperties
-from fastpq.read.opener import StringLayout
-from fastpq.schema.parquet_schema import ColumnKey, Int96UnitName, ParquetSchema
+from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema
 
 if TYPE_CHECKING:
     import pandas
@@ -30,6 +28,7 @@ else:
     dataframes = LazyModule("fastpq.convert.dataframes")
 
 
+@reading
 def read_table(
     where: Any,
     columns: Iterable[ColumnKey] | None = None,
@@ -39,14 +38,7 @@ def read_table(
     filters: Any = None,
     out: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    memory_map: MemoryMap = False,
-    threads: int | None = None,
-    strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: Int96UnitName = "auto",
-    arrow_schema: bool = True,
-    properties: ReaderProperties | None = None,
-    decryption_properties: encryption.FileDecryptionProperties | None = None,
-    on_error: OnError = "raise",
+    **options: Unpack[ReaderOptions],
 ) -> Table:
     """Read a file into memory, by a ParquetFile; or a directory, a glob or a list of files, by ``read_dataset``.
 
@@ -61,17 +53,7 @@ def read_table(
         out: arrays to read columns into, by name, as for ``ParquetFile.read``.
         progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
             ``(total, total)``.
-        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
-            long as a column is in use. False and True read the file, and a change of the file later changes no column.
-        threads: number of chunks decoded at the same time; None for one a core.
-        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
-            finest unit in which the values read of a column fit.
-        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
-        properties: bounds and checks.
-        decryption_properties: keys, for encrypted files.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
-            unreadable values.
+        **options: any of the options of readers:
 
     Returns:
         A Table of the chosen columns and rows, in the order of the file.
@@ -82,19 +64,12 @@ def read_table(
         KeyAccessError, TagVerificationError: encrypted parts cannot be opened.
         UnsupportedError, LimitError: see fastpq.errors.
     """
-    options: dict[str, Any] = {
-        "memory_map": memory_map,
-        "threads": threads,
-        "strings": strings,
-        "coerce_int96_timestamp_unit": coerce_int96_timestamp_unit,
-        "arrow_schema": arrow_schema,
-        "properties": properties,
-        "decryption_properties": decryption_properties,
-        "on_error": on_error,
-    }
+    given: dict[str, Any] = {**options}
+    if not given.keys().isdisjoint(PLACING):
+        where = taken_place(where, given)
     if not isinstance(where, list | tuple):
         try:
-            with ParquetFile(where, **options) as file:
+            with ParquetFile(where, **given) as file:
                 return file.read(
                     columns, row_groups=row_groups, row_ranges=row_ranges, filters=filters, out=out, progress=progress
                 )
@@ -102,9 +77,10 @@ def read_table(
             if not _names_a_dataset(where):
                 raise
     _refuse_for_datasets(row_groups=row_groups, row_ranges=row_ranges, out=out)
-    return _read_dataset(where, columns, filters=filters, progress=progress, **options)
+    return _read_dataset(where, columns, filters=filters, progress=progress, **given)
 
 
+@reading
 def read_pandas(
     where: Any,
     columns: Iterable[ColumnKey] | None = None,
@@ -113,14 +89,7 @@ def read_pandas(
     filters: Any = None,
     dtype_backend: dataframes.Backend | None = None,
     progress: Progress | None = None,
-    memory_map: MemoryMap = False,
-    threads: int | None = None,
-    strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: Int96UnitName = "auto",
-    arrow_schema: bool = True,
-    properties: ReaderProperties | None = None,
-    decryption_properties: encryption.FileDecryptionProperties | None = None,
-    on_error: OnError = "raise",
+    **options: Unpack[ReaderOptions],
 ) -> pandas.DataFrame:
     """Read a file as a pandas DataFrame, with the index, labels, categories and dtypes of the file's metadata.
 
@@ -137,17 +106,7 @@ def read_pandas(
         dtype_backend: ``"numpy_nullable"`` for pandas' nullable dtypes, ``"pyarrow"`` for pandas' Arrow dtypes in all columns, as
             for ``pandas.read_parquet``; None for the dtypes of the metadata.
         progress: called as ``progress(done, total)``, in rows, as for ``read_table``.
-        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
-            long as a column is in use. False and True read the file, and a change of the file later changes no column.
-        threads: number of chunks decoded at the same time; None for one a core.
-        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
-            finest unit in which the values read of a column fit.
-        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
-        properties: bounds and checks.
-        decryption_properties: keys, for encrypted files.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
-            unreadable values.
+        **options: any of the options of readers:
 
     Raises:
         UnsupportedError: pandas is not installed.
@@ -158,19 +117,12 @@ def read_pandas(
     from fastpq.convert.dataframes import dataframe_of, dataframe_of_table
     from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, pandas_metadata
 
-    options: dict[str, Any] = {
-        "memory_map": memory_map,
-        "threads": threads,
-        "strings": strings,
-        "coerce_int96_timestamp_unit": coerce_int96_timestamp_unit,
-        "arrow_schema": arrow_schema,
-        "properties": properties,
-        "decryption_properties": decryption_properties,
-        "on_error": on_error,
-    }
+    given: dict[str, Any] = {**options}
+    if not given.keys().isdisjoint(PLACING):
+        where = taken_place(where, given)
     if not isinstance(where, list | tuple):
         try:
-            with ParquetFile(where, **options) as file:
+            with ParquetFile(where, **given) as file:
                 described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
                 by_label = fields_by_label(file.schema.names, described)
                 filters = with_fields(filters, by_label)
@@ -183,7 +135,7 @@ def read_pandas(
             if not _names_a_dataset(where):
                 raise
     _refuse_for_datasets(row_groups=row_groups)
-    return dataframe_of_table(_read_dataset(where, columns, filters=filters, progress=progress, **options), dtype_backend)
+    return dataframe_of_table(_read_dataset(where, columns, filters=filters, progress=progress, **given), dtype_backend)
 
 
 def _names_a_dataset(where: Any) -> bool:
@@ -207,93 +159,39 @@ def _read_dataset(where: Any, columns: Iterable[ColumnKey] | None, **options: An
     return table
 
 
+@reading
 def read_metadata(
     where: Any,
-    *,
-    memory_map: MemoryMap = False,
-    threads: int | None = None,
-    strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: Int96UnitName = "auto",
-    arrow_schema: bool = True,
-    properties: ReaderProperties | None = None,
-    decryption_properties: encryption.FileDecryptionProperties | None = None,
-    on_error: OnError = "raise",
+    **options: Unpack[ReaderOptions],
 ) -> FileMetaData:
     """The footer of a file (parquet.thrift, ``FileMetaData``).
 
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
-        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
-            long as a column is in use. False and True read the file, and a change of the file later changes no column.
-        threads: number of chunks decoded at the same time; None for one a core.
-        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
-            finest unit in which the values read of a column fit.
-        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
-        properties: bounds and checks.
-        decryption_properties: keys, for encrypted files.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
-            unreadable values.
+        **options: any of the options of readers:
 
     Raises:
         FormatError: not a Parquet file, or a broken footer.
         KeyAccessError, TagVerificationError: the footer is encrypted and cannot be opened.
     """
-    with ParquetFile(
-        where,
-        memory_map=memory_map,
-        threads=threads,
-        strings=strings,
-        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
-        arrow_schema=arrow_schema,
-        properties=properties,
-        decryption_properties=decryption_properties,
-        on_error=on_error,
-    ) as file:
+    with ParquetFile(where, **options) as file:
         return file.metadata
 
 
+@reading
 def read_schema(
     where: Any,
-    *,
-    memory_map: MemoryMap = False,
-    threads: int | None = None,
-    strings: StringLayout = "views",
-    coerce_int96_timestamp_unit: Int96UnitName = "auto",
-    arrow_schema: bool = True,
-    properties: ReaderProperties | None = None,
-    decryption_properties: encryption.FileDecryptionProperties | None = None,
-    on_error: OnError = "raise",
+    **options: Unpack[ReaderOptions],
 ) -> ParquetSchema:
     """The schema of a file.
 
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object.
-        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
-            long as a column is in use. False and True read the file, and a change of the file later changes no column.
-        threads: number of chunks decoded at the same time; None for one a core.
-        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
-            finest unit in which the values read of a column fit.
-        arrow_schema: give columns the Arrow types in the metadata's ARROW:schema on export to Arrow.
-        properties: bounds and checks.
-        decryption_properties: keys, for encrypted files.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
-            unreadable values.
+        **options: any of the options of readers:
 
     Raises:
         FormatError: not a Parquet file, or a broken footer.
         KeyAccessError, TagVerificationError: the footer is encrypted and cannot be opened.
     """
-    with ParquetFile(
-        where,
-        memory_map=memory_map,
-        threads=threads,
-        strings=strings,
-        coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
-        arrow_schema=arrow_schema,
-        properties=properties,
-        decryption_properties=decryption_properties,
-        on_error=on_error,
-    ) as file:
+    with ParquetFile(where, **options) as file:
         return file.schema

@@ -17,6 +17,7 @@ from fastpq.common.parallel import resolve_threads
 from fastpq.common.progress import Meter, Progress
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import ParquetError, SchemaError
+from fastpq.io.location import placed
 from fastpq.io.sink import Conditions, Sink, open_sink
 from fastpq.options import DEFAULT_PROPERTIES, WriterProperties, spelled_out, with_options
 from fastpq.schema.parquet_schema import ParquetSchema
@@ -49,6 +50,9 @@ class ParquetWriter:
             write are refused.
         if_none_match: ``"*"`` refuses a target that is there when the file is complete: a local file, or an object in S3.
         if_match: ETag of the object in S3 to replace; an object replaced meanwhile stays.
+        filesystem: filesystem of the path, of fsspec or of pyarrow.fs; None finds one by the URL.
+        storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
+        timeout: most seconds without a byte from a server, for URLs of S3.
         **options: any of the fields of WriterProperties:
 
     Raises:
@@ -68,6 +72,9 @@ class ParquetWriter:
         progress: Progress | None = None,
         if_none_match: str | None = None,
         if_match: str | None = None,
+        filesystem: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
         **options: Unpack[WriterOptions],
     ) -> None:
         self._properties = with_options(properties, options) if options else properties or DEFAULT_PROPERTIES
@@ -76,6 +83,8 @@ class ParquetWriter:
         self._input = WriterInput(schema, self._properties, shred, encryption_properties)
         self._lock = Lock()
         self._busy_thread: int | None = None    # the holder of the lock
+        if filesystem is not None or storage_options is not None or timeout is not None:
+            where = placed(where, filesystem, storage_options, timeout)
         self._sink = open_sink(where, Conditions(if_none_match, if_match))
         self._meter = None if progress is None else Meter(_with_abort(progress, self._sink), holds_last=True)
         self._file: FileWriter | None = None    # from the schema on

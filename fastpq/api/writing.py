@@ -27,6 +27,9 @@ def write_table(
     progress: Progress | None = None,
     if_none_match: str | None = None,
     if_match: str | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
     **options: Unpack[WriterOptions],
 ) -> None:
     """Write columns as a Parquet file; the target is replaced whole, or not at all.
@@ -45,6 +48,9 @@ def write_table(
             exception from progress leaves the target unchanged.
         if_none_match: ``"*"`` refuses a target that is there when the file is complete: a local file, or an object in S3.
         if_match: ETag of the object in S3 to replace; an object replaced meanwhile stays.
+        filesystem: filesystem of the path, of fsspec or of pyarrow.fs; None finds one by the URL.
+        storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
+        timeout: most seconds without a byte from a server, for URLs of S3.
         **options: any of the fields of WriterProperties:
 
     Raises:
@@ -62,6 +68,9 @@ def write_table(
         progress=progress,
         if_none_match=if_none_match,
         if_match=if_match,
+        filesystem=filesystem,
+        storage_options=storage_options,
+        timeout=timeout,
         **options,
     )
     writer._write_whole(data)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
 # For writing, by name of the option; a sentence for the error of an unknown option.
 WRITING = {
     "allow_truncated_timestamps": "schema={name: 'timestamp[us]'} converts timestamps, and refuses those that would lose digits",
@@ -11,18 +13,16 @@ WRITING = {
     "dictionary_pagesize_limit": "dictionary_page_size is the name",
     "engine": "there is one engine",
     "file_scheme": "write_table writes one file, write_dataset a directory",
-    "filesystem": "pass a URL, or an object with the attributes fs and path, as fsspec.open returns",
     "fixed_text": "schema={name: 'S8'} makes values of fixed length",
     "flavor": "column names are kept as they are",
     "has_nulls": "schema=ParquetSchema.of(...) makes columns required",
     "index": "the index of a DataFrame is written unless it is a plain range: frame.reset_index(drop=True) leaves it out",
     "object_encoding": "objects become the type of their values; schema={name: 'string'} asks for another",
-    "open_with": "pass a URL, or an object with the attributes fs and path, as fsspec.open returns",
+    "open_with": "filesystem=... takes a filesystem of fsspec or pyarrow",
     "partition_cols": "write_dataset(data, root, partition_by=[...]) makes partitions",
     "partition_on": "write_dataset(data, root, partition_by=[...]) makes partitions",
     "row_group_offsets": "row_group_size is the number of rows of a row group",
     "stats": "write_statistics is the name",
-    "storage_options": "pass an object with the attributes fs and path, as fsspec.open(url, **storage_options) returns",
     "store_schema": "arrow_schema is the name",
     "times": "INT96 timestamps are read and not written; schema={name: 'timestamp[us]'} chooses a unit",
     "use_byte_stream_split": "column_encoding={name: 'BYTE_STREAM_SPLIT'} chooses encodings",
@@ -32,3 +32,52 @@ WRITING = {
     "write_batch_size": "data_page_size and data_page_rows bound pages",
     "write_index": "the index of a DataFrame is written unless it is a plain range: frame.reset_index(drop=True) leaves it out",
 }
+
+# For reading.
+READING = {
+    "categories": "strings=\"dictionary\" keeps dictionaries; categories of pandas come back without an option",
+    "binary_type": "strings= chooses the layout of text and binaries",
+    "buffer_size": "properties=ReaderProperties(coalesce_size=...) bounds reads",
+    "columns": "read(columns) chooses columns",
+    "dtypes": "schema= of read_dataset gives columns other types",
+    "engine": "there is one engine",
+    "filters": "read(filters=...) chooses rows",
+    "fs": "filesystem is the name",
+    "hive_partitioning": "read_dataset(where, partitioning=\"hive\") is the default; None leaves partitions out",
+    "ignore_prefixes": "names that begin with _ or . are passed over",
+    "index": "read_pandas gives the index of the metadata: frame.reset_index() makes columns",
+    "list_type": "lists have 64-bit offsets where they need them",
+    "low_memory": "ParquetFile.iter_batches reads in bounded memory",
+    "metadata": "every file is opened with its own footer",
+    "n_rows": "ParquetFile.head(n) gives the first rows",
+    "open_with": "filesystem=... takes a filesystem of fsspec or pyarrow",
+    "page_checksum_verification": "properties=ReaderProperties(verify_checksums=...) is the name; True is the default",
+    "pandas_nulls": "read_pandas(where, dtype_backend=\"numpy_nullable\") gives nullable dtypes",
+    "parallel": "threads is the number of threads",
+    "partitioning": "read_dataset and ParquetDataset have this option",
+    "pre_buffer": "properties=ReaderProperties(prefetch=...) is the name",
+    "read_dictionary": "strings=\"dictionary\" keeps dictionaries",
+    "root": "read_dataset(root) finds the files of a directory",
+    "rechunk": "columns are in one piece",
+    "schema": "read_dataset and ParquetDataset have this option",
+    "source": "the first argument is the place",
+    "thrift_container_size_limit": "properties=ReaderProperties(max_columns=..., max_row_groups=...) bounds footers",
+    "thrift_string_size_limit": "properties=ReaderProperties(max_footer_size=...) bounds footers",
+    "to_pandas_kwargs": "read_pandas has the options of a DataFrame",
+    "use_legacy_dataset": "there is one way to read datasets",
+    "use_pandas_metadata": "read_pandas gives index, labels and dtypes of the metadata",
+    "use_statistics": "filters use statistics always",
+    "use_threads": "threads is the number of threads, 1 for none beside the caller's",
+    "verify": "properties=ReaderProperties(verify_checksums=...) is the name; True is the default",
+}
+
+
+def unknown_options(unknown: Sequence[str], known: Collection[str], elsewhere: Mapping[str, str]) -> TypeError:
+    """The error of unknown options: what to do for names of other libraries, or names near known ones."""
+    from difflib import get_close_matches
+
+    if advice := [f"{name}: {elsewhere[name]}" for name in unknown if name in elsewhere]:
+        return TypeError(f"unknown options: {', '.join(unknown)}; {'; '.join(advice)}")
+    near = list(dict.fromkeys(match for name in unknown for match in get_close_matches(name, known)))
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    return TypeError(f"unknown options: {', '.join(unknown)}{hint}")

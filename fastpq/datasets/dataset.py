@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, cast
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
+from fastpq.api.reader_options import DEFAULTS, DatasetReaderOptions, reading, taken_place
 from fastpq.arrays.extensions import export
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress, Span
@@ -19,7 +20,7 @@ from fastpq.datasets.partition_filters import filtered_columns, matching, may_ma
 from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, united
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.filters.predicate import bind_filters
-from fastpq.options import MemoryMap, OnError, ReaderProperties
+from fastpq.options import ReaderProperties
 from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import Field
@@ -30,6 +31,7 @@ Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, b
 DatasetSchema: TypeAlias = Literal["union", "first"] | ParquetSchema | Mapping[str, Any] | Any
 
 
+@reading
 class ParquetDataset:
     """Many files as one table: the columns of the files, followed by the partition columns with values from the paths.
 
@@ -50,16 +52,7 @@ class ParquetDataset:
         decryption_properties: keys, or a function from a file's path to its keys, for remote files called in several threads. For
             URLs the path has the form used by the filesystem; a CryptoFactory with external key material then also needs its
             argument ``filesystem``.
-        memory_map: ``"keep"`` maps a local file, and columns may be views of the map: nobody may truncate or change the file as
-            long as a column is in use. False and True read the file, and a change of the file later changes no column.
-        threads: number of chunks decoded at the same time; None for one a core.
-        strings: layout of variable-length values: ``"views"`` (no copy), ``"offsets"`` or ``"dictionary"`` (codes).
-        coerce_int96_timestamp_unit: unit of INT96 timestamps in memory: ``"ms"``, ``"us"``, ``"ns"``, or ``"auto"`` for the
-            finest unit in which the values read of a column fit.
-        arrow_schema: give columns the Arrow types named in the metadata's ARROW:schema.
-        properties: bounds and checks.
-        on_error: ``"raise"``; ``"null"`` for nulls in the place of unreadable values; ``"skip"`` to leave out rows with
-            unreadable values.
+        **options: any of the options of readers:
 
     Raises:
         FileNotFoundError: there is no file.
@@ -75,35 +68,22 @@ class ParquetDataset:
         filters: Any = None,
         partitioning: str | None = "hive",
         decryption_properties: DatasetDecryption = None,
-        memory_map: MemoryMap = False,
-        threads: int | None = None,
-        strings: StringLayout = "views",
-        coerce_int96_timestamp_unit: Int96UnitName = "auto",
-        arrow_schema: bool = True,
-        properties: ReaderProperties | None = None,
-        on_error: OnError = "raise",
+        **options: Unpack[DatasetReaderOptions],
     ) -> None:
         if partitioning not in ("hive", None):
             raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
-        self._strings = strings
-        self._unit = coerce_int96_timestamp_unit
-        self._properties = properties or ReaderProperties()
-        open_file = partial(
-            ParquetFile,
-            memory_map=memory_map,
-            threads=threads,
-            strings=strings,
-            coerce_int96_timestamp_unit=coerce_int96_timestamp_unit,
-            arrow_schema=arrow_schema,
-            properties=properties,
-            on_error=on_error,
-        )
-        found = find_files(where)
+        taken: dict[str, Any] = {**options}
+        found = find_files(taken_place(where, taken))
+        given = DEFAULTS | taken
+        self._strings: StringLayout = given["strings"]
+        self._unit: Int96UnitName = given["coerce_int96_timestamp_unit"]
+        self._properties: ReaderProperties = given["properties"] or ReaderProperties()
+        open_file = partial(ParquetFile, **taken)
         if not found:
             raise FileNotFoundError("a dataset of no files")
         found = found if partitioning else [replace(file, partitions={}) for file in found]
-        given = None if isinstance(schema, str) else given_fields(schema)
-        self._partitions = _partition_types(found, given or {})
+        fields = None if isinstance(schema, str) else given_fields(schema)
+        self._partitions = _partition_types(found, fields or {})
         partitions = ParquetSchema.of(Field(name, type_) for name, type_ in self._partitions.items())
         values = [self._values_of(file) for file in found]
         chosen = [filters is None or may_match(filters, partitions, each) for each in values]
@@ -115,7 +95,7 @@ class ParquetDataset:
         self._own: list[dict[str, DatasetField] | None] = [None] * len(kept)    # columns of each file, known once it was open
         self._rows = [0] * len(kept)
         self._opened = OpenedFiles(self._files, open_file, decryption_properties)
-        self._fields = (self._columns_by(schema) if given is None else given) | {
+        self._fields = (self._columns_by(schema) if fields is None else fields) | {
             name: DatasetField(Field(name, type_)) for name, type_ in self._partitions.items()
         }
         self.schema: ParquetSchema = schema_of(self._fields.values())

@@ -13,7 +13,7 @@ from fastpq.common.parallel import run_ordered
 from fastpq.datasets.hive import parse_partitions
 from fastpq.datasets.records import visible_files, visible_matches
 from fastpq.errors import SchemaError
-from fastpq.io.location import Remote, locate
+from fastpq.io.location import Remote, RemotePath, locate
 from fastpq.io.retrying import persistent
 from fastpq.options import DEFAULT_MAX_ATTEMPTS
 
@@ -24,21 +24,6 @@ NO_DATA = (
     ".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".xml", ".html", ".yaml", ".yml", ".toml", ".crc",
     ".md5", ".sha256", ".log", ".sql", ".py", ".ipynb", ".pdf", ".avro", ".orc", ".arrow", ".feather",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RemotePath:
-    """A path on an fsspec filesystem, in the form accepted by ParquetFile and ParquetWriter.
-
-    Attributes:
-        fs: an ``fsspec.AbstractFileSystem``.
-        path: path in the filesystem's own form.
-        listed_size: bytes of the file when its directory was listed; None for a file that was not listed.
-    """
-
-    fs: Any
-    path: str
-    listed_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

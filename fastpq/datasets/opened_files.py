@@ -10,9 +10,10 @@ from typing import TypeAlias, TypeVar, cast
 
 from fastpq.api.file import ParquetFile
 from fastpq.common.parallel import run_ordered
-from fastpq.datasets.discovery import DataFile, RemotePath
+from fastpq.datasets.discovery import DataFile
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import LimitError, SchemaError
+from fastpq.io.location import RemotePath
 from fastpq.io.remote_source import FsspecSource
 
 DatasetDecryption: TypeAlias = FileDecryptionProperties | Callable[[str], FileDecryptionProperties | None] | None

@@ -19,11 +19,10 @@ from fastpq.common.progress import Meter, Progress
 from fastpq.convert.dataframe_input import is_dataframe, table_from_dataframe
 from fastpq.convert.numpy_input import table_from
 from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
-from fastpq.datasets.discovery import RemotePath
 from fastpq.datasets.hive import format_partitions
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import SchemaError
-from fastpq.io.location import Remote, locate
+from fastpq.io.location import Remote, RemotePath, locate, placed
 from fastpq.io.new_file import make_directories
 from fastpq.options import WriterProperties, spelled_out
 from fastpq.schema.parquet_schema import ParquetSchema
@@ -45,6 +44,9 @@ def write_dataset(
     properties: WriterProperties | None = None,
     threads: int | None = None,
     shred: Mapping[str, Shredding] | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
     **options: Unpack[WriterOptions],
 ) -> list[str]:
     """Write a table as files below a directory, one for each combination of partition values; present files stay (append).
@@ -64,6 +66,9 @@ def write_dataset(
         properties: writer properties; options override them.
         threads: number of columns encoded at the same time; None for one a core.
         shred: shredding of variant columns by name, as for ParquetWriter.
+        filesystem: filesystem of the path, of fsspec or of pyarrow.fs; None finds one by the URL.
+        storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
+        timeout: most seconds without a byte from a server, for URLs of S3.
         **options: any of the fields of WriterProperties:
 
     Returns:
@@ -74,6 +79,7 @@ def write_dataset(
     """
     if isinstance(partition_by, str):
         raise SchemaError(f"partition_by is a list of names, not the one name {partition_by!r}")
+    root = placed(root, filesystem, storage_options, timeout)
     table = _table(data, partition_by, encryption_properties is None, options)
     kept = [name for name in table.names if name not in partition_by]
     if partition_by and not kept:

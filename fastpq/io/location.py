@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import os
 import posixpath
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from fastpq.errors import UnsupportedError
+from fastpq.errors import SchemaError, UnsupportedError
 
 STALL_SECONDS = 30.0        # most seconds without a byte, of an answer or a connection over HTTP
 
@@ -35,6 +37,97 @@ class Remote(NamedTuple):
         return Remote(self.filesystem, path, f"{self.name.rpartition('/')[0]}/{relative}")
 
 
+@dataclass(frozen=True, slots=True)
+class RemotePath:
+    """A path on an fsspec filesystem, in the form accepted by ParquetFile and ParquetWriter.
+
+    Attributes:
+        fs: an ``fsspec.AbstractFileSystem``.
+        path: path in the filesystem's own form.
+        listed_size: bytes of the file when its directory was listed; None for a file that was not listed.
+        name: name for messages; None for the path.
+    """
+
+    fs: Any
+    path: str
+    listed_size: int | None = None
+    name: str | None = None
+
+
+def placed(
+    where: Any, filesystem: Any = None, storage_options: Mapping[str, Any] | None = None, timeout: float | None = None
+) -> Any:
+    """A place, or a list of places, for ``locate``: paths on a filesystem, or URLs opened with options.
+
+    Args:
+        where: a path or a URL, or several; anything where no further argument is given.
+        filesystem: a filesystem of fsspec or of pyarrow.fs, on which the paths are.
+        storage_options: options of the fsspec filesystem of URLs.
+        timeout: most seconds without a byte, of URLs of HTTP and S3; local files have none.
+
+    Returns:
+        A local path or a RemotePath, or a list of these; where itself without a further argument.
+
+    Raises:
+        ValueError: options beside a filesystem, or options for a local path.
+        TypeError: arguments of other types.
+        SchemaError: something that has no path.
+        UnsupportedError: fsspec or a package is not installed; or a filesystem without a known timeout.
+    """
+    if filesystem is None and storage_options is None and timeout is None:
+        return where
+    if isinstance(where, list | tuple | Iterator) and not hasattr(where, "read"):
+        return [placed(one, filesystem, storage_options, timeout) for one in where]
+    if storage_options is not None and not isinstance(storage_options, Mapping):
+        raise TypeError(f"storage_options is a mapping of names to values, not a {type(storage_options).__name__}")
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, int | float)):
+        raise TypeError(f"timeout is a number of seconds, not {timeout!r}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be a positive number of seconds, not {timeout!r}")
+    if not isinstance(where, str | os.PathLike) or hasattr(where, "fs"):
+        raise SchemaError(f"filesystem, storage_options and timeout go with a path or a URL, not with a {type(where).__name__}")
+    path = os.fsdecode(where)
+    if filesystem is not None:
+        if storage_options or timeout is not None:
+            raise ValueError("storage_options and timeout make a filesystem; the given filesystem has its own")
+        return _on_filesystem(path, filesystem)
+    if "://" in path and not path.startswith("file://"):
+        remote = _locate_url(path, storage_options or {}, timeout)
+        return RemotePath(remote.filesystem, remote.path, None, remote.name)
+    if storage_options:
+        raise ValueError(f"storage_options are for URLs of fsspec's filesystems, and {path} is a local path")
+    return path
+
+
+def _on_filesystem(path: str, filesystem: Any) -> str | RemotePath:
+    """A path on a filesystem of fsspec or pyarrow; on a local one the path itself."""
+    if type(filesystem).__module__.partition(".")[0] == "pyarrow" and hasattr(filesystem, "open_input_file"):
+        kind: str = filesystem.type_name
+        path = path.removeprefix(f"{kind}://") if kind != "local" else path.removeprefix("file://")
+        if kind == "local":
+            return path
+        inner = getattr(getattr(filesystem, "handler", None), "fs", None)
+        if hasattr(inner, "cat_file"):      # fsspec's, in pyarrow's wrapper
+            return _on_filesystem(path, inner)
+        try:
+            wrapper = importlib.import_module("fsspec.implementations.arrow").ArrowFSWrapper
+        except ImportError:
+            raise UnsupportedError("a filesystem of pyarrow needs the package fsspec (pip install fastpq[remote])") from None
+        return RemotePath(wrapper(filesystem), path)
+    if not hasattr(filesystem, "cat_file") or isinstance(filesystem, type):
+        raise TypeError(f"filesystem is a filesystem of fsspec or of pyarrow.fs, not {filesystem!r}")
+    inside: str = filesystem._strip_protocol(path)
+    protocol = filesystem.protocol
+    if {"file", "local"} & ({protocol} if isinstance(protocol, str) else set(protocol)):
+        return inside
+    return RemotePath(filesystem, inside, None, _without_secrets(path))
+
+
+def is_of_arrow(filesystem: Any) -> bool:
+    """Whether a filesystem is fsspec's wrapper of a filesystem of pyarrow."""
+    return hasattr(getattr(filesystem, "fs", None), "open_input_file")
+
+
 def locate(where: Any) -> str | Remote | None:
     """The place named by a path or URL: local or remote.
 
@@ -51,36 +144,47 @@ def locate(where: Any) -> str | Remote | None:
     if isinstance(where, str) and "://" in where:
         if where.startswith("file://"):
             return unquote(urlsplit(where).path)
-        return _locate_url(where)
+        return _locate_url(where, {}, None)
     filesystem, path = getattr(where, "fs", None), getattr(where, "path", None)
     if hasattr(filesystem, "cat_file") and isinstance(path, str):
-        return Remote(filesystem, path, _without_secrets(path), getattr(where, "listed_size", None))
+        name = where.name if isinstance(where, RemotePath) else None
+        return Remote(filesystem, path, name or _without_secrets(path), getattr(where, "listed_size", None))
     if isinstance(where, str | os.PathLike):
         return os.fsdecode(where)
     return None
 
 
-def _locate_url(url: str) -> Remote:
+def _locate_url(url: str, options: Mapping[str, Any], timeout: float | None) -> Remote:
     name = _without_secrets(url)
     try:
         core = importlib.import_module("fsspec.core")
     except ImportError:
         raise UnsupportedError(f"opening {name} needs the package fsspec (pip install fastpq[remote])") from None
     try:
-        filesystem, path = core.url_to_fs(url, **(_http_options() if url.startswith(("http://", "https://")) else {}))
+        filesystem, path = core.url_to_fs(url, **_with_timeout(url, options, timeout))
     except (ImportError, ValueError) as error:  # no package for the scheme; an unknown scheme
         extra = " (pip install fastpq[s3])" if url.startswith(("s3://", "s3a://")) else ""
         raise UnsupportedError(f"opening {name}: {error}{extra}") from error
     return Remote(filesystem, path, name)
 
 
-def _http_options() -> dict[str, Any]:
-    """Options of the filesystem for HTTP: a connection and each part of an answer have a time, a whole answer has none."""
-    try:
-        aiohttp = importlib.import_module("aiohttp")
-    except ImportError:     # the error of the filesystem names the package
-        return {}
-    return {"client_kwargs": {"timeout": aiohttp.ClientTimeout(None, sock_connect=STALL_SECONDS, sock_read=STALL_SECONDS)}}
+def _with_timeout(url: str, options: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:
+    """Options of a filesystem with the longest waits for a connection and for each part of an answer; HTTP has some always."""
+    protocol = url.partition("://")[0]
+    if protocol in ("http", "https"):
+        try:
+            aiohttp = importlib.import_module("aiohttp")
+        except ImportError:     # the error of the filesystem names the package
+            return dict(options)
+        waits = aiohttp.ClientTimeout(None, sock_connect=seconds or STALL_SECONDS, sock_read=seconds or STALL_SECONDS)
+        return {**options, "client_kwargs": {"timeout": waits} | dict(options.get("client_kwargs") or {})}
+    if seconds is None:
+        return dict(options)
+    if protocol in ("s3", "s3a"):
+        waits = {"connect_timeout": seconds, "read_timeout": seconds}
+        return {**options, "config_kwargs": waits | dict(options.get("config_kwargs") or {})}
+    reason = f"timeout is for HTTP and S3; storage_options has the option of the filesystem of {protocol}://"
+    raise UnsupportedError(reason)
 
 
 def _without_secrets(url: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastpq.errors import RemoteError, UnsupportedError
 from fastpq.io.coalescing import Range
-from fastpq.io.location import Remote
+from fastpq.io.location import Remote, is_of_arrow
 from fastpq.io.origin import ends_early
 from fastpq.io.retrying import ShortAnswerError, attempts_of, passes, pause, persistent, raise_told, status_of
 from fastpq.io.source import Bytes, Source, private, read_only
@@ -44,7 +44,9 @@ class FsspecSource(Source):
         self._tail = np.empty(0, np.uint8)
         self._place = place
         self._attempts = attempts
-        self._options = UNENCODED if _protocols(place) & {"http", "https"} else {}
+        self._options: dict[str, Any] = UNENCODED if _protocols(place) & {"http", "https"} else {}
+        if is_of_arrow(place.filesystem):
+            self._options = {"seekable": True}      # the wrapper takes a stream, and then seeks, for the first bytes of a file
         size, tail = place.listed_size, self._listed_tail()
         if not tail.endswith(MAGICS):       # not listed, or another file by now
             size, tail = self._size_and_tail()

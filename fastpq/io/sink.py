@@ -16,7 +16,7 @@ from typing import Any, Self, TypeAlias
 
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.io.counts import checked_count
-from fastpq.io.location import Remote, locate
+from fastpq.io.location import Remote, is_of_arrow, locate
 from fastpq.io.new_file import TEMPORARY_SUFFIX, TOKEN_BYTES, NewFile
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
@@ -338,7 +338,8 @@ def _remote_sink(remote: Remote, conditions: Conditions) -> Sink:
         raise UnsupportedError(f"writing to {remote.name}: fsspec only reads over HTTP; write to a local path or an s3:// URL")
     if not _is_object_store(remote.filesystem):
         return MovingSink(remote)
-    return _deferred(remote) or UploadingSink(remote)
+    # a file of pyarrow's filesystems has no commit: closing it makes the object
+    return UploadingSink(remote) if is_of_arrow(remote.filesystem) else _deferred(remote) or UploadingSink(remote)
 
 
 def _is_object_store(filesystem: Any) -> bool:

@@ -16,7 +16,9 @@ import pytest
 
 import fastpq
 from fastpq import ParquetDataset, ParquetFile, ParquetWriter, WriterProperties
+from fastpq.api.reader_options import DEFAULTS, ReaderOptions
 from fastpq.api.writer_options import WriterOptions
+from fastpq.common.foreign_options import READING
 from fastpq.common.progress import Progress
 from fastpq.encryption import CryptoFactory, FileDecryptionProperties, FileEncryptionProperties
 from tests.requirements import is_there, needs, peer
@@ -27,6 +29,7 @@ MODULES = ["fastpq", "fastpq.encryption", "fastpq.spark", "fastpq.variant", "fas
 READERS: list[Callable[..., Any]] = [
     fastpq.read_table, fastpq.read_pandas, fastpq.read_metadata, fastpq.read_schema, ParquetDataset, fastpq.read_dataset,
 ]
+DATASETS = (ParquetDataset, fastpq.read_dataset)
 WRITERS = [ParquetWriter, fastpq.write_table, fastpq.write_dataset]
 SPARK = ["compact_dataset", "decrypt_dataset", "encrypt_dataset", "read", "rotate_keys", "scan", "verify_dataset"]
 
@@ -142,9 +145,8 @@ def test_type_hints_are_found(path: str) -> None:
 
 
 def test_type_hints_are_the_types() -> None:
-    hints = typing.get_type_hints(fastpq.read_table)
-    assert hints["decryption_properties"] == FileDecryptionProperties | None
-    assert hints["progress"] == Progress | None
+    assert typing.get_type_hints(fastpq.read_table)["progress"] == Progress | None
+    assert typing.get_type_hints(ReaderOptions)["decryption_properties"] == FileDecryptionProperties | None
     assert typing.get_type_hints(ParquetFile.offset_index)["return"] == fastpq.OffsetIndex | None
     assert fastpq.ListColumn in typing.get_args(typing.get_type_hints(fastpq.ListColumn)["elements"])
 
@@ -156,12 +158,20 @@ def test_type_hints_are_the_types() -> None:
 def test_readers_have_the_options_of_parquet_file(function: Callable[..., Any]) -> None:
     expected, given = inspect.signature(ParquetFile).parameters, inspect.signature(function).parameters
     for name, parameter in expected.items():
-        if name == "where" or (name == "decryption_properties" and function in (ParquetDataset, fastpq.read_dataset)):
+        if name == "where" or (name == "decryption_properties" and function in DATASETS):
             assert name in given
             continue
         assert (given[name].default, given[name].annotation) == (parameter.default, parameter.annotation), name
         assert given[name].kind is inspect.Parameter.KEYWORD_ONLY
     assert not any(parameter.kind is parameter.VAR_KEYWORD for parameter in given.values())
+    listed = options_in(docstring(function)).keys()
+    assert listed == ReaderOptions.__annotations__.keys() - ({"decryption_properties"} if function in DATASETS else set())
+
+
+def test_defaults_of_readers() -> None:
+    assert DEFAULTS.keys() == ReaderOptions.__annotations__.keys()
+    assert {name: inspect.signature(ParquetFile).parameters[name].default for name in DEFAULTS} == DEFAULTS
+    assert not READING.keys() & DEFAULTS.keys()
 
 
 def test_options_reach_the_file(tmp_path: Any) -> None:
@@ -174,8 +184,10 @@ def test_options_reach_the_file(tmp_path: Any) -> None:
         for name, value in wrong.items():
             with pytest.raises((ValueError, fastpq.ParquetError)):
                 function(tmp_path / "a.parquet", **{name: value})
-        with pytest.raises(TypeError, match="unexpected keyword argument 'thread'"):
-            function(tmp_path / "a.parquet", thread=1)
+        advice = [("thread", r"; did you mean threads\?"), ("use_threads", "; use_threads: threads is"), ("zzz", "$")]
+        for given, message in advice:
+            with pytest.raises(TypeError, match=f"unknown options: {given}{message}"):
+                function(tmp_path / "a.parquet", **{given: 1})
 
 
 # ---- options of writing: the fields of WriterProperties

@@ -12,8 +12,7 @@ import pytest
 
 import fastpq
 from fastpq.datasets import records
-from fastpq.datasets.discovery import RemotePath
-from fastpq.io.location import Remote
+from fastpq.io.location import Remote, RemotePath
 from fastpq.io.multipart import PendingSink, Upload, complete_upload, unfinished_uploads
 from tests.io.faulty_s3 import Proxy, faulty
 from tests.io.test_multipart import filesystem_of

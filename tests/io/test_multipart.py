@@ -21,9 +21,8 @@ import pytest
 import s3fs
 
 import fastpq
-from fastpq.datasets.discovery import RemotePath
 from fastpq.io import multipart
-from fastpq.io.location import Remote
+from fastpq.io.location import Remote, RemotePath
 from fastpq.io.multipart import MultipartSink, PendingSink, complete_upload, unfinished_uploads
 from fastpq.io.sink import DeferredSink, UploadingSink, open_sink
 from tests.io.faulty_s3 import Proxy, faulty
@@ -104,7 +103,7 @@ import sys, tracemalloc
 import numpy as np
 import s3fs
 import fastpq
-from fastpq.datasets.discovery import RemotePath
+from fastpq.io.location import RemotePath
 url, bucket = sys.argv[1:]
 filesystem = s3fs.S3FileSystem(key="test", secret="test", client_kwargs={"endpoint_url": url})
 with fastpq.ParquetWriter(RemotePath(filesystem, f"{bucket}/a.parquet"), compression=None) as writer:
@@ -255,7 +254,7 @@ import os, signal, sys
 import numpy as np
 import s3fs
 import fastpq
-from fastpq.datasets.discovery import RemotePath
+from fastpq.io.location import RemotePath
 url, bucket = sys.argv[1:]
 filesystem = s3fs.S3FileSystem(key="test", secret="test", client_kwargs={"endpoint_url": url})
 with fastpq.ParquetWriter(RemotePath(filesystem, f"{bucket}/a.parquet"), compression=None) as writer:
