@@ -63,7 +63,7 @@ def list_files(paths: Iterable[str], base_path: str | None = None) -> list[Liste
         if isinstance(found, Remote):
             listed = _remote(found, None if base_path is None else located(base_path))
         else:
-            listed = _under(found, _base_of(found) if base_path is None else local_path(base_path))
+            listed = _under(found, fixed_folder(found) if base_path is None else local_path(base_path))
         for file in listed:
             files.setdefault(file.path, file)
     return [files[path] for path in sorted(files)]
@@ -121,7 +121,7 @@ def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
     if filesystem.isdir(path):
         found, root = visible_files(filesystem, path), path
     elif _GLOB.search(path):
-        found, root = visible_matches(filesystem, path), _base_of(path)
+        found, root = visible_matches(filesystem, path), fixed_folder(path)
     else:
         found, root = {path: filesystem.info(path)}, os.path.dirname(path)
     top = base.path if isinstance(base, Remote) else root
@@ -133,7 +133,7 @@ def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
             yield ListedFile(filesystem.unstrip_protocol(name), int(about["size"]), tuple(partitions.items()))
 
 
-def _base_of(path: str) -> str:
+def fixed_folder(path: str) -> str:
     """The folder before the first glob in a path; without a glob, the path's own folder."""
     if _GLOB.search(path) and not os.path.exists(path):
         parts = path.split(os.sep)

@@ -33,6 +33,7 @@ _CONFIGURATION_PREFIX = "kms.conf."
 _READ = {
     "path", "paths", "basepath", "maxpartitionbytes", "minpartitions", "batchrows", "mergeschema", "filters", "pushfilters",
     "ignoremissingfiles", "maxfilespertrigger", "planningfooters", "columnarrays", "timezone",
+    "checkpointlocation",
 }
 _WRITE = {
     "path", "partitionby", "partitionoverwritemode", "maxopenfiles", "orphanseconds", "checkpointlocation",
@@ -72,6 +73,7 @@ class ReadOptions:
             a Python UDF on the columns takes many times as much, since its rows carry the arrays.
         time_zone: time zone of timestamps in the names of folders; None reads them as timestamps without a time zone.
         service: options of the key service; None reads plaintext files only.
+        stream_log: folder below which a stream keeps the log of its files; None for the first of the paths.
     """
 
     paths: tuple[str, ...]
@@ -88,6 +90,7 @@ class ReadOptions:
     column_arrays: bool = False
     time_zone: str | None = None
     service: ServiceOptions | None = None
+    stream_log: str | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,7 @@ def read_options(options: Mapping[str, str], *, push_filters: bool = False) -> R
         _flag(given, "columnarrays", False),
         given.get("timezone"),
         _service(given),
+        given.get("checkpointlocation"),
     )
 
 

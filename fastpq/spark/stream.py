@@ -1,15 +1,13 @@
 """Streams: a source of the files arriving in a folder, and a sink writing each batch exactly once.
 
-The offset of the source is the list of the files read so far. A query restarted from its checkpoint therefore reads each file
-once, in any order of arrival. The sink's commit is a journal with the number of the batch.
+The offset of the source names the files read so far, whose paths are in a log (fastpq.spark.seen). A query restarted from its
+checkpoint therefore reads each file once, in any order of arrival. The sink's commit is a journal with the number of the batch.
 """
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -23,9 +21,10 @@ from fastpq.errors import SchemaError
 from fastpq.spark import journal
 from fastpq.spark.batches import ScanPartition
 from fastpq.spark.footers import Footers
-from fastpq.spark.listing import ListedFile, list_files, local_path
+from fastpq.spark.listing import ListedFile, fixed_folder, list_files, local_path
 from fastpq.spark.options import ReadOptions, WriteOptions
 from fastpq.spark.reader import plan_scan
+from fastpq.spark.seen import SeenFiles
 from fastpq.spark.writer import CheckedWrite, WriteTask, Written, files_of, moves_of, present_task, write_task
 
 
@@ -44,29 +43,33 @@ class StreamReader(ds.DataSourceStreamReader):
         for path in options.paths:
             local_path(path)
         self.schema, self.options = schema, options
+        place = options.stream_log
+        self.seen = SeenFiles(fixed_folder(local_path(options.paths[0])) if place is None else local_path(place))
 
-    def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's names, here and below
-        return _offset([])
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
+        return self.seen.empty()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         limit = self.options.max_files_per_trigger
         return ReadAllAvailable() if limit is None else ReadMaxFiles(limit)
 
-    def latestOffset(self, start: dict[str, str], limit: ReadLimit) -> dict[str, str]:  # noqa: N802
-        seen = set(_files(start))
-        new = [file for file in self._listed() if file.path not in seen]
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        seen = self.seen.paths(start)
+        new = [file.path for file in self._listed() if file.path not in seen]
         if isinstance(limit, ReadMaxFiles):
-            new.sort(key=lambda file: os.path.getmtime(file.path))
-            new = new[: limit.max_files]
-        return _offset([*seen, *(file.path for file in new)])
+            new = sorted(new, key=os.path.getmtime)[: limit.max_files]
+        return self.seen.added(start, new) if new else start
 
-    def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[ds.InputPartition]:
-        wanted = set(_files(end)) - set(_files(start))
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ds.InputPartition]:
+        wanted = self.seen.between(start, end)
         files = [file for file in self._listed() if file.path in wanted]
         if len(files) < len(wanted) and not self.options.ignore_missing_files:
             gone = min(wanted - {file.path for file in files})
             raise FileNotFoundError(f"{gone} is in the stream's offsets and is gone; set ignoreMissingFiles to pass over it")
         return list(plan_scan(files, self.schema, self.options, Footers(self.options.service)))
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self.seen.forget(end)
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         return partition.batches() if isinstance(partition, ScanPartition) else iter(())
@@ -128,13 +131,3 @@ class StreamWriter(CheckedStream, ds.DataSourceStreamArrowWriter):
 
     def _commit_job(self, batch: int) -> str:
         return f"stream-{self.stream}-{batch}"
-
-
-def _offset(paths: list[str]) -> dict[str, str]:
-    """A stream's offset: paths as one compressed text, since offsets of Spark hold no lists."""
-    return {"files": base64.b64encode(zlib.compress("\n".join(sorted(paths)).encode())).decode()}
-
-
-def _files(offset: dict[str, Any]) -> list[str]:
-    text = zlib.decompress(base64.b64decode(offset["files"])).decode()
-    return text.split("\n") if text else []

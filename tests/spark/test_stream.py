@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import os
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from pyspark.sql import types as st
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles
 
 import fastpq
 import fastpq.spark
 from fastpq.spark import journal
-from fastpq.spark.options import WriteOptions
-from fastpq.spark.stream import StreamWriter
+from fastpq.spark.batches import ScanPartition
+from fastpq.spark.options import ReadOptions, WriteOptions
+from fastpq.spark.seen import KEPT_BATCHES, SeenFiles
+from fastpq.spark.stream import StreamReader, StreamWriter
 from fastpq.spark.writer import Written
 
 
@@ -42,3 +50,115 @@ def test_a_batch_that_is_tried_again(source: Any, tmp_path: Path) -> None:
         assert len(list(tmp_path.rglob("*.parquet"))) == expected
     with pytest.raises(fastpq.SchemaError, match="checkpointLocation"):
         StreamWriter(schema, WriteOptions(str(tmp_path)), False)
+
+
+IDS = st.StructType([st.StructField("id", st.LongType())])
+
+
+def old_offset(paths: list[str]) -> dict[str, str]:
+    """An offset as earlier versions wrote it."""
+    return {"files": base64.b64encode(zlib.compress("\n".join(sorted(paths)).encode())).decode()}
+
+
+def reader_of(folder: Path, **options: Any) -> StreamReader:
+    return StreamReader(IDS, ReadOptions((str(folder),), **options))
+
+
+def names_between(reader: StreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[str]:
+    parts = [part for part in reader.partitions(start, end) if isinstance(part, ScanPartition)]
+    return sorted(os.path.basename(split.file.path) for part in parts for split in part.splits)
+
+
+def test_offsets_stay_small(tmp_path: Path) -> None:
+    """10,000 files in 100 batches, each by a restarted query: every offset is small, and a batch has its own files."""
+    start, batches = SeenFiles.empty(), []
+    for batch in range(100):
+        seen = SeenFiles(str(tmp_path))
+        paths = {f"/a/folder/of/files/part-{batch:05}-{number:05}.parquet" for number in range(100)}
+        end = json.loads(json.dumps(seen.added(start, paths)))
+        assert SeenFiles(str(tmp_path)).between(start, end) == paths
+        assert len(json.dumps(end)) < 500
+        start = end
+        batches.append(end)
+    assert len(SeenFiles(str(tmp_path)).paths(start)) == 10_000
+    assert len(SeenFiles(str(tmp_path)).between(batches[10], batches[90])) == 8_000
+
+
+def test_the_log_of_files_stays_small(tmp_path: Path) -> None:
+    """Segments that no offset of the last batches names are removed, and Spark may go back to any of these batches."""
+    seen, offsets = SeenFiles(str(tmp_path)), [SeenFiles.empty()]
+    for batch in range(3 * KEPT_BATCHES):
+        offsets.append(seen.added(offsets[-1], [f"/{batch}"]))
+        if batch == 2 * KEPT_BATCHES:
+            seen = SeenFiles(str(tmp_path))
+        seen.forget(offsets[-1])
+    assert len(list(tmp_path.rglob("*-*-*"))) < KEPT_BATCHES + 20
+    for number in range(2 * KEPT_BATCHES + 1, 3 * KEPT_BATCHES):
+        back = SeenFiles(str(tmp_path))
+        assert len(back.paths(offsets[number])) == number
+        assert back.between(offsets[number], offsets[number + 1]) == {f"/{number}"}
+
+
+@pytest.mark.parametrize("limit", [ReadAllAvailable(), ReadMaxFiles(2)])
+def test_each_file_once(tmp_path: Path, limit: ReadLimit) -> None:
+    """Late files, whose times are old, are read, and files rewritten under their names are not; also by restarted queries."""
+    read: list[str] = []
+    offset = reader_of(tmp_path / "in").initialOffset()
+    assert reader_of(tmp_path / "in").latestOffset(offset, limit) == offset
+    (tmp_path / "in").mkdir()
+    for batch in range(12):
+        if batch < 8:
+            for number in range(3):
+                fastpq.write_table({"id": [batch]}, tmp_path / "in" / f"{batch}-{number}.parquet")
+                os.utime(tmp_path / "in" / f"{batch}-{number}.parquet", (1000 - batch, 1000 - batch))
+            fastpq.write_table({"id": [-1, -1]}, tmp_path / "in" / "0-0.parquet")
+        reader = reader_of(tmp_path / "in")
+        end = json.loads(json.dumps(reader.latestOffset(offset, limit)))
+        names = names_between(reader_of(tmp_path / "in"), offset, end)
+        assert names == names_between(reader, offset, end)      # the same batch, tried again
+        reader.commit(end)
+        read, offset = read + names, end
+    assert sorted(read) == [f"{batch}-{number}.parquet" for batch in range(8) for number in range(3)]
+
+
+def test_offsets_of_earlier_versions(tmp_path: Path) -> None:
+    for name in "abc":
+        fastpq.write_table({"id": [1]}, tmp_path / f"{name}.parquet")
+    start, middle = old_offset([]), old_offset([str(tmp_path / "a.parquet")])
+    both = old_offset([str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")])
+    reader = reader_of(tmp_path)
+    assert names_between(reader, start, middle) == ["a.parquet"]
+    assert names_between(reader, middle, both) == ["b.parquet"]
+    reader.commit(both)
+    everything = old_offset([str(path) for path in tmp_path.glob("*.parquet")])
+    assert reader.latestOffset(everything, ReadAllAvailable()) == everything
+    end = reader.latestOffset(both, ReadAllAvailable())
+    assert names_between(reader_of(tmp_path), both, end) == ["c.parquet"]
+    assert reader_of(tmp_path).latestOffset(end, ReadAllAvailable()) == end
+
+
+def test_the_place_of_the_log(tmp_path: Path) -> None:
+    data, checkpoint = tmp_path / "data", tmp_path / "checkpoint"
+    data.mkdir()
+    fastpq.write_table({"id": [1]}, data / "a.parquet")
+    reader = reader_of(data, stream_log=str(checkpoint))
+    end = reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+    assert sorted(path.name for path in data.iterdir()) == ["a.parquet"]
+    with pytest.raises(fastpq.FormatError, match=r"missing: paths or checkpointLocation .* changed"):
+        reader_of(data).latestOffset(end, ReadAllAvailable())
+    (segment,) = (path for path in checkpoint.rglob("*") if path.is_file())
+    segment.write_bytes(segment.read_bytes()[:-5])
+    with pytest.raises(fastpq.FormatError, match="damaged"):
+        reader_of(data, stream_log=str(checkpoint)).latestOffset(end, ReadAllAvailable())
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fastpq.write_table({"id": [1]}, tmp_path / "a.parquet")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    reader = reader_of(tmp_path)
+    monkeypatch.setattr(os, "makedirs", refuse)
+    with pytest.raises(fastpq.SchemaError, match=r"Permission denied.*set the option checkpointLocation"):
+        reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
