@@ -142,6 +142,17 @@ class ParquetWriter:
             for batch in [data] if batches is None else batches:
                 self._put(self._input.tables(batch), FileWriter.add)
 
+    @property
+    def _waiting_bytes(self) -> int:
+        """Bytes of the rows that wait for a whole row group."""
+        return 0 if self._file is None else self._file.waiting_bytes
+
+    def _flush(self) -> None:
+        """Write the waiting rows as row groups of their own."""
+        with self._guarded():
+            if self._file is not None:
+                self._file.flush()
+
     def close(self) -> None:
         """Write the last rows and the footer, and put the file in its place."""
         if not self._sink.is_open:

@@ -161,6 +161,11 @@ class WriterInput:
         self._described.setdefault(key, value)
         self.has_key_values = True
 
+    @property
+    def described(self) -> Mapping[str, str]:
+        """Metadata of the first DataFrame and of the first table."""
+        return self._described
+
     def key_values(self, paths: Sequence[tuple[str, ...]]) -> dict[str, str]:
         """The key-value metadata of the footer; given ones go before described ones.
 

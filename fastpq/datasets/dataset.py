@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
 from fastpq.api.reader_options import DEFAULTS, DatasetReaderOptions, reading, taken_place
@@ -14,18 +14,18 @@ from fastpq.arrays.extensions import export
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.datasets.discovery import DataFile, find_files
-from fastpq.datasets.hive import infer_partition_type, partition_value
+from fastpq.datasets.hive import partition_value
 from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles, Taken
 from fastpq.datasets.partition_filters import filtered_columns, matching, may_match, rest_for
-from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, united
+from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, types_of_partitions, united
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.filters.predicate import bind_filters
+from fastpq.filters.predicate import bind_filters, leaves
 from fastpq.options import ReaderProperties
 from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import Field
 from fastpq.schema.parquet_schema import Int96UnitName, ParquetSchema
-from fastpq.schema.types import ColumnType, TimeUnitName, Type
+from fastpq.schema.types import TimeUnitName, Type
 
 Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, by name and number of the leaf
 DatasetSchema: TypeAlias = Literal["union", "first"] | ParquetSchema | Mapping[str, Any] | Any
@@ -44,7 +44,8 @@ class ParquetDataset:
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
         schema: columns and types. ``"union"``: all columns of the files, each of a type for the values of all files (see
-            ``fastpq.datasets.unify``). ``"first"``: the columns of the first file. Or a ParquetSchema, an Arrow schema, or a
+            ``fastpq.datasets.unify``); a column without such a type is refused when it is read.
+            ``"first"``: the columns of the first file. Or a ParquetSchema, an Arrow schema, or a
             mapping of names to types as for ``write_table``. Values are converted where nothing is lost, other columns are left
             out. Partition columns come in any case; their types are inferred from all values unless the schema gives them.
         filters: conditions on partition columns leave out files, unopened; conditions on other columns have no effect here.
@@ -83,7 +84,7 @@ class ParquetDataset:
             raise FileNotFoundError("a dataset of no files")
         found = found if partitioning else [replace(file, partitions={}) for file in found]
         fields = None if isinstance(schema, str) else given_fields(schema)
-        self._partitions = _partition_types(found, fields or {})
+        self._partitions = types_of_partitions(found, fields or {})
         partitions = ParquetSchema.of(Field(name, type_) for name, type_ in self._partitions.items())
         values = [self._values_of(file) for file in found]
         chosen = [filters is None or may_match(filters, partitions, each) for each in values]
@@ -95,10 +96,13 @@ class ParquetDataset:
         self._own: list[dict[str, DatasetField] | None] = [None] * len(kept)    # columns of each file, known once it was open
         self._rows = [0] * len(kept)
         self._opened = OpenedFiles(self._files, open_file, decryption_properties)
+        self._conflicts: dict[str, tuple[str, str]] = {}       # columns without a type for all files: reason and path
         self._fields = (self._columns_by(schema) if fields is None else fields) | {
             name: DatasetField(Field(name, type_)) for name, type_ in self._partitions.items()
         }
-        self.schema: ParquetSchema = schema_of(self._fields.values())
+        for name in self._partitions.keys() & self._conflicts.keys():
+            del self._conflicts[name]       # the columns of the files are not read
+        self._schema: ParquetSchema = schema_of(self._fields.values())
 
     def _values_of(self, file: DataFile) -> dict[str, Any]:
         return {name: partition_value(text, self._partitions[name], name) for name, text in file.partitions.items()}
@@ -110,7 +114,7 @@ class ParquetDataset:
         if schema == "first":
             with self._opened.opened(0, keep=True) as file:
                 return dict(self._look(0, file))
-        return united(zip(self.files, self._looks(), strict=True))
+        return united(zip(self.files, self._looks(), strict=True), self._conflicts)
 
     def _looks(self) -> list[dict[str, DatasetField]]:
         """The columns of each file; files not opened before are opened."""
@@ -136,6 +140,18 @@ class ParquetDataset:
             self._rows[number] = file.count() if self._has_rows else 0
             self._own[number] = known = {name: field_of_column(name, column) for name, column in columns.items()}
         return known
+
+    @property
+    def schema(self) -> ParquetSchema:
+        """The columns of the dataset; SchemaError for a column without a type for the values of all files."""
+        self._refuse_conflicts(self._fields)
+        return self._schema
+
+    def _refuse_conflicts(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name in self._conflicts:
+                reason, path = self._conflicts[name]
+                raise SchemaError(reason, column=name, path=path)
 
     @property
     def files(self) -> list[str]:
@@ -203,18 +219,19 @@ class ParquetDataset:
 
     def __arrow_c_schema__(self) -> object:
         """Arrow PyCapsule interface: a struct of the columns' types."""
-        return export("schema", self._nothing(self._names))
+        return export("schema", self._nothing(self._chosen(None)))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Arrow PyCapsule interface: the rows as a stream of batches (``iter_batches``), in bounded memory."""
-        return export("batches", self.iter_batches(), lambda: self._nothing(self._names), requested_schema)
+        return export("batches", self.iter_batches(), lambda: self._nothing(self._chosen(None)), requested_schema)
 
-    def head(self, n: int, columns: Iterable[str] | None = None) -> Table:
+    def head(self, n: int, columns: Iterable[str] | None = None, *, filters: Any = None) -> Table:
         """The first rows; files behind these rows are not read.
 
         Args:
             n: number of rows; a dataset with fewer gives all.
             columns: as for ``read``.
+            filters: as for ``read``; the first rows that match.
 
         Raises:
             ValueError: a negative number.
@@ -223,9 +240,21 @@ class ParquetDataset:
         if n < 0:
             raise ValueError(f"the number of rows must not be negative, not {n}")
         names = self._chosen(columns)
+        if filters is not None:
+            return self._first_matches(n, names, filters)
         parts = self._first_rows(n, names, {})
         if units := units_of(parts):
             parts = self._first_rows(n, names, units)
+        return Table.concat(parts or [self._nothing(names)])
+
+    def _first_matches(self, n: int, names: list[str], filters: Any) -> Table:
+        parts: list[Table] = []
+        missing = n
+        for table in self.iter_batches(min(max(n, 1), DEFAULT_BATCH_SIZE), names, filters=filters):
+            if not missing:
+                break
+            parts.append(table.slice(0, min(missing, table.num_rows)))
+            missing -= parts[-1].num_rows
         return Table.concat(parts or [self._nothing(names)])
 
     def _first_rows(self, missing: int, names: list[str], units: Units) -> list[Table]:
@@ -266,7 +295,7 @@ class ParquetDataset:
     def _units(self, names: list[str], filters: Any) -> Units:
         """The unit of each INT96 column of a read of all files: the coarsest that one of the files needs."""
         found: Units = {}
-        if not any(column.physical_type is Type.INT96 for column in self.schema.columns):
+        if not any(column.physical_type is Type.INT96 for column in self._schema.columns):
             return found
 
         def units(number: int) -> Units:
@@ -284,20 +313,20 @@ class ParquetDataset:
     def _check(self, filters: Any) -> None:
         """Refuse wrong filters before any file is read."""
         if filters is not None:
-            bind_filters(filters, self.schema)
+            self._refuse_conflicts(leaf.column.path[0] for leaf in leaves(bind_filters(filters, self._schema)))
 
     @contextmanager
     def _member(self, number: int, filters: Any) -> Iterator[_Member | None]:
         """A file, open inside, with the filters left; None where no row can match by partition values and missing columns."""
         known, values = self._own[number], self._values[number]
-        rest = None if filters is None else rest_for(filters, self.schema, values, self._names if known is None else known)
+        rest = None if filters is None else rest_for(filters, self._schema, values, self._names if known is None else known)
         if rest is False or not self._has_rows:
             yield None
             return
         with self._opened.opened(number) as file:
             own = self._look(number, file)
             if known is None and filters is not None:
-                rest = rest_for(filters, self.schema, values, own)
+                rest = rest_for(filters, self._schema, values, own)
             converted = any(not own[name].is_stored_as(self._fields[name]) for name in filtered_columns(rest))
             yield None if rest is False else _Member(number, file, own, None if rest is True else rest, converted)
 
@@ -351,7 +380,7 @@ class ParquetDataset:
         )
         for table in tables:
             whole = self._completed(table, wanted, member.number)
-            yield matching(whole, member.filters, self.schema).select(names) if member.is_converted else whole
+            yield matching(whole, member.filters, self._schema).select(names) if member.is_converted else whole
 
     def _completed(self, table: Table, names: list[str], number: int) -> Table:
         """Rows of a file with all columns of the result."""
@@ -383,6 +412,7 @@ class ParquetDataset:
         for name in names:
             if name not in self._fields:
                 raise SchemaError(f"the dataset has no column {name!r}; it has {self._names}")
+        self._refuse_conflicts(names)
         return names
 
     @property
@@ -411,19 +441,3 @@ class _Member(NamedTuple):
     def pushed(self) -> Any:
         """The filters by which the file is read."""
         return None if self.is_converted else self.filters
-
-
-def _partition_types(files: Sequence[DataFile], given: Mapping[str, DatasetField]) -> dict[str, ColumnType]:
-    """The types of the partition columns: given, or inferred from all values."""
-    first = files[0]
-    for file in files:
-        if list(file.partitions) != list(first.partitions):
-            raise SchemaError(
-                f"partitions {list(file.partitions)} here are {list(first.partitions)} in {first.path}", path=file.path
-            )
-    texts = {name: [file.partitions[name] for file in files] for name in first.partitions}
-    types = {name: given[name].field.type if name in given else infer_partition_type(texts[name]) for name in texts}
-    for name, type_ in types.items():
-        if not isinstance(type_, ColumnType):
-            raise SchemaError(f"a partition column is of numbers, dates, timestamps or strings, not {type_}", column=name)
-    return cast(dict[str, ColumnType], types)

@@ -7,6 +7,7 @@ import os
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastpq.common.parallel import run_ordered
@@ -41,12 +42,16 @@ class DataFile:
     partitions: dict[str, str | None]
 
 
-def find_files(where: Any) -> list[DataFile]:
+def find_files(where: Any, *, is_listed: bool = False) -> list[DataFile]:
     """Files of a directory, a glob, a path or a list of them; files of a directory or glob are sorted by path.
 
     Below a directory or in a glob, names that begin with ``_`` or ``.`` are left out, except partitions (``_x=1``), and so are
     names with the suffixes of other kinds of files (NO_DATA). Partitions are parsed from the path below the given directory; for
-    a glob or a file, from the whole path.
+    a glob, a file, or directories in a list, from the whole path.
+
+    Args:
+        where: a directory, a glob, a path, or a list of these.
+        is_listed: whether where stands in a list.
 
     Raises:
         FileNotFoundError: no file found.
@@ -55,25 +60,26 @@ def find_files(where: Any) -> list[DataFile]:
     if isinstance(where, Iterable) and not isinstance(where, str | bytes):
         listed = list(where)
         is_remote = any((isinstance(one, str) and "://" in one) or hasattr(one, "fs") for one in listed)
-        return [file for files in run_ordered(find_files, listed, ASKED_AT_A_TIME if is_remote else 1) for file in files]
+        find_one = partial(find_files, is_listed=True)
+        return [file for files in run_ordered(find_one, listed, ASKED_AT_A_TIME if is_remote else 1) for file in files]
     located = locate(where)
     if located is None:
         raise SchemaError(f"a dataset is a directory, a glob, a path or a list of these, not a {type(where).__name__}")
-    found = _remote(located) if isinstance(located, Remote) else _local(located)
+    found = _remote(located, is_listed) if isinstance(located, Remote) else _local(located, is_listed)
     if not found:
         raise FileNotFoundError(f"there is no file at {located.name if isinstance(located, Remote) else located}")
     return found
 
 
-def _local(path: str) -> list[DataFile]:
+def _local(path: str, is_listed: bool) -> list[DataFile]:
     if os.path.isdir(path):
         names = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-        return _below(path, ((name, name) for name in names))
+        return _below(path, ((name, name) for name in names), is_listed)
     paths = [path] if os.path.exists(path) else sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
     return [DataFile(name, name, parse_partitions(_slashed(name))) for name in _chosen(paths, path)]
 
 
-def _remote(place: Remote) -> list[DataFile]:
+def _remote(place: Remote, is_listed: bool) -> list[DataFile]:
     filesystem, path = place.filesystem, place.path
     about = _about(place)
     if about is None:
@@ -82,7 +88,7 @@ def _remote(place: Remote) -> list[DataFile]:
         return [DataFile(_listed(filesystem, name, matches[name]), name, parse_partitions(name)) for name in paths]
     if about["type"] == "directory":
         found = visible_files(filesystem, path)
-        return _below(path, ((name, _listed(filesystem, name, found[name])) for name in found))
+        return _below(path, ((name, _listed(filesystem, name, found[name])) for name in found), is_listed)
     return [DataFile(_listed(filesystem, path, about), path, parse_partitions(path))]
 
 
@@ -104,12 +110,12 @@ def _listed(filesystem: Any, path: str, about: Mapping[str, Any]) -> RemotePath:
     return RemotePath(filesystem, path, size if isinstance(size, int) else None)
 
 
-def _below(root: str, files: Iterable[tuple[str, str | RemotePath]]) -> list[DataFile]:
+def _below(root: str, files: Iterable[tuple[str, str | RemotePath]], is_listed: bool) -> list[DataFile]:
     found = []
     for path, where in sorted(files, key=lambda file: file[0]):
         relative = posixpath.relpath(_slashed(path), _slashed(root))
         if not any(map(_is_hidden, relative.split("/"))) and not path.lower().endswith(NO_DATA):
-            found.append(DataFile(where, path, parse_partitions(relative)))
+            found.append(DataFile(where, path, parse_partitions(_slashed(path) if is_listed else relative)))
     return found
 
 

@@ -1,17 +1,19 @@
-"""write_dataset: one table as files in hive partitions."""
+"""write_dataset: rows as files in hive partitions."""
 
 from __future__ import annotations
 
 import os
 import posixpath
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, Unpack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias, Unpack, cast
 
 import numpy as np
 
+from fastpq.api.writer import ParquetWriter
+from fastpq.api.writer_input import WriterInput, batches_of
 from fastpq.api.writer_options import WriterOptions
-from fastpq.api.writing import write_table
 from fastpq.arrays.layouts import DictionaryValues
 from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.table import Column, Table
@@ -20,11 +22,12 @@ from fastpq.convert.dataframe_input import is_dataframe, table_from_dataframe
 from fastpq.convert.numpy_input import table_from
 from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
 from fastpq.datasets.hive import format_partitions
+from fastpq.datasets.open_writers import OpenWriters
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import SchemaError
 from fastpq.io.location import Remote, RemotePath, locate, placed
 from fastpq.io.new_file import make_directories
-from fastpq.options import WriterProperties, spelled_out
+from fastpq.options import WriterProperties, spelled_out, with_options
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType
 from fastpq.variant.shredding_choice import Shredding
@@ -47,14 +50,17 @@ def write_dataset(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    max_rows_per_file: int | None = None,
     **options: Unpack[WriterOptions],
 ) -> list[str]:
-    """Write a table as files below a directory, one for each combination of partition values; present files stay (append).
+    """Write rows as files below a directory, by the values of partition columns; files that are there stay (append).
 
     Every file appears as a whole, under a unique name. After a failure the files written before remain.
 
     Args:
-        data: a table in any form accepted by ``write_table``.
+        data: a table in any form accepted by ``write_table``. Streams and iterators are written in bounded memory: rows wait for
+            whole row groups up to 256 MiB in all, and at most 128 files are open. A partition whose file was closed for another
+            one gets a further file.
         root: a directory, made if missing; or an fsspec URL.
         partition_by: names of the partition columns, outermost first: numbers, dates, timestamps without a time zone, text, or
             booleans; booleans are read back as text.
@@ -69,6 +75,7 @@ def write_dataset(
         filesystem: filesystem of the path, of fsspec or of pyarrow.fs; None finds one by the URL.
         storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
         timeout: most seconds without a byte from a server, for URLs of S3.
+        max_rows_per_file: most rows of a file; None for one file a partition.
         **options: any of the fields of WriterProperties:
 
     Returns:
@@ -80,41 +87,137 @@ def write_dataset(
     if isinstance(partition_by, str):
         raise SchemaError(f"partition_by is a list of names, not the one name {partition_by!r}")
     root = placed(root, filesystem, storage_options, timeout)
-    table = _table(data, partition_by, encryption_properties is None, options)
-    kept = [name for name in table.names if name not in partition_by]
-    if partition_by and not kept:
-        raise SchemaError("a file needs a column beside those of its partition")
+    if max_rows_per_file is not None and (isinstance(max_rows_per_file, bool) or not isinstance(max_rows_per_file, int)):
+        raise TypeError(f"max_rows_per_file is a whole number, not {max_rows_per_file!r}")
+    if max_rows_per_file is not None and max_rows_per_file < 1:
+        raise ValueError(f"max_rows_per_file must be at least 1, not {max_rows_per_file}")
+    given = with_options(properties, options)
+    files = _NewFiles(root, _keys_by_path(encryption_properties, partition_by), given, threads, shred)
+    batches = None if isinstance(data, Mapping) else batches_of(data)
+    if batches is not None:
+        given_schema = schema if isinstance(schema, ParquetSchema) else None
+        described = WriterInput(schema, given, None, cast(FileEncryptionProperties | None, encryption_properties))
+        return _write_stream(described, batches, files, partition_by, max_rows_per_file, given_schema, Meter(progress))
+    table, files.metadata = _table(data, partition_by, encryption_properties is None)
+    rest, written, meter = _without(table, partition_by), [], Meter(progress, table.num_rows)
     groups = _groups(table, partition_by)
     folders = [format_partitions(values) for values, _ in groups]       # refuses bad values before any file is written
-    keys_of = _keys_by_path(encryption_properties, partition_by)
-    rest, written, meter = table.select(kept), [], Meter(progress, table.num_rows)
-    for number, ((_, rows), folder) in enumerate(zip(groups, folders, strict=True)):
-        where, path = _target(root, folder, f"part-{number}-{secrets.token_hex(16)}.parquet")
-        part = rest if rows is None else rest._of((column.take(rows) for column in rest.columns), len(rows))
-        span = meter.span(part.num_rows)
-        write_table(
-            part,
-            where,
-            schema=schema,
-            properties=properties,
-            threads=threads,
-            encryption_properties=keys_of(path),
-            shred=shred,
-            progress=None if span is None else span.reach,
-            **options,
-        )
-        written.append(path)
+    for (_, rows), folder in zip(groups, folders, strict=True):
+        whole = rest if rows is None else rest._of((column.take(rows) for column in rest.columns), len(rows))
+        step = max_rows_per_file or max(whole.num_rows, 1)
+        for start in range(0, max(whole.num_rows, 1), step):
+            part = whole if step >= whole.num_rows else whole.slice(start, min(start + step, whole.num_rows))
+            span = meter.span(part.num_rows)
+            path, writer = files.open(folder, schema, None if span is None else span.reach)
+            writer._write_whole(part)
+            written.append(path)
     meter.finish()
     return written
 
 
-def _table(data: Any, partition_by: Sequence[str], with_categories: bool, options: WriterOptions) -> Table:
-    """The data as a Table; the description of a DataFrame joins the key-value metadata in the options."""
+def _write_stream(
+    described: WriterInput,
+    batches: Iterator[Any],
+    files: _NewFiles,
+    partition_by: Sequence[str],
+    max_rows: int | None,
+    whole_schema: ParquetSchema | None,
+    meter: Meter,
+) -> list[str]:
+    """Write batches as they arrive, with the columns and types of the first one; returns the paths of the files."""
+
+    def open_file(folder: str) -> tuple[str, ParquetWriter]:
+        files.metadata = _of_parts(described.described, partition_by)
+        return files.open(folder, None if partition_by else whole_schema)
+
+    tables = (table for batch in batches for table in described.tables(batch))
+    with OpenWriters(open_file, max_rows) as writers:
+        for table in (table for tables in (tables, _late(described.rest)) for table in tables):
+            rest = _without(table, partition_by)
+            meter.expect(table.num_rows)
+            for values, rows in _groups(table, partition_by):
+                whole = rest if rows is None else rest._of((column.take(rows) for column in rest.columns), len(rows))
+                if whole.num_rows or not (writers.written or writers.is_open):
+                    writers.add(format_partitions(values), whole)
+            meter.add(table.num_rows)
+    meter.finish()
+    return writers.written
+
+
+def _late(tables: Callable[[], Iterable[Table]]) -> Iterator[Table]:
+    """Tables asked for when the first one is drawn."""
+    yield from tables()
+
+
+def _without(table: Table, partition_by: Sequence[str]) -> Table:
+    kept = [name for name in table.names if name not in partition_by]
+    if partition_by and not kept:
+        raise SchemaError("a file needs a column beside those of its partition")
+    return table.select(kept)
+
+
+class _NewFiles:
+    """Opens new files below a directory, under unique names.
+
+    Args:
+        root: directory.
+        keys_of: keys of a file by its path.
+        properties: how to write.
+        threads: number of columns encoded at the same time.
+        shred: shredding of variant columns.
+
+    Attributes:
+        metadata: entries of the key-value metadata, behind those of the properties.
+    """
+
+    def __init__(
+        self,
+        root: Any,
+        keys_of: Callable[[str], FileEncryptionProperties | None],
+        properties: WriterProperties,
+        threads: int | None,
+        shred: Mapping[str, Shredding] | None,
+    ) -> None:
+        self._root, self._keys_of, self._properties = root, keys_of, properties
+        self._threads, self._shred = threads, shred
+        self._count = 0
+        self.metadata: Mapping[str, str] = {}
+
+    def open(self, folder: str, schema: Any = None, progress: Progress | None = None) -> tuple[str, ParquetWriter]:
+        """Path and writer of a new file.
+
+        Args:
+            folder: directory of the partition below the root.
+            schema: as for ParquetWriter.
+            progress: as for ParquetWriter.
+        """
+        where, path = _target(self._root, folder, f"part-{self._count}-{secrets.token_hex(16)}.parquet")
+        self._count += 1
+        entries = {**self.metadata, **self._properties.key_value_metadata}
+        properties = replace(self._properties, key_value_metadata=entries) if self.metadata else self._properties
+        return path, ParquetWriter(
+            where,
+            schema,
+            properties=properties,
+            threads=self._threads,
+            encryption_properties=self._keys_of(path),
+            shred=self._shred,
+            progress=progress,
+        )
+
+
+def _table(data: Any, partition_by: Sequence[str], with_categories: bool) -> tuple[Table, Mapping[str, str]]:
+    """The data as a Table, and the description of a DataFrame for the key-value metadata."""
+    described: Mapping[str, str] = {}
     if is_dataframe(data):
-        data, described = table_from_dataframe(data, with_categories=with_categories)
-        metadata = {PANDAS_KEY: without_columns(described, partition_by)} | dict(options.get("key_value_metadata", {}))
-        options["key_value_metadata"] = metadata
-    return table_from(data)
+        data, text = table_from_dataframe(data, with_categories=with_categories)
+        described = _of_parts({PANDAS_KEY: text}, partition_by)
+    return table_from(data), described
+
+
+def _of_parts(described: Mapping[str, str], partition_by: Sequence[str]) -> Mapping[str, str]:
+    """Metadata of a table as those of its files, without the columns of the partitions."""
+    return {key: without_columns(text, partition_by) if key == PANDAS_KEY else text for key, text in described.items()}
 
 
 def _keys_by_path(keys: DatasetEncryption, partition_by: Sequence[str]) -> Callable[[str], FileEncryptionProperties | None]:

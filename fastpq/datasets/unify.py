@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -14,6 +14,8 @@ from fastpq.convert.fitting import fit
 from fastpq.convert.nulls import null_column
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.convert.schemas import resolved
+from fastpq.datasets.discovery import DataFile
+from fastpq.datasets.hive import infer_partition_type
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.read.opener import StringLayout
 from fastpq.schema.nested_types import DataType, Field, ListType, StructType
@@ -87,7 +89,9 @@ def field_of_column(name: str, column: AnyColumn) -> DatasetField:
     return DatasetField(column.as_field(name), column.arrow if column.arrow is not None and column.arrow.is_duration else None)
 
 
-def united(schemas: Iterable[tuple[str, Mapping[str, DatasetField]]]) -> dict[str, DatasetField]:
+def united(
+    schemas: Iterable[tuple[str, Mapping[str, DatasetField]]], conflicts: dict[str, tuple[str, str]]
+) -> dict[str, DatasetField]:
     """Columns of all files, in order of first appearance, each of a type that holds the values of all files.
 
     Integers and floats become the narrowest type for both, a 64-bit integer beside a float a DOUBLE. Timestamps, times and
@@ -96,9 +100,7 @@ def united(schemas: Iterable[tuple[str, Mapping[str, DatasetField]]]) -> dict[st
 
     Args:
         schemas: path of each file, and its columns by name.
-
-    Raises:
-        SchemaError: incompatible types of a column; the message names both files.
+        conflicts: gets the columns of incompatible types, which keep the first one: what differs, and a path, by name.
     """
     found: dict[str, DatasetField] = {}
     origin: dict[str, str] = {}
@@ -111,8 +113,9 @@ def united(schemas: Iterable[tuple[str, Mapping[str, DatasetField]]]) -> dict[st
             elif known != new:
                 both = _common(known, new)
                 if both is None:
-                    raise SchemaError(f"{new} here is {known} in {origin[name]}", column=name, path=path)
-                found[name] = both
+                    conflicts.setdefault(name, (f"{new} here is {known} in {origin[name]}", path))
+                else:
+                    found[name] = both
         for name in found.keys() - fields.keys():
             known = found[name]
             found[name] = known._replace(field=Field(name, known.field.type, True))
@@ -284,3 +287,18 @@ def schema_of(fields: Iterable[DatasetField]) -> ParquetSchema:
     """A ParquetSchema of the fields."""
     return ParquetSchema.of(each.field for each in fields)
 
+
+def types_of_partitions(files: Sequence[DataFile], given: Mapping[str, DatasetField]) -> dict[str, ColumnType]:
+    """The types of the partition columns: given, or inferred from all values."""
+    first = files[0]
+    for file in files:
+        if list(file.partitions) != list(first.partitions):
+            raise SchemaError(
+                f"partitions {list(file.partitions)} here are {list(first.partitions)} in {first.path}", path=file.path
+            )
+    texts = {name: [file.partitions[name] for file in files] for name in first.partitions}
+    types = {name: given[name].field.type if name in given else infer_partition_type(texts[name]) for name in texts}
+    for name, type_ in types.items():
+        if not isinstance(type_, ColumnType):
+            raise SchemaError(f"a partition column is of numbers, dates, timestamps or strings, not {type_}", column=name)
+    return cast(dict[str, ColumnType], types)

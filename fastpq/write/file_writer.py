@@ -52,6 +52,9 @@ class FileWriter:
         meter: told of the rows written; None without progress.
         description: source of the key-value metadata of each footer.
 
+    Attributes:
+        waiting_bytes: bytes of the rows that wait for a whole row group.
+
     Raises:
         SchemaError: options for unknown columns.
     """
@@ -78,7 +81,7 @@ class FileWriter:
         self._description = description
         self._row_order = RowOrder(schema, properties) if properties.sort_by or properties.sorting_columns else None
         self._waiting: list[Table] = []
-        self._waiting_rows = self._waiting_bytes = 0
+        self._waiting_rows = self.waiting_bytes = 0
 
     @cached_property
     def fields(self) -> list[tuple[str, DataType]]:
@@ -118,8 +121,8 @@ class FileWriter:
     def add(self, table: Table) -> None:
         """Let the rows of a checked table wait for a whole row group; its arrays may be changed afterwards."""
         self._waiting_rows += table.num_rows
-        self._waiting_bytes += _table_bytes(table)
-        if self._waiting_rows < self._properties.row_group_size and self._waiting_bytes < self._properties.row_group_bytes:
+        self.waiting_bytes += _table_bytes(table)
+        if self._waiting_rows < self._properties.row_group_size and self.waiting_bytes < self._properties.row_group_bytes:
             self._waiting.append(_copied(table))
             return
         table = Table.concat([*self._waiting, table])
@@ -128,7 +131,7 @@ class FileWriter:
             self._write_rows(table.slice(0, whole))
         rest = table.slice(whole)
         self._waiting = [_copied(rest)] if rest.num_rows else []
-        self._waiting_rows, self._waiting_bytes = rest.num_rows, _table_bytes(rest)
+        self._waiting_rows, self.waiting_bytes = rest.num_rows, _table_bytes(rest)
 
     def flush(self) -> None:
         """Write the waiting rows as row groups of their own."""
@@ -151,7 +154,7 @@ class FileWriter:
 
     def _write_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
-        self._waiting_rows = self._waiting_bytes = 0
+        self._waiting_rows = self.waiting_bytes = 0
         self._write_rows(Table.concat(waiting))
 
     def _write_rows(self, table: Table) -> None:
