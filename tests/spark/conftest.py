@@ -16,6 +16,7 @@ from tests.interop.parquet_java import class_path
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = "tests.spark.kms:client"
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"      # sessions of minutes: C2 and G1 take more time than they save
 KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"
 
 
@@ -49,6 +50,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Iterator[A
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": QUICK_JVM,
         "spark.driver.extraClassPath": str(classes),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
