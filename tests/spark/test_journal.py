@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,3 +97,14 @@ def test_an_abort_before_the_commit_removes_all(tmp_path: Path) -> None:
     writer = Writer(SCHEMA, WriteOptions(str(tmp_path)), False)
     writer.abort([staged(tmp_path, writer.job, [1])])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("scenario", "deaths"), [("append", 10), ("overwrite", 12), ("stream", 40)])
+def test_a_driver_killed_before_every_change(tmp_path: Path, scenario: str, deaths: int) -> None:
+    """The dataset is as before or as after, and a query that is run again writes each row once."""
+    command = [sys.executable, "-m", "tests.spark.dying", scenario, str(tmp_path / "dying")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=1200)
+    assert done.returncode == 0, done.stderr[-4000:]
+    told = json.loads(done.stdout)
+    assert told["deaths"] >= deaths
+    assert min(told["before"], told["after"]) >= 2
