@@ -3,17 +3,18 @@
 A page kept by views counts from before its decompression until its last view is gone.
 """
 
-from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t
 
 cimport cython
+cimport numpy as cnp
+
+from fastpq.arrays.memory cimport block_give, block_take
 
 from contextlib import contextmanager
 
-import numpy as np
-
-from fastpq.arrays import memory
 from fastpq.errors import LimitError
+
+cnp.import_array()
 
 cdef cython.pymutex lock            # over the counts of all allowances
 
@@ -54,10 +55,14 @@ cdef class Allowance:
         Raises:
             AllocationError: the array is over the limit.
         """
+        cdef Counted owner = Counted.__new__(Counted)
         if not array.shape[0]:
             return array
         self.take(array.shape[0])
-        return counted(self, array, array.shape[0])
+        owner.allowance = self
+        owner.size = array.shape[0]
+        owner.room = array
+        return counted(owner, <void*>&owner.room[0])
 
     @contextmanager
     def reserved(self, size):
@@ -102,37 +107,37 @@ cdef class Allowance:
             self._taken -= size
 
     cdef object empty(self, int64_t size, uint8_t** data):
-        cdef uint8_t[::1] room
+        cdef Counted owner = Counted.__new__(Counted)
         self.take(size)
-        try:
-            room = memory.empty(size + 1)       # one byte more: an empty array has no address
-        except MemoryError:
-            self.give(size)
-            raise
-        data[0] = &room[0]
-        return counted(self, room, size)
+        owner.allowance = self
+        owner.size = size
+        owner.block = block_take(<size_t>size + 1, &owner.capacity)     # one byte more: an empty array has no address
+        if owner.block == NULL:
+            raise MemoryError(f"no memory for {size} bytes")
+        data[0] = <uint8_t*>owner.block
+        return counted(owner, owner.block)
 
 
-cdef object counted(Allowance allowance, const uint8_t[::1] room, int64_t size):
-    """The first size bytes as a read-only array; the bytes are counted already."""
-    cdef Counted owner = Counted.__new__(Counted)
-    owner.allowance = allowance
-    owner.size = size
-    owner.room = room
-    return np.frombuffer(owner, np.uint8)
+cdef object counted(Counted owner, void* data):
+    """The bytes of an owner as a read-only array."""
+    cdef cnp.npy_intp size = owner.size
+    cdef cnp.ndarray array = cnp.PyArray_SimpleNewFromData(1, &size, cnp.NPY_UINT8, data)
+    cnp.set_array_base(array, owner)
+    cnp.PyArray_CLEARFLAGS(array, cnp.NPY_ARRAY_WRITEABLE)
+    return array
 
 
 @cython.no_gc
 cdef class Counted:
-    """Bytes of an array as a buffer; the last array to view the buffer gives the bytes back to their allowance."""
+    """The owner of counted bytes, a block of its own or another array's; gives both back with the last array to view them."""
 
     cdef Allowance allowance
     cdef int64_t size
+    cdef void* block
+    cdef size_t capacity
     cdef const uint8_t[::1] room
 
     def __dealloc__(self):
+        block_give(self.block, self.capacity)
         if self.allowance is not None:
             self.allowance.give(self.size)
-
-    def __getbuffer__(self, Py_buffer* buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, <void*>&self.room[0], <Py_ssize_t>self.size, 1, flags)

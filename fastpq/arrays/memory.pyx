@@ -50,6 +50,7 @@ cdef int64_t granted = granted_memory()         # by the machine and its control
 # In a control group, memory that cannot be taken back ends the process: all idle blocks are offered.
 cdef size_t offered = SMALLEST_OFFERED if granted >= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") else 0
 cdef int64_t limit = -1                         # set by the caller; otherwise a share of the usable memory
+cdef int64_t share = usable() // SHARE          # of the resource limits when a block was got last, which may change at any time
 
 
 cdef int64_t usable() noexcept nogil:
@@ -64,7 +65,13 @@ cdef int64_t usable() noexcept nogil:
 
 
 cdef int64_t idle_limit() noexcept nogil:
-    return limit if limit >= 0 else usable() // SHARE
+    return limit if limit >= 0 else share
+
+
+cdef void* block_new(size_t size) noexcept nogil:
+    global share
+    share = usable() // SHARE
+    return block_allocate(size)
 
 
 cdef size_t class_size(int index) noexcept nogil:
@@ -100,9 +107,9 @@ cdef void* block_take(size_t size, size_t* capacity) noexcept nogil:
             block = shelves[index].blocks[shelves[index].count]
             idle -= <int64_t>capacity[0]
     if block == NULL:
-        block = block_allocate(capacity[0])
+        block = block_new(capacity[0])
     if block == NULL and free_idle(0):
-        block = block_allocate(capacity[0])
+        block = block_new(capacity[0])
     return block
 
 
@@ -233,11 +240,12 @@ def set_idle_limit(bytes: int | None):
     Returns:
         The limit before.
     """
-    global limit
+    global limit, share
     before = None if limit < 0 else limit
     if bytes is not None and bytes < 0:
         raise ValueError(f"a limit of {bytes} bytes")
     limit = -1 if bytes is None else bytes
+    share = usable() // SHARE
     release(idle_limit())
     return before
 

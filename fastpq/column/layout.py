@@ -6,6 +6,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from fastpq.encodings.registry import readable_encodings
 from fastpq.errors import UnsupportedError
 from fastpq.schema.types import ColumnType, Decimal, Integer, Time, Timestamp, Type
 
@@ -45,6 +46,7 @@ class Layout(NamedTuple):
         physical: the physical type of the column.
         digits: most digits of a decimal; 0 for other columns.
         ticks: ticks of a day, for a column of times; 0 for other columns, and without a check.
+        encodings: a bit for each encoding that is read for the physical type (``readable_encodings``).
     """
 
     conversion: Conversion
@@ -55,15 +57,18 @@ class Layout(NamedTuple):
     physical: Type = Type.BYTE_ARRAY
     digits: int = 0
     ticks: int = 0
+    encodings: int = 0
 
 
-@lru_cache(maxsize=4096)        # called for every chunk of a column
+@lru_cache(maxsize=4096)
 def layout_of(column_type: ColumnType) -> Layout:
     """The Layout of a column type."""
     logical = column_type.logical
     digits = logical.precision if isinstance(logical, Decimal) else 0
     ticks = _SECONDS_PER_DAY * _UNITS_PER_SECOND[logical.unit] if isinstance(logical, Time) else 0
-    return _layout_of(column_type)._replace(physical=column_type.physical, digits=digits, ticks=ticks)
+    encodings = readable_encodings(column_type.physical)
+    return _layout_of(column_type)._replace(
+        physical=column_type.physical, digits=digits, ticks=ticks, encodings=encodings)
 
 
 def _layout_of(column_type: ColumnType) -> Layout:

@@ -23,7 +23,7 @@ cdef class ValueReader:
     cdef int digits                     # most digits of a decimal; 0 without a check
     cdef uint64_t[4] largest            # decimal of `digits` digits
     cdef int64_t ticks                  # in a day, for a time of day; 0 without a check
-    cdef int checked                    # the encoding last checked against the type; -1 before the first
+    cdef uint64_t encodings             # a bit for each encoding that is read for the type
     cdef int encoding                   # of the page
     cdef int64_t count                  # values of the page, nulls left out
     cdef int64_t done                   # values already decoded

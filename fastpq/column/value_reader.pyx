@@ -66,7 +66,7 @@ cdef class ValueReader:
         self.digits = layout.digits if pages.verify_decimals else 0
         largest_decimal(self.digits, self.largest)
         self.ticks = layout.ticks
-        self.checked = -1
+        self.encodings = layout.encodings
         self.dictionary_size = -1
 
     def __dealloc__(self):
@@ -96,9 +96,9 @@ cdef class ValueReader:
 
     cdef int load(self, const Page* page, int64_t count) except -1 nogil:
         cdef int64_t status
-        if page.encoding != self.checked:
+        if not 0 <= page.encoding < 64 or not self.encodings >> page.encoding & 1:
             with gil:
-                self._check(page.encoding)
+                self._refuse(page.encoding)
         self.encoding = page.encoding
         self.cursor = page.values
         self.cursor_size = page.values_size
@@ -114,12 +114,13 @@ cdef class ValueReader:
                 self._fail(status, VALUES)
         return 0
 
-    def _check(self, int encoding):
+    def _refuse(self, int encoding):
+        """Raise the error of an encoding that is not read for the type."""
         try:
             check_readable(encoding, self.physical)
         except ParquetError as error:
             raise error.at(page=self.pages.ordinal)
-        self.checked = encoding
+        raise AssertionError(f"encoding {encoding} is read")
 
     cdef int64_t _start(self) except? -100 nogil:
         """Move to the first value of a page with values; returns 0 or a negative Status."""

@@ -29,7 +29,11 @@ _PREVIEWS = {Encoding.ALP}
 
 
 @lru_cache(maxsize=256)
-@lru_cache(maxsize=512)         # called for every chunk of a column
+def readable_encodings(physical_type: Type) -> int:
+    """A bit for each encoding that ``check_readable`` accepts for a physical type: 1 << encoding."""
+    return sum(1 << known for known, types in FITTING.items() if physical_type in types or known in _DICTIONARIES)
+
+
 def check_readable(encoding: int, physical_type: Type) -> None:
     """Refuse to read values of a physical type in an encoding unknown to fastpq or unfit for the type.
 

@@ -64,7 +64,7 @@ class FlatReading:
         memory: bytes of the caller's array to read into.
     """
 
-    __slots__ = ("_buffers", "_chunks", "_leaf", "_nulls", "_opener", "_output", "_reader", "_slots")
+    __slots__ = ("_buffers", "_chunks", "_layout", "_leaf", "_nulls", "_opener", "_output", "_reader", "_slots")
 
     def __init__(
         self,
@@ -79,13 +79,14 @@ class FlatReading:
         self._opener = opener
         self._buffers = buffers
         self._leaf = leaf
+        self._layout = opener.layout(leaf)
         self._chunks = chunks
         self._slots = [*islice(slots, len(chunks))]
         self._reader: ChunkReader | None = None     # of the only chunk, opened for its view
         in_memory = opener.source.gives_views or not opener.source.walks_late
         if memory is None and len(chunks) == 1 and in_memory and chunks[0].kept is None and chunks[0].codec == UNCOMPRESSED:
             memory = self._view()
-        self._output = ColumnOutput(num_rows, opener.layout(leaf).width, leaf.nullable, memory)
+        self._output = ColumnOutput(num_rows, self._layout.width, leaf.nullable, memory)
         self._nulls: list[int] = []     # of chunks with nulls
 
     def tasks(self) -> Iterator[Task]:
@@ -108,7 +109,7 @@ class FlatReading:
         stored = self._buffers.take(slot) if reader is None else None
         try:
             if stored is not None:
-                reader = self._opener.flat(chunk, stored)
+                reader = self._opener.flat(chunk, stored, self._layout)
             assert reader is not None
             if chunk.kept is None:
                 nulls = reader.read(self._output, chunk.row_offset, chunk.num_rows)
@@ -128,7 +129,7 @@ class FlatReading:
         [chunk], [slot] = self._chunks, self._slots
         stored = self._buffers.take(slot)
         with self._opener.placed(chunk):
-            reader = self._opener.flat(chunk, stored)
+            reader = self._opener.flat(chunk, stored, self._layout)
             view = reader.view()
         if view is None:
             self._reader = reader

@@ -91,9 +91,9 @@ class ChunkOpener:
             chunk.v2_is_compressed,
         )
 
-    def flat(self, chunk: ChunkPlan, stored: Stored) -> ChunkReader:
-        """A ChunkReader before the first value of a flat column's chunk."""
-        layout = self.layout(chunk.column)
+    def flat(self, chunk: ChunkPlan, stored: Stored, layout: Layout | None = None) -> ChunkReader:
+        """A ChunkReader before the first value of a flat column's chunk, with the layout of the column if known already."""
+        layout = layout or self.layout(chunk.column)
         return ChunkReader(self.pages(chunk, stored, layout), layout, chunk.num_values)
 
     def nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:

@@ -26,10 +26,10 @@ def test_a_chunk_is_opened_once(values: Any, encrypted: bool, monkeypatch: pytes
     opened = 0
     flat = ChunkOpener.flat
 
-    def counted(self: ChunkOpener, chunk: Any, stored: Any) -> Any:
+    def counted(self: ChunkOpener, *arguments: Any) -> Any:
         nonlocal opened
         opened += 1
-        return flat(self, chunk, stored)
+        return flat(self, *arguments)
 
     monkeypatch.setattr(ChunkOpener, "flat", counted)
     read = fastpq.read_table(target, decryption_properties=fastpq.FileDecryptionProperties(KEY) if encrypted else None)
