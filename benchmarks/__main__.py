@@ -62,7 +62,7 @@ def run_job(job: Job, peers: list[str], threads: list[int], options: argparse.Na
             facts = in_child({**request, "task": "check", "threads": max(threads)}, max(threads))
             for count in threads if peer.parallel else [1]:
                 measured = in_child({**request, "task": "measure", "threads": count}, count)
-                record = Record(job.name, name, count, measured["seconds"], facts["rows"], facts["bytes"])
+                record = Record(job.name, name, count, measured["seconds"], facts["rows"], facts["bytes"], measured["memory"])
                 results.add(record)
                 console.print(f"{job.name}: {name}, {count} threads: {record.best:.3f} s")
         except MeasurementError as error:

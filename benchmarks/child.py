@@ -23,7 +23,8 @@ from benchmarks.data import WIDE_COLUMNS, path_of
 from benchmarks.equality import require_equal
 from benchmarks.jobs import BY_NAME, Job
 from benchmarks.kernels import MODULE_SIZES
-from benchmarks.peers import PEERS, Fastpq, Peer, Polars, PyArrow
+from benchmarks.peers import PEERS, Fastpq, Peer, Polars, PyArrow, environment
+from benchmarks.processes import most_memory, process, status_bytes
 
 MEMCPY_BYTES = 64 << 20
 KERNEL_SECONDS = 0.2
@@ -39,7 +40,9 @@ def check(peer: Peer, job: Job, scale: float, scratch: Path) -> dict[str, Any]:
     if job.kind == "footer":
         assert peer.open_footer(path) == WIDE_COLUMNS
         return {"rows": 0, "bytes": path.stat().st_size}
-    if job.kind == "read":
+    if job.kind == "import":
+        return {"rows": 0, "bytes": 0}
+    if job.kind in {"read", "process"}:
         plain = path_of("lineitem", scale) if job.encrypted else path
         truth = pq.read_table(plain, columns=job.columns and list(job.columns))
         require_equal(peer.to_arrow(peer.read(path, job)), truth)
@@ -56,17 +59,37 @@ def check(peer: Peer, job: Job, scale: float, scratch: Path) -> dict[str, Any]:
 
 
 def measure(peer: Peer, job: Job, scale: float, scratch: Path, runs: int) -> dict[str, Any]:
-    """Seconds of several runs, without the first run; the result of a run is freed before the next run."""
+    """Seconds of several runs, without the first run, and the memory of a process that does the job, in bytes.
+
+    The result of a run is freed before the next run. Memory is the growth of resident memory from before the first run to the
+    highest of all runs; for a job that is a process, all resident memory.
+    """
     path = path_of(job.data, scale)
+    if job.is_process:
+        program, variables = peer.program(path, job), environment(peer.threads)
+        memory = most_memory(program, variables)
+        return {"seconds": [process(program, variables).wall for _ in range(runs)], "memory": memory}
     if job.kind == "footer":
-        return {"seconds": repeat(lambda: peer.open_footer(path), runs)}
+        return measured(lambda: peer.open_footer(path), runs)
     if job.kind == "read":
-        return {"seconds": repeat(lambda: peer.read(path, job), runs)}
+        return measured(lambda: peer.read(path, job), runs)
     table = peer.take(path, job)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         target = Path(folder) / "written.parquet"
-        seconds = repeat(lambda: peer.write(table, target, job), runs, before=lambda: target.unlink(missing_ok=True))
-        return {"seconds": seconds}
+        return measured(lambda: peer.write(table, target, job), runs, before=lambda: target.unlink(missing_ok=True))
+
+
+def measured(action: Callable[[], Any], runs: int, before: Callable[[], Any] = lambda: None) -> dict[str, Any]:
+    """Seconds and memory of several runs, as ``measure`` gives them."""
+    gc.collect()
+    resident = resident_memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")       # the highest memory from now on (proc(5))
+    seconds = repeat(action, runs, before)
+    return {"seconds": seconds, "memory": max(0, resident_memory("VmHWM") - resident)}
+
+
+def resident_memory(name: str) -> int:
+    return status_bytes(Path("/proc/self/status").read_text(), name)
 
 
 def repeat(action: Callable[[], Any], runs: int, before: Callable[[], Any] = lambda: None) -> list[float]:

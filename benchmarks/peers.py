@@ -32,12 +32,16 @@ class Peer(ABC):
         distribution: name on PyPI, for the recorded version.
         module: module to import.
         parallel: whether the library uses several threads for one file.
+        importing: program that imports all that reading a file needs.
+        reading: program that imports the library and reads ``columns`` (None for all) of ``path``; empty without one.
     """
 
     name: ClassVar[str]
     distribution: ClassVar[str]
     module: ClassVar[str]
     parallel: ClassVar[bool] = True
+    importing: ClassVar[str] = ""
+    reading: ClassVar[str] = ""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -50,7 +54,7 @@ class Peer(ABC):
     @classmethod
     def does(cls, job: Job) -> bool:
         """Whether the library supports a job."""
-        return not job.encrypted
+        return bool(cls.reading) if job.is_process else not job.encrypted
 
     @abstractmethod
     def read(self, path: Path, job: Job) -> Any:
@@ -64,6 +68,12 @@ class Peer(ABC):
     def open_footer(self, path: Path) -> int:
         """Open the metadata of a file; returns the number of columns."""
 
+    def program(self, path: Path, job: Job) -> str:
+        """The program of a job that is a process; its threads are those of ``environment``."""
+        if job.kind == "import":
+            return self.importing
+        return self.reading.format(path=str(path), columns=list(job.columns) if job.columns else None, threads=self.threads)
+
     def to_arrow(self, table: Any) -> pa.Table:
         """A table of the library as an Arrow table, for the comparison."""
         return pa.table(table)
@@ -75,6 +85,8 @@ class Peer(ABC):
 
 class Fastpq(Peer):
     name = distribution = module = "fastpq"
+    importing = "import fastpq; fastpq.read_table"
+    reading = "import fastpq; table = fastpq.read_table({path!r}, {columns!r}, threads={threads})"
 
     @classmethod
     def installed(cls) -> str | None:
@@ -111,6 +123,8 @@ class Fastpq(Peer):
 
 class PyArrow(Peer):
     name = distribution = module = "pyarrow"
+    importing = "import pyarrow.parquet"
+    reading = "import pyarrow.parquet; table = pyarrow.parquet.read_table({path!r}, columns={columns!r})"
 
     def __init__(self, threads: int) -> None:
         super().__init__(threads)
@@ -155,6 +169,8 @@ class PyArrow(Peer):
 
 class Polars(Peer):
     name = distribution = module = "polars"     # POLARS_MAX_THREADS sets the threads, at import
+    importing = "import polars"
+    reading = "import polars; table = polars.read_parquet({path!r}, columns={columns!r})"
 
     @classmethod
     def does(cls, job: Job) -> bool:
@@ -194,7 +210,7 @@ class DuckDB(Peer):
     @classmethod
     def does(cls, job: Job) -> bool:
         """DuckDB reads encrypted files only with one page a chunk, and writes encrypted files unreadable to others."""
-        return job.data == "encrypted-one-page" or not (job.encrypted or job.kind == "footer")
+        return job.data == "encrypted-one-page" or not (job.encrypted or job.is_process or job.kind == "footer")
 
     def read(self, path: Path, job: Job) -> Any:
         """Read as an Arrow table: three times faster than into a table of DuckDB."""
@@ -250,7 +266,7 @@ class Arro3(Peer):
 
     @classmethod
     def does(cls, job: Job) -> bool:
-        return not job.encrypted and not job.columns     # no projection
+        return not job.encrypted and not job.is_process and not job.columns     # no projection
 
     def read(self, path: Path, job: Job) -> Any:
         import arro3.io

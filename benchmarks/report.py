@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.table import Table as Grid
 
-from benchmarks.jobs import JOBS
+from benchmarks.jobs import BY_NAME, JOBS
 from benchmarks.peers import PEERS
-from benchmarks.results import Results
+from benchmarks.results import Record, Results
 
 ROOT = Path(__file__).resolve().parent.parent
 README, PERFORMANCE = ROOT / "README.md", ROOT / "docs" / "pages" / "performance.md"
@@ -33,6 +33,7 @@ README_JOBS = {
 }
 README_PEERS = (OURS, "pyarrow", "polars", "duckdb")
 Line: TypeAlias = tuple[str, int, dict[str, float], float | None]
+Measure: TypeAlias = Callable[[Record], float]
 VALUE_WIDTH = re.compile(r"(\d+)-byte values")
 
 
@@ -44,37 +45,53 @@ def measured_peers(results: Results) -> list[str]:
     return [name for name in PEERS if any(record.peer == name for record in results.records.values())]
 
 
-def rows(results: Results) -> list[Line]:
-    """(job, threads, seconds by peer, fastpq's time over the best peer's) for each measured job and number of threads."""
+def seconds_of(record: Record) -> float:
+    return record.best
+
+
+def megabytes_of(record: Record) -> float:
+    return record.memory / 1e6
+
+
+def rows(results: Results, measure: Measure = seconds_of) -> list[Line]:
+    """(job, threads, figures by peer, fastpq's figure over the best peer's) for each measured job and number of threads."""
     lines = []
     for job in JOBS:
         for threads in thread_counts(results):
             if not any(key[0] == job.name and key[2] == threads for key in results.records):
                 continue
-            times = {peer: results.best(job.name, peer, threads) for peer in measured_peers(results)}
-            seconds = {peer: time for peer, time in times.items() if time is not None}
-            others = [time for peer, time in seconds.items() if peer != OURS]
-            ratio = seconds[OURS] / min(others) if OURS in seconds and others else None
-            lines.append((job.name, threads, seconds, ratio))
+            records = {peer: results.record(job.name, peer, threads) for peer in measured_peers(results)}
+            figures = {peer: figure for peer, record in records.items() if record and (figure := measure(record))}
+            others = [figure for peer, figure in figures.items() if peer != OURS]
+            ratio = figures[OURS] / min(others) if OURS in figures and others else None
+            lines.append((job.name, threads, figures, ratio))
     return lines
+
+
+def figures_grid(results: Results, measure: Measure, title: str, digits: int) -> Grid:
+    """A figure of every job by peer, the best in bold, with the ratio and, of times, its goal."""
+    goals = ["goal"] if measure is seconds_of else []
+    grid = Grid("job", "threads", *measured_peers(results), "ratio", *goals, title=title)
+    for column in grid.columns[1:]:
+        column.justify = "right"
+    grid.columns[0].no_wrap = True
+    for job, threads, figures, ratio in rows(results, measure):
+        best = min(figures.values(), default=0)
+        cells = []
+        for peer in measured_peers(results):
+            text = f"{figures[peer]:.{digits}f}" if peer in figures else ""
+            cells.append(f"[bold]{text}[/bold]" if figures.get(peer) == best else text)
+        goal = BY_NAME[job].goal
+        wanted = [f"{goal:.2f}" if goal else ""] if goals else []
+        grid.add_row(job, str(threads), *cells, f"{ratio:.2f}" if ratio else "", *wanted)
+    return grid
 
 
 def print_tables(results: Results, console: Console) -> None:
     if results.records:
-        title = f"seconds, scale factor {results.scale:g}"
-        grid = Grid("job", "threads", *measured_peers(results), "ratio", title=title)
-        for column in grid.columns[1:]:
-            column.justify = "right"
-        grid.columns[0].no_wrap = True
-        for job, threads, seconds, ratio in rows(results):
-            best = min(seconds.values())
-            cells = []
-            for peer in measured_peers(results):
-                text = f"{seconds[peer]:.3f}" if peer in seconds else ""
-                cells.append(f"[bold]{text}[/bold]" if seconds.get(peer) == best else text)
-            grid.add_row(job, str(threads), *cells, f"{ratio:.2f}" if ratio else "")
-        console.print(grid)
-        console.print("ratio: fastpq's time over the best peer's; smaller is faster")
+        console.print(figures_grid(results, seconds_of, f"seconds, scale factor {results.scale:g}", 3))
+        console.print(figures_grid(results, megabytes_of, "memory, MB: growth of the process; all of it for processes", 0))
+        console.print("ratio: fastpq's figure over the best peer's; smaller is better")
     if results.selective:
         console.print(selective_grid(results.selective))
     if results.kernels:
@@ -119,14 +136,21 @@ def markdown(results: Results) -> str:
     """All measurements as Markdown, for docs/pages/performance.md."""
     peers = measured_peers(results)
     lines = [setting(results), "", *head("job", "threads", peers=peers)]
-    lines += [row(job, str(threads), peers=peers, times=(seconds, ratio)) for job, threads, seconds, ratio in rows(results)]
+    lines += [row(job, str(threads), peers=peers, figures=found, ratio=ratio) for job, threads, found, ratio in rows(results)]
+    lines += ["", "Memory in MB: the growth of the process; of jobs that are processes, all of it.", ""]
+    lines += head("job", "threads", peers=peers)
+    lines += [
+        row(job, str(threads), peers=peers, figures=found, ratio=ratio, digits=0)
+        for job, threads, found, ratio in rows(results, megabytes_of)
+        if found
+    ]
     return "\n".join(lines + (selective_markdown(results.selective) if results.selective else []))
 
 
 def readme_markdown(results: Results) -> str:
     """README's table: some jobs and peers, with the same figures."""
     most = max(thread_counts(results), default=0)
-    found = {job: (seconds, ratio) for job, threads, seconds, ratio in rows(results) if threads == most}
+    found = {job: (figures, ratio) for job, threads, figures, ratio in rows(results) if threads == most}
     if missing := [job for job in README_JOBS if job not in found]:
         raise SystemExit(f"bench: README's table needs {', '.join(missing)} with {most} threads")
     lines = [
@@ -135,7 +159,10 @@ def readme_markdown(results: Results) -> str:
         "",
         *head("job", "it does", peers=README_PEERS),
     ]
-    return "\n".join(lines + [row(job, what, peers=README_PEERS, times=found[job]) for job, what in README_JOBS.items()])
+    for job, what in README_JOBS.items():
+        figures, ratio = found[job]
+        lines.append(row(job, what, peers=README_PEERS, figures=figures, ratio=ratio))
+    return "\n".join(lines)
 
 
 def setting(results: Results) -> str:
@@ -157,10 +184,11 @@ def head(*columns: str, peers: Sequence[str]) -> list[str]:
     ]
 
 
-def row(*columns: str, peers: Sequence[str], times: tuple[dict[str, float], float | None]) -> str:
-    """A row of a table of seconds; the ratio is over all peers, shown or not."""
-    seconds, ratio = times
-    cells = [f"{seconds[peer]:.3f}" if peer in seconds else "" for peer in peers]
+def row(
+    *columns: str, peers: Sequence[str], figures: dict[str, float], ratio: float | None, digits: int = 3
+) -> str:
+    """A row of a table of figures; the ratio is over all peers, shown or not."""
+    cells = [f"{figures[peer]:.{digits}f}" if peer in figures else "" for peer in peers]
     return f"| {' | '.join([*columns, *cells])} | {f'{ratio:.2f}' if ratio else ''} |"
 
 

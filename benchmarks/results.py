@@ -7,8 +7,10 @@ import os
 import platform
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+from benchmarks.jobs import BY_NAME
 from benchmarks.peers import PEERS
 
 FOLDER = Path(__file__).parent / "results"
@@ -21,9 +23,10 @@ class Record:
     Attributes:
         job, peer: names.
         threads: most threads of the peer; a peer of one thread has records for one thread only.
-        seconds: time of every run; the shortest counts.
+        seconds: time of every run; the shortest counts, of processes the median.
         rows: rows read or written.
         bytes: size of the file read or written.
+        memory: most memory that the runs took, in bytes; 0 if unknown.
     """
 
     job: str
@@ -32,10 +35,11 @@ class Record:
     seconds: list[float]
     rows: int
     bytes: int
+    memory: int = 0
 
     @property
     def best(self) -> float:
-        return min(self.seconds)
+        return median(self.seconds) if BY_NAME[self.job].is_process else min(self.seconds)
 
 
 @dataclass
@@ -64,10 +68,9 @@ class Results:
         self.records[record.job, record.peer, record.threads] = record
         self.refused.pop(f"{record.job} {record.peer}", None)
 
-    def best(self, job: str, peer: str, threads: int) -> float | None:
-        """Shortest time with a number of threads; for a peer of one thread, with one thread."""
-        record = self.records.get((job, peer, threads if PEERS[peer].parallel else 1))
-        return record.best if record else None
+    def record(self, job: str, peer: str, threads: int) -> Record | None:
+        """The record with a number of threads; for a peer of one thread, with one thread."""
+        return self.records.get((job, peer, threads if PEERS[peer].parallel else 1))
 
     @property
     def path(self) -> Path:
@@ -87,7 +90,7 @@ class Results:
         if results.path.exists():
             content: dict[str, Any] = json.loads(results.path.read_text())
             if content["machine"] == machine():
-                records = [Record(**record) for record in content.pop("records")]
+                records = [Record(**record) for record in content.pop("records") if record["job"] in BY_NAME]
                 results = cls(**content)
                 results.records = {(record.job, record.peer, record.threads): record for record in records}
         results.machine = machine()

@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +19,7 @@ import pyarrow.parquet as pq
 
 import fastpq
 from benchmarks.equality import require_equal
+from benchmarks.processes import process
 
 ROWS = 1000
 
@@ -39,21 +38,6 @@ READS = {
 }
 
 
-def seconds(program: str, environment: dict[str, str]) -> tuple[float, float]:
-    """Wall and processor time of a process running a program.
-
-    Raises:
-        RuntimeError: the program failed.
-    """
-    started = time.perf_counter()
-    process = os.posix_spawn(sys.executable, [sys.executable, "-c", program], environment)
-    _, status, usage = os.wait4(process, 0)
-    wall = time.perf_counter() - started
-    if status:
-        raise RuntimeError(f"{program!r} ended with status {status}")
-    return wall, usage.ru_utime + usage.ru_stime
-
-
 def check(path: Path) -> None:
     """Compare the tables of all readers.
 
@@ -70,7 +54,8 @@ def measure(programs: dict[str, str], rounds: int, environment: dict[str, str]) 
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
     for _ in range(rounds + 1):
         for name, program in programs.items():
-            found[name].append(seconds(program, environment))
+            run = process(program, environment)
+            found[name].append((run.wall, run.processor))
     return {
         name: (statistics.median(wall for wall, _ in runs[1:]), statistics.median(used for _, used in runs[1:]))
         for name, runs in found.items()
