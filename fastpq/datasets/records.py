@@ -29,6 +29,7 @@ from fastpq.io.multipart import Upload, abort_upload, abort_uploads, complete_up
 from fastpq.io.sink import Conditions, open_sink
 
 FOLDER = "_fastpq_commits"
+NOTES = "_fastpq_jobs"  # folder of notes on uploads, by which a job that is run again finds the uploads of earlier runs
 TRIES = 50              # of a reader beside writers that commit without a pause, and of a writer among others
 VERSION = 1
 KEPT = 2                # records; a reader may have listed the one before the last
@@ -82,7 +83,7 @@ class Snapshot:
 
 
 class CommitRefused(OSError):
-    """A job was cleaned up as abandoned before its commit; nothing of the job took effect."""
+    """A job was cleaned up as abandoned, or ended by another run, before its commit; nothing of the job took effect."""
 
 
 def relative(root: str, path: str) -> str:
@@ -135,7 +136,7 @@ def snapshot(filesystem: Any, root: str, folder: str | None = None) -> Snapshot:
     """
     for _ in range(TRIES):
         before = _names(filesystem, root)
-        listed = filesystem.find(folder or root, detail=True)
+        listed = find(filesystem, folder or root)
         if _names(filesystem, root) != before:
             continue
         try:
@@ -174,11 +175,12 @@ def commit_uploads(
         False, and nothing took effect, if the batch was committed before.
 
     Raises:
-        CommitRefused: somebody cleaned up the job.
+        CommitRefused: somebody cleaned up the job, or ended it.
         OSError: as reported by the store, or by ``removed``. The job has not happened, and is left to ``clean_up``.
     """
     filesystem, root, uploads = place.filesystem, place.path, tuple(uploads)
-    _put(place, f"begun-{job}.json", {"version": VERSION, "uploads": [asdict(upload) for upload in uploads]})
+    if not _begin(place, job, uploads):
+        raise CommitRefused(errno.ECANCELED, "another run of the same job has taken its uploads", root)
     for upload in uploads:
         complete_upload(filesystem, upload)
     own = {relative(root, upload.path) for upload in uploads}
@@ -216,10 +218,19 @@ def abandon_job(place: Remote, job: str) -> None:
         if _put_record(place, new):
             for upload in now.begun[job]:
                 abort_upload(place.filesystem, upload)
-                _remove(place.filesystem, upload.path)
-            _remove(place.filesystem, f"{place.path}/{FOLDER}/begun-{job}.json")
+                remove(place.filesystem, upload.path)
+            remove(place.filesystem, f"{place.path}/{FOLDER}/begun-{job}.json")
             return
     raise OSError(errno.EAGAIN, f"other jobs committed {TRIES} times", place.path)
+
+
+def end_job(place: Remote, job: str) -> None:
+    """Let a job never commit, whether its commit has begun or not; without effect after its commit.
+
+    The uploads of a job whose commit has not begun may then go into another job.
+    """
+    if not _begin(place, job, ()):
+        abandon_job(place, job)
 
 
 def finish(place: Remote) -> list[str]:
@@ -227,12 +238,12 @@ def finish(place: Remote) -> list[str]:
     filesystem, root = place.filesystem, place.path
     now = snapshot(filesystem, root)
     for path in now.state.removed:
-        _remove(filesystem, f"{root}/{path}")
+        remove(filesystem, f"{root}/{path}")
     for job in now.ended:
-        _remove(filesystem, f"{root}/{FOLDER}/begun-{job}.json")
+        remove(filesystem, f"{root}/{FOLDER}/begun-{job}.json")
     for name in _names(filesystem, root):
         if (match := _RECORD.fullmatch(name)) and int(match[1]) <= now.state.number - KEPT:
-            _remove(filesystem, f"{root}/{FOLDER}/{name}")
+            remove(filesystem, f"{root}/{FOLDER}/{name}")
     return list(now.ended)
 
 
@@ -248,14 +259,18 @@ def clean_up(place: Remote, older_than: float) -> list[str]:
     """
     filesystem, root = place.filesystem, place.path
     done = finish(place)
-    for job in snapshot(filesystem, root).begun:
+    now = snapshot(filesystem, root)
+    for job in now.begun:
         try:
             about = filesystem.info(f"{root}/{FOLDER}/begun-{job}.json")
         except FileNotFoundError:
             continue
-        if (datetime.now(UTC) - about["LastModified"]).total_seconds() >= older_than:
+        if _age(about) >= older_than:
             abandon_job(place, job)
             done.append(job)
+    for path, about in now.files.items():
+        if path.startswith(f"{NOTES}/") and _age(about) >= older_than:
+            remove(filesystem, f"{root}/{path}")
     return [*done, *(abort_uploads(_Opened(filesystem, root), older_than))]
 
 
@@ -265,6 +280,33 @@ class _Opened:
     path: str
 
 
+def note_of(place: Remote, job: str, name: str) -> str:
+    """The path of a note on an upload of a job."""
+    return f"{place.path}/{NOTES}/{job}/{name}.json"
+
+
+def find(filesystem: Any, folder: str) -> dict[str, Mapping[str, Any]]:
+    """Information about the objects below a folder, by path, as they are now and kept by no cache.
+
+    A filesystem with a cached listing finds no object that appeared since.
+    """
+    filesystem.invalidate_cache()
+    found: dict[str, Mapping[str, Any]] = filesystem.find(folder, detail=True)
+    filesystem.invalidate_cache()
+    return found
+
+
+def remove(filesystem: Any, path: str) -> None:
+    """Remove an object, if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        filesystem.rm_file(path)
+
+
+def _age(about: Mapping[str, Any]) -> float:
+    """Age of an object in seconds."""
+    return float((datetime.now(UTC) - about["LastModified"]).total_seconds())
+
+
 def _still(names: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
     known = set(there)
     return tuple(name for name in names if name in known)
@@ -272,8 +314,7 @@ def _still(names: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
 
 def _names(filesystem: Any, root: str) -> frozenset[str]:
     folder = f"{root.rstrip('/')}/{FOLDER}"
-    filesystem.invalidate_cache(folder)
-    return frozenset(relative(folder, path) for path in filesystem.find(folder))
+    return frozenset(relative(folder, path) for path in find(filesystem, folder))
 
 
 def _state_of(filesystem: Any, root: str, names: Iterable[str]) -> State:
@@ -311,6 +352,15 @@ def _read(filesystem: Any, root: str, name: str) -> Any:
     return found
 
 
+def _begin(place: Remote, job: str, uploads: Iterable[Upload]) -> bool:
+    """Put the list of a job's uploads; False if there is one."""
+    try:
+        _put(place, f"begun-{job}.json", {"version": VERSION, "uploads": [asdict(upload) for upload in uploads]})
+    except FileExistsError:
+        return False
+    return True
+
+
 def _put_record(place: Remote, state: State) -> bool:
     """Put the record of a state; False if another job took its number."""
     try:
@@ -329,8 +379,3 @@ def _put(place: Remote, name: str, content: Mapping[str, Any]) -> None:
     target = _Opened(place.filesystem, f"{place.path.rstrip('/')}/{FOLDER}/{name}")
     with open_sink(target, Conditions(if_none_match="*")) as sink:
         sink.write(json.dumps(content).encode())
-
-
-def _remove(filesystem: Any, path: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        filesystem.rm_file(path)

@@ -81,6 +81,19 @@ def abort_upload(filesystem: Any, upload: Upload) -> None:
     _abort(filesystem, upload.path, upload.upload_id)
 
 
+def is_unfinished(filesystem: Any, upload: Upload) -> bool:
+    """Whether an upload waits to be completed: it was neither completed nor aborted.
+
+    Raises:
+        OSError: as reported by the store.
+    """
+    try:
+        _call(filesystem, upload.path, "list_parts", **_place(filesystem, upload.path), UploadId=upload.upload_id, MaxParts=1)
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def abort_uploads(where: Any, older_than: float = DEFAULT_UPLOAD_SECONDS) -> list[str]:
     """Abort unfinished multipart uploads below a URL: their writers were killed, or are at work.
 

@@ -23,12 +23,12 @@ from fastpq.rewriting.redaction import without_values
 from fastpq.schema.types import Type
 from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.keywords import CompactionKeywords
-from fastpq.spark.listing import list_files
+from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.options import options_as_text, write_options
 from fastpq.spark.probing import require_service
+from fastpq.spark.replacing import replace, stage_of
 from fastpq.spark.rewriting import is_encrypted_file
 from fastpq.spark.running import ERROR, JobError, TaskOutcome, Work, report_of, run_tasks
-from fastpq.spark.staging import replace, replacements_of, stage_of
 
 # Most bytes of source files merged into one file, as of a partition in Spark (spark.sql.files.maxPartitionBytes).
 DEFAULT_TARGET_BYTES = 128 << 20
@@ -53,7 +53,7 @@ def compact_dataset(
 
     Args:
         spark: the session.
-        path: the dataset's folder, on a filesystem that driver and executors share.
+        path: the dataset's folder, on a filesystem that driver and executors share, or in S3.
         target_bytes: most bytes of source files merged into one file; larger files stay as they are.
         progress: called on the driver as ``progress(done, total)``, in files; the last call is ``(total, total)``. An exception
             from it cancels the job. None logs the numbers.
@@ -101,23 +101,23 @@ def compact_dataset(
         raise SchemaError("compacting leaves files in their partitions: there is no option partitionBy")
     parsed = write_options({"path": path, **given})
     require_service(spark, parsed.service)
-    stage = stage_of(path, "compact", target_bytes, sorted(given.items()))
+    stage = stage_of(path, "compact", parsed.encryption, target_bytes, sorted(given.items()))
     service, encryption = parsed.service, parsed.encryption
     described = _described(spark, stage.root, service)
     if encryption is None and any(row.made.startswith("encrypted") for row in described):
         raise SchemaError("some files are encrypted: say with options of encryption how the new ones shall be")
     groups = _groups(described, target_bytes)
 
-    def write(sources: list[str], target: str) -> int:
-        keys = None if encryption is None or service is None else service.encryption(encryption, target)
+    def write(sources: list[str], target: Any, place: str) -> int:
+        keys = None if encryption is None or service is None else service.encryption(encryption, place)
         return write_together(sources, target, keys, service, parsed.properties)
 
-    return replace(spark, stage, replacements_of(stage.root, groups), write, progress)
+    return replace(spark, stage, stage.replacements(groups), write, progress)
 
 
 def write_together(
     sources: Sequence[str],
-    target: str,
+    target: Any,
     keys: FileEncryptionProperties | None,
     service: ServiceOptions | None,
     properties: Mapping[str, Any],
@@ -125,7 +125,7 @@ def write_together(
     """Write the rows of several files of one schema as one file; returns the number of rows."""
     footers = [read_metadata(source, decryption_properties=_keys_of(source, service)) for source in sources]
     row_groups = sum(footer.num_row_groups for footer in footers)
-    are_large = sum(map(os.path.getsize, sources)) >= LEAST_ROW_GROUP_BYTES * row_groups
+    are_large = sum(map(_stored_bytes, footers)) >= LEAST_ROW_GROUP_BYTES * row_groups
     # pages with INT96 are copied in any case: a decoded value may lie outside datetime64[ns]
     has_int96 = any(column.physical_type is Type.INT96 for column in footers[0].schema.columns)
     if has_int96 or (are_large and len({footer.created_by for footer in footers}) == 1):
@@ -157,8 +157,8 @@ def _described(spark: SparkSession, root: str, service: ServiceOptions | None) -
         known = (footer.schema_elements, footer.column_orders, durations_of(footer))
         return TaskOutcome(made=f"{state} {hashlib.sha256(repr(known).encode()).hexdigest()}")
 
-    files = [file.path for file in list_files([root])]
-    rows = run_tasks(spark, files, Work("look at files", lambda path: (path, os.path.getsize(path)), describe), None)
+    work: Work[ListedFile] = Work("look at files", lambda file: (file.path, file.size), lambda file: describe(file.path))
+    rows = run_tasks(spark, list_files([root]), work, None)
     if failed := [row for row in rows if row.status == ERROR]:
         error = JobError(f"{len(failed)} of {len(rows)} files cannot be read. The first error: {failed[0].error}")
         error.report = report_of(spark, rows)
@@ -184,6 +184,12 @@ def _groups(described: Iterable[Row], target_bytes: int) -> list[list[str]]:
                 open_groups.append(([row.path], row.bytes))
         groups += [sorted(paths) for paths, _ in open_groups if len(paths) > 1]
     return groups
+
+
+def _stored_bytes(footer: FileMetaData) -> int:
+    """Bytes of all column chunks of a file."""
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    return sum(group.column(column.index).metadata.total_compressed_size for group in groups for column in footer.schema.columns)
 
 
 def _like(footer: FileMetaData) -> dict[str, Any]:

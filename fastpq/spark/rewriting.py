@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Unpack
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +16,8 @@ from fastpq.spark.keyservice import Encryption, ServiceOptions
 from fastpq.spark.keywords import EncryptionKeywords, ServiceKeywords
 from fastpq.spark.options import encryption_of, options_as_text, service_of
 from fastpq.spark.probing import require_service
-from fastpq.spark.staging import Skipping, each_file, replace, stage_of
+from fastpq.spark.replacing import Skipping, replace, stage_of
+from fastpq.spark.staging import WriteFile
 
 
 def encrypt_dataset(
@@ -30,7 +31,7 @@ def encrypt_dataset(
 
     Args:
         spark: the session.
-        path: the dataset's folder, on a filesystem that driver and executors share.
+        path: the dataset's folder, on a filesystem that driver and executors share, or in S3.
         progress: called on the driver as ``progress(done, total)``, in files; the last call is ``(total, total)``. An exception
             from it cancels the job. None logs the numbers.
         **options: any of the options of the data source (fastpq.spark.keywords):
@@ -71,11 +72,11 @@ def encrypt_dataset(
     encryption, service = encryption_options(options)
     require_service(spark, service)
 
-    def write(sources: list[str], target: str) -> int | None:
+    def write(sources: list[str], target: Any, place: str) -> int | None:
         (source,) = sources
         if is_encrypted_file(source):
             return None
-        encrypt_file(source, target, service.encryption(encryption, target))
+        encrypt_file(source, target, service.encryption(encryption, place))
         return read_metadata(source).num_rows
 
     skipping: Skipping = "some" if service.allow_plaintext_files else "all"
@@ -89,7 +90,7 @@ def decrypt_dataset(
 
     Args:
         spark: the session.
-        path: the dataset's folder, on a filesystem that driver and executors share.
+        path: the dataset's folder, on a filesystem that driver and executors share, or in S3.
         progress: called on the driver as ``progress(done, total)``, in files; the last call is ``(total, total)``. An exception
             from it cancels the job. None logs the numbers.
         **options: any of the options of the data source (fastpq.spark.keywords):
@@ -120,7 +121,7 @@ def decrypt_dataset(
         raise SchemaError("decrypting a dataset needs the option kms.client")
     require_service(spark, service)
 
-    def write(sources: list[str], target: str) -> int | None:
+    def write(sources: list[str], target: Any, place: str) -> int | None:
         (source,) = sources
         if not is_encrypted_file(source):
             return None
@@ -128,7 +129,7 @@ def decrypt_dataset(
         decrypt_file(source, target, keys)
         return rows_of(source, keys)
 
-    return _over_files(spark, path, ("decrypt", service), write, progress, _skipping_plaintext(service))
+    return _over_files(spark, path, ("decrypt", None, service), write, progress, _skipping_plaintext(service))
 
 
 def reencrypt_dataset(
@@ -136,12 +137,12 @@ def reencrypt_dataset(
 ) -> DataFrame:
     """Encrypt a dataset's encrypted files under new data keys; returns and raises as decrypt_dataset."""
 
-    def write(sources: list[str], target: str) -> int | None:
+    def write(sources: list[str], target: Any, place: str) -> int | None:
         (source,) = sources
         if not is_encrypted_file(source):
             return None
         keys = service.decryption(source)
-        encrypt_file(source, target, service.encryption(encryption, target), decryption_properties=keys)
+        encrypt_file(source, target, service.encryption(encryption, place), decryption_properties=keys)
         return rows_of(source, keys)
 
     return _over_files(spark, path, ("rotate", encryption, service), write, progress, _skipping_plaintext(service))
@@ -175,13 +176,13 @@ def rows_of(path: str, keys: FileDecryptionProperties | None) -> int:
 def _over_files(
     spark: SparkSession,
     path: str,
-    settings: tuple[Any, ...],
-    write: Callable[[list[str], str], int | None],
+    settings: tuple[str, Encryption | None, ServiceOptions],
+    write: WriteFile,
     progress: Progress | None,
     skipping: Skipping,
 ) -> DataFrame:
-    stage = stage_of(path, settings[0], *settings[1:])
-    return replace(spark, stage, each_file(stage.root), write, progress, skipping=skipping)
+    stage = stage_of(path, *settings)
+    return replace(spark, stage, stage.each_file(), write, progress, skipping=skipping)
 
 
 def _skipping_plaintext(service: ServiceOptions) -> Skipping:

@@ -1,4 +1,4 @@
-"""Atomic replacement of a dataset's files by files made from them in tasks, safe against the death of driver or executors.
+"""New files in the place of a dataset's files, made in tasks, safe against the death of driver or executors.
 
 The temporary folder of a job is named after its operation and settings. Each new file is named after the paths, sizes and times
 of its source files. A job run again therefore finds the files made by earlier runs and makes only the missing ones. At the end, a
@@ -12,22 +12,24 @@ import hashlib
 import os
 import re
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import Row
 
-from fastpq.common.progress import Progress
 from fastpq.errors import SchemaError
 from fastpq.spark import journal
-from fastpq.spark.listing import list_files, local_path
-from fastpq.spark.running import ERROR, SKIPPED, JobError, TaskOutcome, Work, report_of, run_tasks
+from fastpq.spark.listing import list_files
+from fastpq.spark.running import SKIPPED, TaskOutcome
 from fastpq.spark.writer import companions_of, material_of
 
-Skipping = Literal["some", "all", "none"]
+OWN_SUFFIX = re.compile(r"-r[0-9a-f]{12}$")     # of the stem of a new file's name
 
-_OWN_SUFFIX = re.compile(r"-r[0-9a-f]{12}$")
+# Writes one new file, whole or not at all. Takes the paths or URLs of the sources, the target of a ParquetWriter, and the path of
+# the new file for its keys. Returns the number of rows, or None to leave the sources in place.
+WriteFile = Callable[[list[str], Any, str], int | None]
 
 
 @dataclass(frozen=True)
@@ -37,46 +39,93 @@ class Replacement:
     Attributes:
         sources: paths relative to the dataset's folder.
         sizes: bytes of each source.
-        times: last change of each source, in nanoseconds.
+        versions: last change of each source, in nanoseconds; in stores its ETag.
     """
 
     sources: tuple[str, ...]
     sizes: tuple[int, ...]
-    times: tuple[int, ...]
+    versions: tuple[int | str, ...]
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the sources' paths, sizes and times; differs after any change of a source."""
-        return hashlib.sha256(repr((self.sources, self.sizes, self.times)).encode()).hexdigest()[:12]
+        """Hash of the sources' paths, sizes and versions; differs after any change of a source."""
+        return hashlib.sha256(repr((self.sources, self.sizes, self.versions)).encode()).hexdigest()[:12]
 
     @property
     def target(self) -> str:
         """Path of the new file relative to the dataset's folder: in the sources' folder, named after the fingerprint."""
         folder, name = os.path.split(self.sources[0])
         stem, extension = os.path.splitext(name)
-        return os.path.join(folder, f"{_OWN_SUFFIX.sub('', stem)}-r{self.fingerprint}{extension}")
+        return os.path.join(folder, f"{OWN_SUFFIX.sub('', stem)}-r{self.fingerprint}{extension}")
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Temporary folder for the new files of a job.
+class Stage(ABC):
+    """The new files of a job, until they take the place of their sources; pickled to executors.
 
     Attributes:
-        root: the dataset's folder.
+        root: the dataset's folder: a path, or a URL.
         job: the job's name.
     """
 
     root: str
     job: str
 
-    def make(self, replacement: Replacement, write: Callable[[list[str], str], int | None]) -> TaskOutcome:
-        """Make the new file of a replacement, or find the file of an earlier attempt.
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin or find the stage, on the driver, after finishing interrupted commits."""
+
+    @abstractmethod
+    def replacements(self, groups: Iterable[Sequence[str]]) -> list[Replacement]:
+        """Replacements for groups of files given by path, with the present sizes and versions."""
+
+    @abstractmethod
+    def make(self, replacement: Replacement, write: WriteFile) -> TaskOutcome:
+        """Make the new file of a replacement, or find the file of an earlier attempt."""
+
+    @abstractmethod
+    def commit(self, replacements: list[Replacement], rows: list[Row]) -> None:
+        """Put all new files in the place of their sources at once.
 
         Args:
-            replacement: the source files.
-            write: writes one new file from the paths of sources to the path of a target, whole or not at all. Returns the number
-                of rows, or None to leave the sources in place.
+            replacements: the sources.
+            rows: report of the tasks, with the outcomes of ``make``.
+
+        Raises:
+            SchemaError: a source changed meanwhile; nothing was replaced.
         """
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Give up all new files."""
+
+    def each_file(self) -> list[Replacement]:
+        """A replacement for each file of the dataset."""
+        return self.replacements([file.path] for file in list_files([self.root]))
+
+    def path_of(self, source: str) -> str:
+        """The path or URL of a source given relative to the dataset's folder."""
+        return os.path.join(self.root, source)
+
+
+class FolderStage(Stage):
+    """New files in a temporary folder on a filesystem that driver and executors share."""
+
+    def begin(self) -> None:
+        journal.recover(self.root)
+        journal.make_job_folder(self.root, self.job)
+
+    def replacements(self, groups: Iterable[Sequence[str]]) -> list[Replacement]:
+        found = []
+        for paths in groups:
+            states = [os.stat(path) for path in paths]
+            relative = tuple(os.path.relpath(path, self.root) for path in paths)
+            found.append(
+                Replacement(relative, tuple(state.st_size for state in states), tuple(state.st_mtime_ns for state in states))
+            )
+        return found
+
+    def make(self, replacement: Replacement, write: WriteFile) -> TaskOutcome:
         folder = os.path.join(journal.job_folder(self.root, self.job), os.path.dirname(replacement.target))
         journal.make_folders(self.root, self.job, os.path.relpath(folder, self.root))
         stem, extension = os.path.splitext(os.path.basename(replacement.target))
@@ -84,7 +133,7 @@ class Stage:
             return TaskOutcome(rows=int(earlier.removesuffix(extension).rpartition("-rows")[2]), made=self._relative(earlier))
         # unique name for each attempt: the key material of one attempt cannot open the file of another
         place = os.path.join(folder, f"{stem}-{uuid.uuid4().hex}{extension}")
-        rows = write([os.path.join(self.root, source) for source in replacement.sources], place)
+        rows = write([self.path_of(source) for source in replacement.sources], place, place)
         if rows is None:
             return TaskOutcome(SKIPPED)
         whole = f"{place.removesuffix(extension)}-rows{rows}{extension}"
@@ -93,133 +142,38 @@ class Stage:
         os.replace(place, whole)
         return TaskOutcome(rows=rows, made=self._relative(whole))
 
+    def commit(self, replacements: list[Replacement], rows: list[Row]) -> None:
+        moves: dict[str, str] = {}
+        removed: list[str] = []
+        made = {row.path: row.made for row in rows if row.made is not None}
+        with journal.one_overwrite(self.root):
+            for one in replacements:
+                place = made.get(self.path_of(one.sources[0]))
+                if place is None:
+                    continue
+                self._check_unchanged(one)
+                pairs = ((place, one.target), (material_of(place), material_of(one.target)))
+                moves.update(pair for pair in pairs if os.path.exists(os.path.join(self.root, pair[0])))
+                removed += [name for path in one.sources for name in (path, *companions_of(self.root, path))]
+            if moves:
+                journal.commit(self.root, self.job, moves, removed)
+            else:
+                self.abandon()
+
+    def abandon(self) -> None:
+        journal.abandon(self.root, self.job)
+
     def _relative(self, path: str) -> str:
         return os.path.relpath(path, self.root)
 
-
-def stage_of(path: str, operation: str, *settings: object) -> Stage:
-    """Begin or find the stage of a job, on the driver, after finishing interrupted commits.
-
-    Args:
-        path: the dataset's folder.
-        operation: operation of the job, the first part of its name.
-        *settings: all other inputs of the new files, hashed into the job's name.
-
-    Raises:
-        SchemaError: the path is no folder.
-    """
-    root = local_path(path)
-    if not os.path.isdir(root):
-        raise SchemaError("a job that replaces files needs the folder of a dataset", path=path)
-    journal.recover(root)
-    stage = Stage(root, f"{operation}-{hashlib.sha256(repr(settings).encode()).hexdigest()[:16]}")
-    journal.make_job_folder(root, stage.job)
-    return stage
+    def _check_unchanged(self, replacement: Replacement) -> None:
+        for source, size, time in zip(replacement.sources, replacement.sizes, replacement.versions, strict=True):
+            path = self.path_of(source)
+            state = os.stat(path) if os.path.exists(path) else None
+            if state is None or (state.st_size, state.st_mtime_ns) != (size, time):
+                raise changed(path)
 
 
-def replacements_of(root: str, groups: Iterable[Sequence[str]]) -> list[Replacement]:
-    """Replacements for groups of files given by path, with the present sizes and times."""
-    found = []
-    for paths in groups:
-        states = [os.stat(path) for path in paths]
-        relative = tuple(os.path.relpath(path, root) for path in paths)
-        found.append(
-            Replacement(relative, tuple(state.st_size for state in states), tuple(state.st_mtime_ns for state in states))
-        )
-    return found
-
-
-def each_file(root: str) -> list[Replacement]:
-    """A replacement for each file of a dataset."""
-    return replacements_of(root, ([file.path] for file in list_files([root])))
-
-
-def replace(
-    spark: SparkSession,
-    stage: Stage,
-    replacements: list[Replacement],
-    write: Callable[[list[str], str], int | None],
-    progress: Progress | None,
-    *,
-    skipping: Skipping = "some",
-) -> DataFrame:
-    """Make all new files on executors, then swap them for their sources.
-
-    Args:
-        spark, stage, replacements, write, progress: of the job.
-        skipping: whether ``write`` may skip ``"some"`` files; ``"all"`` files or none, as a job that was done before; or
-            ``"none"``. Files that stand out may be forgeries in the place of encrypted files.
-
-    Returns:
-        The report: a row for each replacement.
-
-    Raises:
-        JobError: a file could not be made, or was skipped against ``skipping``. The dataset stays as it was; the job can be run
-            again.
-        SchemaError: a source changed during the job. The dataset stays as it was; the job can be run again.
-    """
-    work: Work[Replacement] = Work(
-        stage.job,
-        lambda one: (os.path.join(stage.root, one.sources[0]), sum(one.sizes)),
-        lambda one: stage.make(one, write),
-    )
-    rows = run_tasks(spark, replacements, work, progress)
-    report = report_of(spark, rows)
-    if problem := _problem(rows, skipping):
-        if all(row.status == SKIPPED for row in rows):
-            journal.abandon(stage.root, stage.job)
-        error = JobError(problem)
-        error.report = report
-        raise error
-    _commit(stage, replacements, rows)
-    return report
-
-
-def _problem(rows: list[Row], skipping: Skipping) -> str | None:
-    """Why the new files may not take the place of their sources; None if they may."""
-    failed = [row for row in rows if row.status == ERROR]
-    if failed:
-        return (
-            f"{len(failed)} of {len(rows)} files failed, and the dataset stays as it was; a job that is run again goes on from "
-            f"here. The first error: {failed[0].error}"
-        )
-    skipped = sum(row.status == SKIPPED for row in rows)
-    if skipping != "some" and 0 < skipped < len(rows):
-        return (
-            "plaintext and encrypted files stand side by side, and one may have been put in the place of another; the dataset "
-            "stays as it was (allowPlaintextFiles=true goes on)"
-        )
-    if skipping == "none" and skipped:
-        return (
-            f"all {skipped} files are plaintext: the job was done before, or plaintext files were put in the place of encrypted "
-            "ones; the dataset stays as it was (allowPlaintextFiles=true reports the files as skipped)"
-        )
-    return None
-
-
-def _commit(stage: Stage, replacements: list[Replacement], rows: list[Row]) -> None:
-    moves: dict[str, str] = {}
-    removed: list[str] = []
-    made = {row.path: row.made for row in rows if row.made is not None}
-    with journal.one_overwrite(stage.root):
-        for one in replacements:
-            place = made.get(os.path.join(stage.root, one.sources[0]))
-            if place is None:
-                continue
-            _check_unchanged(stage.root, one)
-            pairs = ((place, one.target), (material_of(place), material_of(one.target)))
-            moves.update(pair for pair in pairs if os.path.exists(os.path.join(stage.root, pair[0])))
-            removed += [name for path in one.sources for name in (path, *companions_of(stage.root, path))]
-        if moves:
-            journal.commit(stage.root, stage.job, moves, removed)
-        else:
-            journal.abandon(stage.root, stage.job)
-
-
-def _check_unchanged(root: str, replacement: Replacement) -> None:
-    for source, size, time in zip(replacement.sources, replacement.sizes, replacement.times, strict=True):
-        path = os.path.join(root, source)
-        state = os.stat(path) if os.path.exists(path) else None
-        if state is None or (state.st_size, state.st_mtime_ns) != (size, time):
-            raise SchemaError("the file changed while a job was at work on it; nothing was replaced: run it again", path=path)
-
+def changed(path: str) -> SchemaError:
+    """The error where a source changed during a job."""
+    return SchemaError("the file changed while a job was at work on it; nothing was replaced: run it again", path=path)

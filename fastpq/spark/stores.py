@@ -19,6 +19,7 @@ from fastpq.datasets import records
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.io.location import Remote
 from fastpq.io.multipart import PendingSink, Upload, abort_upload
+from fastpq.spark.keyservice import Encryption
 from fastpq.spark.listing import store_of
 from fastpq.spark.options import WriteOptions
 from fastpq.spark.stream import CheckedStream
@@ -37,7 +38,7 @@ class StoreWriter(CheckedWrite, ds.DataSourceArrowWriter):
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
         super().__init__(schema, options, overwrite)
-        check_material(options)
+        check_material(options.encryption)
         place = require_store(options.path)
         check_overwrite(options, overwrite, lambda: bool(data_files(place)))
         records.clean_up(place, options.orphan_seconds)
@@ -62,7 +63,7 @@ class StoreStreamWriter(CheckedStream, ds.DataSourceStreamArrowWriter):
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
         super().__init__(schema, options, overwrite)
-        check_material(options)
+        check_material(options.encryption)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
         return write_task(iterator, StoreTask(self.schema, self.options, self.options.path, self.job, *present_task()))
@@ -120,13 +121,13 @@ def require_store(path: str) -> Remote:
     return found
 
 
-def check_material(options: WriteOptions) -> None:
+def check_material(encryption: Encryption | None) -> None:
     """Refuse key material beside files: the two would not appear at once for readers without the record.
 
     Raises:
-        UnsupportedError: the options ask for such key material.
+        UnsupportedError: the encryption asks for such key material.
     """
-    if options.encryption is not None and not options.encryption.options.get("internal_key_material", True):
+    if encryption is not None and not encryption.options.get("internal_key_material", True):
         raise UnsupportedError(
             "key material beside files in S3, where the two do not appear at once: leave out "
             "parquet.encryption.key.material.store.internally=false"

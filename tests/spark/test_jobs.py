@@ -209,10 +209,10 @@ def test_a_job_that_is_run_again_goes_on(source: Any, table: Path, monkeypatch: 
 
 
 def test_files_that_change_meanwhile(source: Any, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = staging.each_file(str(table))
+    before = staging.FolderStage(str(table), "").each_file()
     first = table / before[0].sources[0]
     first.write_bytes(first.read_bytes())
-    monkeypatch.setattr("fastpq.spark.rewriting.each_file", lambda root: before)
+    monkeypatch.setattr(staging.FolderStage, "each_file", lambda stage: before)
     with pytest.raises(fastpq.SchemaError, match="changed while a job"):
         fastpq.spark.encrypt_dataset(source, str(table), **KEYS)
     assert all((table / one.sources[0]).exists() for one in before)

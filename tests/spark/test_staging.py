@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import Row
 
 import fastpq
-from fastpq.spark import journal, staging
+from fastpq.spark import journal, replacing
 
 PATIENCE = 60.0     # seconds; a last guard
 
@@ -20,10 +20,10 @@ def test_a_job_waits_for_an_overwrite(tmp_path: Path, monkeypatch: pytest.Monkey
     """An overwrite that holds the lock replaces the job's source: the job changes nothing. Else the job goes on behind it."""
     root, waiting = str(tmp_path), threading.Event()
     fastpq.write_table({"id": [1]}, tmp_path / "a.parquet")
-    stage = staging.stage_of(root, "test")
-    [one] = staging.replacements_of(root, [[str(tmp_path / "a.parquet")]])
+    stage = replacing.stage_of(root, "test", None)
+    [one] = stage.replacements([[str(tmp_path / "a.parquet")]])
 
-    def write(sources: list[str], target: str) -> int:
+    def write(sources: list[str], target: str, place: str) -> int:
         fastpq.write_table({"id": [2]}, target)
         return 1
 
@@ -40,7 +40,7 @@ def test_a_job_waits_for_an_overwrite(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def commit() -> None:
         try:
-            staging._commit(stage, [one], rows)
+            stage.commit([one], rows)
         except BaseException as error:
             problems.append(error)
 

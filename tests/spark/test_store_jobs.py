@@ -1,0 +1,214 @@
+"""Jobs over datasets in S3: all files change at one record, again and again, also after errors, deaths and other writers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Row
+
+import fastpq
+import fastpq.spark
+from fastpq.datasets import records
+from fastpq.io.location import Remote
+from fastpq.io.multipart import unfinished_uploads
+from fastpq.spark import replacing
+from fastpq.spark.keyservice import Encryption
+from fastpq.spark.stores import data_files
+from fastpq.spark.writer import material_of
+from tests.spark.conftest import CLIENT
+from tests.spark.test_stores import batch, listed, objects, store, written
+
+__all__ = ["store"]     # the fixture
+
+SERVICE: dict[str, Any] = {"kms.client": CLIENT}
+KEYS: dict[str, Any] = {"parquet.encryption.footer.key": "kf", "parquet.encryption.column.keys": "kc1:id", **SERVICE}
+EXTERNAL = {**KEYS, "parquet.encryption.key.material.store.internally": "false"}
+
+
+@pytest.fixture
+def table(store: Remote) -> Iterator[Remote]:
+    """Four plaintext files in two partitions."""
+    written(store, batch(1, part=1), batch(2, part=2), partitionBy="part")
+    written(store, batch(3, part=1), batch(4, part=2), partitionBy="part")
+    yield store
+    assert unfinished_uploads(store) == []
+    assert not store.filesystem.find(f"{store.path}/{records.NOTES}")
+
+
+def statuses(report: Any) -> list[str]:
+    return sorted(row.status for row in report.collect())
+
+
+def ids(spark: Any, store: Remote) -> list[int]:
+    return sorted(row.id for row in spark.read.format("fastpq").options(**SERVICE).load(store.name).collect())
+
+
+def test_encrypt_rotate_verify_decrypt_compact(source: Any, table: Remote) -> None:
+    name, seen = table.name, []
+    report = fastpq.spark.encrypt_dataset(source, name, progress=lambda *told: seen.append(told), **KEYS)
+    assert [row.path.rpartition("/")[0] for row in report.collect()] == [f"{name}/part={part}" for part in (1, 1, 2, 2)]
+    assert (statuses(report), seen[-1]) == (["ok"] * 4, (4, 4))
+    with pytest.raises(fastpq.KeyAccessError):
+        fastpq.spark.read(source, name)
+    assert ids(source, table) == [1, 2, 3, 4]
+    before = objects(table)
+    assert len(before) == 4     # the plaintext files are gone
+    assert statuses(fastpq.spark.encrypt_dataset(source, name, **KEYS)) == ["skipped"] * 4
+    assert objects(table) == before
+    other = {**KEYS, "parquet.encryption.column.keys": "kc2:id"}
+    assert statuses(fastpq.spark.rotate_keys(source, name, **other)) == ["ok"] * 4
+    assert not set(objects(table)) & set(before)
+    assert [len(path) for path in objects(table)] == [len(path) for path in before]     # names do not grow
+    assert statuses(fastpq.spark.verify_dataset(source, name, **SERVICE)) == ["ok"] * 4
+    assert statuses(fastpq.spark.compact_dataset(source, name, **KEYS)) == ["ok"] * 2
+    assert ids(source, table) == [1, 2, 3, 4]
+    assert len(objects(table)) == 2
+    assert statuses(fastpq.spark.decrypt_dataset(source, f"{name}/", **SERVICE)) == ["ok"] * 2
+    assert listed(table) == [1, 2, 3, 4]
+    foreign = [pq.ParquetFile(pa.BufferReader(table.filesystem.cat_file(path))).read()["id"] for path in objects(table)]
+    assert sorted(x for column in foreign for x in column.to_pylist()) == [1, 2, 3, 4]
+    with pytest.raises(fastpq.spark.JobError, match="all 2 files are plaintext"):
+        fastpq.spark.decrypt_dataset(source, name, **SERVICE)
+
+
+def test_key_material_beside_files(source: Any, table: Remote) -> None:
+    """Of others: read, rotated, and removed with its files; not made."""
+    with pytest.raises(fastpq.UnsupportedError, match="key material beside files"):
+        fastpq.spark.encrypt_dataset(source, table.name, **EXTERNAL)
+    paths = objects(table)
+    service = fastpq.spark.options.service_of(SERVICE)
+    assert service is not None
+    for path in paths:
+        url, encryption = f"s3://{path}", Encryption("kf", (("kc1", ("id",)),), {"internal_key_material": False})
+        rows = fastpq.read_table(url)
+        fastpq.write_table(rows, url, encryption_properties=service.encryption(encryption, url))
+    materials = [material_of(path) for path in paths]
+    before = [table.filesystem.cat_file(path) for path in materials]
+    assert statuses(fastpq.spark.rotate_keys(source, table.name, **SERVICE)) == ["ok"] * 4
+    table.filesystem.invalidate_cache()
+    assert not set(before) & {table.filesystem.cat_file(path) for path in materials}
+    assert ids(source, table) == [1, 2, 3, 4]
+    assert statuses(fastpq.spark.decrypt_dataset(source, table.name, **SERVICE)) == ["ok"] * 4
+    assert listed(table) == [1, 2, 3, 4]
+    assert not [path for path in table.filesystem.find(table.path) if "KEY_MATERIAL" in path]
+
+
+def test_a_job_that_is_run_again_goes_on(source: Any, table: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broken file: nothing changes, and the uploads of the others are used when it is mended. Then a driver that dies."""
+    broken = objects(table)[0]
+    whole = table.filesystem.cat_file(broken)
+    table.filesystem.pipe_file(broken, whole[:-9])
+    with pytest.raises(fastpq.spark.JobError, match="1 of 4 files failed"):
+        fastpq.spark.encrypt_dataset(source, table.name, **KEYS)
+    uploads = unfinished_uploads(table)
+    assert len(uploads) == 3
+    table.filesystem.pipe_file(broken, whole)
+    assert listed(table) == [1, 2, 3, 4]
+
+    def dies(*_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(records, "commit_uploads", dies)
+        fastpq.spark.encrypt_dataset(source, table.name, **KEYS)
+    assert {path for path, _, _ in uploads} < {path for path, _, _ in unfinished_uploads(table)}
+    made = {path for path, _, _ in unfinished_uploads(table)}
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(records, "_put_record", dies)
+        fastpq.spark.encrypt_dataset(source, table.name, **KEYS)
+    assert made < set(objects(table))       # complete, and not yet visible
+    assert listed(table) == [1, 2, 3, 4]
+    assert statuses(fastpq.spark.encrypt_dataset(source, table.name, **KEYS)) == ["ok"] * 4
+    assert ids(source, table) == [1, 2, 3, 4]
+    assert len(objects(table)) == 4
+
+
+def staged(table: Remote, operation: str, number: int) -> tuple[Any, list[Any], list[Row]]:
+    """A job of any operation up to its commit, each of whose files has one row, of a number."""
+    stage = replacing.stage_of(table.name, operation, None)
+    replacements = stage.each_file()
+
+    def write(sources: list[str], target: Any, place: str) -> int:
+        fastpq.write_table({"id": [number]}, target)
+        return 1
+
+    outcomes = [stage.make(one, write) for one in replacements]
+    rows = [Row(path=stage.path_of(one.sources[0]), made=done.made) for one, done in zip(replacements, outcomes, strict=True)]
+    return stage, replacements, rows
+
+
+def test_a_source_that_changes_meanwhile(table: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the commit, and by another commit while this one competes for its record."""
+    stage, replacements, rows = staged(table, "early", 7)
+    again = f"s3://{objects(table)[0]}"
+    fastpq.write_table(fastpq.read_table(again), again, compression="none")
+    with pytest.raises(fastpq.SchemaError, match="changed while a job"):
+        stage.commit(replacements, rows)
+    assert len(unfinished_uploads(table)) == 4      # for the next run
+    stage, replacements, rows = staged(table, "late", 8)
+    put, competitors = records._put_record, [lambda: written(table, batch(9, part=1), overwrite=True)]
+
+    def late(place: Remote, state: records.State) -> bool:
+        if competitors:
+            competitors.pop()()
+        return put(place, state)
+
+    monkeypatch.setattr(records, "_put_record", late)
+    with pytest.raises(fastpq.SchemaError, match="changed while a job"):
+        stage.commit(replacements, rows)
+    assert listed(table) == [9]
+    fastpq.spark.clean(table.name)
+    assert listed(table) == [9]
+    assert len(objects(table)) == 1
+
+
+def test_jobs_at_the_same_time(table: Remote) -> None:
+    """Of two operations one counts, whole. Of two runs of one operation the earlier one is given up or has happened."""
+    for names in (("one", "other"), ("same", "same")):
+        jobs = [staged(table, name, number) for number, name in enumerate(names)]
+        problems: list[BaseException] = []
+
+        def commit(stage: Any, replacements: list[Any], rows: list[Row], problems: list[BaseException] = problems) -> None:
+            try:
+                stage.commit(replacements, rows)
+            except (fastpq.SchemaError, OSError) as error:
+                problems.append(error)
+
+        threads = [threading.Thread(target=commit, args=job) for job in jobs]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        fastpq.spark.clean(table.name)
+        assert len(problems) == 1
+        assert listed(table) in ([0] * 4, [1] * 4)
+        assert len(objects(table)) == 4
+
+
+def test_clean_gives_up_the_uploads_of_a_job(table: Remote) -> None:
+    staged(table, "some", 1)
+    assert len(unfinished_uploads(table)) == 4
+    assert len(data_files(table)) == 4
+    fastpq.spark.clean(table.name)
+    assert listed(table) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("note", [b"{", b"{}", b'{"rows": 1, "upload": {"path": "x"}}'])
+def test_broken_notes(table: Remote, note: bytes) -> None:
+    stage = replacing.stage_of(table.name, "some", None)
+    [first, *_] = stage.each_file()
+    path = records.note_of(table, stage.job, first.fingerprint)
+    table.filesystem.pipe_file(path, note)
+    with pytest.raises(fastpq.FormatError, match="a note on an upload"):
+        stage.make(first, lambda sources, target, place: None)
+    fastpq.spark.clean(table.name)
+
+
+def test_jobs_need_a_dataset(store: Remote) -> None:
+    with pytest.raises(fastpq.SchemaError, match="folder of a dataset"):
+        replacing.stage_of(store.name, "some", None)
