@@ -146,8 +146,9 @@ class ParquetFile(IndexedFile):
                 all. With row_groups, rows in other row groups are left out. In columns with an OffsetIndex, only pages with
                 chosen rows are read.
             filters: conditions on rows: ``(column, op, value)``, lists of conditions, or And and Or, with the semantics of SQL
-                (fastpq.filters.predicate). Row groups and pages ruled out by statistics, bloom filters, page indexes and
-                dictionary pages are not read. The columns of the filters are read before the other columns.
+                (fastpq.filters.predicate); or an expression of pyarrow.compute or Polars (fastpq.filters.expressions). Row groups
+                and pages ruled out by statistics, bloom filters, page indexes and dictionary pages are not read. The columns of
+                the filters are read before the other columns.
             out: arrays to read columns into, by name (fastpq.read.outputs lists the requirements); the Table's columns are
                 views of the arrays. A numpy.ma.MaskedArray takes nulls; a null without a mask is a SchemaError. Not allowed with
                 filters, since the number of rows must be known. After an error the contents of the arrays are undefined.

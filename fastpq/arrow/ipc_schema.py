@@ -87,7 +87,12 @@ class IpcSchema:
     @property
     def metadata(self) -> dict[bytes, bytes]:
         """Key-value metadata of the schema."""
-        return {pair.text(_KEY) or b"": pair.text(_VALUE) or b"" for pair in self._schema.items(_SCHEMA_METADATA)}
+        return dict(self.entries)
+
+    @property
+    def entries(self) -> list[tuple[bytes, bytes]]:
+        """Keys and values of the metadata in their order, repeated keys included."""
+        return [(pair.text(_KEY) or b"", pair.text(_VALUE) or b"") for pair in self._schema.items(_SCHEMA_METADATA)]
 
     def field(self, index: int, most: int) -> FieldNode:
         """A field with its children.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fastpq.arrays.table import Table
+from fastpq.filters.expressions import filter_of, is_expression
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.literals import domain_of
 from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
@@ -66,6 +67,8 @@ def _rest(filters: Any, schema: ParquetSchema, values: Mapping[str, Any], column
     if isinstance(filters, list):
         kind = Or if filters and all(isinstance(child, list) for child in filters) else And
         return _simplified(kind, [_rest(child, schema, values, columns) for child in filters])
+    if is_expression(filters):
+        return _rest(filter_of(filters, schema), schema, values, columns)
     if columns is None and not (isinstance(filters, tuple) and filters and _top(filters[0]) in values):
         return filters
     leaf = bind_filters(filters, schema)

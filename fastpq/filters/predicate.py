@@ -1,7 +1,8 @@
 """Predicates: the filters of callers, parsed and typed to the columns of a schema, as an expression tree; pure, no I/O.
 
-A filter is a condition ``(column, op, value)``, a list of them (all must hold), a list of lists (the conditions of one
-of the inner lists must hold: disjunctive normal form, as in pyarrow), or a tree of ``And``, ``Or`` and conditions. op is one of
+A filter is a condition ``(column, op, value)``, a list of conditions (all must hold), a list of lists (the conditions of one of
+the inner lists must hold: disjunctive normal form, as in pyarrow), or a tree of ``And``, ``Or`` and conditions. An expression of
+pyarrow.compute or Polars stands for the rows kept by the other library (fastpq.filters.expressions). op is one of
 ``==  !=  <  <=  >  >=  in  not in  starts with``, or ``is null  is not null`` without a value.
 
 The semantics are SQL's:
@@ -287,8 +288,14 @@ def _bind(filters: Any, schema: ParquetSchema, types: Mapping[int, ColumnType], 
         if filters and all(isinstance(child, list) for child in filters):
             return _join(Or, [_bind(child, schema, types, And) for child in filters])
         return _join(And, [_bind(child, schema, types, And) for child in filters])
+    if type(filters).__module__.partition(".")[0] in ("pyarrow", "polars"):
+        from fastpq.filters.expressions import filter_of, is_expression
+
+        if is_expression(filters):
+            return _bind(filter_of(filters, schema), schema, types, joined)
     raise SchemaError(
-        f"{filters!r} is not a filter: a tuple (column, op, value), a list of filters, a list of lists, And or Or"
+        f"{filters!r} is not a filter: a tuple (column, op, value), a list of filters, a list of lists, And or Or, or an "
+        "expression of pyarrow.compute or Polars"
     )
 
 
