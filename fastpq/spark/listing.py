@@ -7,7 +7,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Context, Inexact
 from decimal import Decimal as Number
 from typing import Any
@@ -39,11 +39,20 @@ class ListedFile:
         path: present path or URL; differs from the final path during an unfinished commit.
         size: bytes of the file.
         partition: names and texts of hive partition columns; None is null.
+        changed: time of the last change in seconds, where a listing tells it.
     """
 
     path: str
     size: int
     partition: tuple[tuple[str, str | None], ...] = ()
+    changed: float | None = field(default=None, compare=False)
+
+    @property
+    def last_change(self) -> float:
+        """The time of the last change in seconds; 0 where neither the listing nor the filesystem tells it."""
+        if self.changed is not None or "://" in self.path:
+            return self.changed or 0.0
+        return os.path.getmtime(self.path)
 
 
 def list_files(paths: Iterable[str], base_path: str | None = None) -> list[ListedFile]:
@@ -118,6 +127,7 @@ def store_of(where: str) -> Remote | None:
 def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
     """Files on an fsspec filesystem: below a folder, matching a glob, or a single file."""
     filesystem, path = place.filesystem, place.path
+    filesystem.invalidate_cache()       # of a driver that lists again and again
     if filesystem.isdir(path):
         found, root = visible_files(filesystem, path), path
     elif _GLOB.search(path):
@@ -130,7 +140,9 @@ def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
         parts = relative.split("/")
         if about["type"] == "file" and not any(_hidden(part) and "=" not in part for part in parts):
             partitions = parse_partitions(os.path.relpath(name, top))
-            yield ListedFile(filesystem.unstrip_protocol(name), int(about["size"]), tuple(partitions.items()))
+            changed = about.get("LastModified")     # of S3
+            time = changed.timestamp() if isinstance(changed, datetime.datetime) else None
+            yield ListedFile(filesystem.unstrip_protocol(name), int(about["size"]), tuple(partitions.items()), time)
 
 
 def fixed_folder(path: str) -> str:

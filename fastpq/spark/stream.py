@@ -18,10 +18,11 @@ from pyspark.sql import types as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles
 
 from fastpq.errors import SchemaError
+from fastpq.io.location import Remote
 from fastpq.spark import journal
 from fastpq.spark.batches import ScanPartition
 from fastpq.spark.footers import Footers
-from fastpq.spark.listing import ListedFile, fixed_folder, list_files, local_path
+from fastpq.spark.listing import ListedFile, fixed_folder, list_files, local_path, located
 from fastpq.spark.options import ReadOptions, WriteOptions
 from fastpq.spark.reader import plan_scan
 from fastpq.spark.seen import SeenFiles
@@ -36,14 +37,18 @@ class StreamReader(ds.DataSourceStreamReader):
         options: options of the read.
 
     Raises:
-        UnsupportedError: a folder outside local and mounted filesystems.
+        UnsupportedError: a log outside local and mounted filesystems.
+        SchemaError: a stream of remote files without a folder for its log.
     """
 
     def __init__(self, schema: st.StructType, options: ReadOptions) -> None:
-        for path in options.paths:
-            local_path(path)
         self.schema, self.options = schema, options
-        place = options.stream_log
+        place, locations = options.stream_log, [located(path) for path in options.paths]
+        if place is None and any(isinstance(location, Remote) for location in locations):
+            raise SchemaError(
+                "a stream of remote files keeps the log of its files in a local or mounted folder: give the option "
+                "checkpointLocation to readStream too"
+            )
         self.seen = SeenFiles(fixed_folder(local_path(options.paths[0])) if place is None else local_path(place))
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
@@ -55,10 +60,10 @@ class StreamReader(ds.DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         seen = self.seen.paths(start)
-        new = [file.path for file in self._listed() if file.path not in seen]
+        new = [file for file in self._listed() if file.path not in seen]
         if isinstance(limit, ReadMaxFiles):
-            new = sorted(new, key=os.path.getmtime)[: limit.max_files]
-        return self.seen.added(start, new) if new else start
+            new = sorted(new, key=lambda file: file.last_change)[: limit.max_files]
+        return self.seen.added(start, [file.path for file in new]) if new else start
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[ds.InputPartition]:
         wanted = self.seen.between(start, end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import s3fs
 from pyspark.sql import types as st
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 import fastpq
 import fastpq.spark
@@ -23,8 +25,9 @@ from fastpq.datasets import records
 from fastpq.io.location import Remote
 from fastpq.io.multipart import unfinished_uploads
 from fastpq.spark.listing import list_files
-from fastpq.spark.options import write_options
+from fastpq.spark.options import read_options, write_options
 from fastpq.spark.stores import StoreStreamWriter, StoreWriter, require_store
+from fastpq.spark.stream import StreamReader
 from tests.spark.conftest import CLIENT, store_environment
 
 KEYS: dict[str, Any] = {"parquet.encryption.uniform.key": "kf", "kms.client": CLIENT}
@@ -209,6 +212,48 @@ def test_a_stream(source: Any, store: Remote, tmp_path: Path) -> None:
     run()
     assert ids(source, store) == [0, 1]
     assert unfinished_uploads(store) == []
+
+
+def test_a_stream_from_a_store(store: Remote, tmp_path: Path) -> None:
+    """Each file once, the oldest ones first; what no record has committed is not read, and what was removed is an error."""
+    reader = StreamReader(SCHEMA, read_options({"path": store.name, "checkpointLocation": str(tmp_path)}))
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, ReadAllAvailable()) == start      # no folder yet
+
+    def rows(begin: Any, end: Any) -> list[int]:
+        batches = [one for partition in reader.partitions(begin, end) for one in reader.read(partition)]
+        return sorted(row for one in batches for row in one["id"].to_pylist())
+
+    written(store, batch(1, 2))
+    time.sleep(1.1)     # the store tells seconds
+    written(store, batch(3))
+    first = reader.latestOffset(start, ReadMaxFiles(1))
+    assert rows(start, first) == [1, 2]
+    writer = StoreWriter(SCHEMA, write_options({"path": store.name}), False)
+    message = writer.write(iter([batch(4)]))
+    second = reader.latestOffset(first, ReadAllAvailable())
+    assert rows(first, second) == [3]
+    writer.commit([message])
+    again = StreamReader(SCHEMA, read_options({"path": store.name, "checkpointLocation": str(tmp_path)}))
+    third = again.latestOffset(second, ReadAllAvailable())
+    assert rows(second, third) == [4]
+    assert again.latestOffset(third, ReadAllAvailable()) == third
+    written(store, batch(5), overwrite=True)
+    with pytest.raises(FileNotFoundError, match="ignoreMissingFiles"):
+        again.partitions(second, third)
+    with pytest.raises(fastpq.SchemaError, match="checkpointLocation"):
+        StreamReader(SCHEMA, read_options({"path": store.name}))
+
+
+def test_a_stream_between_stores(source: Any, store: Remote, tmp_path: Path) -> None:
+    source_of_stream = Remote(store.filesystem, f"{store.path}-in", f"{store.name}-in")
+    checkpoint = str(tmp_path)
+    for number in range(2):
+        written(source_of_stream, batch(number))
+        reading = source.readStream.format("fastpq").schema("id long").option("checkpointLocation", checkpoint)
+        writer = reading.load(source_of_stream.name).writeStream.format("fastpq").option("checkpointLocation", checkpoint)
+        assert writer.trigger(availableNow=True).start(store.name).awaitTermination(120)
+        assert ids(source, store) == list(range(number + 1))
 
 
 def test_other_stores_are_refused(store: Remote) -> None:
