@@ -1,0 +1,104 @@
+"""Extremes as Spark's native source reads and writes them: old times, 1,000 columns, empty and skewed partitions, thousands of
+small files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fastpq.spark
+from tests.spark.test_jvm_read import FORMAT
+
+DATES = ("0001-01-03", "1000-02-28", "1500-03-01", "1582-10-04", "1582-10-15", "1899-12-31", "1900-01-01", "9999-12-31")
+TIMES = ("00:00:00", "12:34:56.789012", "23:59:59.999999")
+WAYS = ("fastpq", FORMAT)
+
+
+def texts(frame: Any) -> list[str]:
+    """Rows in order, with dates and times as Spark prints them: Python has no times of other calendars."""
+    columns = [f"cast({name} as string) as {name}" for name in frame.columns]
+    return sorted(map(str, frame.selectExpr(*columns).collect()))
+
+
+def old_times(spark: Any) -> Any:
+    days = ", ".join(f"'{date}'" for date in DATES)
+    moments = ", ".join(f"'{time}'" for time in TIMES)
+    return spark.sql(
+        f"""select cast(d as date) as day, cast(concat(d, ' ', t) as timestamp) as instant,
+            cast(concat(d, ' ', t) as timestamp_ntz) as local, array(cast(d as date)) as days
+            from (select explode(array({days})) as d) lateral view explode(array({moments})) as t"""
+    )
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
+@pytest.mark.parametrize(("mode", "since"), [("CORRECTED", "0001-01-01"), ("LEGACY", "1900-01-01")])
+def test_old_times_of_native_files(source: Any, tmp_path: Path, way: str, stored: str, mode: str, since: str) -> None:
+    """Values since 1900 are the same in both calendars; older ones of LEGACY files need Spark's reader (docs/pages/spark.md)."""
+    settings = {
+        "spark.sql.parquet.outputTimestampType": stored,
+        "spark.sql.parquet.datetimeRebaseModeInWrite": mode,
+        "spark.sql.parquet.int96RebaseModeInWrite": mode,
+    }
+    try:
+        for name, value in settings.items():
+            source.conf.set(name, value)
+        old_times(source).where(f"day >= date'{since}'").write.parquet(str(tmp_path / "native"))
+    finally:
+        for name in settings:
+            source.conf.unset(name)
+    expected = texts(source.read.parquet(str(tmp_path / "native")))
+    assert texts(source.read.format(way).load(str(tmp_path / "native"))) == expected
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_old_times_that_we_wrote(source: Any, tmp_path: Path, way: str) -> None:
+    frame = old_times(source)
+    frame.write.format(way).mode("append").save(str(tmp_path / "ours"))
+    assert texts(source.read.parquet(str(tmp_path / "ours"))) == texts(frame)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_thousand_columns(source: Any, tmp_path: Path, way: str) -> None:
+    frame = source.range(7, numPartitions=1).selectExpr(*(
+        f"if((id + {number}) % 5 = 0, null, cast(id * {number} as {('bigint', 'string', 'double', 'decimal(38,2)')[number % 4]}))"
+        f" as column_{number:04}" for number in range(1000)
+    ))
+    frame.write.format(way).mode("append").save(str(tmp_path / "ours"))
+    expected = sorted(map(str, frame.collect()))
+    native = source.read.parquet(str(tmp_path / "ours"))
+    assert native.columns == frame.columns
+    assert sorted(map(str, native.collect())) == expected
+    frame.write.parquet(str(tmp_path / "native"))
+    assert sorted(map(str, source.read.format(way).load(str(tmp_path / "native")).collect())) == expected
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_empty_and_skewed_partitions(source: Any, tmp_path: Path, way: str) -> None:
+    """Of eight tasks one has nearly all rows, one has one, and six have none."""
+    rows = source.range(20_000, numPartitions=1).selectExpr(
+        "id", "if(id = 5, 1, 0) as key", "repeat('x', cast(id % 50 as int)) as t"
+    )
+    skewed = rows.repartition(8, "key")
+    skewed.write.format(way).mode("append").save(str(tmp_path / "ours"))
+    skewed.where("id < 0").write.format(way).mode("append").save(str(tmp_path / "empty"))
+    sums = "count(*)", "sum(id)", "sum(hash(id, key, t))", "count(distinct key)"
+    expected = rows.selectExpr(*sums).first()
+    for reader in ("parquet", *WAYS):
+        assert source.read.format(reader).load(str(tmp_path / "ours")).selectExpr(*sums).first() == expected
+        empty = source.read.format(reader).load(str(tmp_path / "empty"))
+        assert (empty.columns, empty.count()) == (rows.columns, 0)
+
+
+def test_thousands_of_small_files(source: Any, tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    fastpq.write_table({"id": list(range(3))}, tmp_path / "first" / "x.parquet")
+    (tmp_path / "files").mkdir()
+    for number in range(5000):
+        (tmp_path / "files" / f"{number}.parquet").hardlink_to(tmp_path / "first" / "x.parquet")
+    for way in WAYS:
+        frame = source.read.format(way).load(str(tmp_path / "files"))
+        assert frame.selectExpr("count(*)", "sum(id)").first() == (15_000, 15_000)
+        assert frame.rdd.getNumPartitions() < 500
