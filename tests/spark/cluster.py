@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pyspark
 
+from tests.spark.conftest import KEYS_VARIABLE, QUICK_JVM
+
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2
 SECONDS_TO_START = 600      # a last guard; it takes some ten
@@ -42,19 +44,21 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, keys: Mapping[str, str]) -> Iterator[Cluster]:
-    """Start a cluster, whose processes have the keys in their environment and nowhere else, and stop it."""
+def cluster(folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
+    """Start a cluster, whose processes have more variables in their environment, and stop it."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "PYTHONWARNINGS": "ignore",
-        **keys,
+        **variables,
     }
+    environment.pop(KEYS_VARIABLE, None)
     log = folder / "master.log"
     options: tuple[str, ...] = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     running = [_daemon("master.Master", environment, log, *options)]
@@ -63,8 +67,8 @@ def cluster(folder: Path, keys: Mapping[str, str]) -> Iterator[Cluster]:
         for number in range(WORKERS):
             host = f"127.0.0.{number + 1}"      # hosts of their own: no speculative attempt goes to the host of the first one
             options = ("--host", host, "--webui-port", "0", "-c", "1", "-m", "1g", master)
-            variables = {**environment, "SPARK_LOCAL_IP": host}
-            running.append(_daemon("worker.Worker", variables, folder / f"worker-{number}.log", *options))
+            of_host = {**environment, "SPARK_LOCAL_IP": host}
+            running.append(_daemon("worker.Worker", of_host, folder / f"worker-{number}.log", *options))
         _wait_for(log, "Registering worker", WORKERS, running)
         yield Cluster(master, folder, environment)
     finally:

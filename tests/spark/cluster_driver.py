@@ -26,6 +26,8 @@ from fastpq.spark import journal
 from fastpq.spark.source import FastpqDataSource
 from fastpq.spark.writer import Writer
 from tests.narrowing import present
+from tests.spark.conftest import QUICK_JVM
+from tests.spark.traces import PLANTED, gather
 
 BEFORE, AFTER = 50, 100
 PATIENCE = 600          # seconds: a last guard against a hang
@@ -38,7 +40,12 @@ SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
-    "spark.ui.enabled": "false",
+    "spark.driver.extraJavaOptions": QUICK_JVM,
+    "spark.executor.extraJavaOptions": QUICK_JVM,
+    "spark.ui.port": "0",
+    "spark.shuffle.compress": "false",              # so that a search finds what is there
+    "spark.shuffle.spill.compress": "false",
+    "spark.shuffle.spill.numElementsForceSpillThreshold": "5000",
     "spark.eventLog.enabled": "true",
     "spark.eventLog.compress": "false",
     "spark.speculation": "true",
@@ -53,6 +60,7 @@ SETTINGS = {
 def session(master: str, events: Path) -> SparkSession:
     events.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder.master(master).config("spark.eventLog.dir", events.as_uri())
+    builder = builder.config(f"spark.executorEnv.{PLANTED}", os.environ[PLANTED])
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
@@ -113,7 +121,7 @@ def failing_task(spark: SparkSession, table: Path) -> None:
 
 
 def speculation(spark: SparkSession, table: Path) -> None:
-    """The first attempt of a task waits for the second one, which Spark starts, and gives it time to commit."""
+    """The first attempt of a task waits for the second one, which Spark starts, and for the commit of its rows."""
     marker, second = table.with_suffix(".slow"), table.with_suffix(".second")
 
     def wait() -> None:
@@ -125,7 +133,8 @@ def speculation(spark: SparkSession, table: Path) -> None:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"Spark started no second attempt within {PATIENCE} s")
             time.sleep(0.1)
-        time.sleep(15)
+        while len(list(table.glob("*.parquet"))) == 2:      # Spark kills this attempt, now or when the other one is done
+            time.sleep(0.1)
 
     append(new_rows(spark, wait), table)
 
@@ -230,6 +239,7 @@ def jobs(spark: SparkSession, table: Path) -> None:
     frame = fastpq.spark.scan(spark, str(table), ["id"], **SERVICE)
     frame.explain(True)
     assert frame.count() == AFTER
+    gather(spark, frame, table.parent / "traces")
 
 
 SCENARIOS = {
@@ -242,6 +252,8 @@ SCENARIOS = {
 def main() -> int:
     master, folder, *names = sys.argv[1:]
     spark = session(master, Path(folder) / "events")
+    for options in (SERVICE, KEYS):
+        options["kms.token.file"] = str(Path(folder) / "token")
     for name in names:
         table = Path(folder) / name
         append(spark.range(BEFORE, numPartitions=2), table)

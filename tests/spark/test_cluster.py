@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import re
+import secrets as randomness
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,8 +26,10 @@ from tests.narrowing import present
 from tests.requirements import java_jars
 from tests.spark.cluster import Cluster, cluster
 from tests.spark.cluster_driver import AFTER, BEFORE, CLIENT
-from tests.spark.conftest import KEYS_VARIABLE
+from tests.spark.kms import FILE_VARIABLE
+from tests.spark.traces import PLAINTEXT, PLANTED
 
+KEYS = {name: randomness.token_bytes(len(key)) for name, key in MASTER_KEYS.items()}     # in no table of digits by chance
 SURVIVED = ("killed_executor", "failing_task", "speculation", "disk_full", "jobs")
 TIMEOUT = 1800      # seconds for a driver's scenarios: a last guard against one that hangs
 
@@ -37,8 +42,12 @@ def on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     small.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", small], capture_output=True, check=False)
     try:
-        with pytest.MonkeyPatch.context() as environment, cluster(folder, {KEYS_VARIABLE: key_list(MASTER_KEYS)}) as running:
-            environment.setenv(KEYS_VARIABLE, key_list(MASTER_KEYS))       # for rows_in, which reads without Spark
+        (folder / "master-keys").write_text(key_list(KEYS))
+        (folder / "token").write_text(randomness.token_urlsafe(24))
+        variables = {FILE_VARIABLE: str(folder / "master-keys"), PLANTED: randomness.token_hex(16)}
+        with pytest.MonkeyPatch.context() as environment, cluster(folder, variables) as running:
+            for name, value in variables.items():
+                environment.setenv(name, value)     # for rows_in, which reads without Spark
             yield running
     finally:
         if mounted.returncode == 0:
@@ -98,19 +107,43 @@ def test_a_driver_that_is_killed(on_cluster: Cluster, told: dict[str, Any], scen
 
 
 def test_no_key_is_left_anywhere(on_cluster: Cluster, told: dict[str, Any]) -> None:
-    """Event logs, with plans and SQL metadata; what is printed of plans; logs of master, workers and executors."""
-    places = [told["printed"].encode()]
-    logs = [path for part in ("events", "work") for path in (on_cluster.folder / part).rglob("*") if path.is_file()]
-    places += [path.read_bytes() for path in (*logs, *on_cluster.folder.glob("*.log"))]
-    everything = b"\n".join(places)
-    assert b'"Speculative":true' in everything
-    for expected in (b"SparkListenerSQLExecutionStart", b"fastpq: compact", b"Physical Plan", b"Registering worker"):
-        assert expected in everything
-    keys = [*MASTER_KEYS.values(), *keys_of(next((on_cluster.folder / "jobs").glob("*.parquet")))]
-    assert len(keys) == len(MASTER_KEYS) + 4
-    for key in keys:
-        for form in (key, key.hex().encode(), key.hex().upper().encode(), base64.b64encode(key), base64.urlsafe_b64encode(key)):
-            assert form not in everything
+    """Event logs, printed plans, logs of processes, web pages, heaps, shuffles, spills, checkpoints. The search finds a planted
+    key, and the plaintext of shuffles, spills and checkpoints."""
+    (on_cluster.folder / "printed.txt").write_text(told["printed"])
+    events = b"".join(path.read_bytes() for path in (on_cluster.folder / "events").rglob("*") if path.is_file())
+    for expected in (b'"Speculative":true', b"SparkListenerSQLExecutionStart", b"fastpq: compact"):
+        assert expected in events
+    assert "Physical Plan" in told["printed"]
+    places = [path for part in ("events", "work", "traces") for path in (on_cluster.folder / part).rglob("*") if path.is_file()]
+    places += [*on_cluster.folder.glob("*.log"), on_cluster.folder / "printed.txt"]
+    planted = os.environ[PLANTED].encode()
+    secrets = {form for key in secrets_of(on_cluster) for form in forms_of(key)}
+    found: dict[bytes, set[str]] = {planted: set(), PLAINTEXT.encode(): set()}
+    for path in places:
+        content = path.read_bytes()
+        leaked = [form for form in secrets if form in content]
+        assert not leaked, f"{path} has {len(leaked)} forms of keys"
+        for text, named in found.items():
+            if text in content:
+                named.add(str(path.relative_to(on_cluster.folder)))
+    for place in ("events/", "traces/web/", "traces/heaps/driver", "traces/heaps/executor"):
+        assert any(name.startswith(place) for name in found[planted]), (place, found[planted])
+    for place in (r"traces/files/.*shuffle_\d", r"traces/files/.*temp_local_", "traces/checkpoint/"):
+        assert any(re.match(place, name) for name in found[PLAINTEXT.encode()]), (place, found[PLAINTEXT.encode()])
+
+
+def secrets_of(on_cluster: Cluster) -> list[bytes]:
+    """Master keys, the token of the key service, and the keys of files of both applications."""
+    keys = [*KEYS.values(), (on_cluster.folder / "token").read_bytes()]
+    for table in ("jobs", "killed_executor", "driver_killed_in_commit"):
+        keys += keys_of(next((on_cluster.folder / table).glob("*.parquet")))
+    assert len(keys) == len(KEYS) + 1 + 3 * 4
+    return keys
+
+
+def forms_of(key: bytes) -> set[bytes]:
+    """A key as bytes, in hex and in base64."""
+    return {key, key.hex().encode(), key.hex().upper().encode(), base64.b64encode(key), base64.urlsafe_b64encode(key)}
 
 
 def keys_of(path: Path) -> list[bytes]:
@@ -123,7 +156,7 @@ def keys_of(path: Path) -> list[bytes]:
         column_key = present(crypto.ENCRYPTION_WITH_COLUMN_KEY)
         materials.append(json.loads(present(column_key.key_metadata)))
     for material in materials:
-        kek = unwrap(MASTER_KEYS, material["wrappedKEK"], material["masterKeyID"])
+        kek = unwrap(KEYS, material["wrappedKEK"], material["masterKeyID"])
         sealed = base64.b64decode(material["wrappedDEK"])
         found += [kek, AESGCM(kek).decrypt(sealed[:12], sealed[12:], base64.b64decode(material["keyEncryptionKeyID"]))]
     return found
