@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from fastpq.column.code_reader cimport CodeReader
 from fastpq.column.stored_values cimport BOOLEAN, COPY
 from fastpq.column.page cimport DICTIONARY, NO_PAGE, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
@@ -70,7 +71,7 @@ cdef class ChunkReader:
         self.pages = pages
         self.remaining = num_values
         self.width = layout.width
-        self.values = ValueReader(pages, layout)
+        self.values = CodeReader(pages, layout) if layout.codes else ValueReader(pages, layout)
 
     def __dealloc__(self):
         scratch_free(&self.bitmap)
@@ -160,6 +161,14 @@ cdef class ChunkReader:
             memcpy(output.data, self.values.dictionary.data, <size_t>output.rows * self.width)
         output.buffers = none.buffers
         return output
+
+    def entries(self):
+        """The dictionary of the codes read, for a layout with codes.
+
+        Returns:
+            views of the entries, uint8 of 16 bytes each; and the buffers of the views.
+        """
+        return (<CodeReader?>self.values).entries()
 
     def view(self):
         """All values of the chunk as a uint8 array over the stored bytes, if the chunk is one plain, uncompressed page of aligned

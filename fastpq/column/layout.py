@@ -11,6 +11,7 @@ from fastpq.errors import UnsupportedError
 from fastpq.schema.types import ColumnType, Decimal, Integer, Time, Timestamp, Type
 
 VIEW_WIDTH = 16
+CODE_WIDTH = 4
 
 _STORED_WIDTH = {Type.BOOLEAN: 1, Type.INT32: 4, Type.INT64: 8, Type.INT96: 12, Type.FLOAT: 4, Type.DOUBLE: 8}
 _UNITS_PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -47,6 +48,7 @@ class Layout(NamedTuple):
         digits: most digits of a decimal; 0 for other columns.
         ticks: ticks of a day, for a column of times; 0 for other columns, and without a check.
         encodings: a bit for each encoding that is read for the physical type (``readable_encodings``).
+        codes: whether values of variable length are codes in memory, into a dictionary of their chunk.
     """
 
     conversion: Conversion
@@ -58,6 +60,11 @@ class Layout(NamedTuple):
     digits: int = 0
     ticks: int = 0
     encodings: int = 0
+    codes: bool = False
+
+    def coded(self) -> Layout:
+        """The layout of the same values as codes."""
+        return self._replace(width=CODE_WIDTH, codes=True)
 
 
 @lru_cache(maxsize=4096)

@@ -34,6 +34,7 @@ cdef class ValueReader:
     cdef DeltaLengths lengths
     cdef DeltaStrings strings
     cdef int32_t page_buffer            # number of the buffer for views into the page
+    cdef const uint8_t* base            # first byte of the buffer of the views decoded last
     cdef object dictionary_owner
     cdef int64_t dictionary_size        # number of values, or -1 without a dictionary page
     cdef int64_t ordinal                # of the next data page, if no page is left out

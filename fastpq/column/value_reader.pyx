@@ -289,6 +289,7 @@ cdef class ValueReader:
             if status < 0:
                 return status
             size = self.strings.suffixes.data + self.strings.suffixes.position - start
+        self.base = base
         if self.conversion == VARIABLE_DECIMAL:
             return decimals_from_views(views, count, base, out, self.width)
         if self.text and not (ascii_before and all_ascii(start, <size_t>size)):

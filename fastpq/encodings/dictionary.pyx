@@ -1,6 +1,6 @@
 """PLAIN_DICTIONARY and RLE_DICTIONARY (Encodings.md, "Dictionary Encoding"): values as indices into a dictionary page."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 import os
@@ -137,3 +137,19 @@ def decode(const uint8_t[::1] indices, int bit_width, dictionary, Py_ssize_t cou
         done = dictionary_decode(&decoder, &values[0] if values.shape[0] else NULL, size, width, &target[0], count)
     raise_status(done, "dictionary indices")
     return out[:count]
+
+
+def renumber(int32_t[::1] codes not None, const int32_t[::1] places not None):
+    """Replace each code by its place in another dictionary, in place.
+
+    Args:
+        codes: shape (n,), each below the number of places.
+        places: shape (entries,).
+    """
+    cdef uint32_t* values
+    cdef const uint32_t* wanted
+    if codes.shape[0] == 0:
+        return
+    values, wanted = <uint32_t*>&codes[0], <const uint32_t*>&places[0]
+    with nogil:
+        gather(values, codes.shape[0], <const uint8_t*>wanted, <uint8_t*>values, sizeof(uint32_t))

@@ -20,6 +20,7 @@ from fastpq.read.flat import leaf_column
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, plan_pages
 from fastpq.schema.parquet_schema import ColumnDescriptor
+from fastpq.schema.types import Unknown
 
 _DICTIONARY_ENCODINGS = {fmt.Encoding.PLAIN_DICTIONARY, fmt.Encoding.RLE_DICTIONARY}
 _LEVEL_ENCODINGS = {fmt.Encoding.RLE, fmt.Encoding.BIT_PACKED}
@@ -68,6 +69,14 @@ def stored_dictionary_size(column: ColumnDescriptor, chunk: ColumnChunkMetaData)
         if fmt.Encoding.PLAIN_DICTIONARY not in encodings:
             return 0
     return chunk.data_page_offset - start if encodings <= _DICTIONARY_ENCODINGS else 0
+
+
+def reads_codes(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
+    """Whether a flat column is best read as codes: its dictionary is wanted, and all rows of its chunks are in dictionaries."""
+    type_ = opener.type_of(leaf)
+    if opener.strings != "dictionary" or type_.dtype is not None or isinstance(type_.logical, Unknown):
+        return False
+    return all(chunk.kept is None and stored_dictionary_size(leaf, chunk.metadata) > 0 for chunk in chunks)
 
 
 def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[Column | str]:

@@ -12,10 +12,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fastpq.arrays.binary import encode_dictionary
+from fastpq.arrays.concat import concat_values
 from fastpq.arrays.flat_column import Column
-from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryViews
+from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryViews, DictionaryValues
+from fastpq.arrays.slices import SliceReader
 from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
+from fastpq.encodings.dictionary import renumber
 from fastpq.errors import ParquetError
 from fastpq.format.enums import CompressionCodec
 from fastpq.index.ranges import Int64s, cut_ranges
@@ -33,6 +38,9 @@ if TYPE_CHECKING:
     Reading: TypeAlias = "FlatReading | NestedReading"
     Stream: TypeAlias = "FlatStream | NestedStream"
 
+
+Entries: TypeAlias = tuple[Array, list[Array]]      # views, and their buffers
+Int32s: TypeAlias = NDArray[np.int32]
 
 UNCOMPRESSED = CompressionCodec.UNCOMPRESSED
 
@@ -62,9 +70,10 @@ class FlatReading:
         slots: places of the chunks in the buffers, drawn in the order of the chunks.
         buffers: stored bytes of the chunks.
         memory: bytes of the caller's array to read into.
+        coded: read codes into a dictionary, not views; for ``reads_codes`` columns.
     """
 
-    __slots__ = ("_buffers", "_chunks", "_layout", "_leaf", "_nulls", "_opener", "_output", "_reader", "_slots")
+    __slots__ = ("_buffers", "_chunks", "_entries", "_layout", "_leaf", "_nulls", "_opener", "_output", "_reader", "_slots")
 
     def __init__(
         self,
@@ -75,12 +84,16 @@ class FlatReading:
         slots: Iterator[int],
         buffers: Fetching,
         memory: Array | None = None,
+        coded: bool = False,
     ) -> None:
         self._opener = opener
         self._buffers = buffers
         self._leaf = leaf
         self._layout = opener.layout(leaf)
         self._chunks = chunks
+        if coded:
+            self._layout = self._layout.coded()
+        self._entries: dict[int, Entries] = {}      # of chunks with codes, by their first row
         self._slots = [*islice(slots, len(chunks))]
         self._reader: ChunkReader | None = None     # of the only chunk, opened for its view
         in_memory = opener.source.gives_views or not opener.source.walks_late
@@ -102,7 +115,23 @@ class FlatReading:
 
     def finish(self) -> AnyColumn:
         """The column, once all tasks are done."""
+        if self._layout.codes:
+            return self._coded(sum(self._nulls))
         return _flat_column(self._opener, self._leaf, self._output, sum(self._nulls))
+
+    def _coded(self, null_count: int) -> Column:
+        """The column of codes into one dictionary: the entries of all chunks, in their order."""
+        type_ = self._opener.type_of(self._leaf)
+        codes = self._output.values.view(np.int32)
+        parts = [(codes[chunk.row_offset :][: chunk.num_rows], *self._entries[chunk.row_offset]) for chunk in self._chunks]
+        dictionary = one_dictionary(parts)
+        entries = Column._made(type_, dictionary, nullable=False)
+        validity = self._output.validity if null_count else None
+        column = Column._made(
+            type_, DictionaryValues(codes, entries), validity=validity, null_count=null_count, nullable=self._leaf.nullable)
+        if null_count:
+            codes[~column.validity_mask()] = 0
+        return column
 
     def _decode(self, chunk: ChunkPlan, slot: int) -> None:
         reader = self._reader
@@ -120,6 +149,8 @@ class FlatReading:
             raise
         if nulls:
             self._nulls.append(nulls)
+        if self._layout.codes:
+            self._entries[chunk.row_offset] = reader.entries()
 
     def _view(self) -> Array | None:
         """The values of the only chunk as a view of the stored bytes; None where a copy is needed.
@@ -219,6 +250,27 @@ class Parts:
 def count_rows(kept: Int64s) -> int:
     """Number of rows in ranges."""
     return int((kept[:, 1] - kept[:, 0]).sum())
+
+
+def one_dictionary(parts: Sequence[tuple[Int32s, Array, list[Array]]]) -> BinaryViews:
+    """One dictionary of the dictionaries of chunks; the codes of the chunks are changed to its codes, in place.
+
+    Args:
+        parts: codes, views of the entries (uint8) and buffers of the views, of each chunk.
+    """
+    chunks = [BinaryViews(views.view(VIEW_DTYPE), buffers) for _, views, buffers in parts]
+    if not chunks:
+        return BinaryViews(np.empty(0, VIEW_DTYPE), [])
+    joined = concat_values(chunks)
+    assert isinstance(joined, BinaryViews)
+    numbers, firsts = encode_dictionary(SliceReader(joined, None))
+    start = 0
+    for (codes, _, _), entries in zip(parts, chunks, strict=True):
+        places = numbers[start : start + len(entries.views)]
+        start += len(places)
+        if len(places) and (places != np.arange(len(places))).any():
+            renumber(codes, places)
+    return BinaryViews(joined.views[firsts], joined.buffers)
 
 
 def _flat_column(opener: ChunkOpener, leaf: ColumnDescriptor, output: ColumnOutput, null_count: int) -> Column:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from fastpq.arrays.allowance import Allowance
 from fastpq.arrays.binary import total_size
 from fastpq.arrays.slices import SliceReader
-from fastpq.arrays.table import VIEW_DTYPE, AnyColumn, BinaryOffsets, Column, ListColumn, StructColumn
+from fastpq.arrays.table import AnyColumn, BinaryOffsets, Column, ListColumn, StructColumn
 from fastpq.codecs.catalogue import codec_for_read
 from fastpq.column.chunk_reader import ChunkReader
-from fastpq.column.layout import Layout, layout_of
+from fastpq.column.layout import Conversion, Layout, layout_of
 from fastpq.column.page import PageReader
 from fastpq.common.process_memory import default_allocation
 from fastpq.errors import ParquetError
@@ -82,7 +82,7 @@ class ChunkOpener:
             codec_for_read(chunk.codec),
             chunk.column.max_definition_level,
             chunk.column.max_repetition_level,
-            layout.stored_width == 0 and layout.width == VIEW_DTYPE.itemsize,
+            layout.conversion is Conversion.VARIABLE,
             chunk.has_dictionary,
             self.properties,
             self.allowance,

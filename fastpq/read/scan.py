@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fastpq.read.flat import Reading, Stream
     from fastpq.read.nested import NestedReading
     from fastpq.read.outputs import Outputs
+    from fastpq.schema.parquet_schema import ColumnDescriptor
     from fastpq.schema.shape import Shape
 
 
@@ -88,7 +89,8 @@ class Scan:
                 leaf, of_leaf = column.leaves[0]
                 if leaf.is_flat:
                     memory = None if out is None else out.memory(column.name)
-                    reading: Reading = FlatReading(opener, leaf, of_leaf, rows, slots, buffers, memory)
+                    coded = opener.strings == "dictionary" and self._reads_codes(leaf, of_leaf)
+                    reading: Reading = FlatReading(opener, leaf, of_leaf, rows, slots, buffers, memory, coded)
                 else:
                     reading = self._nested(column, slots, buffers, (threads, max(1, stored)))
                 if at_once:
@@ -104,6 +106,11 @@ class Scan:
             for (column, _), values in zip(wanted, read, strict=True):
                 out.settle(column.name, values)
         return read
+
+    def _reads_codes(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
+        from fastpq.read.dictionaries import reads_codes
+
+        return reads_codes(self.opener, leaf, chunks)
 
     def batches(self, plan: ReadPlan, batch_size: int, threads: int, first: int | None = None) -> Iterator[Table]:
         """The rows of a plan as Tables of batch_size rows, with one page of each leaf in memory.

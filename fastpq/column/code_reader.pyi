@@ -1,0 +1,3 @@
+from fastpq.column.value_reader import ValueReader
+
+class CodeReader(ValueReader): ...
