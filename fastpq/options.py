@@ -236,6 +236,8 @@ def with_options(properties: WriterProperties | None, options: Mapping[str, Any]
     Raises:
         TypeError: an option unknown to WriterProperties; the message names near ones, or says what to do for pyarrow's.
     """
+    if properties is not None and not isinstance(properties, WriterProperties):
+        raise TypeError(f"properties is a WriterProperties, not {properties!r}")
     known = WriterProperties.__dataclass_fields__
     unknown = sorted(options.keys() - known.keys())
     if unknown:

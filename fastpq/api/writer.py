@@ -77,7 +77,8 @@ class ParquetWriter:
         timeout: float | None = None,
         **options: Unpack[WriterOptions],
     ) -> None:
-        self._properties = with_options(properties, options) if options else properties or DEFAULT_PROPERTIES
+        plain = properties is None and not options
+        self._properties = DEFAULT_PROPERTIES if plain else with_options(properties, options)
         self._threads = resolve_threads(threads)
         self._encryption_properties = encryption_properties
         self._input = WriterInput(schema, self._properties, shred, encryption_properties)

@@ -167,7 +167,7 @@ class Table(TableExports, Mapping[str, AnyColumn]):
     def __getitem__(self, name: str) -> AnyColumn: ...
     @overload
     def __getitem__(self, name: slice) -> Table: ...
-    def __getitem__(self, name: str | slice) -> AnyColumn | Table:
+    def __getitem__(self, name: Any) -> AnyColumn | Table:
         """The column of a name, or the table of a slice of the rows.
 
         Args:
@@ -178,6 +178,8 @@ class Table(TableExports, Mapping[str, AnyColumn]):
         """
         if isinstance(name, slice):
             return self._of((column[name] for column in self.columns), len(range(self.num_rows)[name]))
+        if isinstance(name, list):
+            raise SchemaError(f"one column has one name; select({name!r}) is a table of several columns")
         try:
             found = self._by_name[name]
         except KeyError:

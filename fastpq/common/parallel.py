@@ -22,6 +22,8 @@ def resolve_threads(threads: int | None) -> int:
     """The number of threads to use: as given, or for None one for each core available to this process."""
     if threads is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not hasattr(threads, "__index__"):
+        raise TypeError(f"threads is a whole number, or None for one a core, not the {type(threads).__name__} {threads!r}")
     if operator.index(threads) < 1:
         raise ValueError(f"threads must be at least 1, not {threads}")
     return threads

@@ -67,6 +67,8 @@ def find_files(where: Any, *, is_listed: bool = False) -> list[DataFile]:
         raise SchemaError(f"a dataset is a directory, a glob, a path or a list of these, not a {type(where).__name__}")
     found = _remote(located, is_listed) if isinstance(located, Remote) else _local(located, is_listed)
     if not found:
+        if isinstance(located, str) and os.path.isdir(located):
+            raise FileNotFoundError(f"there is no data file in the folder {located}")
         raise FileNotFoundError(f"there is no file at {located.name if isinstance(located, Remote) else located}")
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import importlib
+import io
 import os
 import secrets
 import stat
@@ -318,6 +319,8 @@ def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS) -> Sink:
         if not is_file:
             return FileObjectSink(open(located, "wb", buffering=0), located, owned=True)
         return FileSink(located, replaces=not conditions)
+    if isinstance(where, io.TextIOBase):
+        raise SchemaError(f"cannot write to {type(where).__name__}, a file of text: open it in binary mode, or take io.BytesIO")
     if hasattr(where, "write"):
         return FileObjectSink(where)
     raise SchemaError(f"cannot write to {type(where).__name__}: neither a path, a URL nor a binary file object")

@@ -310,10 +310,12 @@ def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
         wanted: indices, negative ones counted from the end; None for all row groups.
 
     Raises:
-        SchemaError: a row group outside the file.
+        SchemaError: a row group outside the file, or no list.
     """
     if wanted is None:
         return list(range(count))
+    if isinstance(wanted, int):
+        raise SchemaError(f"row_groups is a list of indices: [{wanted}] is row group {wanted}")
     chosen = []
     for index in wanted:
         if not -count <= index < count:

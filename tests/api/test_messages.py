@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import sys
 from collections.abc import Callable
@@ -109,3 +110,27 @@ def test_texts_of_zoned_moments_and_times_in_filters(tmp_path: Path) -> None:
 
     fastpq.write_table({"t": [dt.time(10), dt.time(11)]}, tmp_path / "t")
     assert fastpq.read_table(tmp_path / "t", filters=[("t", ">=", "10:30")]).num_rows == 1
+
+
+def test_wrong_arguments(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    fastpq.write_table({"a": [1], "b": [2]}, path)
+    table: Any = fastpq.read_table(path)
+    (tmp_path / "empty").mkdir()
+    wrong: Any = 0
+    text: Any = "2"
+    empty: Any = {}
+    for call, kind, message in (
+        (lambda: fastpq.read_table(path, row_groups=wrong), fastpq.SchemaError, r"row_groups is a list of indices: \[0\]"),
+        (lambda: fastpq.read_table(path, threads=text), TypeError, "threads is a whole number, or None"),
+        (lambda: fastpq.write_table(table, path, threads=text), TypeError, "threads is a whole number, or None"),
+        (lambda: fastpq.read_table(path, properties=empty), TypeError, "properties is a ReaderProperties, not {}"),
+        (lambda: fastpq.write_table(table, path, properties=empty), TypeError, "properties is a WriterProperties, not {}"),
+        (lambda: fastpq.write_dataset(table, tmp_path / "d", properties=empty), TypeError, "properties is a WriterProperties"),
+        (lambda: table[["a", "b"]], fastpq.SchemaError, r"select\(\['a', 'b'\]\)"),
+        (lambda: fastpq.write_table(table, io.StringIO()), fastpq.SchemaError, "StringIO, a file of text: open it in binary"),
+        (lambda: fastpq.read_table(tmp_path / "empty"), FileNotFoundError, "no data file in the folder .*empty"),
+    ):
+        with pytest.raises(kind, match=message):
+            call()
+    assert fastpq.read_table(path) == table
