@@ -278,7 +278,7 @@ def test_spark_keywords_are_the_options_of_the_data_source() -> None:
     service = {options.plain_name(name) for name in options._SERVICE | options._CONNECTION}
     assert folded(keywords.ServiceKeywords) == service
     assert folded(keywords.EncryptionKeywords, keywords.ServiceKeywords) == options._ENCRYPTION
-    # read and scan take path and filters as arguments; a trigger is of streams alone
-    elsewhere = {"path", "paths", "filters", "maxfilespertrigger"}
+    # read and scan take path and filters as arguments; trigger and checkpoint are of streams alone
+    elsewhere = {"path", "paths", "filters", "maxfilespertrigger", "checkpointlocation"}
     assert folded(keywords.ReadKeywords, keywords.ServiceKeywords) == options._READ - elsewhere
     assert folded(keywords.CompactionKeywords, keywords.EncryptionKeywords) == set(options._PROPERTIES)
