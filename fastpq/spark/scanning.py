@@ -29,7 +29,6 @@ from fastpq.spark.options import options_as_text, plain_name, read_options
 from fastpq.spark.probing import require_service
 from fastpq.spark.reader import plan_scan, schema_of_files
 from fastpq.spark.session import partition_time_zone, pushdown_enabled, register
-from fastpq.spark.worker import acknowledge
 
 PUSH_FILTERS, MIN_PARTITIONS, TIME_ZONE = "pushFilters", "minPartitions", "timeZone"
 BROADCAST_BYTES = 10 << 20      # largest side of a join copied by Spark to all executors (spark.sql.autoBroadcastJoinThreshold)
@@ -194,7 +193,6 @@ def _of_unknown_size(spark: SparkSession, numbers: DataFrame) -> DataFrame:
 
 def _reader_of(partitions: list[ScanPartition]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        acknowledge()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 if number < len(partitions):
