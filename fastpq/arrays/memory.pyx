@@ -43,7 +43,7 @@ cdef struct Shelf:
     void* blocks[KEPT_PER_CLASS]
     int count
 
-cdef cython.pymutex lock            # over the shelves, idle and limit
+cdef cython.pymutex lock            # over the shelves, idle, limit and share
 cdef Shelf[CLASSES] shelves
 cdef int64_t idle = 0
 cdef int64_t granted = granted_memory()         # by the machine and its control groups
@@ -70,7 +70,9 @@ cdef int64_t idle_limit() noexcept nogil:
 
 cdef void* block_new(size_t size) noexcept nogil:
     global share
-    share = usable() // SHARE
+    cdef int64_t part = usable() // SHARE
+    with lock:
+        share = part
     return block_allocate(size)
 
 
@@ -133,7 +135,6 @@ cdef void block_give(void* block, size_t capacity) noexcept nogil:
     global idle
     cdef int index = class_of(capacity)
     cdef bint kept = False
-    cdef int64_t most
     if block == NULL:
         return
     if not FASTPQ_BLOCKS_ARE_KEPT or capacity < <size_t>1 << SMALLEST_SHIFT or index == CLASSES:
@@ -141,9 +142,8 @@ cdef void block_give(void* block, size_t capacity) noexcept nogil:
         return
     if capacity >= offered:
         block_offer(block, capacity)
-    most = idle_limit()
     with lock:
-        if shelves[index].count < KEPT_PER_CLASS and idle + <int64_t>capacity <= most:
+        if shelves[index].count < KEPT_PER_CLASS and idle + <int64_t>capacity <= idle_limit():
             shelves[index].blocks[shelves[index].count] = block
             shelves[index].count += 1
             idle += <int64_t>capacity
@@ -227,7 +227,8 @@ def empty(int64_t size):
 
 def idle_bytes():
     """Bytes of idle blocks: kept, and used by no array."""
-    return idle
+    with lock:
+        return idle
 
 
 def set_idle_limit(bytes: int | None):
@@ -241,13 +242,18 @@ def set_idle_limit(bytes: int | None):
         The limit before.
     """
     global limit, share
-    before = None if limit < 0 else limit
-    if bytes is not None and bytes < 0:
-        raise ValueError(f"a limit of {bytes} bytes")
-    limit = -1 if bytes is None else bytes
-    share = usable() // SHARE
-    release(idle_limit())
-    return before
+    cdef int64_t wanted = -1, before, keep
+    if bytes is not None:
+        if bytes < 0:
+            raise ValueError(f"a limit of {bytes} bytes")
+        wanted = bytes
+    with lock:
+        before = limit
+        limit = wanted
+        share = usable() // SHARE
+        keep = idle_limit()
+    release(keep)
+    return None if before < 0 else before
 
 
 def release(int64_t keep=0):

@@ -6,6 +6,8 @@ A page is loaded, then read in any number of steps. An encoding gives views, or 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
+cimport cython
+
 from fastpq.column.stored_values cimport (
     BOOLEAN, COPY, TIMESTAMP96, VARIABLE, VARIABLE_DECIMAL, decimals_from_views, from_stored,
 )
@@ -40,6 +42,7 @@ from fastpq.encodings.registry import check_readable
 from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedError
 
 cdef const char* VALUES = b"values"
+cdef cython.pymutex lock            # over the lists of buffers: the chunks of a column add to one list
 
 cdef enum:
     MICROSECONDS = 1000000      # in a second
@@ -91,8 +94,9 @@ cdef class ValueReader:
         return 0
 
     cdef int32_t _add_buffer(self, object buffer) except -1:
-        self.buffers.append(buffer)
-        return <int32_t>(len(self.buffers) - 1)
+        with lock:
+            self.buffers.append(buffer)
+            return <int32_t>(len(self.buffers) - 1)
 
     cdef int load(self, const Page* page, int64_t count) except -1 nogil:
         cdef int64_t status

@@ -13,6 +13,8 @@ from libc.string cimport memcpy, memset
 from fastpq.encryption.openssl cimport *
 from fastpq.encryption.provider cimport check, draw_within_fips, fetch_cipher, is_fips
 
+import threading
+
 from fastpq.errors import CryptoError, UnsupportedError
 
 cdef extern from "c/nonces.h" nogil:
@@ -26,19 +28,25 @@ cdef extern from * nogil:
     """
     #define add_relaxed(counter, n) __atomic_fetch_add((counter), (n), __ATOMIC_RELAXED)
     #define read_relaxed(counter) __atomic_load_n((counter), __ATOMIC_RELAXED)
+    #define read_settled(value) __atomic_load_n((value), __ATOMIC_ACQUIRE)
+    #define settle(value, n) __atomic_store_n((value), (n), __ATOMIC_RELEASE)
     """
     uint64_t add_relaxed(uint64_t* counter, uint64_t n)
     uint64_t read_relaxed(uint64_t* counter)
+    int64_t read_settled(int64_t* value)
+    void settle(int64_t* value, int64_t n)
 
 cdef uint64_t INVOCATION_LIMIT = <uint64_t>1 << 32      # most encryptions under one key (NIST SP 800-38D, 8.3)
 cdef int64_t SMALLEST_LARGE = 16384                     # bytes; smaller modules always go through EVP
 
 cdef int64_t large_from = 0                             # least bytes of a module for cryptography; 0: not decided yet
 _backend = None
+_choosing = threading.RLock()                           # over the backend and the ciphers; choosing a backend makes keys
 
 cdef EVP_CIPHER* gcm_ciphers[3]                         # for keys of 16, 24 and 32 bytes; fetched at the first key
 cdef EVP_CIPHER* ctr_ciphers[3]
 cdef bint under_fips = False                            # whether the ciphers are a FIPS provider's
+cdef int64_t is_fetched = 0                             # whether the ciphers are there
 
 
 cdef EVP_CIPHER_CTX* copy_context(const EVP_CIPHER_CTX* source) except NULL nogil:
@@ -111,12 +119,13 @@ cdef int ctr_apply(EVP_CIPHER_CTX* context, const uint8_t* nonce, const uint8_t*
 
 cdef int64_t decide_large() except -1 nogil:
     """Least size in bytes of a module for the package cryptography (large_from); measured at the first large module."""
-    global large_from
-    if large_from == 0:
+    cdef int64_t size = read_settled(&large_from)
+    if size == 0:
         with gil:
             crossover = aes_backend().crossover
-            large_from = INT64_MAX if crossover is None else max(<int64_t>crossover, SMALLEST_LARGE)
-    return large_from
+            size = INT64_MAX if crossover is None else max(<int64_t>crossover, SMALLEST_LARGE)
+        settle(&large_from, size)
+    return size
 
 
 def aes_backend():
@@ -136,11 +145,12 @@ def aes_backend():
         UnsupportedError: ``FASTPQ_AES`` asks for an unknown or unusable implementation, or for a FIPS provider in vain.
     """
     global _backend
-    if _backend is None:
-        # imported late: cryptography is slow to import, and only large modules need the package
-        from fastpq.encryption.backend import choose
-        _backend = choose(OpenSSL_version(OPENSSL_VERSION).decode(), seal_with_nonce, SMALLEST_LARGE)
-    return _backend
+    with _choosing:
+        if _backend is None:
+            # imported late: cryptography is slow to import, and only large modules need the package
+            from fastpq.encryption.backend import choose
+            _backend = choose(OpenSSL_version(OPENSSL_VERSION).decode(), seal_with_nonce, SMALLEST_LARGE)
+        return _backend
 
 
 @cython.final
@@ -169,7 +179,7 @@ cdef class AesKey:
         finally:
             PyBuffer_Release(&view)
         self.sealed = min(operations, INVOCATION_LIMIT)
-        if ctr_ciphers[2] == NULL:
+        if not read_settled(&is_fetched):
             fetch_ciphers()
         self.encryption = self._keyed(gcm_ciphers[self.size // 8 - 2], True)
         self.decryption = self._keyed(gcm_ciphers[self.size // 8 - 2], False)
@@ -194,23 +204,29 @@ cdef class AesKey:
 
     cdef EVP_CIPHER_CTX* counting(self) except NULL:
         """The context of AES-CTR."""
-        if self.counter == NULL:
-            self.counter = self._keyed(ctr_ciphers[self.size // 8 - 2], True)
-        return self.counter
+        with cython.critical_section(self):
+            if self.counter == NULL:
+                self.counter = self._keyed(ctr_ciphers[self.size // 8 - 2], True)
+            return self.counter
 
     cdef object _large(self):
         """The LargeAead of this key; made from a temporary copy of the key, wiped at once."""
         if under_fips:
             raise UnsupportedError("under a FIPS provider, no other implementation is called")
-        if self.large is None:
-            from fastpq.encryption.large_aead import LargeAead
-            copy = PyByteArray_FromStringAndSize(<char*>self.bytes, <Py_ssize_t>self.size)
-            try:
-                self.large = LargeAead(copy)
-            finally:
-                OPENSSL_cleanse(PyByteArray_AS_STRING(copy), self.size)
-                wipe_registers()
-        return self.large
+        with cython.critical_section(self):
+            if self.large is not None:
+                return self.large
+        from fastpq.encryption.large_aead import LargeAead
+        copy = PyByteArray_FromStringAndSize(<char*>self.bytes, <Py_ssize_t>self.size)
+        try:
+            made = LargeAead(copy)
+        finally:
+            OPENSSL_cleanse(PyByteArray_AS_STRING(copy), self.size)
+            wipe_registers()
+        with cython.critical_section(self):
+            if self.large is None:          # no other thread was first
+                self.large = made
+            return self.large
 
     cdef int count(self) except -1 nogil:
         """Count one encryption."""
@@ -397,11 +413,15 @@ cdef int fetch_ciphers() except -1:
     """Find the ciphers, at the first key of the process: fetching is slow, and without FIPS provider may fail."""
     global under_fips
     cdef int i
-    under_fips = is_fips()
-    for i in range(3):
-        bits = 128 + 64 * i
-        gcm_ciphers[i] = fetch_cipher(f"AES-{bits}-GCM")
-        ctr_ciphers[i] = fetch_cipher(f"AES-{bits}-CTR")
+    with _choosing:
+        if is_fetched:
+            return 0
+        under_fips = is_fips()
+        for i in range(3):
+            bits = 128 + 64 * i
+            gcm_ciphers[i] = fetch_cipher(f"AES-{bits}-GCM")
+            ctr_ciphers[i] = fetch_cipher(f"AES-{bits}-CTR")
+        settle(&is_fetched, 1)
     return 0
 
 

@@ -2,6 +2,7 @@
 """The OpenSSL library context: OpenSSL's default one, or under ``FASTPQ_AES=fips`` one with a FIPS provider alone."""
 
 import os
+import threading
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport uint8_t
@@ -32,6 +33,7 @@ cdef enum:
 cdef OSSL_LIB_CTX* library = NULL           # NULL: OpenSSL's default context
 cdef const char* properties = NULL          # required of every fetched algorithm
 cdef bint is_decided = False
+_deciding = threading.Lock()
 
 
 cdef int check(int result, const char* what) except -1 nogil:
@@ -50,9 +52,19 @@ cdef str _last_error():
 
 
 cdef bint is_fips() except -1:
+    with _deciding:
+        if not is_decided:
+            _decide()
+    if library == NULL and os.environ.get(AES_VARIABLE) == "fips":
+        raise UnsupportedError(f"{AES_VARIABLE}=fips came too late: keys of this process are in other hands already")
+    return library != NULL
+
+
+cdef int _decide() except -1:
+    """Choose the library context, once in a process."""
     global library, properties, is_decided
     cdef OSSL_LIB_CTX* found
-    if not is_decided and os.environ.get(AES_VARIABLE) == "fips":
+    if os.environ.get(AES_VARIABLE) == "fips":
         found = open_fips_library()
         if found == NULL:
             version = OpenSSL_version(OPENSSL_VERSION).decode()
@@ -63,9 +75,7 @@ cdef bint is_fips() except -1:
         ERR_clear_error()
         library, properties = found, FASTPQ_FIPS_ONLY
     is_decided = True
-    if library == NULL and os.environ.get(AES_VARIABLE) == "fips":
-        raise UnsupportedError(f"{AES_VARIABLE}=fips came too late: keys of this process are in other hands already")
-    return library != NULL
+    return 0
 
 
 cdef EVP_CIPHER* fetch_cipher(str name) except NULL:

@@ -59,7 +59,7 @@ class RetrievedKeys:
         """
         if self._guard is not None or self._slowest < FAR_SECONDS:
             return
-        missing = {key_metadata for key_metadata in wanted if key_metadata not in self._keys} - self._asked.keys()
+        missing = {one for one in wanted if one not in self._keys and one not in self._asked}
         if len(missing) > 1:
             with ThreadPoolExecutor(min(len(missing), AT_ONCE), "fastpq-keys") as threads:
                 self._asked.update({one: threads.submit(self._retrieve, one) for one in missing})

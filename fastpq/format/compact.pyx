@@ -165,7 +165,7 @@ cdef dict TABLES = {}
 cdef StructTable table_of(cls):
     found = TABLES.get(cls)
     if found is None:
-        found = TABLES[cls] = StructTable(cls)
+        found = TABLES.setdefault(cls, StructTable(cls))    # one table a class: a Slot of another thread may have it
     return found
 
 

@@ -1,6 +1,7 @@
 """Decoding of variants to Python objects, one value or a column at a time."""
 
 from cpython.datetime cimport import_datetime, timedelta_new
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
@@ -45,6 +46,12 @@ from fastpq.arrays.decimals import EXACT
 from fastpq.schema.variant_kinds import Kind, Primitive
 
 import_datetime()
+
+cdef extern from * nogil:
+    """
+    #define exchange_pointer(place, value) __atomic_exchange_n((place), (value), __ATOMIC_ACQ_REL)
+    """
+    void* exchange_pointer(void** place, void* value)
 
 cdef extern from "c/variant.h" nogil:
     int64_t variant_signed(const uint8_t* p, int width)
@@ -152,7 +159,28 @@ cdef object to_python(Metadata metadata, const uint8_t* data, bint typed):
     }
 
 
-cdef Metadata last = Metadata()     # metadata of the value decoded last; values in sequence often have the same metadata
+# A reference to the Metadata of the value decoded last, or NULL; values in sequence often have the same metadata. A decode takes
+# the reference out and puts it back: no two threads use a Metadata at a time.
+cdef void* last = NULL
+
+
+cdef Metadata take_last():
+    cdef void* taken = exchange_pointer(&last, NULL)
+    cdef Metadata names
+    if taken == NULL:
+        return Metadata()
+    names = <Metadata>taken
+    Py_DECREF(names)            # the reference of `last`
+    return names
+
+
+cdef int keep_last(Metadata names) except -1:
+    cdef void* before
+    Py_INCREF(names)
+    before = exchange_pointer(&last, <void*>names)
+    if before != NULL:
+        Py_DECREF(<Metadata>before)
+    return 0
 
 
 def decode(bytes metadata not None, bytes value not None, bint typed=False):
@@ -169,15 +197,13 @@ def decode(bytes metadata not None, bytes value not None, bint typed=False):
         FormatError: the bytes break VariantEncoding.md.
         LimitError: arrays and objects are nested deeper than MAX_DEPTH.
     """
-    global last
-    cdef Metadata names = last
+    cdef Metadata names = take_last()
     cdef Slice bytes_ = Slice(<const uint8_t*><const char*>metadata, len(metadata))
-    if not names.is_same(bytes_):
-        names = Metadata()
-        names.load(bytes_, metadata, "the metadata")
-        last = names
+    names.load(bytes_, metadata, "the metadata")
     raise_wrong(check_whole(&names.names, Slice(<const uint8_t*><const char*>value, len(value)), False), "the value")
-    return to_python(names, <const uint8_t*><const char*>value, typed)
+    decoded = to_python(names, <const uint8_t*><const char*>value, typed)
+    keep_last(names)
+    return decoded
 
 
 def decode_rows(SliceReader metadata not None, SliceReader value not None, bint typed=False):
