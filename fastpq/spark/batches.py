@@ -18,6 +18,7 @@ from fastpq.schema.parquet_schema import ColumnKey, ParquetSchema
 from fastpq.schema.shape import StructShape, shape_of
 from fastpq.schema.tree import ColumnDescriptor, GroupNode, SchemaNode
 from fastpq.schema.types import Decimal, Type, column_type
+from fastpq.spark.calendars import Calendar, old_column, refusal
 from fastpq.spark.filters import and_together, columns_of
 from fastpq.spark.handover import AS_IT_IS, Handover, handed_over
 from fastpq.spark.keyservice import ServiceOptions
@@ -136,6 +137,7 @@ class FileScan:
         constants: values of the partition columns.
         nodes: columns of the file by the names of the Spark fields.
         int96: names of fields with timestamps stored as INT96.
+        calendar: of the file's old dates and timestamps.
     """
 
     def __init__(self, file: ParquetFile, split: Split, plan: ScanPlan) -> None:
@@ -144,6 +146,7 @@ class FileScan:
         wanted = [*(part.name for part in plan.schema.fields), *self._filtered()]
         self.nodes = columns_by_name(file.schema, [name for name in wanted if name not in self.constants])
         self.digits = {name for name in plan.handover.unscaled if self._is_stored_as_digits(name)}
+        self.calendar = Calendar(file.metadata)
         self.int96 = {name for name, node in self.nodes.items() if self._has_int96(node)}
 
     def _is_stored_as_digits(self, name: str) -> bool:
@@ -173,7 +176,7 @@ class FileScan:
     def tables_of(self, filters: Any, row_groups: Sequence[int] | None) -> Iterator[Table]:
         """The rows of some row groups that filters leave, variants merged; None keeps every row, or takes every row group."""
         tables = self.file.iter_batches(self.plan.batch_rows, self.leaves(), row_groups=row_groups, filters=filters)
-        return map(_unshredded, tables)
+        return map(_unshredded, map(self.calendar.checked, tables) if self.calendar.is_hybrid else tables)
 
     def leaves(self) -> list[ColumnKey]:
         """Numbers of the file's columns that the fields need."""
@@ -184,11 +187,19 @@ class FileScan:
         return list(columns)
 
     def wanted(self) -> Any:
-        """Filters for this file: None selects all rows, False selects none."""
+        """Filters for this file: None selects all rows, False selects none.
+
+        Raises:
+            UnsupportedError: a filter with an old date or timestamp, and a file in another calendar.
+        """
+        if self.calendar.is_hybrid and (name := old_column(self.plan.filters)) is not None:
+            raise refusal(name)
         parts = [] if self.plan.filters is None else [self._folded(self.plan.filters)]
         if self.plan.pruning is not None:
             # Spark applies pushed filters again, so a condition of another type than the file's column may be dropped
-            simple = map(self._folded, self.plan.pruning.children)
+            hybrid = self.calendar.is_hybrid
+            trusted = [child for child in self.plan.pruning.children if not (hybrid and old_column(child) is not None)]
+            simple = map(self._folded, trusted)
             parts += [part for part in simple if isinstance(part, bool) or self._fits(part)]
         if any(part is False for part in parts):
             return False

@@ -36,7 +36,32 @@ def old_times(spark: Any) -> Any:
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 @pytest.mark.parametrize(("mode", "since"), [("CORRECTED", "0001-01-01"), ("LEGACY", "1900-01-01")])
 def test_old_times_of_native_files(source: Any, tmp_path: Path, way: str, stored: str, mode: str, since: str) -> None:
-    """Values since 1900 are the same in both calendars; older ones of LEGACY files need Spark's reader (docs/pages/spark.md)."""
+    """Values since 1900 are the same in both calendars; older ones of LEGACY files are refused."""
+    write_old_times(source, tmp_path / "native", stored, mode, f"day >= date'{since}'")
+    expected = texts(source.read.parquet(str(tmp_path / "native")))
+    assert texts(source.read.format(way).load(str(tmp_path / "native"))) == expected
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS"])
+@pytest.mark.parametrize("column", ["day", "instant", "days"])
+def test_old_times_of_another_calendar(source: Any, tmp_path: Path, way: str, stored: str, column: str) -> None:
+    write_old_times(source, tmp_path / "native", stored, "LEGACY", "day < date'1600-01-01'")
+    read = source.read.format(way).load(str(tmp_path / "native"))
+    with pytest.raises(Exception, match=r"UnsupportedError: .*legacy calendar"):
+        texts(read.select(column))
+    alone = read.select("local") if way == FORMAT else source.read.format(way).schema("local timestamp_ntz").load(
+        str(tmp_path / "native"))
+    assert len(texts(alone)) == 15          # local timestamps are in one calendar always
+    if column == "day":
+        with pytest.raises(Exception, match=r"UnsupportedError: .*legacy calendar"):      # not answered from statistics
+            texts(read.selectExpr("min(day) as day"))
+        with pytest.raises(Exception, match=r"UnsupportedError: .*legacy calendar"):      # nor pruned by them
+            texts(read.where("day < date'0001-01-02'").select("day"))
+
+
+def write_old_times(source: Any, target: Path, stored: str, mode: str, condition: str) -> None:
+    """Write old times by Spark's own source."""
     settings = {
         "spark.sql.parquet.outputTimestampType": stored,
         "spark.sql.parquet.datetimeRebaseModeInWrite": mode,
@@ -45,12 +70,10 @@ def test_old_times_of_native_files(source: Any, tmp_path: Path, way: str, stored
     try:
         for name, value in settings.items():
             source.conf.set(name, value)
-        old_times(source).where(f"day >= date'{since}'").write.parquet(str(tmp_path / "native"))
+        old_times(source).where(condition).write.parquet(str(target))
     finally:
         for name in settings:
             source.conf.unset(name)
-    expected = texts(source.read.parquet(str(tmp_path / "native")))
-    assert texts(source.read.format(way).load(str(tmp_path / "native"))) == expected
 
 
 @pytest.mark.parametrize("way", WAYS)

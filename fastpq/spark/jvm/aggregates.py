@@ -19,6 +19,7 @@ from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.schema import types as pt
 from fastpq.schema.tree import ColumnDescriptor
 from fastpq.spark.batches import columns_by_name, partition_values
+from fastpq.spark.calendars import Calendar
 from fastpq.spark.footers import Footers
 from fastpq.spark.jvm.conditions import known_columns
 from fastpq.spark.jvm.survivors import Survivor
@@ -130,6 +131,8 @@ def _of_file(aggregate: tuple[str, ...], question: Question, footer: FileMetaDat
     if kind == "count":
         return sum(_count(footer, column, number) for number in range(footer.num_row_groups))
     if not _is_ordered_alike(column, wanted):
+        raise Inexact
+    if isinstance(wanted, st.DateType | st.TimestampType) and Calendar(footer).is_hybrid:
         raise Inexact
     found = [bound for number in range(footer.num_row_groups) for bound in _extremes(footer, column, number)]
     if not found:

@@ -16,6 +16,7 @@ from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.pruning import GroupPruning
 from fastpq.schema.types import Type
 from fastpq.spark.batches import columns_by_name, folded, partition_values
+from fastpq.spark.calendars import Calendar, old_column
 from fastpq.spark.filters import and_together, columns_of
 from fastpq.spark.footers import AT_ONCE, MOST_CHUNKS, Footers
 from fastpq.spark.jvm.selectivity import expected_share
@@ -128,7 +129,10 @@ def _predicate(
     except SchemaError:     # of names that differ in case alone: the task raises it
         return None
     bound = []
+    hybrid = Calendar(footer).is_hybrid
     for tree in conditions:
+        if hybrid and old_column(tree) is not None:     # the statistics are in another calendar
+            continue
         simple = folded(tree, nodes, constants)
         if simple is False:
             return False
