@@ -154,6 +154,20 @@ def fixed_folder(path: str) -> str:
     return path if os.path.isdir(path) else os.path.dirname(path)
 
 
+def folder_of_stream(path: str) -> str:
+    """The fixed folder of a stream's path, also before the path exists: then the path is taken for a folder."""
+    return fixed_folder(path) if os.path.exists(path) or _GLOB.search(path) else path
+
+
+def is_there(path: str) -> bool:
+    """Whether a path is a file or a folder, or may match some."""
+    location = located(path)
+    if isinstance(location, Remote):
+        location.filesystem.invalidate_cache()
+        return bool(_GLOB.search(location.path)) or bool(location.filesystem.exists(location.path))
+    return os.path.exists(location) or any(not _hidden(os.path.basename(found)) for found in glob.glob(location))
+
+
 def _under(path: str, base: str) -> Iterator[ListedFile]:
     roots = [path]
     if not os.path.exists(path):

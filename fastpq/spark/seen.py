@@ -58,7 +58,7 @@ class SeenFiles:
 
     def between(self, start: Offset, end: Offset) -> set[str]:
         """Paths of the files after one offset up to another; raises the errors of paths."""
-        if "files" in start:
+        if "files" in start or "files" in end:
             return self.paths(end) - self.paths(start)
         ours, theirs = _segments(end), _segments(start)
         return self._union(end["log"], ours - theirs) - self._union(start["log"], theirs - ours)
@@ -94,10 +94,10 @@ class SeenFiles:
         folder, named = os.path.join(self._root, offset["log"]), _segments(offset)
         if not os.path.isdir(folder):
             return
-        for name in set(os.listdir(folder)) - self._examined:
-            is_segment = _SEGMENT.fullmatch(name)
-            if is_segment is None or int(is_segment[1]) > offset["batch"] - KEPT_BATCHES:
-                continue
+        names = [name for name in os.listdir(folder) if name not in self._examined and _SEGMENT.fullmatch(name)]
+        for name in sorted(names, key=_batch):      # a replaced segment, which may be removed here, before its successor
+            if _batch(name) > offset["batch"] - KEPT_BATCHES:
+                break
             self._examined.add(name)
             for replaced in set(self._read(offset["log"], name)[0]) - named:
                 with suppress(FileNotFoundError):
@@ -145,6 +145,11 @@ class SeenFiles:
 
 def _segments(offset: Offset) -> set[str]:
     return set(offset["segments"].split())
+
+
+def _batch(segment: str) -> int:
+    """The number of the batch that wrote a segment, by the segment's name."""
+    return int(segment.split("-")[0])
 
 
 def _count(segment: str) -> int:

@@ -22,11 +22,13 @@ from fastpq.io.location import Remote
 from fastpq.spark import journal
 from fastpq.spark.batches import ScanPartition
 from fastpq.spark.footers import Footers
-from fastpq.spark.listing import ListedFile, fixed_folder, list_files, local_path, located
+from fastpq.spark.listing import ListedFile, folder_of_stream, is_there, list_files, local_path, located
 from fastpq.spark.options import ReadOptions, WriteOptions
 from fastpq.spark.reader import plan_scan
 from fastpq.spark.seen import SeenFiles
 from fastpq.spark.writer import CheckedWrite, WriteTask, Written, files_of, moves_of, present_task, write_task
+
+LISTINGS = 10       # attempts to list folders while files are removed from them
 
 
 class StreamReader(ds.DataSourceStreamReader):
@@ -49,7 +51,7 @@ class StreamReader(ds.DataSourceStreamReader):
                 "a stream of remote files keeps the log of its files in a local or mounted folder: give the option "
                 "checkpointLocation to readStream too"
             )
-        self.seen = SeenFiles(fixed_folder(local_path(options.paths[0])) if place is None else local_path(place))
+        self.seen = SeenFiles(folder_of_stream(local_path(options.paths[0])) if place is None else local_path(place))
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
         return self.seen.empty()
@@ -80,11 +82,20 @@ class StreamReader(ds.DataSourceStreamReader):
         return partition.batches() if isinstance(partition, ScanPartition) else iter(())
 
     def _listed(self) -> list[ListedFile]:
-        """Files in their final places: a file of an unfinished commit gets its final name later, and is listed then."""
-        try:
-            files = list_files(self.options.paths, self.options.base_path)
-        except FileNotFoundError:       # the folder does not exist before the first file
-            return []
+        """Files in their final places: a file of an unfinished commit gets its final name later, and is listed then.
+
+        Raises:
+            FileNotFoundError: again and again a file went away while the folders were listed.
+        """
+        for _ in range(LISTINGS):
+            paths = [path for path in self.options.paths if is_there(path)]     # a folder may come with its first file
+            try:
+                files = list_files(paths, self.options.base_path) if paths else []
+                break
+            except FileNotFoundError:
+                continue
+        else:
+            raise FileNotFoundError("files go away while the folders of the stream are listed")
         return [file for file in files if f"{os.sep}{journal.TEMPORARY}{os.sep}" not in file.path]
 
 

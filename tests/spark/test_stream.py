@@ -162,3 +162,66 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(os, "makedirs", refuse)
     with pytest.raises(fastpq.SchemaError, match=r"Permission denied.*set the option checkpointLocation"):
         reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+
+
+def test_every_batch_by_a_new_process(tmp_path: Path) -> None:
+    """Of the segments to be looked at, the replaced ones are looked at, and removed, before their successors."""
+    offset = SeenFiles.empty()
+    for batch in range(KEPT_BATCHES + 60):
+        offset = SeenFiles(str(tmp_path)).added(offset, {f"/in/{batch}.parquet"})
+        SeenFiles(str(tmp_path)).forget(offset)
+        assert len(SeenFiles(str(tmp_path)).paths(offset)) == batch + 1
+
+
+@pytest.mark.parametrize("glob", [False, True])
+def test_a_stream_before_its_folder(tmp_path: Path, glob: bool) -> None:
+    """The log stays where it began when the folder comes."""
+    folder = tmp_path / "in"
+    watched = folder / "*.parquet" if glob else folder
+    first = reader_of(watched)
+    start = first.initialOffset()
+    assert first.latestOffset(start, ReadAllAvailable()) == start
+    folder.mkdir()
+    fastpq.write_table({"id": [1]}, folder / "a.parquet")
+    middle = first.latestOffset(start, ReadAllAvailable())
+    fastpq.write_table({"id": [2]}, folder / "b.parquet")
+    second = reader_of(watched)
+    end = second.latestOffset(middle, ReadAllAvailable())
+    assert names_between(second, middle, end) == ["b.parquet"]
+
+
+@pytest.mark.parametrize("times", [1, 1000])
+def test_files_that_go_away_during_a_listing(tmp_path: Path, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of a batch are never taken for gone because another file went away."""
+    for name in "abc":
+        fastpq.write_table({"id": [1]}, tmp_path / f"{name}.parquet")
+    reader = reader_of(tmp_path, ignore_missing_files=True)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, ReadAllAvailable())
+    size, vanished = os.path.getsize, iter(range(times))
+
+    def vanishing(path: Any) -> int:
+        if str(path).endswith("b.parquet") and next(vanished, None) is not None:
+            raise FileNotFoundError(path)
+        return size(path)
+
+    monkeypatch.setattr(os.path, "getsize", vanishing)
+    if times == 1:
+        assert names_between(reader, start, end) == ["a.parquet", "b.parquet", "c.parquet"]
+    else:
+        with pytest.raises(FileNotFoundError, match="go away"):
+            reader.partitions(start, end)
+
+
+def test_one_of_two_folders_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    fastpq.write_table({"id": [1]}, tmp_path / "one" / "a.parquet")
+    reader = StreamReader(IDS, ReadOptions((str(tmp_path / "one"), str(tmp_path / "two"))))
+    start = reader.initialOffset()
+    assert names_between(reader, start, reader.latestOffset(start, ReadAllAvailable())) == ["a.parquet"]
+
+
+def test_a_first_batch_of_an_earlier_version(tmp_path: Path) -> None:
+    fastpq.write_table({"id": [1]}, tmp_path / "a.parquet")
+    reader = reader_of(tmp_path)
+    assert names_between(reader, reader.initialOffset(), old_offset([str(tmp_path / "a.parquet")])) == ["a.parquet"]
