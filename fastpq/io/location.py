@@ -115,7 +115,7 @@ def _on_filesystem(path: str, filesystem: Any) -> str | RemotePath:
             raise UnsupportedError("a filesystem of pyarrow needs the package fsspec (pip install fastpq[remote])") from None
         return RemotePath(wrapper(filesystem), path)
     if not hasattr(filesystem, "cat_file") or isinstance(filesystem, type):
-        raise TypeError(f"filesystem is a filesystem of fsspec or of pyarrow.fs, not {filesystem!r}")
+        raise TypeError(f"filesystem is a filesystem of fsspec or of pyarrow.fs, not {type(filesystem).__name__}")
     inside: str = filesystem._strip_protocol(path)
     protocol = filesystem.protocol
     if {"file", "local"} & ({protocol} if isinstance(protocol, str) else set(protocol)):

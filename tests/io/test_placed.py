@@ -148,7 +148,8 @@ def test_a_name_for_messages_has_no_secrets(moto_url: str) -> None:
     [
         ("a", {"storage_options": {"key": "k"}}, ValueError, "a is a local path"),
         ("memory://a", {"storage_options": ["key"]}, TypeError, "mapping of names to values"),
-        ("a", {"filesystem": "s3"}, TypeError, "fsspec or of pyarrow.fs, not 's3'"),
+        ("a", {"filesystem": "s3"}, TypeError, "fsspec or of pyarrow.fs, not str$"),
+        ("a", {"filesystem": {"secret": "s"}}, TypeError, "fsspec or of pyarrow.fs, not dict$"),     # options may hold secrets
         ("a", {"filesystem": LocalFileSystem}, TypeError, "fsspec or of pyarrow.fs"),
         ("a", {"filesystem": LocalFileSystem(), "storage_options": {"k": 1}}, ValueError, "has its own"),
         ("a", {"filesystem": LocalFileSystem(), "timeout": 1}, ValueError, "has its own"),
