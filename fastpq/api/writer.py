@@ -94,6 +94,11 @@ class ParquetWriter:
                 self._file = self._opened(schema)
                 self._file.fields       # noqa: B018 - the access refuses a schema without a table of its shape
 
+    def _describe(self, metadata: Mapping[str, str]) -> None:
+        """Keep metadata of the tables to come, from which parts are written here; values of encrypted columns are left out."""
+        for key, value in metadata.items():
+            self._input.describe(key, value)
+
     def write_table(self, data: Any) -> None:
         """Write rows as row groups of their own.
 

@@ -114,13 +114,13 @@ class WriterInput:
         has_nullability = isinstance(data, Table) or not (of_arrays or of_pandas)
         if of_pandas:
             data, described = table_from_dataframe(data, with_categories=self._keys is None)
-            self._describe(PANDAS_KEY, described)
+            self.describe(PANDAS_KEY, described)
         table = table_from(data, None if self._schema is None else self._schema.types)
         if self._names is not None and self._names != table.names and sorted(self._names) == sorted(table.names):
             table = table.select(self._names)
         for key, value in table.metadata.items():
             if key not in _OF_ONE_FILE:
-                self._describe(key, value)
+                self.describe(key, value)
         if not (has_nullability or self.is_only or self._fields is _NO_FIELDS):
             table = table._of(map(nullable_throughout, table.columns))
         if self._schema is not None:
@@ -157,7 +157,8 @@ class WriterInput:
             self._describe_arrow(table)
         return [*(self._fields.fitted(other) for other in held), table]
 
-    def _describe(self, key: str, value: str) -> None:
+    def describe(self, key: str, value: str) -> None:
+        """Keep an entry of the metadata of a table, of the first one with the key; unlike given ones, redacted in the footer."""
         self._described.setdefault(key, value)
         self.has_key_values = True
 

@@ -6,7 +6,6 @@ import os
 import posixpath
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias, Unpack, cast
 
 import numpy as np
@@ -167,7 +166,7 @@ class _NewFiles:
         shred: shredding of variant columns.
 
     Attributes:
-        metadata: entries of the key-value metadata, behind those of the properties.
+        metadata: metadata of the tables, for the key-value metadata of each file, behind entries of the properties.
     """
 
     def __init__(
@@ -193,17 +192,17 @@ class _NewFiles:
         """
         where, path = _target(self._root, folder, f"part-{self._count}-{secrets.token_hex(16)}.parquet")
         self._count += 1
-        entries = {**self.metadata, **self._properties.key_value_metadata}
-        properties = replace(self._properties, key_value_metadata=entries) if self.metadata else self._properties
-        return path, ParquetWriter(
+        writer = ParquetWriter(
             where,
             schema,
-            properties=properties,
+            properties=self._properties,
             threads=self._threads,
             encryption_properties=self._keys_of(path),
             shred=self._shred,
             progress=progress,
         )
+        writer._describe(self.metadata)
+        return path, writer
 
 
 def _table(data: Any, partition_by: Sequence[str], with_categories: bool) -> tuple[Table, Mapping[str, str]]:

@@ -188,3 +188,24 @@ def test_directories_of_partitions_in_a_list(tmp_path: Path) -> None:
     assert fastpq.read_table(listed, filters=[("p", "==", 1)])["a"].to_pylist() == [1]
     assert fastpq.read_table(tmp_path / "p=1").names == ["a"]
     assert fastpq.read_dataset(listed, partitioning=None).names == ["a"]
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+@pytest.mark.parametrize("partition_by", [[], ["part"]])
+def test_values_of_encrypted_columns_stay_out_of_footers(tmp_path: Path, plaintext_footer: bool, partition_by: list[str]) -> None:
+    """Metadata of a stream may hold values of its columns, as those of a table; entries that the caller gives are written."""
+    metadata = {"PANDAS_ATTRS": '{"first": "secret place"}'}
+    schema = pa.schema([("place", pa.string()), ("part", pa.int64())], metadata)
+    pq.write_table(pa.table({"place": ["a", "b"], "part": [1, 2]}, schema=schema), tmp_path / "source")
+    keys = fastpq.FileEncryptionProperties(
+        b"sixteen bytes k!", {"place": b"key of a column!"}, plaintext_footer=plaintext_footer)
+    for number, data in enumerate([fastpq.ParquetFile(tmp_path / "source"), fastpq.read_table(tmp_path / "source")]):
+        written = fastpq.write_dataset(
+            data, tmp_path / f"set{number}", partition_by=partition_by, encryption_properties=keys,
+            key_value_metadata={"given": "by the caller"})
+        for path in written:
+            with fastpq.ParquetFile(path, decryption_properties=fastpq.FileDecryptionProperties(b"sixteen bytes k!")) as file:
+                found = file.metadata.key_value_metadata
+            assert "PANDAS_ATTRS" not in found
+            assert found["given"] == "by the caller"
+            assert b"secret place" not in Path(path).read_bytes()
