@@ -11,6 +11,7 @@ from fastpq.arrays.table import Table
 
 # Most files written at the same time; the file of the partition without rows for the longest time is closed for another one.
 MOST_OPEN = 128
+MOST_OPEN_REMOTE = 16       # each keeps parts of its upload in memory
 # Bytes of rows of all open files that wait for a whole row group; the largest group is written when there are more.
 MOST_WAITING = 256 << 20
 
@@ -26,13 +27,17 @@ class OpenWriters:
     Args:
         open_file: opens a new file of a partition's folder, as ``(path, writer)``.
         max_rows: most rows of a file; None without bound.
+        most_open: most files written at the same time.
 
     Attributes:
         written: paths of the complete files.
     """
 
-    def __init__(self, open_file: Callable[[str], tuple[str, ParquetWriter]], max_rows: int | None) -> None:
+    def __init__(
+        self, open_file: Callable[[str], tuple[str, ParquetWriter]], max_rows: int | None, most_open: int = MOST_OPEN
+    ) -> None:
         self._open_file = open_file
+        self._most_open = most_open
         self._max_rows = max_rows
         self._writers: dict[str, _Writer] = {}      # by folder, the one with the latest rows at the end
         self._rows: dict[str, int] = {}             # rows of the open file of each folder
@@ -65,7 +70,7 @@ class OpenWriters:
                 return
 
     def _make_room(self) -> None:
-        if len(self._writers) >= MOST_OPEN:
+        if len(self._writers) >= self._most_open:
             self._close(next(iter(self._writers)))
 
     def _bound_memory(self) -> None:

@@ -21,7 +21,7 @@ from fastpq.convert.dataframe_input import is_dataframe, table_from_dataframe
 from fastpq.convert.numpy_input import table_from
 from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
 from fastpq.datasets.hive import format_partitions
-from fastpq.datasets.open_writers import OpenWriters
+from fastpq.datasets.open_writers import MOST_OPEN, MOST_OPEN_REMOTE, OpenWriters
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import SchemaError
 from fastpq.io.location import Remote, RemotePath, locate, placed
@@ -58,8 +58,9 @@ def write_dataset(
 
     Args:
         data: a table in any form accepted by ``write_table``. Streams and iterators are written in bounded memory: rows wait for
-            whole row groups up to 256 MiB in all, and at most 128 files are open. A partition whose file was closed for another
-            one gets a further file.
+            whole row groups up to 256 MiB in all, and at most 128 files are open, 16 in a store, where each keeps parts of its
+            upload besides. A partition whose file was closed for another one gets a further file: rows of many partitions
+            are best sorted by them.
         root: a directory, made if missing; or an fsspec URL.
         partition_by: names of the partition columns, outermost first: numbers, dates, timestamps without a time zone, text, or
             booleans; booleans are read back as text.
@@ -130,7 +131,7 @@ def _write_stream(
         return files.open(folder, None if partition_by else whole_schema)
 
     tables = (table for batch in batches for table in described.tables(batch))
-    with OpenWriters(open_file, max_rows) as writers:
+    with OpenWriters(open_file, max_rows, MOST_OPEN_REMOTE if files.is_remote else MOST_OPEN) as writers:
         for table in (table for tables in (tables, _late(described.rest)) for table in tables):
             rest = _without(table, partition_by)
             meter.expect(table.num_rows)
@@ -166,6 +167,7 @@ class _NewFiles:
         shred: shredding of variant columns.
 
     Attributes:
+        is_remote: whether files are uploaded.
         metadata: metadata of the tables, for the key-value metadata of each file, behind entries of the properties.
     """
 
@@ -180,6 +182,7 @@ class _NewFiles:
         self._root, self._keys_of, self._properties = root, keys_of, properties
         self._threads, self._shred = threads, shred
         self._count = 0
+        self.is_remote = isinstance(locate(root), Remote)
         self.metadata: Mapping[str, str] = {}
 
     def open(self, folder: str, schema: Any = None, progress: Progress | None = None) -> tuple[str, ParquetWriter]:

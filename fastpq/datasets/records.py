@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import logging
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -23,10 +24,12 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from fastpq.errors import FormatError
+from fastpq.errors import FormatError, UnsupportedError
 from fastpq.io.location import Remote
 from fastpq.io.multipart import Upload, abort_upload, abort_uploads, complete_upload, is_s3
 from fastpq.io.sink import Conditions, open_sink
+
+_log = logging.getLogger("fastpq.datasets")
 
 FOLDER = "_fastpq_commits"
 NOTES = "_fastpq_jobs"  # folder of notes on uploads, by which a job that is run again finds the uploads of earlier runs
@@ -109,9 +112,15 @@ def visible_files(filesystem: Any, folder: str) -> dict[str, Mapping[str, Any]]:
     Raises:
         OSError: writers committed all the time.
         FormatError: a record is broken.
+        UnsupportedError: records in another filesystem than s3fs, which cannot be relied upon to show them in time.
     """
     if not is_s3(filesystem):
-        return dict(filesystem.find(folder, detail=True))
+        every = dict(filesystem.find(folder, detail=True))
+        if any(f"/{FOLDER}/" in f"/{path}" for path in every):
+            raise UnsupportedError(
+                f"the dataset has records of commits ({FOLDER}), by which old and new files are told apart: read it as s3:// "
+                "with storage_options, or through s3fs", path=folder)
+        return every
     root = base_of(folder)
     found = snapshot(filesystem, root, folder).visible(root)
     return {f"{root.rstrip('/')}/{path}": about for path, about in found.items()}
@@ -200,7 +209,10 @@ def commit_uploads(
             tuple(sorted({*_still(now.state.removed, now.files), *removed(counted)})), streams,
         )
         if _put_record(place, new):
-            finish(place)
+            try:
+                finish(place)
+            except OSError as error:        # the commit has happened: an error would make callers repeat the job
+                _log.warning("files that the job %s replaced, or its list of uploads, are left to the next job: %s", job, error)
             return True
     raise OSError(errno.EAGAIN, f"other jobs committed {TRIES} times before this one", root)
 

@@ -125,15 +125,16 @@ class StoreStage(Stage):
                 yield material
 
     def _forget(self, used: Iterable[Upload]) -> None:
-        """Remove the notes and the mark of this run, and abort noted uploads without use."""
+        """Remove the notes and the mark of this run, and abort noted uploads without use; a later run takes over the notes."""
         place, kept = self._place, {upload.upload_id for upload in used}
-        notes, marks = posixpath.dirname(records.note_of(place, self.job, "")), posixpath.dirname(self._mark(""))
+        found = set(records.find(place.filesystem, posixpath.dirname(records.note_of(place, self.job, ""))))
+        marks = {path for path in found if posixpath.dirname(path) == posixpath.dirname(self._mark(""))}
         records.remove(place.filesystem, self._mark(self.run))
-        for note in records.find(place.filesystem, notes):
-            if posixpath.dirname(note) == marks:
-                continue
-            found = _read(place, note)
-            if found is not None and (upload := _upload(found)).upload_id not in kept:
+        if marks != {self._mark(self.run)}:
+            return
+        for note in found - marks:
+            earlier = _read(place, note)
+            if earlier is not None and (upload := _upload(earlier)).upload_id not in kept:
                 abort_upload(place.filesystem, upload)
             records.remove(place.filesystem, note)
 

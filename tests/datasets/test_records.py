@@ -8,7 +8,9 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow.fs
 import pytest
+from fsspec.implementations.dirfs import DirFileSystem
 
 import fastpq
 from fastpq.datasets import records
@@ -205,6 +207,18 @@ def test_partitions_and_globs_keep_to_the_record(places: tuple[Remote, Remote]) 
         direct.filesystem.invalidate_cache()
         assert fastpq.read_dataset(RemotePath(direct.filesystem, where))["x"].to_pylist() == [1], path
     assert len(direct.filesystem.glob(f"{direct.path}/*/*.parquet")) == 2
+
+
+def test_records_in_another_filesystem(places: tuple[Remote, Remote], moto_url: str) -> None:
+    """Files of an uncommitted job are not taken for rows by readers through filesystems other than s3fs."""
+    _, direct = places
+    records.commit_uploads(direct, job(), pending(direct, 1))
+    host = moto_url.removeprefix("http://")
+    arrow = pyarrow.fs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=host, scheme="http")
+    for filesystem, path in ((arrow, direct.path), (DirFileSystem(direct.path, direct.filesystem), "")):
+        with pytest.raises(fastpq.UnsupportedError, match="storage_options"):
+            fastpq.read_table(path, filesystem=filesystem)
+    assert fastpq.read_table(direct.path, filesystem=direct.filesystem)["x"].to_pylist() == [1]
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"version": 2}', b'{"version": 1, "number": "x"}', b'{"version": 1}'])

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.datasets import open_writers
+from fastpq.datasets import open_writers, partitioning
 
 ROWS = 10_000
 
@@ -96,7 +96,7 @@ def test_metadata_of_frames(tmp_path: Path) -> None:
 
 
 def test_many_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_writers, "MOST_OPEN", 4)
+    monkeypatch.setattr(partitioning, "MOST_OPEN", 4)
     data = ({"x": np.arange(20) + 100 * number, "part": np.arange(20) % 10} for number in range(3))
     written = fastpq.write_dataset(data, tmp_path, partition_by=["part"])
     assert Counter(Path(path).parent.name for path in written) == {f"part={number}": 3 for number in range(10)}

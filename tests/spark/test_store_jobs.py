@@ -190,6 +190,48 @@ def test_jobs_at_the_same_time(table: Remote) -> None:
         assert len(objects(table)) == 4
 
 
+def test_a_run_that_begins_while_another_one_ends(table: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The uploads of the later run stay, and its commit works."""
+    first = staged(table, "same", 1)
+    later: list[Any] = []
+    finish = records.finish
+
+    def beginning(place: Remote) -> list[str]:
+        monkeypatch.setattr(records, "finish", finish)
+        later.append(staged(table, "same", 2))
+        return finish(place)
+
+    monkeypatch.setattr(records, "finish", beginning)
+    first[0].commit(*first[1:])
+    assert len(unfinished_uploads(table)) == 4
+    assert listed(table) == [1] * 4
+    stage, replacements, rows = later[0]
+    stage.commit(replacements, rows)
+    assert listed(table) == [2] * 4
+
+
+def test_a_commit_that_cannot_remove_what_it_replaced(
+    table: Remote, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The job has happened, and says so; the next one removes the files."""
+    stage, replacements, rows = staged(table, "some", 1)
+    remove = records.remove
+
+    def refused(filesystem: Any, path: str) -> None:
+        if path.endswith(".parquet"):
+            raise PermissionError("no right to delete")
+        remove(filesystem, path)
+
+    monkeypatch.setattr(records, "remove", refused)
+    stage.commit(replacements, rows)
+    assert "left to the next job" in caplog.text
+    assert listed(table) == [1] * 4
+    assert len(objects(table)) == 8
+    monkeypatch.setattr(records, "remove", remove)
+    fastpq.spark.clean(table.name)
+    assert len(objects(table)) == 4
+
+
 def test_clean_gives_up_the_uploads_of_a_job(table: Remote) -> None:
     staged(table, "some", 1)
     assert len(unfinished_uploads(table)) == 4
