@@ -47,6 +47,9 @@ _DEFAULT_PROPERTIES = ReaderProperties()
 class ParquetFile(IndexedFile):
     """A Parquet file to read from; a context manager.
 
+    A pickle of a file has its place and options, by which another process opens the file again. Files over streams or buffers,
+    and files with keys, are refused with an UnsupportedError.
+
     Args:
         where: a path, a bytes-like object, a URL known to fsspec, or a binary file object. A file object is read from its first
             byte, regardless of its position. Column chunks may be in files beside a path or a URL.
@@ -78,6 +81,7 @@ class ParquetFile(IndexedFile):
             raise ValueError(f'coerce_int96_timestamp_unit must be "auto", "ms", "us" or "ns", not {unit!r}')
         threads, keys = resolve_threads(given["threads"]), given["decryption_properties"]
         self._closed, self._on_error = False, on_error
+        self._where, self._options = where, options
         self._orders: dict[int, Column | None] = {}      # entries of ordered dictionaries, by number of the column
         properties = given["properties"] or _DEFAULT_PROPERTIES
         self._source = open_source(where, memory_map=given["memory_map"], properties=properties)
@@ -102,6 +106,17 @@ class ParquetFile(IndexedFile):
         if self._metadata.created_by is None or mistakes_of(self._metadata.created_by):
             properties = for_writer(properties, self._metadata)
         self._file = OpenFile(self._source, self._metadata, properties, strings, unit, threads)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Place and options, by which another process opens the file again; UnsupportedError for streams, buffers and keys."""
+        from fastpq.api.pickling import place_elsewhere, refuse_keys, reopened
+
+        if self._closed:
+            raise ValueError(f"{self._source.name} is closed")
+        refuse_keys("ParquetFile", self._options.get("decryption_properties"))
+        # a place on a filesystem has the options of places already
+        options = {name: value for name, value in self._options.items() if name not in PLACING}
+        return reopened, (type(self), place_elsewhere(self._where), options)
 
     def close(self) -> None:
         """Close the source; columns already read stay valid."""

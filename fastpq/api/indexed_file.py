@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import copy
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from fastpq.arrays.table import Column
@@ -290,7 +289,8 @@ class IndexedFile:
         from fastpq.read.int96 import numbered_leaves
 
         known = {leaf.index: units[place] for place, leaf in numbered_leaves(self.schema) if place in units}
-        file = copy(self)
+        file = object.__new__(type(self))
+        file.__dict__.update(self.__dict__)
         file._file = self._file._replace(int96_units=known)
         return file
 

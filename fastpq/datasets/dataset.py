@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias, Unpack
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
+from fastpq.api.pickling import place_elsewhere, refuse_keys
 from fastpq.api.reader_options import DEFAULTS, DatasetReaderOptions, reading, taken_place
 from fastpq.arrays.extensions import export
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.progress import Meter, Progress, Span
+from fastpq.datasets.dataset_answers import DatasetAnswers, Member
 from fastpq.datasets.discovery import DataFile, find_files
 from fastpq.datasets.hive import partition_value
 from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles, Taken
-from fastpq.datasets.partition_filters import filtered_columns, matching, may_match, rest_for
+from fastpq.datasets.partition_filters import filtered_columns, matching, may_match
 from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, types_of_partitions, united
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.filters.predicate import bind_filters, leaves
 from fastpq.options import ReaderProperties
 from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
@@ -32,14 +32,14 @@ DatasetSchema: TypeAlias = Literal["union", "first"] | ParquetSchema | Mapping[s
 
 
 @reading
-class ParquetDataset:
+class ParquetDataset(DatasetAnswers):
     """Many files as one table: the columns of the files, followed by the partition columns with values from the paths.
 
     The constructor reads the footers of all files, of remote ones many at a time, or of none with a schema and of one with
     ``schema="first"``. A column missing in a file is null in its rows. A partition column replaces a column of the same name in
     the files. An INT96 column has one unit in all files, in which the values of every file fit; ``iter_batches`` decodes the
     INT96 columns of all files before the first Table, unless ``coerce_int96_timestamp_unit`` names a unit. With "auto",
-    ``schema`` has nanoseconds.
+    ``schema`` has nanoseconds. A pickle has the paths and the schema, but no keys: datasets with keys are refused.
 
     Args:
         where: a directory, a glob, a path, an fsspec URL of these, or a list of them.
@@ -79,7 +79,7 @@ class ParquetDataset:
         self._strings: StringLayout = given["strings"]
         self._unit: Int96UnitName = given["coerce_int96_timestamp_unit"]
         self._properties: ReaderProperties = given["properties"] or ReaderProperties()
-        open_file = partial(ParquetFile, **taken)
+        self._options = taken
         if not found:
             raise FileNotFoundError("a dataset of no files")
         found = found if partitioning else [replace(file, partitions={}) for file in found]
@@ -95,7 +95,7 @@ class ParquetDataset:
         self._values = [values[number] for number in kept]
         self._own: list[dict[str, DatasetField] | None] = [None] * len(kept)    # columns of each file, known once it was open
         self._rows = [0] * len(kept)
-        self._opened = OpenedFiles(self._files, open_file, decryption_properties)
+        self._opened = OpenedFiles(self._files, partial(ParquetFile, **taken), decryption_properties)
         self._conflicts: dict[str, tuple[str, str]] = {}       # columns without a type for all files: reason and path
         self._fields = (self._columns_by(schema) if fields is None else fields) | {
             name: DatasetField(Field(name, type_)) for name, type_ in self._partitions.items()
@@ -103,6 +103,16 @@ class ParquetDataset:
         for name in self._partitions.keys() & self._conflicts.keys():
             del self._conflicts[name]       # the columns of the files are not read
         self._schema: ParquetSchema = schema_of(self._fields.values())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The files and what is known of them; another process opens the files when it reads them."""
+        refuse_keys("ParquetDataset", self._opened.decryption)
+        files = [replace(file, where=place_elsewhere(file.where)) for file in self._files]
+        return {name: value for name, value in self.__dict__.items() if name != "_opened"} | {"_files": files}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._opened = OpenedFiles(self._files, partial(ParquetFile, **self._options), None)
 
     def _values_of(self, file: DataFile) -> dict[str, Any]:
         return {name: partition_value(text, self._partitions[name], name) for name, text in file.partitions.items()}
@@ -157,12 +167,6 @@ class ParquetDataset:
     def files(self) -> list[str]:
         """Paths of the files in reading order."""
         return [file.path for file in self._files]
-
-    @property
-    def num_rows(self) -> int:
-        """Number of rows of all files; files not opened before are opened."""
-        self._looks()
-        return sum(self._rows)
 
     @property
     def partition_names(self) -> list[str]:
@@ -269,29 +273,6 @@ class ParquetDataset:
                 missing -= part.num_rows
         return parts
 
-    def count(self, filters: Any = None) -> int:
-        """Number of rows matching filters.
-
-        Args:
-            filters: as for ``read``; None counts all rows.
-
-        Raises:
-            ParquetError: as ``read``.
-        """
-        if filters is None:
-            return self.num_rows
-        self._check(filters)
-
-        def count(number: int) -> int:
-            with self._member(number, filters) as member:
-                if member is None:
-                    return 0
-                if member.is_converted:
-                    return sum(table.num_rows for table in self._tables(member, [], DEFAULT_BATCH_SIZE, {}, None))
-                return member.file.count(member.filters)
-
-        return sum(self._opened.each(range(len(self._files)), count))
-
     def _units(self, names: list[str], filters: Any) -> Units:
         """The unit of each INT96 column of a read of all files: the coarsest that one of the files needs."""
         found: Units = {}
@@ -309,26 +290,6 @@ class ParquetDataset:
             for place, unit in of_file.items():
                 found[place] = coarser(found.get(place, unit), unit)
         return found
-
-    def _check(self, filters: Any) -> None:
-        """Refuse wrong filters before any file is read."""
-        if filters is not None:
-            self._refuse_conflicts(leaf.column.path[0] for leaf in leaves(bind_filters(filters, self._schema)))
-
-    @contextmanager
-    def _member(self, number: int, filters: Any) -> Iterator[_Member | None]:
-        """A file, open inside, with the filters left; None where no row can match by partition values and missing columns."""
-        known, values = self._own[number], self._values[number]
-        rest = None if filters is None else rest_for(filters, self._schema, values, self._names if known is None else known)
-        if rest is False or not self._has_rows:
-            yield None
-            return
-        with self._opened.opened(number) as file:
-            own = self._look(number, file)
-            if known is None and filters is not None:
-                rest = rest_for(filters, self._schema, values, own)
-            converted = any(not own[name].is_stored_as(self._fields[name]) for name in filtered_columns(rest))
-            yield None if rest is False else _Member(number, file, own, None if rest is True else rest, converted)
 
     def _read_from(self, names: Iterable[str], own: Mapping[str, DatasetField]) -> list[str]:
         """The columns read from a file with these columns."""
@@ -367,7 +328,7 @@ class ParquetDataset:
         meter.finish()
 
     def _tables(
-        self, member: _Member, names: list[str], batch_size: int | None, units: Units, span: Span | None
+        self, member: Member, names: list[str], batch_size: int | None, units: Units, span: Span | None
     ) -> Iterator[Table]:
         """The matching rows of a file, whole or in batches, with all columns of the result."""
         file, told = member.file._in_units(units), None if span is None else span.reach
@@ -418,26 +379,3 @@ class ParquetDataset:
     @property
     def _names(self) -> list[str]:
         return list(self._fields)
-
-
-class _Member(NamedTuple):
-    """An open file of a dataset and the filters left for the file.
-
-    Attributes:
-        number: place of the file in the dataset.
-        file: the file.
-        own: its columns.
-        filters: conditions on columns of the file; None for all rows.
-        is_converted: whether the filters ask for values of columns that have another type in the dataset.
-    """
-
-    number: int
-    file: ParquetFile
-    own: Mapping[str, DatasetField]
-    filters: Any
-    is_converted: bool
-
-    @property
-    def pushed(self) -> Any:
-        """The filters by which the file is read."""
-        return None if self.is_converted else self.filters

@@ -38,6 +38,9 @@ class OpenedFiles:
         files: the files.
         open_file: opens one, as ``open_file(where, decryption_properties=...)``.
         decryption: keys, or a function from a file's path to its keys.
+
+    Attributes:
+        decryption: as given.
     """
 
     def __init__(
@@ -45,7 +48,7 @@ class OpenedFiles:
     ) -> None:
         self._files = files
         self._open_file = open_file
-        self._decryption = decryption
+        self.decryption = decryption
         self._kept: dict[int, tuple[ParquetFile, float]] = {}       # with the time of the opening
         self._unused = _UnusedKeys()
         self._tails = 0
@@ -105,7 +108,7 @@ class OpenedFiles:
         return file if time.monotonic() - opened < KEPT_SECONDS else None
 
     def _keys_of(self, path: str) -> FileDecryptionProperties | None:
-        keys = self._decryption
+        keys = self.decryption
         return keys if keys is None or isinstance(keys, FileDecryptionProperties) else keys(path)
 
 

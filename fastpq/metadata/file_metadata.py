@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastpq import format as fmt
 from fastpq.common.display import View, to_html, to_text
 from fastpq.encryption.decryptor import FileDecryptor
-from fastpq.errors import FormatError, ParquetError
+from fastpq.errors import FormatError, ParquetError, UnsupportedError
 from fastpq.format.slots import untracked
 from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.format.struct import WireKind
@@ -199,6 +199,8 @@ _kept = lru_cache(maxsize=MOST_SCHEMAS_KEPT)(_parsed)
 class FileMetaData:
     """The footer of a file (parquet.thrift, ``FileMetaData``).
 
+    Footers with equal contents are equal. A pickle has the serialized footer; one opened with keys is an UnsupportedError.
+
     Args:
         footer: serialized FileMetaData; trailing bytes are ignored.
         decryptor: decrypts column metadata.
@@ -370,6 +372,25 @@ class FileMetaData:
         whole.num_rows += sum(group.num_rows for group in row_groups)
         return FileMetaData(memoryview(fmt.encode(whole)), self.decryptor)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FileMetaData):
+            return NotImplemented
+        if self._footer == other._footer:
+            return True
+        mine, theirs = (fmt.decode(fmt.FileMetaData, metadata._footer)[0] for metadata in (self, other))
+        return bool(mine == theirs)
+
+    def __hash__(self) -> int:
+        return hash((self.num_rows, self.num_row_groups, self.num_schema_elements, self.created_by))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if type(self.decryptor) is not FileDecryptor:
+            raise UnsupportedError(
+                "the FileMetaData of a file opened with keys cannot be pickled, since a pickle has neither keys nor values that "
+                "they opened: pass the path, and call read_metadata(path, decryption_properties=...) in the other process"
+            )
+        return _unpickled, (bytes(self._footer),)
+
     def __repr__(self) -> str:
         return to_text(self._view(TEXT_ROW_GROUPS))
 
@@ -381,3 +402,7 @@ class FileMetaData:
         if not hasattr(self, "_row_groups"):        # in the traceback of an __init__ that failed
             return View("FileMetaData", ["not read"])
         return View("FileMetaData", facts_of(self), row_group_grid(self, most))
+
+
+def _unpickled(footer: bytes) -> FileMetaData:
+    return FileMetaData(memoryview(footer), FileDecryptor())
