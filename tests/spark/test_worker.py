@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ from pyspark.sql import types as st
 
 import fastpq
 import fastpq.spark
+from fastpq.spark.jvm import worker
 from fastpq.spark.scanning import plan
 
 FROZEN = st.StructType([st.StructField("frozen", st.BooleanType())])
@@ -30,3 +34,21 @@ def test_modules_are_kept_in_workers_alone(source: Any, tmp_path: Path) -> None:
     assert [row.frozen for row in source.range(0, 2, 1, 2).mapInArrow(reads, FROZEN).collect()] == [True, True]
     list(partition.batches())
     assert gc.get_freeze_count() == 0
+
+
+def test_answers_do_not_wait_for_acknowledgements() -> None:
+    """Small messages of a worker leave at once: without TCP_NODELAY each task of the jar takes up to 40 ms more."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as jvm:
+        end, _ = server.accept()
+        with end:
+            thread = threading.Thread(target=worker.serve, args=(end,), daemon=True)
+            thread.start()
+            connection = worker.Connection(jvm)
+            connection.send_json(worker.ASK, {"ask": "nothing", "options": {"path": "/"}, "session": {}})
+            kind, payload = connection.receive()
+            assert kind == worker.FAILURE
+            assert "nothing" in json.loads(payload)["message"]
+            assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            jvm.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+            assert not thread.is_alive()

@@ -199,4 +199,6 @@ def add_files(folder: str) -> None:
 def serve(sock: socket.socket) -> None:
     """Answer the JVM at the other end of a socket until it closes the connection."""
     sock.settimeout(None)
+    if sock.family != socket.AF_UNIX:       # the last of several small messages would wait up to 40 ms for an acknowledgement
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     Worker(Connection(sock)).run()

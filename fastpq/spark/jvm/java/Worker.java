@@ -5,6 +5,8 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.EOFException;
 import java.io.IOException;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.SelectionKey;
@@ -73,6 +75,9 @@ final class Worker implements AutoCloseable {
                     process.selector().close();
                 }
                 channel.configureBlocking(true);
+            }
+            if (channel.getLocalAddress() instanceof InetSocketAddress) {
+                channel.setOption(StandardSocketOptions.TCP_NODELAY, true);     // see serve in worker.py
             }
         } catch (IOException error) {
             close();
