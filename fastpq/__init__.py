@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fastpq.arrays.extensions import register_extension
+from fastpq.common.extensions import register_extension
 from fastpq.common.interpreters import refuse_subinterpreters
 from fastpq.common.lazy import lazy_names
 from fastpq.version import VERSION
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         TagVerificationError,
         UnsupportedError,
     )
+    from fastpq.filters.column_statistics import ColumnStatistics
     from fastpq.filters.predicate import And, Or
     from fastpq.index.bloom_filter import SplitBlockBloomFilter
     from fastpq.index.page_index import ColumnIndex, OffsetIndex, PageLocation
@@ -53,6 +54,7 @@ __all__ = [
     "ColumnChunkMetaData",
     "ColumnDescriptor",
     "ColumnIndex",
+    "ColumnStatistics",
     "ColumnType",
     "CryptoError",
     "EncodingChoice",
@@ -110,6 +112,7 @@ _MODULE_OF = {
     "ColumnChunkMetaData": "fastpq.metadata.column_chunk",
     "ColumnDescriptor": "fastpq.schema.parquet_schema",
     "ColumnIndex": "fastpq.index.page_index",
+    "ColumnStatistics": "fastpq.filters.column_statistics",
     "ColumnType": "fastpq.schema.types",
     "CryptoError": "fastpq.errors",
     "EncodingChoice": "fastpq.write.choice",
@@ -167,6 +170,7 @@ for _role, _function in {
     "column_of": "fastpq.convert.numpy_input:column_from_numpy",
     "to_pandas": "fastpq.convert.dataframes:dataframe_of_table",
     "read_dataset": "fastpq.datasets.loading:read_dataset",
+    "statistics_of": "fastpq.filters.column_statistics:ColumnStatistics",
     "to_pylist VARIANT": "fastpq.variant.variant_column:variants_of",
     "to_pylist FILE": "fastpq.file_reference.reference:file_references",
 }.items():

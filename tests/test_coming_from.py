@@ -88,7 +88,7 @@ def content(path: Path, call: str, namespace: dict[str, Any]) -> Any:
         "compression": [chunk.codec for chunk in chunks],
         "row_group": metadata.num_row_groups,
         "sorting_columns": group.sorting_columns,
-        "stat": [any((chunk.statistics.min_value, chunk.statistics.min)) if chunk.statistics else False for chunk in chunks],
+        "stat": [chunk.statistics is not None and chunk.statistics.has_min_max for chunk in chunks],
         "use_dictionary=[": [chunk.dictionary_page_offset is not None for chunk in chunks],
         "encoding": Encoding.DELTA_BINARY_PACKED in chunks[0].encodings,
         "encryption": encrypted,

@@ -219,7 +219,7 @@ def indexes() -> Iterator[Feature]:
         assert chunk.statistics is not None
         assert floats.statistics is not None
         found = {
-            "statistics: min_value, max_value": chunk.statistics.min_value is not None,
+            "statistics: min_value, max_value": chunk.statistics.raw.min_value is not None,
             "statistics: nan_count": floats.statistics.nan_count is not None,
             "size statistics": places.metadata.size_statistics is not None,
             "geospatial statistics": places.geospatial_statistics is not None,

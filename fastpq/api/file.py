@@ -12,8 +12,8 @@ import numpy as np
 
 from fastpq.api.indexed_file import IndexedFile, RowRangesLike
 from fastpq.api.reader_options import DEFAULTS, PLACING, ReaderOptions, reading, taken_place, unknown
-from fastpq.arrays.extensions import export
 from fastpq.arrays.table import Column, Table
+from fastpq.common.extensions import export
 from fastpq.common.lazy import LazyModule
 from fastpq.common.parallel import resolve_threads
 from fastpq.common.progress import Progress

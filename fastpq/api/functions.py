@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from fastpq.api.file import ParquetFile
 from fastpq.api.indexed_file import RowRangesLike
 from fastpq.api.reader_options import PLACING, ReaderOptions, reading, taken_place
-from fastpq.arrays.extensions import registered
 from fastpq.arrays.table import Table
+from fastpq.common.extensions import registered
 from fastpq.common.lazy import LazyModule
 from fastpq.common.progress import Progress
 from fastpq.errors import SchemaError

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastpq.arrays.bitmap import bitmap_size, count_zeros, pack_bitmap, slice_bitmap, unpack_bitmap
-from fastpq.arrays.extensions import export
 from fastpq.arrays.layouts import Array
 from fastpq.arrays.numpy_output import Nulls, Strings
 from fastpq.common.display import to_html
+from fastpq.common.extensions import export
 from fastpq.common.lazy import LazyModule, package
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import DataType, Field

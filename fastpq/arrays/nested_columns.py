@@ -12,10 +12,10 @@ import numpy as np
 
 from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.column_base import ColumnBase
-from fastpq.arrays.extensions import registered
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import MAX_INT32, Array
 from fastpq.arrays.numpy_output import Nulls, Strings, rows_of_one_size
+from fastpq.common.extensions import registered
 from fastpq.common.lazy import LazyModule
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import ListType, MapType, StructType, element_of

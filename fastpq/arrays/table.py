@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import Any, overload
 
 from fastpq.arrays.column_base import ColumnBase
-from fastpq.arrays.extensions import registered
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import VIEW_DTYPE, BinaryOffsets, BinaryViews, DictionaryValues
 from fastpq.arrays.nested_columns import AnyColumn, ListColumn, StructColumn
 from fastpq.arrays.numpy_output import Nulls, Strings, structured_array
 from fastpq.arrays.table_exports import TableExports
 from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
+from fastpq.common.extensions import registered
 from fastpq.errors import SchemaError
 from fastpq.schema.parquet_schema import ParquetSchema
 

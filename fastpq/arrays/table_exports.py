@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from fastpq.arrays.extensions import export, registered
 from fastpq.arrays.layouts import Array
+from fastpq.common.extensions import export, registered
 from fastpq.common.lazy import LazyModule, package
 from fastpq.errors import SchemaError
 

@@ -14,7 +14,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.arrays.extensions import registered
 from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, ArrayNode, FieldNode
 from fastpq.arrays.table import (
     AnyColumn,
@@ -32,6 +31,7 @@ from fastpq.arrow.casts import widen_decimals
 from fastpq.arrow.formats import VARIANT_METADATA, exported_metadata, extension_metadata, fixed_list_size, index_dtype
 from fastpq.arrow.hints import stored_texts
 from fastpq.arrow.restoring import dictionary_of_numbers, restoring
+from fastpq.common.extensions import registered
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.schema.nested_types import element_of
 from fastpq.schema.types import Decimal, Type, Unknown

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias, Unpack
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
 from fastpq.api.pickling import place_elsewhere, refuse_keys
 from fastpq.api.reader_options import DEFAULTS, DatasetReaderOptions, reading, taken_place
-from fastpq.arrays.extensions import export
 from fastpq.arrays.table import AnyColumn, Table
+from fastpq.common.extensions import export
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.datasets.dataset_answers import DatasetAnswers, Member
 from fastpq.datasets.discovery import DataFile, find_files

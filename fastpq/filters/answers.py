@@ -79,7 +79,7 @@ def column_min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: Colu
         keys += _extremes(read(unknown))
     if not keys:
         return None, None
-    low, high = _values_of([min(keys), max(keys)], type_)
+    low, high = values_of([min(keys), max(keys)], type_)
     return low, high
 
 
@@ -104,7 +104,7 @@ def _extremes(column: Column) -> list[SortKey]:
     return [min(keys), max(keys)]
 
 
-def _values_of(keys: list[SortKey], type_: ColumnType) -> list[Any]:
+def values_of(keys: list[SortKey], type_: ColumnType) -> list[Any]:
     """Keys converted back to Python objects of the column type."""
     if type_.is_variable:
         offsets = np.cumsum([0, *map(len, keys)]).astype(np.int64)

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from fastpq import format as fmt
+from fastpq.common.extensions import registered
 from fastpq.encryption.decryptor import FileDecryptor, column_name
 from fastpq.errors import FormatError
+
+if TYPE_CHECKING:
+    from fastpq.metadata.file_metadata import ColumnOrders
+    from fastpq.schema.parquet_schema import ColumnDescriptor
+
+
+class ChunkPlace(NamedTuple):
+    """The facts of a file by which the statistics of a column chunk are understood.
+
+    Attributes:
+        column: the chunk's column.
+        num_rows: rows of the row group.
+        orders: orders of columns, and the writer.
+    """
+
+    column: ColumnDescriptor
+    num_rows: int
+    orders: ColumnOrders
 
 
 class ColumnChunkMetaData:
@@ -17,17 +38,28 @@ class ColumnChunkMetaData:
         row_group_ordinal: ordinal of the row group in AADs.
         column_ordinal: number of the leaf column.
         decryptor: decryptor of the file.
+        column: the chunk's column; None for a chunk apart from a file.
+        num_rows: rows of the row group.
+        orders: orders of columns; None for a chunk apart from a file.
     """
 
-    __slots__ = ("_decryptor", "_metadata", "chunk", "column_ordinal", "row_group_ordinal")
+    __slots__ = ("_column", "_decryptor", "_metadata", "_num_rows", "_orders", "chunk", "column_ordinal", "row_group_ordinal")
 
     def __init__(
-        self, chunk: fmt.ColumnChunk, row_group_ordinal: int, column_ordinal: int, decryptor: FileDecryptor
+        self,
+        chunk: fmt.ColumnChunk,
+        row_group_ordinal: int,
+        column_ordinal: int,
+        decryptor: FileDecryptor,
+        column: ColumnDescriptor | None = None,
+        num_rows: int = 0,
+        orders: ColumnOrders | None = None,
     ) -> None:
         self.chunk = chunk
         self.row_group_ordinal = row_group_ordinal
         self.column_ordinal = column_ordinal
         self._decryptor = decryptor
+        self._column, self._num_rows, self._orders = column, num_rows, orders
         self._metadata: fmt.ColumnMetaData | None = None
 
     @property
@@ -98,9 +130,18 @@ class ColumnChunkMetaData:
         return self.metadata.dictionary_page_offset or None
 
     @property
-    def statistics(self) -> fmt.Statistics | None:
-        """Bounds and counts of the chunk."""
-        return self.metadata.statistics
+    def statistics(self) -> Any:
+        """Bounds and counts of the chunk, decoded (a ColumnStatistics); None if not stored.
+
+        Raises:
+            KeyAccessError: the metadata are encrypted, and there is no key.
+        """
+        stored = self.metadata
+        if stored.statistics is None or self._column is None or self._orders is None:
+            return None
+        decoded = registered("statistics_of")
+        assert decoded is not None, "fastpq registers the class of fastpq.filters"
+        return decoded(stored, ChunkPlace(self._column, self._num_rows, self._orders))
 
     @property
     def geospatial_statistics(self) -> fmt.GeospatialStatistics | None:

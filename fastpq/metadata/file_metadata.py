@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,28 @@ MOST_KEPT = 4096
 TEXT_ROW_GROUPS, HTML_ROW_GROUPS = 5, 20
 
 
+class ColumnOrders(NamedTuple):
+    """The orders of the bounds of a file's columns (parquet.thrift, ``ColumnOrder``), decoded on demand, and the writer.
+
+    Attributes:
+        created_by: name and version of the writer; None if not stored.
+        footer: the serialized footer.
+        offsets: offset of the order of each leaf column in the footer; empty if not stored.
+    """
+
+    created_by: str | None
+    footer: memoryview
+    offsets: list[int]
+
+    def column_order(self, index: int) -> fmt.ColumnOrder | None:
+        """The order of the bounds of a leaf column; None if not stored.
+
+        Args:
+            index: number of the leaf column.
+        """
+        return fmt.decode(fmt.ColumnOrder, self.footer, self.offsets[index])[0] if index < len(self.offsets) else None
+
+
 class RowGroupMetaData:
     """One row group (parquet.thrift, ``RowGroup``); its column chunks are decoded on first use.
 
@@ -52,6 +74,7 @@ class RowGroupMetaData:
         decryptor: decryptor of the file.
         kept: column chunks of the file decoded already, by row group and column.
         columns: columns of the schema; none for a broken schema, and chunks are in the order of the columns.
+        orders: orders of the columns' bounds.
 
     Attributes:
         index: index of the row group.
@@ -61,8 +84,8 @@ class RowGroupMetaData:
     """
 
     __slots__ = (
-        "_columns", "_decryptor", "_footer", "_kept", "_list", "_metadata", "_order", "_stored_offsets", "index", "num_columns",
-        "num_rows", "ordinal",
+        "_columns", "_decryptor", "_footer", "_kept", "_list", "_metadata", "_order", "_orders", "_stored_offsets", "index",
+        "num_columns", "num_rows", "ordinal",
     )
 
     def __init__(
@@ -73,11 +96,13 @@ class RowGroupMetaData:
         decryptor: FileDecryptor,
         kept: dict[tuple[int, int], ColumnChunkMetaData],
         columns: Sequence[ColumnDescriptor],
+        orders: ColumnOrders,
     ) -> None:
         self._footer = footer
         self._decryptor = decryptor
         self._kept = kept
         self._columns = columns
+        self._orders = orders
         self._order: ChunkOrder | None = None       # of chunks in another order than the columns
         self.index = index
         self._metadata: fmt.RowGroup | None = None
@@ -153,7 +178,11 @@ class RowGroupMetaData:
             chunk = self._by_path().chunk(index)
         if len(self._kept) >= MOST_KEPT:
             self._kept.clear()
-        self._kept[self.index, index] = found = untracked(ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor))
+        column = self._columns[index] if index < len(self._columns) else None
+        found = untracked(
+            ColumnChunkMetaData(chunk, self.ordinal, index, self._decryptor, column, self.num_rows, self._orders)
+        )
+        self._kept[self.index, index] = found
         return found
 
     def _by_path(self) -> ChunkOrder:
@@ -214,6 +243,7 @@ class FileMetaData:
         version: version of the format, as stored.
         num_rows: number of rows.
         created_by: name and version of the writer; None if not stored.
+        orders: orders of the columns' bounds.
         encryption_algorithm: encryption algorithm and AAD prefix; None for a plaintext file.
         footer_signing_key_metadata: key metadata of a signed plaintext footer.
 
@@ -230,13 +260,14 @@ class FileMetaData:
         self._schema_elements = listed[_SCHEMA]
         self._key_values: tuple[int, int] = listed.get(_KEY_VALUES, (0, 0))     # first byte, byte behind
         self._row_groups = listed[_ROW_GROUPS]
-        self._column_orders = listed.get(_COLUMN_ORDERS)
+        orders = listed.get(_COLUMN_ORDERS)
         self.num_row_groups = len(self._row_groups.offsets)
         self.num_schema_elements = len(self._schema_elements.offsets)
         self.key_value_bytes = self._key_values[1] - self._key_values[0]
         self.version: int = self.metadata.version
         self.num_rows: int = self.metadata.num_rows
         self.created_by: str | None = self.metadata.created_by
+        self.orders = ColumnOrders(self.created_by, footer, [] if orders is None else orders.offsets)
         self.encryption_algorithm: fmt.EncryptionAlgorithm | None = self.metadata.encryption_algorithm
         self.footer_signing_key_metadata: bytes | None = self.metadata.footer_signing_key_metadata
 
@@ -299,15 +330,12 @@ class FileMetaData:
         Args:
             index: number of the leaf column.
         """
-        if self._column_orders is None or index >= len(self._column_orders.offsets):
-            return None
-        return fmt.decode(fmt.ColumnOrder, self._footer, int(self._column_orders.offsets[index]))[0]
+        return self.orders.column_order(index)
 
     @property
     def column_orders(self) -> list[fmt.ColumnOrder]:
         """The order of each leaf column's bounds; empty if not stored."""
-        offsets = [] if self._column_orders is None else self._column_orders.offsets.tolist()
-        return [fmt.decode(fmt.ColumnOrder, self._footer, offset)[0] for offset in offsets]
+        return [order for order in map(self.column_order, range(len(self.orders.offsets))) if order is not None]
 
     @property
     def schema_elements(self) -> list[fmt.SchemaElement]:
@@ -352,7 +380,7 @@ class FileMetaData:
             columns = self.schema.columns
         except ParquetError:
             columns = ()
-        found = RowGroupMetaData(self._footer, self._row_groups, index, self.decryptor, self._kept_chunks, columns)
+        found = RowGroupMetaData(self._footer, self._row_groups, index, self.decryptor, self._kept_chunks, columns, self.orders)
         self._kept_groups[index] = untracked(found)
         return found
 

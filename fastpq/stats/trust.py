@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fastpq import format as fmt
-from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.metadata.file_metadata import ColumnOrders, FileMetaData
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.stats.bounds import order_of
 from fastpq.stats.quirks import bounds_are_trusted, deprecated_bounds_are_trusted, null_counts_are_trusted
@@ -42,11 +42,11 @@ class Trust(NamedTuple):
         return statistics.null_count
 
 
-def trust_in(metadata: FileMetaData, column: ColumnDescriptor) -> Trust:
+def trust_in(metadata: FileMetaData | ColumnOrders, column: ColumnDescriptor) -> Trust:
     """The usable kinds of statistics of a column, by its order and the file's writer.
 
     Args:
-        metadata: footer of the file.
+        metadata: footer of the file, or its orders of columns.
         column: the column.
     """
     type_ = column.type
@@ -58,7 +58,7 @@ def trust_in(metadata: FileMetaData, column: ColumnDescriptor) -> Trust:
     )
 
 
-def _is_ordered(metadata: FileMetaData, column: ColumnDescriptor) -> bool:
+def _is_ordered(metadata: FileMetaData | ColumnOrders, column: ColumnDescriptor) -> bool:
     """Whether the bounds of a column are in a known order (parquet.thrift, ColumnOrder)."""
     if order_of(column.type) == Order.ORDER_NONE or not _has_known_annotation(column):
         return False

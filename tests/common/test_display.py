@@ -299,7 +299,7 @@ def test_reprs_hold_no_values(tmp_path: Path) -> None:
         shown = [table, *table.columns, text.as_offsets().values, text.as_views().values,
                  text.as_dictionary().values, text.values, file.recovery, file, file.metadata, *chunks,
                  *(chunk.statistics for chunk in chunks)]
-        assert bytes(chunks[0].statistics.min_value) == b"classified"      # type: ignore[union-attr, arg-type]
+        assert bytes(chunks[0].metadata.statistics.min_value) == b"classified"      # type: ignore[union-attr, arg-type]
         for each in shown:
             for secret in ("classified", "777", " 99 108", repr(np.int64(777_333_111).tobytes())):
                 assert secret not in repr(each), type(each)

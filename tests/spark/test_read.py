@@ -225,7 +225,7 @@ def test_columns_without_nulls_come_as_such(source: Any, tmp_path: Path) -> None
 def forge_statistics(path: Path, **changes: Any) -> None:
     """Other statistics for the one column chunk of a file."""
     with fastpq.ParquetFile(path) as file:
-        statistics = present(file.metadata.row_group(0).column(0).statistics)
+        statistics = present(file.metadata.row_group(0).column(0).metadata.statistics)
     stored = fmt.encode(statistics)
     for name, value in changes.items():
         setattr(statistics, name, value)

@@ -49,7 +49,7 @@ def test_bounds_of_numbers(values: list[float], low: float, high: float, nans: i
     data = written(values, dtype, use_dictionary=dictionary)
     with fastpq.ParquetFile(data) as file:
         assert file.metadata.column_orders[0].IEEE_754_TOTAL_ORDER is not None
-        statistics = file.metadata.row_group(0).column(0).statistics
+        statistics = file.metadata.row_group(0).column(0).metadata.statistics
         assert statistics is not None
         bounds = statistics.min_value or b"", statistics.max_value or b""
         (found_low,), (found_high,) = (struct.unpack(CODES[dtype], bound) for bound in bounds)
@@ -72,7 +72,7 @@ def test_bounds_of_nans(dtype: Any) -> None:
     patterns = np.array([quiet | 1, quiet | sign, quiet | 3, quiet | sign | 5], bits)
     data = written(patterns.view(dtype), dtype, use_dictionary=False)
     with fastpq.ParquetFile(data) as file:
-        statistics = file.metadata.row_group(0).column(0).statistics
+        statistics = file.metadata.row_group(0).column(0).metadata.statistics
         assert statistics is not None
         low, high = (int.from_bytes(bound or b"", "little") for bound in (statistics.min_value, statistics.max_value))
         assert (low, high, statistics.nan_count) == (quiet | sign | 5, quiet | 3, 4)
