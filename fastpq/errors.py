@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+HIDDEN = "(hidden)"     # in messages, in the place of a value of an encrypted file
+
 
 class ParquetError(Exception):
     """Base class of all errors raised deliberately by fastpq.
@@ -13,6 +15,7 @@ class ParquetError(Exception):
         **context: place of the problem: any of ``path``, ``row_group``, ``column``, ``page``, ``module``, ``offset``.
     """
 
+    _values: tuple[str, ...] = ()
     ORDER = ("path", "row_group", "column", "page", "module", "offset")
 
     def __init__(self, message: str, **context: Any) -> None:
@@ -35,6 +38,23 @@ class ParquetError(Exception):
         known = [key for key in self.ORDER if key in self.context]
         where = ", ".join(f"{key.replace('_', ' ')} {self.context[key]}" for key in known)
         return f"{self.message} [{where}]" if where else self.message
+
+    def showing(self, *values: object) -> Self:
+        """Note values of a column whose texts are in the message: writers of encrypted files hide them.
+
+        Args:
+            *values: the values, in the form in which the message has them by ``str``.
+        """
+        self._values += tuple(map(str, values))
+        return self
+
+    def hide_values(self) -> None:
+        """Replace the values noted by ``showing``, since they are values of an encrypted file."""
+        for value in sorted(filter(None, self._values), key=len, reverse=True):
+            self.message = self.message.replace(value, HIDDEN)
+        self.args = (self.message,)
+        if isinstance(self.__cause__, UnicodeError):        # shows a part of the value
+            self.__cause__ = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.context)

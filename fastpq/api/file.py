@@ -237,7 +237,7 @@ class ParquetFile(IndexedFile):
             ValueError: a negative number.
             ParquetError: as ``read``.
         """
-        return self.read(columns, row_ranges=[(0, min(_count(n), self._num_rows()))])
+        return self.read(columns, row_ranges=[(0, min(rows.number_of_rows("n", n), self._num_rows()))])
 
     def tail(self, n: int, columns: Iterable[ColumnKey] | None = None) -> Table:
         """The last rows.
@@ -251,7 +251,7 @@ class ParquetFile(IndexedFile):
             ParquetError: as ``read``.
         """
         num_rows = self._num_rows()
-        return self.read(columns, row_ranges=[(max(0, num_rows - _count(n)), num_rows)])
+        return self.read(columns, row_ranges=[(max(0, num_rows - rows.number_of_rows("n", n)), num_rows)])
 
     def sample(self, n: int, columns: Iterable[ColumnKey] | None = None, *, seed: Any = None) -> Table:
         """n different rows chosen at random with equal chances, in the order of the file.
@@ -264,8 +264,8 @@ class ParquetFile(IndexedFile):
         Raises:
             SchemaError: the file has fewer rows.
         """
-        num_rows = self._num_rows()
-        if _count(n) > num_rows:
+        num_rows, n = self._num_rows(), rows.number_of_rows("n", n)
+        if n > num_rows:
             raise SchemaError(f"{n} different rows of a file that has {num_rows}", path=self._source.name)
         chosen = np.random.default_rng(seed).choice(num_rows, n, replace=False, shuffle=False)
         return self.take(np.sort(chosen), columns)
@@ -298,8 +298,7 @@ class ParquetFile(IndexedFile):
             ParquetError: as ``read``.
             ValueError: the file is closed before the last Table.
         """
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        batch_size = rows.number_of_rows("batch_size", batch_size, 1)
         with self._errors():
             wanted = self._wanted(columns, row_groups, row_ranges, filters)
             file = self._file
@@ -409,9 +408,3 @@ class ParquetFile(IndexedFile):
             if table is None:
                 return
             yield table
-
-
-def _count(n: int) -> int:
-    if n < 0:
-        raise ValueError(f"the number of rows must not be negative, not {n}")
-    return n

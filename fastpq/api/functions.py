@@ -126,7 +126,7 @@ def read_pandas(
                 described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
                 by_label = fields_by_label(file.schema.names, described)
                 filters = with_fields(filters, by_label)
-                if columns is not None:
+                if isinstance(columns, Iterable) and not isinstance(columns, str):
                     columns = [field_of_label(column, by_label) for column in columns]
                     columns += [name for name in described.index if name in file.schema.names and name not in columns]
                 table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)

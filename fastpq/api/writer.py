@@ -210,6 +210,8 @@ class ParquetWriter:
                 self.abort()
                 if isinstance(error, ParquetError):
                     error.at(path=self._sink.name)
+                    if self._encryption_properties is not None:
+                        error.hide_values()
                 raise
             finally:
                 self._busy_thread = None

@@ -10,7 +10,7 @@ from fastpq.arrays.layouts import BinaryOffsets, BinaryViews, DictionaryValues, 
 from fastpq.common.display import ELLIPSIS, HTML_WIDTH, NULL, TEXT_WIDTH, Grid, Heading, View, counted, more, shorten, to_text
 from fastpq.errors import ParquetError
 from fastpq.schema.nested_types import DataType, ListType, MapType
-from fastpq.schema.types import ColumnType, Decimal, Float16, Integer, Type
+from fastpq.schema.types import ColumnType, Decimal, Float16, Integer, Time, Timestamp, Type
 
 if TYPE_CHECKING:
     from fastpq.arrays.column_base import ColumnBase
@@ -32,6 +32,10 @@ def type_text(type_: DataType) -> str:
     match type_:
         case ColumnType(logical=None):
             return str(type_)
+        case ColumnType(logical=Timestamp(unit, utc) | Time(unit, utc)):
+            return f"{type(type_.logical).__name__}({unit}{', UTC' if utc else ''})"
+        case ColumnType(logical=Decimal(precision, scale)):
+            return f"Decimal({precision}, {scale})"
         case ColumnType():
             return repr(type_.logical).removesuffix("()")
         case ListType(element):

@@ -23,7 +23,7 @@ def seconds_to_milliseconds(values: NDArray[Any]) -> NDArray[Any]:
     low, high = -(-bounds.min // 1000), bounds.max // 1000
     if values.min(initial=0) < low or values.max(initial=0) > high:
         row = int(np.argmax((values < low) | (values > high)))
-        raise SchemaError(f"{values[row]} seconds in row {row} overflow as {values.dtype} milliseconds")
+        raise SchemaError(f"{values[row]} seconds in row {row} overflow as {values.dtype} milliseconds").showing(values[row])
     scaled: NDArray[Any] = values * values.dtype.type(1000)
     return scaled
 
@@ -39,7 +39,7 @@ def milliseconds_to_days(values: NDArray[np.int64]) -> NDArray[np.int32]:
     wrong = (rest != 0) | (narrow != days)
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise SchemaError(f"the date of {values[row]} milliseconds in row {row} is not a whole int32 day")
+        raise SchemaError(f"the date of {values[row]} milliseconds in row {row} is not a whole int32 day").showing(values[row])
     return narrow
 
 

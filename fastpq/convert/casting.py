@@ -144,7 +144,7 @@ def refuse(bad: Array, array: Array, type_: ColumnType, name: str) -> None:
     """Raise SchemaError for the first value marked bad; bad has a flag for each value of the array."""
     if bad.any():
         i = int(np.argmax(bad))
-        raise SchemaError(f"value {i}, {array[i]!s}, does not fit a {type_} column", column=name or None)
+        raise SchemaError(f"value {i}, {array[i]!s}, does not fit a {type_} column", column=name or None).showing(array[i])
 
 
 def _check_range(array: Array, first: int, last: int, type_: ColumnType, name: str) -> None:
@@ -218,7 +218,7 @@ def _cast_timedelta(array: Array, type_: ColumnType, name: str) -> Array:
         raise SchemaError(
             f"value {i}, {array[i]!s}, is no time of a day: TIME holds 0 up to 24 hours, and an INT64 column durations",
             column=name or None,
-        )
+        ).showing(array[i])
     return counts.astype(np.int32) if unit == "ms" else counts
 
 

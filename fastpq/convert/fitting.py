@@ -212,4 +212,4 @@ def _check_rounding(column: Column, cast: Column) -> None:
     wrong = (found.astype(given.dtype) != given) & ~np.isnan(given) & column.validity_mask()
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise SchemaError(f"value {row}, {given[row]}, is no value of the file's {cast.type}")
+        raise SchemaError(f"value {row}, {given[row]}, is no value of the file's {cast.type}").showing(given[row])

@@ -13,6 +13,7 @@ from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.layouts import MAX_INT32
 from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.arrays.nodes import FieldNode
+from fastpq.convert.object_input import is_missing
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import ListType, StructType
 
@@ -33,7 +34,7 @@ def are_nested(values: Any) -> bool:
             return False
     elif not isinstance(values, list | tuple):
         return False
-    first = next((value for value in values if value is not None), None)
+    first = next((value for value in values if value is not None and not is_missing(value)), None)
     return isinstance(first, (*_LISTS, dict))
 
 
@@ -65,6 +66,8 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
         SchemaError: lists and dicts mixed with each other or with other values, or keys other than str.
     """
     values: Any = objects.filled(None) if isinstance(objects, np.ma.MaskedArray) else objects
+    if is_missing(next(value for value in values if value is not None)):
+        values = [None if is_missing(each) else each for each in values]
     there = np.fromiter((value is not None for value in values), np.bool_, len(values))
     nulls = len(there) - int(np.count_nonzero(there))
     validity = pack_bitmap(there) if nulls else None
@@ -72,6 +75,8 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     kinds: tuple[type, ...] = (dict,) if isinstance(first, dict) else _LISTS
     for number, value in enumerate(values):
         if value is not None and not isinstance(value, kinds):
+            if is_missing(value):
+                return nested_from_objects([None if is_missing(each) else each for each in values], convert, name)
             found, expected = type(value).__name__, type(first).__name__
             raise SchemaError(f"value {number} is a {found} among {expected}s", column=name or None)
     if isinstance(first, dict):
@@ -98,7 +103,8 @@ def _structs(values: Sequence[Any], convert: Convert, name: str, validity: Any, 
     keys = dict.fromkeys(chain.from_iterable(value for value in values if value is not None))
     wrong = [key for key in keys if not isinstance(key, str)]
     if wrong:
-        raise SchemaError(f"the key {wrong[0]!r} is not a str, as the name of a field is", column=name or None)
+        shown = repr(wrong[0])
+        raise SchemaError(f"the key {shown} is not a str, as the name of a field is", column=name or None).showing(shown)
     children = {key: convert([None if value is None else value.get(key) for value in values]) for key in keys}
     type_ = StructType(tuple(child.as_field(key) for key, child in children.items()))
     ends = tuple(children.values())

@@ -18,7 +18,7 @@ from fastpq.arrays.strings import from_fixed, from_string_dtype, scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.casting import cast_binary, cast_numeric, duration_unit, infer_numeric, is_raw
 from fastpq.convert.nested_input import are_nested, lists_of_rows, nested_from_objects
-from fastpq.convert.object_input import convert_objects, without_nan
+from fastpq.convert.object_input import NO_ORDER, convert_objects, without_nan, without_pandas_scalars
 from fastpq.errors import SchemaError
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, String, Type, Unknown
@@ -179,11 +179,13 @@ def _unwanted_null(i: int, name: str) -> SchemaError:
 def _no_column(values: Any, array: Array, name: str) -> SchemaError:
     """The error for values that are no array of one dimension, with the way to make one."""
     if isinstance(values, set | frozenset):
-        message = "a set has no order: give a list, for example sorted(values)"
+        message = NO_ORDER
     elif isinstance(values, Iterator):
         message = f"a {type(values).__name__} is not read: give list(values) or an array"
     elif array.ndim == 0:
-        message = f"{type(values).__name__} {values!r:.50} is one value: give a value for each row, for example [value] * rows"
+        shown = f"{values!r:.50}"
+        message = f"{type(values).__name__} {shown} is one value: give a value for each row, for example [value] * rows"
+        return SchemaError(message, column=name or None).showing(shown)
     else:
         message = (
             f"objects in shape {array.shape}, and a column of objects has one dimension: give list(array) for a column of lists, "
@@ -221,7 +223,7 @@ def _convert(array: Array, type_: ColumnType | None, name: str) -> Converted:
         raise SchemaError(f"text and bytes do not fit a {type_} column", column=name or None)
     match array.dtype.kind:
         case "O":
-            array, nulls, firsts = without_nan(array, *scan_objects(array))
+            array, nulls, firsts = without_nan(*without_pandas_scalars(array, *scan_objects(array), name))
             type_, values, dtype = convert_objects(array, nulls, firsts, type_, name)
             return type_, _zeros(type_, len(array)) if nulls.all() else values, nulls, duration_unit(dtype, type_)
         case "T":

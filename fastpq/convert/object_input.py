@@ -49,6 +49,8 @@ _KINDS: dict[type, str] = {
 }
 
 
+NO_ORDER = "a set has no order: give a list, for example sorted(values)"
+
 _EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -71,6 +73,8 @@ def _one_kind(array: Array, firsts: dict[type, int], name: str) -> str | None:
         kind = sort_of(array[i])
         if {kind, found} == {"int", "float"}:
             kind = found = "float"
+        if issubclass(each, set | frozenset):
+            raise SchemaError(f"value {i}: {NO_ORDER}", column=name or None)
         if kind is None or found not in (None, kind):
             among = ", which no column holds" if found is None or kind is None else f" among values of kind {found}"
             raise SchemaError(f"value {i} is a {each.__module__}.{each.__qualname__}{among}", column=name or None)
@@ -97,6 +101,59 @@ def without_nan(
     array, nulls = array.copy(), nulls.copy()
     array[rows], nulls[rows] = None, True
     return array, nulls, {each: i for each, i in firsts.items() if each not in floats}
+
+
+def without_pandas_scalars(
+    array: Array, nulls: NDArray[np.bool_], firsts: dict[type, int], name: str
+) -> tuple[Array, NDArray[np.bool_], dict[type, int]]:
+    """Replace NA and NaT of pandas by null, Timestamps and Timedeltas by values of Python or NumPy; returns three arguments.
+
+    Args:
+        array: objects.
+        nulls: True where null.
+        firsts: position of the first object of each Python type.
+        name: name of the column, for errors.
+
+    Raises:
+        SchemaError: nanoseconds in a Timestamp with a time zone, or a year that no datetime holds.
+    """
+    foreign = {each for each in firsts if each.__module__.partition(".")[0] == "pandas"}
+    if not foreign:
+        return array, nulls, firsts
+    array, nulls = array.copy(), nulls.copy()
+    rows = [i for i, value in enumerate(array) if type(value) in foreign]
+    times = [array[i] for i in rows if not is_missing(array[i])]
+    has_nanoseconds = any(getattr(time, "nanosecond", 0) or getattr(time, "nanoseconds", 0) for time in times)
+    for i in rows:
+        value = array[i]
+        if is_missing(value):
+            array[i], nulls[i] = None, True
+        elif isinstance(value, datetime.timedelta):
+            array[i] = value.to_timedelta64() if has_nanoseconds else value.to_pytimedelta()     # type: ignore[attr-defined]
+        elif isinstance(value, datetime.datetime):
+            array[i] = _moment(value, has_nanoseconds, i, name)
+    firsts = {}
+    for i in np.flatnonzero(~nulls).tolist():
+        firsts.setdefault(type(array[i]), i)
+    return array, nulls, firsts
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is NA or NaT of pandas."""
+    return type(value).__name__ in ("NAType", "NaTType") and type(value).__module__.partition(".")[0] == "pandas"
+
+
+def _moment(value: Any, has_nanoseconds: bool, i: int, name: str) -> datetime.datetime | np.datetime64:
+    """A Timestamp of pandas as a datetime, or as a datetime64 in a column with nanoseconds."""
+    if has_nanoseconds and value.tzinfo is not None:
+        message = f"value {i} is a Timestamp in a time zone, in a column with nanoseconds: give pd.Series(values)"
+        raise SchemaError(message, column=name or None)
+    try:
+        found: datetime.datetime | np.datetime64 = value.to_datetime64() if has_nanoseconds else value.to_pydatetime()
+    except ValueError as error:
+        message = f"value {i} is a Timestamp of a year that no datetime holds: give a datetime64 array"
+        raise SchemaError(message, column=name or None) from error
+    return found
 
 
 def convert_objects(
@@ -193,7 +250,7 @@ def _check_exact(array: Array, present: list[Any], dense: Array, name: str) -> N
         if isinstance(present[i], int) and int(dense[i]) != present[i]:
             row = next(row for row, value in enumerate(array) if value is present[i])
             message = f"value {row}, {present[i]}, is an integer among floats that no float64 holds"
-            raise SchemaError(message, column=name or None)
+            raise SchemaError(message, column=name or None).showing(present[i])
 
 
 def _integers(array: Array, present: list[Any], name: str) -> Array:
@@ -260,7 +317,7 @@ def _unscaled(value: decimal.Decimal, scale: int, i: int, name: str) -> int:
             return unscaled
     except (decimal.DecimalException, ValueError, OverflowError):  # not a number, or more digits than any decimal column
         pass
-    raise SchemaError(f"value {i}, {value}, is no decimal of scale {scale}", column=name or None)
+    raise SchemaError(f"value {i}, {value}, is no decimal of scale {scale}", column=name or None).showing(value)
 
 
 def _infer_decimal(array: Array, nulls: NDArray[np.bool_], name: str) -> ColumnType:
@@ -269,7 +326,7 @@ def _infer_decimal(array: Array, nulls: NDArray[np.bool_], name: str) -> ColumnT
     for i, value in zip(np.flatnonzero(~nulls).tolist(), _present(array, nulls), strict=True):
         _, digits, exponent = value.as_tuple()
         if not isinstance(exponent, int):
-            raise SchemaError(f"value {i}, {value}, is no finite decimal", column=name or None)
+            raise SchemaError(f"value {i}, {value}, is no finite decimal", column=name or None).showing(value)
         scale = max(scale, -exponent)
         integral = max(integral, len(digits) + exponent if digits != (0,) else 0)
     precision = max(scale + integral, 1)

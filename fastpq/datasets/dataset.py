@@ -23,6 +23,7 @@ from fastpq.errors import ParquetError, SchemaError
 from fastpq.options import ReaderProperties
 from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
+from fastpq.read.rows import number_of_rows
 from fastpq.schema.nested_types import Field
 from fastpq.schema.parquet_schema import Int96UnitName, ParquetSchema
 from fastpq.schema.types import TimeUnitName, Type
@@ -214,8 +215,7 @@ class ParquetDataset(DatasetAnswers):
         Raises:
             ParquetError: as ``read``.
         """
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+        batch_size = number_of_rows("batch_size", batch_size, 1)
         names = self._chosen(columns)
         self._check(filters)
         units = self._units(names, filters) if self._unit == "auto" else {}
@@ -241,8 +241,7 @@ class ParquetDataset(DatasetAnswers):
             ValueError: a negative number.
             ParquetError: as ``read``.
         """
-        if n < 0:
-            raise ValueError(f"the number of rows must not be negative, not {n}")
+        n = number_of_rows("n", n)
         names = self._chosen(columns)
         if filters is not None:
             return self._first_matches(n, names, filters)
@@ -369,6 +368,8 @@ class ParquetDataset(DatasetAnswers):
     def _chosen(self, columns: Iterable[str] | None) -> list[str]:
         if isinstance(columns, str):
             raise SchemaError(f"columns is a list of names, not the one name {columns!r}")
+        if columns is not None and not isinstance(columns, Iterable):
+            raise SchemaError(f"columns is a list of names, not {columns!r}")
         names = self._names if columns is None else list(dict.fromkeys(columns))
         for name in names:
             if name not in self._fields:

@@ -12,6 +12,7 @@ MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 TAIL_LENGTH = 8             # bytes of footer length and magic
 SHORTEST_FILE = 12          # bytes of magic, footer length and magic
+HEAD_SHOWN = 512            # bytes at the beginning of a file that is none, to tell what it is
 # Key-value metadata of a checkpoint, the footer of an unfinished file: number of row groups in the footer.
 CHECKPOINT_KEY = "fastpq.checkpoint"
 # Key-value metadata: the Arrow schema of the columns (fastpq.arrow.ipc_schema).
@@ -46,12 +47,12 @@ def stored_footer(file_size: int, read: Callable[[int, int], Any], largest: int,
         LimitError: the footer is larger than the bound.
     """
     if file_size < SHORTEST_FILE:
-        raise FormatError(f"no Parquet file: {file_size} bytes, and the shortest has {SHORTEST_FILE}")
+        raise _no_file(file_size, bytes(read(0, file_size)), bytes(read(0, file_size))[-4:])
     fetched = min(file_size, DEFAULT_TAIL_READ)
     tail = memoryview(read(file_size - fetched, fetched))
     magic = bytes(tail[-4:])
     if magic not in (MAGIC, ENCRYPTED_MAGIC):
-        raise FormatError(f"no Parquet file: it ends with {magic!r}", offset=file_size - 4)
+        raise _no_file(file_size, bytes(read(0, min(file_size, HEAD_SHOWN))), magic)
     length = int.from_bytes(tail[-TAIL_LENGTH:-4], "little")
     if length > largest:
         raise LimitError(f"a footer of {length} bytes is over max_footer_size", offset=file_size - TAIL_LENGTH)
@@ -64,3 +65,22 @@ def stored_footer(file_size: int, read: Callable[[int, int], Any], largest: int,
         if head != magic:
             raise FormatError(f"the file begins with {head!r} and ends with {magic!r}", offset=0)
     return StoredFooter(data, start, magic == ENCRYPTED_MAGIC)
+
+
+def _no_file(size: int, head: bytes, end: bytes) -> FormatError:
+    """The error for bytes without a footer, by their beginning and their last four bytes."""
+    if size == 0:
+        return FormatError("no Parquet file: it is empty")
+    if head.startswith((MAGIC, ENCRYPTED_MAGIC)):
+        return FormatError(
+            f"no whole Parquet file: it begins as one and ends after {size} bytes without a footer, as if cut off; fetch or "
+            "write it again, or read the rest with recover_table",
+            offset=size,
+        )
+    if head.lstrip().lower().startswith((b"<!doctype html", b"<html")):
+        return FormatError(
+            "no Parquet file: it is a page of HTML, as servers send for folders, errors and logins; give the URL of a file"
+        )
+    if size < SHORTEST_FILE:
+        return FormatError(f"no Parquet file: {size} bytes, and the shortest has {SHORTEST_FILE}")
+    return FormatError(f"no Parquet file: it ends with {end!r}", offset=size - 4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
 
@@ -316,8 +316,14 @@ def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
         return list(range(count))
     if isinstance(wanted, int):
         raise SchemaError(f"row_groups is a list of indices: [{wanted}] is row group {wanted}")
+    asked: Any = wanted
+    if not isinstance(asked, Iterable) or isinstance(asked, str):
+        raise SchemaError(f"row_groups is a list of indices, not {asked!r}")
     chosen = []
-    for index in wanted:
+    for given in asked:
+        if not isinstance(given, SupportsIndex):
+            raise SchemaError(f"row_groups is a list of indices, and {given!r} is none")
+        index = given.__index__()
         if not -count <= index < count:
             raise SchemaError(f"row group {index} of a file that has {count}")
         chosen.append(index % count)

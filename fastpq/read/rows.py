@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -40,11 +40,13 @@ def check_ranges(row_ranges: Iterable[tuple[int, int]], num_rows: int) -> Int64s
     """
     bounds: list[tuple[int, int]] = []
     end = 0
+    if not isinstance(row_ranges, Iterable):
+        raise SchemaError(f"row_ranges is a list of ranges, for example [(0, 100)], not {row_ranges!r}")
     for pair in row_ranges:
         try:
             start, stop = map(operator.index, pair)
         except (TypeError, ValueError):
-            raise SchemaError(f"{pair!r} is not a range of rows: (start, stop)") from None
+            raise SchemaError(f"{pair!r} is not a range of rows: row_ranges is a list of (start, stop)") from None
         if not 0 <= start <= stop <= num_rows:
             raise SchemaError(f"rows {start} to {stop} of a file that has {num_rows}")
         if start < end:
@@ -53,6 +55,25 @@ def check_ranges(row_ranges: Iterable[tuple[int, int]], num_rows: int) -> Int64s
         if start < stop:
             bounds.append((start, stop))
     return np.array(bounds, np.int64).reshape(-1, 2)
+
+
+def number_of_rows(name: str, value: Any, least: int = 0) -> int:
+    """A number of rows given by a caller.
+
+    Args:
+        name: name of the argument.
+        value: its value.
+        least: smallest number allowed.
+
+    Raises:
+        TypeError: no whole number.
+        ValueError: a number below the smallest.
+    """
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise TypeError(f"{name} is a whole number of rows, not {value!r}")
+    if value.__index__() < least:
+        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+    return value.__index__()
 
 
 def check_indices(indices: Any, num_rows: int) -> Int64s:

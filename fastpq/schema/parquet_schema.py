@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import Literal, get_args, overload
+from typing import Any, Literal, SupportsIndex, get_args, overload
 
 from fastpq import format as fmt
 from fastpq.common.display import ELLIPSIS, Grid, Heading, View, counted, more, to_html, to_text
@@ -186,17 +186,23 @@ class ParquetSchema:
             return list(self.columns)
         if isinstance(columns, str):
             raise SchemaError(f"columns is a list of names, not the one name {columns!r}")
+        if not isinstance(columns, Iterable):
+            raise SchemaError(f"columns is a list of names or numbers, not {columns!r}")
         found: dict[int, ColumnDescriptor] = {}
         for key in columns:
             for column in self._leaves(key):
                 found.setdefault(column.index, column)
         return list(found.values())
 
-    def _leaves(self, key: ColumnKey) -> Sequence[ColumnDescriptor]:
+    def _leaves(self, key: Any) -> Sequence[ColumnDescriptor]:
         if isinstance(key, int):
             if not 0 <= key < len(self.columns):
                 raise SchemaError(f"there is no column {key}: the schema has {len(self.columns)}")
             return self.columns[key : key + 1]
+        if not isinstance(key, str | tuple):
+            if isinstance(key, SupportsIndex):
+                return self._leaves(key.__index__())
+            raise SchemaError(f"a column is named by a str, a tuple or a number, not by {key!r}")
         nodes = _find_path(self.root, key) if isinstance(key, tuple) else _find_dotted(self.root, key)
         if not nodes:
             raise SchemaError(f"there is no column {key!r}{self._near(key)}")
@@ -356,4 +362,4 @@ def int96_types(
 def column_grid(schema: ParquetSchema, most: int) -> Grid:
     """A grid of the names and types of the first `most` columns."""
     rows = [(column.name, leaf_line(column).replace(f" {column.element.name}", "", 1)) for column in schema.columns[:most]]
-    return Grid([Heading("column"), Heading("type")], rows, more(len(schema.columns), len(rows), "column"))
+    return Grid([Heading("column"), Heading("type", is_prose=True)], rows, more(len(schema.columns), len(rows), "column"))

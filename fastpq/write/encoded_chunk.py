@@ -135,6 +135,6 @@ def _check_bound(spec: ColumnSpec, bound: bytes) -> None:
     value = int.from_bytes(bound, order, signed=True)
     if isinstance(logical, Time):
         if not 0 <= value < spec.layout.ticks:
-            raise SchemaError(f"a TIME of {value} {logical.unit}, outside of a day", column=column.name)
+            raise SchemaError(f"a TIME of {value} {logical.unit}, outside of a day", column=column.name).showing(value)
     elif abs(value) >= 10**logical.precision:
         raise SchemaError(f"a decimal of more than {logical.precision} digits", column=column.name)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import pickle
 import re
 import sys
+import traceback
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +20,17 @@ import pytest
 
 import fastpq
 from fastpq.common.foreign_options import WRITING
+from fastpq.convert.casting import decimal_type, time_type, timestamp_type
 from fastpq.options import WriterProperties
+from tests.io.range_server import serving
 
 DATA: dict[str, tuple[Any, str]] = {
     "two dimensions": ({"a": np.zeros((2, 3), object)}, r"shape \(2, 3\).*list\(array\).*array\.T.*column a"),
     "one value": ({"a": 5}, r"int 5 is one value.*\[value\] \* rows.*column a"),
     "a set": ({"a": {1, 2}}, r"a set has no order: give a list.*column a"),
+    "sets": ({"a": [None, {1, 2}]}, r"value 1: a set has no order: give a list.*column a"),
+    "sets in lists": ({"a": [[{1, 2}]]}, r"value 0: a set has no order: give a list.*column a"),
+    "nanoseconds in a zone": ({"a": [pd.Timestamp("2026-01-01 00:00:00.000000001Z")]}, r"give pd.Series\(values\).*column a"),
     "a generator": ({"a": (i for i in range(3))}, r"give list\(values\).*column a"),
     "a query": (pl.LazyFrame({"a": [1]}), r"LazyFrame.*\.collect\(\)"),
     "rows": ([{"a": 1}], r"rows become columns by"),
@@ -134,3 +142,111 @@ def test_wrong_arguments(tmp_path: Path) -> None:
         with pytest.raises(kind, match=message):
             call()
     assert fastpq.read_table(path) == table
+
+
+ARGUMENTS: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
+    "row_ranges": (lambda file: file.read(row_ranges=5), fastpq.SchemaError, r"a list of ranges, .*\[\(0, 100\)\], not 5"),
+    "one range": (lambda file: file.read(row_ranges=(0, 5)), fastpq.SchemaError, "0 is not a range of rows: row_ranges is a"),
+    "row_groups": (lambda file: file.read(row_groups=["a"]), fastpq.SchemaError, "a list of indices, and 'a' is none"),
+    "row_groups of text": (lambda file: file.read(row_groups="ab"), fastpq.SchemaError, "row_groups is a list of indices, not"),
+    "columns": (lambda file: file.read(columns=5), fastpq.SchemaError, "columns is a list of names or numbers, not 5"),
+    "a column": (lambda file: file.read(columns=[None]), fastpq.SchemaError, "named by a str, a tuple or a number, not by None"),
+    "batch_size": (lambda file: file.iter_batches(batch_size="5"), TypeError, "batch_size is a whole number of rows, not '5'"),
+    "batch_size of a float": (lambda file: file.iter_batches(batch_size=5.0), TypeError, "batch_size is a whole number"),
+    "batch_size 0": (lambda file: file.iter_batches(batch_size=0), ValueError, "batch_size must be at least 1, not 0"),
+    "head": (lambda file: file.head("5"), TypeError, "n is a whole number of rows, not '5'"),
+    "tail": (lambda file: file.tail(-1), ValueError, "n must be at least 0, not -1"),
+    "sample": (lambda file: file.sample(None), TypeError, "n is a whole number of rows, not None"),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_arguments(tmp_path: Path, name: str) -> None:
+    call, kind, message = ARGUMENTS[name]
+    fastpq.write_table({"a": np.arange(10)}, tmp_path / "x.parquet")
+    with fastpq.ParquetFile(tmp_path / "x.parquet") as file, pytest.raises(kind, match=message):
+        call(file)
+
+
+def test_arguments_of_datasets_and_frames(tmp_path: Path) -> None:
+    fastpq.write_table({"a": np.arange(10)}, tmp_path / "x.parquet")
+    dataset: Any = fastpq.ParquetDataset(tmp_path)
+    frame: Any = fastpq.read_pandas
+    with pytest.raises(fastpq.SchemaError, match="columns is a list of names, not 5"):
+        dataset.read(5)
+    with pytest.raises(TypeError, match="batch_size is a whole number of rows, not '5'"):
+        dataset.iter_batches("5")
+    with pytest.raises(TypeError, match="n is a whole number of rows, not '5'"):
+        dataset.head("5")
+    with pytest.raises(fastpq.SchemaError, match="columns is a list of names or numbers, not 5"):
+        frame(tmp_path / "x.parquet", columns=5)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    fastpq.write_table({"a": np.arange(10), "b": np.arange(10)}, tmp_path / "x.parquet", row_group_size=5)
+    numbers: Any = np.arange(2)
+    with fastpq.ParquetFile(tmp_path / "x.parquet") as file:
+        assert file.read(numbers[1:], row_groups=numbers[1:])["b"].to_pylist() == [5, 6, 7, 8, 9]
+        assert [batch.num_rows for batch in file.iter_batches(numbers[1] + 5)] == [6, 4]
+
+
+def test_truncated_files(tmp_path: Path) -> None:
+    fastpq.write_table({"a": np.arange(1000)}, tmp_path / "x.parquet")
+    whole = (tmp_path / "x.parquet").read_bytes()
+    for size in (8, 100, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "cut.parquet").write_bytes(whole[:size])
+        with pytest.raises(fastpq.FormatError, match=f"ends after {size} bytes without a footer, as if cut off; .*recover_table"):
+            fastpq.read_table(tmp_path / "cut.parquet")
+    for other, message in ((b"", "it is empty"), (b"PK", "2 bytes, and the shortest has"), (b"x" * 100, "it ends with b'xxxx'")):
+        with pytest.raises(fastpq.FormatError, match=message):
+            fastpq.read_table(other)
+
+
+def test_a_folder_of_a_server_as_a_file(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    page = b"<!DOCTYPE HTML>\n<html><head><title>Directory listing</title></head><body><a href='x.parquet'>x</a></body></html>"
+    (tmp_path / "data" / "index.parquet").write_bytes(page)
+    with (
+        serving(tmp_path) as server,
+        pytest.raises(fastpq.FormatError, match=r"page of HTML, as servers send for folders.*give the URL of a file"),
+    ):
+        fastpq.ParquetFile(f"{server.url}/data/index.parquet")
+
+
+SECRET = 777_333_111
+SECRETS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "too large": ({"a": np.array([SECRET])}, {"schema": {"a": "int16"}}),
+    "a fraction": ({"a": [0.5 + SECRET]}, {"schema": {"a": "int32"}}),
+    "decimals": ({"a": [Decimal(f"{SECRET}.123")]}, {"schema": {"a": decimal_type(20, 2)}}),
+    "no number": ({"a": [Decimal(f"sNaN{SECRET}")]}, {}),
+    "one value": ({"a": SECRET}, {}),
+    "a mixture": ({"a": [0.5, (1 << 60) + SECRET]}, {}),
+    "a time": ({"a": np.array([SECRET * 1000], "m8[s]")}, {"schema": {"a": time_type("us")}}),
+    "moments": ({"a": np.array([SECRET], "M8[ns]")}, {"schema": {"a": timestamp_type("ms")}}),
+    "keys": ({"a": [{SECRET: 1}]}, {}),
+    "later": ([{"a": np.array([1], np.int8)}, {"a": np.array([SECRET])}], {}),
+    "surrogates": ({"a": [f"{SECRET}\udc80"]}, {}),
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_values_of_encrypted_files_are_in_no_message(tmp_path: Path, name: str) -> None:
+    data, options = SECRETS[name]
+    data = iter(data) if name == "later" else data
+    keys = fastpq.FileEncryptionProperties(b"k" * 16)
+    with pytest.raises(fastpq.SchemaError) as caught:
+        fastpq.write_table(data, tmp_path / "x", encryption_properties=keys, **options)
+    shown = "".join(traceback.format_exception(caught.value))
+    told = repr(caught.value) + str(caught.value) + shown
+    assert str(SECRET) not in told
+    assert str((1 << 60) + SECRET) not in told
+    assert "1970-01" not in told
+    assert "udc80" not in str(caught.value)
+    assert pickle.loads(pickle.dumps(caught.value)).message == caught.value.message
+
+
+@pytest.mark.parametrize("name", SECRETS.keys() - {"surrogates"})
+def test_values_of_plaintext_files_are_in_the_message(tmp_path: Path, name: str) -> None:
+    data, options = SECRETS[name]
+    with pytest.raises(fastpq.SchemaError, match=f"{SECRET}|{(1 << 60) + SECRET}|1970-01"):
+        fastpq.write_table(iter(data) if name == "later" else data, tmp_path / "x", **options)
