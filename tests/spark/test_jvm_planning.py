@@ -15,6 +15,7 @@ import fastpq
 from fastpq.spark import footers
 from fastpq.spark.batches import open_file
 from fastpq.spark.filters import holds
+from fastpq.spark.jvm import scan
 from fastpq.spark.jvm.planning import answer
 
 NAN = float("nan")
@@ -115,6 +116,17 @@ def test_a_plan_anew_keeps_what_spark_knows_from_the_first(tmp_path: Path) -> No
     assert pickle.loads(base64.b64decode(again["plan"])).handover.complete == {"id"}
     assert files_in(again) == ["p=2"]
     assert again["files"] is None       # the question had them
+
+
+def test_a_column_that_is_gone_after_planning(tmp_path: Path) -> None:
+    """Spark's code for columns without nulls would read zeros: the task refuses instead."""
+    fastpq.write_table({"id": [1, 2, 3], "x": [4, 5, 6]}, tmp_path / "file.parquet")
+    plan = asked("plan", tmp_path, table_of(id=st.LongType(), x=st.LongType()))
+    assert plan["complete"] == ["id", "x"]
+    fastpq.write_table({"id": [1, 2, 3]}, tmp_path / "file.parquet")
+    (task,) = plan["tasks"]
+    with pytest.raises(fastpq.FormatError, match="x"):
+        list(scan.batches(base64.b64decode(plan["plan"]), base64.b64decode(task)))
 
 
 def test_statistics_of_many_files_open_each_footer_a_few_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

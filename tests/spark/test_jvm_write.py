@@ -6,12 +6,15 @@ import os
 import signal
 import tempfile
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import s3fs
+from pyspark.errors import AnalysisException
 
 from tests.encryption.keys.peers import MASTER_KEYS
 from tests.spark.conftest import CLIENT
@@ -100,6 +103,49 @@ def test_modes_and_folders(spark: Any, tmp_path: Path) -> None:
     assert not list(path.rglob("_fastpq*"))
 
 
+def test_modes_for_what_exists(spark: Any, tmp_path: Path, moto_url: str) -> None:
+    """The modes error, Spark's default, and ignore."""
+    bucket = f"bucket-{uuid.uuid4().hex}"
+    s3fs.S3FileSystem(key="test", secret="test", endpoint_url=moto_url).mkdir(bucket)
+    rows, fewer = spark.range(10).selectExpr("id", "id % 2 as part"), spark.range(3).selectExpr("id", "0 as part")
+    for path in (tmp_path / "rows", f"s3a://{bucket}/rows"):
+        rows.write.format(FORMAT).partitionBy("part").save(str(path))
+        with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
+            save(fewer, path, "error")
+        save(fewer, path, "ignore")
+        found = spark.read.format(FORMAT).load(str(path))
+        assert found.count() == 10
+        assert {row.part for row in found.collect()} == {0, 1}
+        keys = {**FIELD, "parquet.encryption.column.keys": "kc1:id", "kms.client": CLIENT}
+        save(fewer, f"{path} of ignore", "ignore", **keys)
+        assert spark.read.format(FORMAT).option("kms.client", CLIENT).load(f"{path} of ignore").count() == 3
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(AnalysisException, match="PATH_ALREADY_EXISTS"):
+        save(rows, tmp_path / "empty", "errorifexists")
+    with pytest.raises(AnalysisException, match="SchemaError: the option 'password' would carry a secret"):
+        save(rows, tmp_path / "with a secret", "error", password="x")
+
+
+def test_managed_tables(spark: Any) -> None:
+    """Tables whose folder the catalog chooses."""
+    spark.range(4).selectExpr("id", "string(id % 2) as part").write.format(FORMAT).partitionBy("part").saveAsTable("jvm_managed")
+    try:
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+            spark.range(4).write.format(FORMAT).saveAsTable("jvm_managed")
+        spark.sql("insert into jvm_managed values (7, '1')")
+        assert {tuple(row) for row in spark.table("jvm_managed").collect()} == {(0, "0"), (1, "1"), (2, "0"), (3, "1"), (7, "1")}
+        spark.sql(f"create table jvm_selected using {FORMAT} as select id from jvm_managed where id > 2")
+        assert [row.id for row in spark.sql("select id from jvm_selected order by id").collect()] == [3, 7]
+        spark.sql(f"create table jvm_empty (id bigint, name string) using {FORMAT}")
+        assert spark.table("jvm_empty").collect() == []
+        spark.range(2).selectExpr("id", "'x' as name").writeTo("jvm_empty").append()
+        warehouse = spark.conf.get("spark.sql.warehouse.dir")
+        assert spark.read.parquet(f"{warehouse}/jvm_empty").count() == 2
+    finally:
+        for name in ("jvm_managed", "jvm_selected", "jvm_empty"):
+            spark.sql(f"drop table if exists {name}")
+
+
 def test_tables(spark: Any, tmp_path: Path) -> None:
     spark.sql(f"create table jvm_written (id bigint, text string) using {FORMAT} options (path '{tmp_path / 'table'}')")
     try:
@@ -178,3 +224,16 @@ def test_folders_of_rows_written_through_python(spark: Any, tmp_path: Path, mode
     with pytest.raises(Exception, match="give the columns in the option partitionBy instead"):
         save(points, tmp_path / "points", mode, "part")
     assert not (tmp_path / "points").exists()
+
+
+def test_streams_into_tables_with_folders(spark: Any, tmp_path: Path) -> None:
+    """Streams go through Python, which Spark tells nothing of the folders of a table: refused, not put elsewhere."""
+    spark.sql(f"create table jvm_streamed (value bigint, part bigint) using {FORMAT} partitioned by (part)")
+    try:
+        stream = spark.readStream.format("rate").load().selectExpr("value", "value % 2 as part")
+        writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        with pytest.raises(Exception, match="give the columns in the option partitionBy instead"):
+            writer.toTable("jvm_streamed").processAllAvailable()
+        assert spark.table("jvm_streamed").collect() == []
+    finally:
+        spark.sql("drop table jvm_streamed")

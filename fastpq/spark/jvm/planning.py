@@ -19,7 +19,7 @@ from fastpq.spark.jvm.aggregates import answered
 from fastpq.spark.jvm.column_statistics import column_statistics
 from fastpq.spark.jvm.conditions import PushedCondition, condition_of, known_columns
 from fastpq.spark.jvm.survivors import UNKNOWN, enough, survivors
-from fastpq.spark.jvm.writing import begun, ended
+from fastpq.spark.jvm.writing import begun, ended, target
 from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.options import ReadOptions, plain_name, read_options
 from fastpq.spark.reader import DatasetPart, partition_types, plan_scan, schema_of_files
@@ -41,7 +41,7 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a question of the JVM.
 
     Args:
-        question: ``ask`` (schema, filters, aggregates, plan, write, commit or abort),
+        question: ``ask`` (schema, filters, aggregates, plan, target, write, commit or abort),
             ``options``, ``session``, and more for each.
 
     Raises:
@@ -51,6 +51,8 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
         return begun(question, _struct(question["schema"]))
     if question["ask"] in ("commit", "abort"):
         return ended(question)
+    if question["ask"] == "target":
+        return target(question)
     options = _read_options(question)
     match question["ask"]:
         case "schema":

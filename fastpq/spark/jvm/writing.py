@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -14,7 +15,7 @@ from pyspark.sql import types as st
 
 from fastpq.errors import SchemaError
 from fastpq.spark.jvm.gathered import gathered_schema
-from fastpq.spark.listing import store_of
+from fastpq.spark.listing import local_path, store_of
 from fastpq.spark.options import plain_name, write_options
 from fastpq.spark.stores import StoreWriter
 from fastpq.spark.types import reader_schema
@@ -46,6 +47,16 @@ def begun(question: Mapping[str, Any], schema: st.StructType) -> dict[str, Any]:
         options = replace(options, partition_by=folders)
     kind = Writer if store_of(options.path) is None else StoreWriter
     return {"writer": base64.b64encode(pickle.dumps(kind(schema, options, bool(question["overwrite"])))).decode()}
+
+
+def target(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether the path of a write exists, a folder without files too; ``options`` as of the write."""
+    path = write_options(question["options"]).path
+    place = store_of(path)
+    if place is None:
+        return {"exists": os.path.lexists(local_path(path)), "path": path}
+    place.filesystem.invalidate_cache()
+    return {"exists": bool(place.filesystem.exists(place.path)), "path": path}
 
 
 def ended(question: Mapping[str, Any]) -> dict[str, Any]:

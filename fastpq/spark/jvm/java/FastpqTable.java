@@ -40,13 +40,17 @@ final class FastpqTable implements SupportsRead, SupportsWrite {
     private final Map<String, String> options;
     private final JsonNode files;       // as found with the schema; null where the schema was given
     private final boolean isNamed;      // of a catalog: rows take its columns by their order, and are cast
+    private final boolean takesRows;    // in batches; see FastpqProvider
 
-    FastpqTable(StructType schema, Transform[] partitioning, Map<String, String> options, JsonNode files, boolean isNamed) {
+    FastpqTable(
+        StructType schema, Transform[] partitioning, Map<String, String> options, JsonNode files, boolean isNamed, boolean takesRows
+    ) {
         this.schema = schema;
         this.partitioning = partitioning;
         this.options = options;
         this.files = files;
         this.isNamed = isNamed;
+        this.takesRows = takesRows;
     }
 
     @Override
@@ -74,7 +78,10 @@ final class FastpqTable implements SupportsRead, SupportsWrite {
     @Override
     public Set<TableCapability> capabilities() {
         Set<TableCapability> capabilities = EnumSet.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ,
-            TableCapability.BATCH_WRITE, TableCapability.STREAMING_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_DYNAMIC);
+            TableCapability.STREAMING_WRITE, TableCapability.TRUNCATE, TableCapability.OVERWRITE_DYNAMIC);
+        if (takesRows) {
+            capabilities.add(TableCapability.BATCH_WRITE);
+        }
         if (!isNamed) {
             capabilities.add(TableCapability.ACCEPT_ANY_SCHEMA);
         }

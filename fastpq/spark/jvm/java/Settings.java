@@ -57,7 +57,7 @@ final class Settings {
                 options.put(name.substring(TableCatalog.OPTION_PREFIX.length()), value);
             }
         });
-        String location = properties.get(TableCatalog.PROP_LOCATION);
+        String location = properties.getOrDefault(TableCatalog.PROP_LOCATION, properties.get("path"));     // of a managed table
         if (location != null && !options.containsKey("paths")) {
             options.putIfAbsent("path", location);
         }
