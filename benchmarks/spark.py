@@ -34,7 +34,6 @@ SERVICE = {"kms.client": CLIENT}
 UNIFORM = {"parquet.encryption.uniform.key": "lineitem"}
 KINDS: dict[str, dict[str, str]] = {"plaintext": {}, "encrypted": UNIFORM}
 TWO_COLUMNS = ["l_extendedprice", "l_discount"]
-IN_ARRAYS = {"columnArrays": "true"}      # as documented for aggregates over few columns
 AGGREGATE = "sum(l_extendedprice * l_discount)"
 POINT = "l_orderkey"
 OURS, NATIVE = "fastpq", "native"
@@ -79,7 +78,6 @@ class SparkBench:
 
     def scan(self, kind: str, where: Path, service: dict[str, str]) -> None:
         name = f"{kind}: 2 columns, aggregate"
-        service = service | IN_ARRAYS
         self.compare(name, lambda: aggregate(self.ours(where, service, TWO_COLUMNS)), lambda: aggregate(self.native(where)))
         self.parts(name, where, service, TWO_COLUMNS, aggregate)
 

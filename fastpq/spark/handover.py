@@ -1,15 +1,11 @@
 """Handover: cheaper types for columns on the way from Python to the JVM, restored to the schema's types by the query plan.
 
 Decimals: Spark makes a BigInteger and a BigDecimal of each Arrow decimal, in more time than the rest of a scan takes. Decimals of
-up to 18 digits travel as 64-bit unscaled integers, turned into Spark's decimals at once. 64-bit integers travel as integers of 32
-bits if the bounds in the footers prove a fit.
+up to 18 digits travel as 64-bit unscaled integers, turned into Spark's decimals at once: an aggregate over two columns of TPC-H's
+lineitem takes 0.6 of the processor time (benchmarks.spark).
 
 Nulls: an aggregate of Spark evaluates a nullable column twice, once for the null test. A column without nulls travels as not
 nullable. The restored column is nullable, as from Spark's own reader, but Spark's optimizer sees the absence of nulls.
-
-Arrays: Spark makes an in-memory row of each row from Python, in the time of decoding a few columns. With the option columnArrays,
-columns of fixed width travel as one array of each column in a row, and compiled query code walks along the arrays. Operations
-between the scan and the first projection, for example Python UDFs, carry the arrays in every row.
 """
 
 from __future__ import annotations
@@ -19,21 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as st
 
-from fastpq.errors import FormatError, UnsupportedError
+from fastpq.errors import FormatError
 
 MOST_DIGITS = 18    # digits of a decimal; every decimal of 18 digits fits 64 bits
-ARRAY_ROWS = 1000   # elements of an array in a row: the arrays of a row fit into a core's nearest cache
-FIXED_WIDTH = (
-    st.BooleanType, st.ByteType, st.ShortType, st.IntegerType, st.LongType, st.FloatType, st.DoubleType, st.DateType,
-    st.TimestampType, st.TimestampNTZType,
-)
-MIN_INT32, MAX_INT32 = -(1 << 31), (1 << 31) - 1
-
 _ADVICE = (
     " when the scan was planned: was the file replaced since? Then read it anew; if its footer is wrong, the option "
     "planningFooters=0 lets scans not use it"
@@ -46,65 +34,37 @@ class Handover:
 
     Attributes:
         unscaled: names of decimal columns handed over as unscaled integers.
-        narrow: names of 64-bit integer columns, unscaled decimals included, handed over as 32-bit integers.
         complete: names of columns handed over as not nullable.
-        in_arrays: whether a row holds an array of ARRAY_ROWS values of each column.
     """
 
     unscaled: frozenset[str] = frozenset()
-    narrow: frozenset[str] = frozenset()
     complete: frozenset[str] = frozenset()
-    in_arrays: bool = False
 
     def schema(self, schema: st.StructType) -> st.StructType:
         """Spark schema on the way to the JVM; its names are numbers, since Spark takes ``d`` and ``D`` for one name."""
         if self == AS_IT_IS:
             return schema
         parts = [(self._type(part), part.nullable and part.name not in self.complete) for part in schema.fields]
-        if self.in_arrays:
-            parts = [(st.ArrayType(type_, nullable), False) for type_, nullable in parts]
         return st.StructType([st.StructField(str(number), *part) for number, part in enumerate(parts)])
 
     def _type(self, part: st.StructField) -> st.DataType:
-        if part.name in self.narrow:
-            return st.IntegerType()
         return st.LongType() if part.name in self.unscaled else part.dataType
 
 
 AS_IT_IS = Handover()
 
 
-def plan_handover(
-    spark: SparkSession, schema: st.StructType, complete: Collection[str], small: Collection[str], column_arrays: bool
-) -> Handover:
+def plan_handover(spark: SparkSession, schema: st.StructType, complete: Collection[str]) -> Handover:
     """The cheapest handover of a schema's columns.
 
     Args:
         spark: the session; a session without access to the JVM (Spark Connect) cannot restore decimals.
         schema: schema of the columns.
         complete: names of columns without nulls.
-        small: names of integer columns, and decimals by their unscaled values, within 32 bits.
-        column_arrays: whether to hand over in arrays.
-
-    Raises:
-        UnsupportedError: column_arrays with a column of variable width, or without ANSI mode.
     """
     decimals = {part.name: part.dataType for part in schema.fields if isinstance(part.dataType, st.DecimalType)}
     unscaled = {name for name, decimal in decimals.items() if decimal.precision <= MOST_DIGITS and hasattr(spark, "_jvm")}
-    integers = {part.name for part in schema.fields if isinstance(part.dataType, st.LongType)} | unscaled
-    if column_arrays:
-        _check_arrays(spark, [part for part in schema.fields if part.name not in unscaled])
-    in_arrays = column_arrays and bool(schema.fields)
-    return Handover(frozenset(unscaled), frozenset(integers & {*small}), frozenset(complete), in_arrays)
-
-
-def _check_arrays(spark: SparkSession, parts: Sequence[st.StructField]) -> None:
-    for part in parts:
-        if not isinstance(part.dataType, FIXED_WIDTH):
-            raise UnsupportedError(f"columnArrays for {part.dataType.simpleString()}: it is for fixed width", column=part.name)
-    # without ANSI mode an index past an array's end gives null: every element would be nullable, and evaluated twice
-    if str(spark.conf.get("spark.sql.ansi.enabled", "true")).lower() != "true":
-        raise UnsupportedError("columnArrays without spark.sql.ansi.enabled: reading would not take less time")
+    return Handover(frozenset(unscaled), frozenset(complete))
 
 
 def handed_over(handover: Handover, schema: pa.Schema, names: Sequence[str], arrays: Sequence[pa.Array]) -> pa.RecordBatch:
@@ -119,16 +79,7 @@ def handed_over(handover: Handover, schema: pa.Schema, names: Sequence[str], arr
     Raises:
         FormatError: nulls or values denied by the footers read in planning: the file was replaced, or its footer is wrong.
     """
-    if not handover.in_arrays:
-        return pa.RecordBatch.from_arrays(list(map(_as_field, names, arrays, schema)), schema=schema)
-    values = map(_as_field, names, arrays, [field.type.value_field for field in schema])
-    found = [_in_arrays(column, field.type) for column, field in zip(values, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(found, schema=schema)
-
-
-def _in_arrays(values: pa.Array, type_: pa.ListType) -> pa.ListArray:
-    offsets = np.minimum(np.arange(0, len(values) + ARRAY_ROWS, ARRAY_ROWS, dtype=np.int32), len(values))
-    return pa.ListArray.from_arrays(offsets, values, type=type_)
+    return pa.RecordBatch.from_arrays(list(map(_as_field, names, arrays, schema)), schema=schema)
 
 
 def _as_field(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
@@ -136,14 +87,7 @@ def _as_field(name: str, array: pa.Array, field: pa.Field) -> pa.Array:
         raise unexpected_nulls(name, array.null_count)
     if pa.types.is_decimal(array.type) and not pa.types.is_decimal(field.type):
         array = digits_of(array)
-    if array.type == field.type:
-        return array
-    if array.type.bit_width > field.type.bit_width:
-        bounds = pc.min_max(array)
-        # bounds first, then a cast without checks: half the time of a checked cast
-        if any(bound.is_valid and not MIN_INT32 <= bound.as_py() <= MAX_INT32 for bound in bounds.values()):
-            raise FormatError(f"values beyond the bounds that the footer had{_ADVICE}", column=name)
-    return array.cast(field.type, safe=False)
+    return array if array.type == field.type else array.cast(field.type, safe=False)
 
 
 def unexpected_nulls(name: str, count: int) -> FormatError:
@@ -176,17 +120,10 @@ def restored(spark: SparkSession, frame: DataFrame, schema: st.StructType, hando
         return frame
     # SQL text for all columns at once: each call on a Column costs several round trips to the JVM
     decimals, texts = {}, []
-    if handover.in_arrays:
-        others = [f"`{number}`" for number in range(1, len(schema.fields))]
-        frame = frame.selectExpr("posexplode(`0`) as (`place`, `value`)", *others)
     for number, part in enumerate(schema.fields):
-        column = f"`{number}`"
-        if handover.in_arrays:
-            column = f"{column}[`place`]" if number else "`value`"
-        value = f"cast({column} as bigint)" if part.name in handover.narrow else column
+        column = value = f"`{number}`"
         if part.name in handover.unscaled:
-            decimals[str(number)] = _decimal_of(spark, f.expr(value), part.dataType)
-            value = column = f"`{number}`"
+            decimals[str(number)] = _decimal_of(spark, f.expr(column), part.dataType)
         if part.nullable and part.name in handover.complete:
             value = f"if(isnull({column}), null, {value})"
         texts.append(value)

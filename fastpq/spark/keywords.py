@@ -48,7 +48,6 @@ class _Reading(TypedDict, total=False):
     pushFilters: bool | str
     ignoreMissingFiles: bool | str
     planningFooters: int | str
-    columnArrays: bool | str
     timeZone: str
 
 class _Writing(TypedDict, total=False):

@@ -32,7 +32,7 @@ _PREFIX = "parquet.encryption."
 _CONFIGURATION_PREFIX = "kms.conf."
 _READ = {
     "path", "paths", "basepath", "maxpartitionbytes", "minpartitions", "batchrows", "mergeschema", "filters", "pushfilters",
-    "ignoremissingfiles", "maxfilespertrigger", "planningfooters", "columnarrays", "timezone",
+    "ignoremissingfiles", "maxfilespertrigger", "planningfooters", "timezone",
     "checkpointlocation",
 }
 _WRITE = {
@@ -68,9 +68,7 @@ class ReadOptions:
         ignore_missing_files: skip files deleted between planning and reading.
         max_files_per_trigger: most files in a batch of a stream; None for all present files.
         planning_footers: most files of a scan without filters for which planning reads all footers: Spark then takes less time
-            for columns without nulls and for small integers (fastpq.spark.handover).
-        column_arrays: hand over a scan of fixed-width columns in arrays. Aggregates and filters in compiled code take less time;
-            a Python UDF on the columns takes many times as much, since its rows carry the arrays.
+            for columns without nulls (fastpq.spark.handover).
         time_zone: time zone of timestamps in the names of folders; None reads them as timestamps without a time zone.
         service: options of the key service; None reads plaintext files only.
         stream_log: folder below which a stream keeps the log of its files; None for the first of the paths.
@@ -87,7 +85,6 @@ class ReadOptions:
     ignore_missing_files: bool = False
     max_files_per_trigger: int | None = None
     planning_footers: int = DEFAULT_PLANNING_FOOTERS
-    column_arrays: bool = False
     time_zone: str | None = None
     service: ServiceOptions | None = None
     stream_log: str | None = None
@@ -146,7 +143,6 @@ def read_options(options: Mapping[str, str], *, push_filters: bool = False) -> R
         _flag(given, "ignoremissingfiles", False),
         limit or None,
         _integer(given, "planningfooters", DEFAULT_PLANNING_FOOTERS),
-        _flag(given, "columnarrays", False),
         given.get("timezone"),
         _service(given),
         given.get("checkpointlocation"),

@@ -21,7 +21,7 @@ from pyspark.sql import types as st
 from fastpq.errors import SchemaError
 from fastpq.spark.batches import ScanPartition
 from fastpq.spark.filters import encode_filters
-from fastpq.spark.footers import Facts, Footers
+from fastpq.spark.footers import Footers
 from fastpq.spark.handover import Handover, plan_handover, restored
 from fastpq.spark.keywords import ReadKeywords
 from fastpq.spark.listing import list_files
@@ -63,7 +63,6 @@ def read(
             - ``pushFilters``: take filters from Spark's plans. Default: where the session allows it.
             - ``ignoreMissingFiles``: pass over files that vanish after planning. Default ``False``.
             - ``planningFooters``: most files whose footers are read while a scan is planned. Default ``64``.
-            - ``columnArrays``: hand columns of fixed width over in arrays, for aggregates and filters. Default ``False``.
             - ``timeZone``: time zone of timestamps in the names of folders. Default: the session's.
             - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
               files are read.
@@ -120,7 +119,6 @@ def scan(
             - ``pushFilters``: take filters from Spark's plans. Default: where the session allows it.
             - ``ignoreMissingFiles``: pass over files that vanish after planning. Default ``False``.
             - ``planningFooters``: most files whose footers are read while a scan is planned. Default ``64``.
-            - ``columnArrays``: hand columns of fixed width over in arrays, for aggregates and filters. Default ``False``.
             - ``timeZone``: time zone of timestamps in the names of folders. Default: the session's.
             - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
               files are read.
@@ -163,10 +161,9 @@ def plan(
     require_service(spark, parsed.service)
     files, footers = list_files(parsed.paths, parsed.base_path), Footers(parsed.service)
     chosen = project(schema if schema is not None else schema_of_files(files, parsed, footers), columns)
-    # facts save time for each row handed over and cost time for each column; filters usually leave too few rows
+    # statistics save time for each row handed over and cost time for each column; filters usually leave too few rows
     is_worth = parsed.filters is None and len(files) <= parsed.planning_footers
-    facts = footers.facts(files, chosen) if is_worth else Facts()
-    handover = plan_handover(spark, chosen, facts.complete, facts.small, parsed.column_arrays)
+    handover = plan_handover(spark, chosen, footers.complete(files, chosen) if is_worth else ())
     return PlannedScan(chosen, handover, plan_scan(files, chosen, parsed, footers, handover=handover))
 
 

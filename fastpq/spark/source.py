@@ -8,7 +8,6 @@ from typing import ClassVar
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
-from fastpq.errors import SchemaError
 from fastpq.spark.footers import Footers
 from fastpq.spark.listing import list_files, store_of
 from fastpq.spark.options import ReadOptions, WriteOptions, read_options, write_options
@@ -86,10 +85,7 @@ class FastpqDataSource(ds.DataSource):
         return kind(schema, options, overwrite)
 
     def _read_options(self) -> ReadOptions:
-        options = read_options({**self.read_defaults, **self.options}, push_filters=self.pushes_filters)
-        if options.column_arrays:
-            raise SchemaError("columnArrays is for fastpq.spark.scan, and for read where it scans: this is the data source")
-        return options
+        return read_options({**self.read_defaults, **self.options}, push_filters=self.pushes_filters)
 
     def _write_options(self) -> WriteOptions:
         return write_options({**self.write_defaults, **self.options})

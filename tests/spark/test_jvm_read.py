@@ -64,8 +64,8 @@ def test_filters_and_columns_are_in_the_plan(spark: Any, native: tuple[Any, str]
 
 @pytest.mark.parametrize("condition", [
     "f32 = 0.1D", "f32 <> 0.1D", "f32 < 0.1D", "f32 <= 0.1D", "f32 > 0.1D", "f32 >= double(float(0.1))",
-    "f32 = double(float(0.1))", "f32 in (0.1D, 0.5D)", "f32 > double('NaN')", "f32 = double('NaN')", "f32 <=> 0.5D", "f32 < 1e39D",
-    "f32 = cast(0.1 as float)",
+    "f32 = double(float(0.1))", "f32 in (0.1D, 0.5D)", "f32 > double('NaN')", "f32 = double('NaN')", "f32 <=> 0.5D",
+    "f32 < 1e39D", "f32 = cast(0.1 as float)",
 ])
 def test_doubles_against_a_column_of_floats(spark: Any, tmp_path: Path, condition: str) -> None:
     """The float nearest to 0.1 is above the double; rows and whole row groups are compared as doubles."""

@@ -10,9 +10,8 @@ from typing import Any
 
 from pyspark.sql import types as st
 
-from fastpq.errors import SchemaError
 from fastpq.filters.predicate import And
-from fastpq.spark.footers import Facts, Footers
+from fastpq.spark.footers import Footers
 from fastpq.spark.handover import MOST_DIGITS, Handover
 from fastpq.spark.jvm.aggregates import Question as AggregateQuestion
 from fastpq.spark.jvm.aggregates import answered
@@ -75,10 +74,7 @@ def _read_options(question: Mapping[str, Any]) -> ReadOptions:
             given[option] = str(_bytes_of(value) if option == "maxPartitionBytes" else value)
     if "timezone" not in known and str(session.get("spark.sql.timestampType")).upper() != "TIMESTAMP_NTZ":
         given["timeZone"] = session.get("spark.sql.session.timeZone") or "UTC"
-    options = read_options(given)
-    if options.column_arrays:
-        raise SchemaError("columnArrays is for fastpq.spark.scan, and for read where it scans: this is the data source")
-    return options
+    return read_options(given)
 
 
 def _bytes_of(text: str) -> int:
@@ -131,8 +127,7 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     if limit is not None and options.filters is None and not options.ignore_missing_files:
         found = enough(found, limit)
     left = [survivor.file for survivor in found]
-    facts = footers.facts(left, schema) if is_worth else Facts()
-    complete = facts.complete & {part.name for part in schema.fields if part.nullable}
+    complete = (footers.complete(left, schema) if is_worth else frozenset[str]()) & {part.name for part in schema.fields if part.nullable}
     if "complete" in question:      # of the scan's first plan: Spark's code tests these columns for no nulls
         complete = frozenset(question["complete"])
     pruning = And(*conditions) if conditions else None

@@ -1,5 +1,7 @@
 package io.fastpq.spark;
 
+import java.util.ArrayList;
+import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
@@ -109,12 +111,28 @@ abstract class Gatherer {
     }
 
     private final int layout;
-    private final Growing validity = new Growing();
+    private final Gatherer[] inside;
+    private final List<Growing> buffers = new ArrayList<>();
+    private final Growing validity = buffer();
     int rows = 0;
     private int nulls = 0;
 
-    Gatherer(int layout) {
+    /**
+     * A column without rows.
+     *
+     * @param layout one of Vectors' layouts
+     * @param inside the columns inside, in the order of their descriptions
+     */
+    Gatherer(int layout, Gatherer... inside) {
         this.layout = layout;
+        this.inside = inside;
+    }
+
+    /** A buffer more of this column. */
+    final Growing buffer() {
+        Growing buffer = new Growing();
+        buffers.add(buffer);
+        return buffer;
     }
 
     /** Takes the value at a place of a row, or an element of an array. */
@@ -164,7 +182,7 @@ abstract class Gatherer {
     /** Adds a value that stands below a null. */
     abstract void skip();
 
-    /** Adds the numbers of the layout, up to four, and the columns inside. */
+    /** Adds the numbers of the layout, up to four. */
     abstract void describe(Description description);
 
     final void describeAll(Description description) {
@@ -177,18 +195,36 @@ abstract class Gatherer {
             description.number(-1);
         }
         describe(description);
+        for (Gatherer column : inside) {
+            column.describeAll(description);
+        }
     }
 
     /** Bytes gathered. */
-    abstract long bytes();
-
-    void clear() {
-        rows = 0;
-        nulls = 0;
-        validity.clear();
+    final long bytes() {
+        long bytes = 0;
+        for (Growing buffer : buffers) {
+            bytes += buffer.size();
+        }
+        for (Gatherer column : inside) {
+            bytes += column.bytes();
+        }
+        return bytes;
     }
 
-    void close() {
-        validity.close();
+    final void clear() {
+        rows = 0;
+        nulls = 0;
+        buffers.forEach(Growing::clear);
+        for (Gatherer column : inside) {
+            column.clear();
+        }
+    }
+
+    final void close() {
+        buffers.forEach(Growing::close);
+        for (Gatherer column : inside) {
+            column.close();
+        }
     }
 }

@@ -33,16 +33,11 @@ final class Gatherers {
         void describe(Description description) {
             description.pad(0);
         }
-
-        @Override
-        long bytes() {
-            return 0;
-        }
     }
 
     /** Columns of one buffer of values. */
     private abstract static class Single extends Gatherer {
-        final Growing values = new Growing();
+        final Growing values = buffer();
         private final int width;
 
         Single(int layout, int width) {
@@ -60,23 +55,6 @@ final class Gatherers {
             description.place(values);
             description.number(width);
             description.pad(2);
-        }
-
-        @Override
-        long bytes() {
-            return values.size();
-        }
-
-        @Override
-        void clear() {
-            super.clear();
-            values.clear();
-        }
-
-        @Override
-        void close() {
-            super.close();
-            values.close();
         }
     }
 
@@ -135,7 +113,7 @@ final class Gatherers {
 
     /** Booleans, a bit each. */
     static final class Bits extends Gatherer {
-        private final Growing values = new Growing();
+        private final Growing values = buffer();
 
         Bits() {
             super(Vectors.BITS);
@@ -164,23 +142,6 @@ final class Gatherers {
         void describe(Description description) {
             description.place(values);
             description.pad(1);
-        }
-
-        @Override
-        long bytes() {
-            return values.size();
-        }
-
-        @Override
-        void clear() {
-            super.clear();
-            values.clear();
-        }
-
-        @Override
-        void close() {
-            super.close();
-            values.close();
         }
     }
 
@@ -216,10 +177,10 @@ final class Gatherers {
 
     /** Columns with offsets (int32), the first of which is 0. */
     private abstract static class Offsets extends Gatherer {
-        private final Growing offsets = new Growing();
+        private final Growing offsets = buffer();
 
-        Offsets(int layout) {
-            super(layout);
+        Offsets(int layout, Gatherer... children) {
+            super(layout, children);
         }
 
         /** Ends the value of the present row. */
@@ -240,27 +201,10 @@ final class Gatherers {
             }
             description.place(offsets);
         }
-
-        @Override
-        long bytes() {
-            return offsets.size();
-        }
-
-        @Override
-        void clear() {
-            super.clear();
-            offsets.clear();
-        }
-
-        @Override
-        void close() {
-            super.close();
-            offsets.close();
-        }
     }
 
     static class Text extends Offsets {
-        private final Growing values = new Growing();
+        private final Growing values = buffer();
 
         Text() {
             super(Vectors.TEXT);
@@ -288,23 +232,6 @@ final class Gatherers {
             description.place(values);
             description.pad(2);
         }
-
-        @Override
-        long bytes() {
-            return super.bytes() + values.size();
-        }
-
-        @Override
-        void clear() {
-            super.clear();
-            values.clear();
-        }
-
-        @Override
-        void close() {
-            super.close();
-            values.close();
-        }
     }
 
     static final class Binary extends Text {
@@ -328,7 +255,7 @@ final class Gatherers {
         private final Gatherer elements;
 
         Lists(Gatherer elements) {
-            super(Vectors.LIST);
+            super(Vectors.LIST, elements);
             this.elements = elements;
         }
 
@@ -351,24 +278,6 @@ final class Gatherers {
         void describe(Description description) {
             super.describe(description);
             description.pad(1);
-            elements.describeAll(description);
-        }
-
-        @Override
-        long bytes() {
-            return super.bytes() + elements.bytes();
-        }
-
-        @Override
-        void clear() {
-            super.clear();
-            elements.clear();
-        }
-
-        @Override
-        void close() {
-            super.close();
-            elements.close();
         }
     }
 
@@ -376,7 +285,7 @@ final class Gatherers {
         private final Gatherer keys, values;
 
         Maps(Gatherer keys, Gatherer values) {
-            super(Vectors.MAP);
+            super(Vectors.MAP, keys, values);
             this.keys = keys;
             this.values = values;
         }
@@ -402,27 +311,6 @@ final class Gatherers {
         void describe(Description description) {
             super.describe(description);
             description.pad(1);
-            keys.describeAll(description);
-            values.describeAll(description);
-        }
-
-        @Override
-        long bytes() {
-            return super.bytes() + keys.bytes() + values.bytes();
-        }
-
-        @Override
-        void clear() {
-            super.clear();
-            keys.clear();
-            values.clear();
-        }
-
-        @Override
-        void close() {
-            super.close();
-            keys.close();
-            values.close();
         }
     }
 
@@ -438,7 +326,7 @@ final class Gatherers {
         }
 
         Structs(Gatherer[] children) {
-            super(Vectors.STRUCT);
+            super(Vectors.STRUCT, children);
             this.children = children;
         }
 
@@ -461,34 +349,6 @@ final class Gatherers {
         void describe(Description description) {
             description.number(children.length);
             description.pad(1);
-            for (Gatherer child : children) {
-                child.describeAll(description);
-            }
-        }
-
-        @Override
-        long bytes() {
-            long bytes = 0;
-            for (Gatherer child : children) {
-                bytes += child.bytes();
-            }
-            return bytes;
-        }
-
-        @Override
-        void clear() {
-            super.clear();
-            for (Gatherer child : children) {
-                child.clear();
-            }
-        }
-
-        @Override
-        void close() {
-            super.close();
-            for (Gatherer child : children) {
-                child.close();
-            }
         }
     }
 
