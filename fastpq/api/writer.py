@@ -169,6 +169,8 @@ class ParquetWriter:
     def _close(self) -> None:
         self._put(self._input.rest(), FileWriter.add)
         if self._file is None:
+            self._put(self._input.nothing(), FileWriter.add)
+        if self._file is None:
             raise SchemaError("a file needs a schema: pass one, or write a table")
         self._file.close()
 

@@ -144,6 +144,10 @@ class WriterInput:
         """The tables held back, with columns of nothing but nulls."""
         return self._decided(self._held.pop()) if self._held else []
 
+    def nothing(self) -> list[Table]:
+        """A table without rows, of the given types, for a file without tables; none without types."""
+        return [] if self._schema is None else self._decided(self._schema.empty())
+
     def _decided(self, table: Table) -> list[Table]:
         """The tables held back and a table, by which the types are decided."""
         held, self._held = self._held, []

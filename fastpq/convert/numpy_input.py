@@ -157,6 +157,8 @@ def _recast(column: AnyColumn, type_: ColumnType | None, nullable: bool | None, 
             raise _unwanted_null(int(np.argmin(column.validity_mask())), name)
         return column if nullable is None else column._with(nullable=nullable)
     if type_ is not None and type_ != column.type:
+        if isinstance(column.type.logical, Unknown):
+            return column_from_numpy(np.full(len(column), None, object), type=type_, nullable=nullable, name=name)
         same_bytes = type_.is_variable and column.type.is_variable and not isinstance(type_.logical, Unknown)
         if not same_bytes:
             return column_from_numpy(column.to_numpy(), type=type_, nullable=nullable, name=name)

@@ -16,6 +16,7 @@ from fastpq.arrow.fields import field_of
 from fastpq.arrow.hints import with_field
 from fastpq.convert.casting import decimal_type, duration_unit, infer_numeric, time_type, timestamp_type
 from fastpq.convert.fitting import fit
+from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.convert.time_zones import zone_name
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.schema.nested_types import DataType, Field
@@ -57,6 +58,7 @@ class GivenSchema:
         self._fields: dict[str, tuple[Field, FieldNode]] = {}
         if isinstance(schema, ParquetSchema):
             self.types = {column.name: column.type for column in schema.columns if column.is_flat}
+            self._names = list(self.types)
             return
         given: Mapping[Any, Any]
         if hasattr(schema, "__arrow_c_schema__"):
@@ -65,6 +67,7 @@ class GivenSchema:
             given = schema or {}
         else:
             raise SchemaError(f"a schema is a mapping of names to types, an Arrow schema or a ParquetSchema, no {schema!r}")
+        self._names = list(given)
         for name, each in given.items():
             try:
                 type_, field = resolved(each)
@@ -74,6 +77,16 @@ class GivenSchema:
                 self.types[name] = type_
             if field is not None:
                 self._fields[name] = Field(name, type_, field.nullable), field
+
+    def empty(self) -> Table:
+        """A table without rows, of all columns."""
+        return Table((name, self._empty(name)) for name in self._names)
+
+    def _empty(self, name: str) -> AnyColumn:
+        if name not in self._fields:
+            return column_from_numpy(np.empty(0, object), type=self.types[name], nullable=True, name=name)
+        field, node = self._fields[name]
+        return with_field(field_of(node).empty(), node)._with(nullable=field.nullable)
 
     def applied(self, table: Table) -> Table:
         """A table with each column converted to its Arrow type in the schema; columns without an Arrow type are unchanged.

@@ -22,6 +22,7 @@ from fastpq.convert.numpy_input import table_from
 from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
 from fastpq.datasets.hive import format_partitions
 from fastpq.datasets.open_writers import MOST_OPEN, MOST_OPEN_REMOTE, OpenWriters
+from fastpq.datasets.unify import given_fields
 from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import SchemaError
 from fastpq.io.location import Remote, RemotePath, locate, placed
@@ -68,7 +69,8 @@ def write_dataset(
             external key material needs the function. Values of partition columns are in the paths, in plaintext.
         progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. An exception from the
             call removes the unfinished file.
-        schema: column types by name, as for ``write_table``.
+        schema: column types by name, as for ``write_table``. A stream without tables becomes an empty file of the schema, but
+            with partitions no file.
         properties: writer properties; options override them.
         threads: number of columns encoded at the same time; None for one a core.
         shred: shredding of variant columns by name, as for ParquetWriter.
@@ -95,9 +97,8 @@ def write_dataset(
     files = _NewFiles(root, _keys_by_path(encryption_properties, partition_by), given, threads, shred)
     batches = None if isinstance(data, Mapping) else batches_of(data)
     if batches is not None:
-        given_schema = schema if isinstance(schema, ParquetSchema) else None
         described = WriterInput(schema, given, None, cast(FileEncryptionProperties | None, encryption_properties))
-        return _write_stream(described, batches, files, partition_by, max_rows_per_file, given_schema, Meter(progress))
+        return _write_stream(described, batches, files, partition_by, max_rows_per_file, schema, Meter(progress))
     table, files.metadata = _table(data, partition_by, encryption_properties is None)
     rest, written, meter = _without(table, partition_by), [], Meter(progress, table.num_rows)
     groups = _groups(table, partition_by)
@@ -121,14 +122,14 @@ def _write_stream(
     files: _NewFiles,
     partition_by: Sequence[str],
     max_rows: int | None,
-    whole_schema: ParquetSchema | None,
+    schema: Any,
     meter: Meter,
 ) -> list[str]:
     """Write batches as they arrive, with the columns and types of the first one; returns the paths of the files."""
 
     def open_file(folder: str) -> tuple[str, ParquetWriter]:
         files.metadata = _of_parts(described.described, partition_by)
-        return files.open(folder, None if partition_by else whole_schema)
+        return files.open(folder, schema if isinstance(schema, ParquetSchema) and not partition_by else None)
 
     tables = (table for batch in batches for table in described.tables(batch))
     with OpenWriters(open_file, max_rows, MOST_OPEN_REMOTE if files.is_remote else MOST_OPEN) as writers:
@@ -140,8 +141,18 @@ def _write_stream(
                 if whole.num_rows or not (writers.written or writers.is_open):
                     writers.add(format_partitions(values), whole)
             meter.add(table.num_rows)
+        if schema is not None and not (partition_by or writers.written or writers.is_open):
+            for table in _nothing(schema, described):
+                writers.add("", table)
     meter.finish()
     return writers.written
+
+
+def _nothing(schema: Any, described: WriterInput) -> list[Table]:
+    """A table without rows, of a schema."""
+    if not isinstance(schema, ParquetSchema):
+        return described.nothing()
+    return [Table((name, field.of_nulls(0)) for name, field in given_fields(schema).items())]
 
 
 def _late(tables: Callable[[], Iterable[Table]]) -> Iterator[Table]:

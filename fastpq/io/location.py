@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from fastpq.errors import SchemaError, UnsupportedError
+from fastpq.errors import HIDDEN, SchemaError, UnsupportedError
 
 STALL_SECONDS = 30.0        # most seconds without a byte, of an answer or a connection over HTTP
 
@@ -162,10 +162,37 @@ def _locate_url(url: str, options: Mapping[str, Any], timeout: float | None) -> 
         raise UnsupportedError(f"opening {name} needs the package fsspec (pip install fastpq[remote])") from None
     try:
         filesystem, path = core.url_to_fs(url, **_with_timeout(url, options, timeout))
+    except (TypeError, AttributeError) as error:
+        raise refused_options(name, options, error) from error
     except (ImportError, ValueError) as error:  # no package for the scheme; an unknown scheme
         extra = " (pip install fastpq[s3])" if url.startswith(("s3://", "s3a://")) else ""
         raise UnsupportedError(f"opening {name}: {error}{extra}") from error
     return Remote(filesystem, path, name)
+
+
+def refused_options(name: str, options: Any, error: Exception) -> UnsupportedError:
+    """The error for options of a filesystem that its package refuses, without the values of the options.
+
+    Args:
+        name: name of the file, without secrets.
+        options: the options of the filesystem.
+        error: the error of the package; it loses its texts if one holds the value of an option.
+    """
+    told = str(error)
+    if hidden := [text for text in _texts(options) if text in told]:
+        for text in sorted(hidden, key=len, reverse=True):
+            told = told.replace(text, HIDDEN)
+        error.args = (told,)
+    return UnsupportedError(f"the package for {name} refuses its storage_options: {type(error).__name__}: {told}")
+
+
+def _texts(options: Any) -> Iterator[str]:
+    """The texts among the values of options, nested ones too."""
+    if isinstance(options, Mapping):
+        for value in options.values():
+            yield from _texts(value)
+    elif isinstance(options, str) and options:
+        yield options
 
 
 def _with_timeout(url: str, options: Mapping[str, Any], seconds: float | None) -> dict[str, Any]:

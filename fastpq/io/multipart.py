@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.io.location import Remote, locate
+from fastpq.io.location import Remote, locate, refused_options
 from fastpq.io.sink import NO_CONDITIONS, Conditions, Sink
 
 S3_PROTOCOLS = frozenset({"s3", "s3a"})
@@ -318,5 +318,7 @@ def _call(filesystem: Any, path: str, method: str, **wanted: Any) -> Any:
         return filesystem.call_s3(method, **wanted)
     except OSError:
         raise
+    except (TypeError, AttributeError) as error:
+        raise refused_options(path, filesystem.storage_options, error) from error
     except Exception as error:      # of botocore and aiohttp, which s3fs passes on
         raise OSError(errno.EIO, f"{method}: {type(error).__name__}: {error}", path) from error

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 from fastpq.errors import FormatError, RemoteError
-from fastpq.io.location import Remote
+from fastpq.io.location import Remote, refused_options
 
 Result = TypeVar("Result")
 
@@ -49,6 +49,7 @@ def persistent(place: Remote, request: Callable[[], Result], attempts: int) -> R
 
     Raises:
         RemoteError: the server refused the request, was out of reach, or broke off or did not finish all its answers.
+        UnsupportedError: the package of the filesystem refuses its options.
         FileNotFoundError: there is no such file.
         OSError: as reported by the filesystem.
     """
@@ -117,6 +118,8 @@ def raise_told(place: Remote, error: Exception, attempts: int) -> NoReturn:
         raise RemoteError(f"the server answered with status {status}{made}", path=place.name) from error
     if passes(error):
         raise RemoteError(f"{_problem(error)}{made}", path=place.name) from error
+    if isinstance(error, TypeError | AttributeError):       # filesystems look at some options at the first request
+        raise refused_options(place.name, getattr(place.filesystem, "storage_options", {}), error) from error
     raise error
 
 
