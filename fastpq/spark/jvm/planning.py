@@ -127,7 +127,8 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     if limit is not None and options.filters is None and not options.ignore_missing_files:
         found = enough(found, limit)
     left = [survivor.file for survivor in found]
-    complete = (footers.complete(left, schema) if is_worth else frozenset[str]()) & {part.name for part in schema.fields if part.nullable}
+    complete = footers.complete(left, schema) if is_worth else frozenset[str]()
+    complete &= {part.name for part in schema.fields if part.nullable}
     if "complete" in question:      # of the scan's first plan: Spark's code tests these columns for no nulls
         complete = frozenset(question["complete"])
     pruning = And(*conditions) if conditions else None
