@@ -37,7 +37,9 @@ cdef class ChunkReader:
     cdef int _attach(self, Output output) except -1
     cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
     cdef int _skip(self, int64_t count) except -1 nogil
+    cdef int64_t _pass(self, int64_t count) except -1 nogil
     cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
     cdef int _load_page(self) except -1 nogil
+    cdef int _open_page(self) except -1 nogil
     cdef int _load_levels(self) except -1 nogil
     cdef const uint8_t* _bits(self, int64_t count) except NULL nogil

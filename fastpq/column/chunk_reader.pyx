@@ -11,14 +11,14 @@ import numpy as np
 
 from fastpq.column.code_reader cimport CodeReader
 from fastpq.column.stored_values cimport BOOLEAN, COPY
-from fastpq.column.page cimport DICTIONARY, NO_PAGE, PageReader
+from fastpq.column.page cimport DICTIONARY, NO_PAGE, PASSED, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_reader cimport ValueReader
 from fastpq.encodings.levels cimport (
     bit_packed_levels_to_bitmap, bitmap_count, bitmap_merge, bitmap_set_range, bitmap_to_bytes, bytes_to_bitmap, expand,
     levels_count, levels_to_bitmap,
 )
-from fastpq.encodings.numbers cimport PLAIN
+from fastpq.encodings.numbers cimport DELTA_BYTE_ARRAY, PLAIN
 
 from fastpq.arrays import memory
 from fastpq.errors import FormatError, LimitError
@@ -219,19 +219,29 @@ cdef class ChunkReader:
         return nulls
 
     cdef int _skip(self, int64_t count) except -1 nogil:
-        """Pass over count rows; values are decoded where a row of their page is still to be read."""
+        """Pass over count rows; pages without a row to read are not opened."""
         cdef int64_t rows, present
         while count:
-            while self.page_row == self.page_rows:
-                self._load_page()
+            if self.page_row == self.page_rows:
+                count -= self._pass(count)
+                continue
             rows = min(count, self.page_rows - self.page_row)
-            if rows < self.page_rows - self.page_row:
+            if rows < self.page_rows - self.page_row or self.values.encoding == DELTA_BYTE_ARRAY:
                 present = rows if self.page_nulls == 0 else bitmap_count(self.bitmap.data, self.page_row, rows)
-                self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
+                self.values.skip(present)
             self.page_row += rows
             self.remaining -= rows
             count -= rows
         return 0
+
+    cdef int64_t _pass(self, int64_t count) except -1 nogil:
+        """Pass over the next page, if it has at most count rows, or else open it; returns the number of rows passed."""
+        self.pages.next(&self.page, count)
+        if self.page.kind != PASSED:
+            self._open_page()
+            return 0
+        self.remaining -= self.page.num_values
+        return self.page.num_values
 
     cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
         """Decode count rows of the current page; returns the number of nulls."""
@@ -264,6 +274,11 @@ cdef class ChunkReader:
 
     cdef int _load_page(self) except -1 nogil:
         self.pages.next(&self.page)
+        self._open_page()
+        return 0
+
+    cdef int _open_page(self) except -1 nogil:
+        """Take up the page at hand: its levels and values, or its dictionary."""
         if self.page.kind == NO_PAGE:
             with gil:
                 raise FormatError(f"the chunk ends {self.remaining} values early", page=self.pages.ordinal)

@@ -11,6 +11,7 @@ cdef enum PageKind:
     NO_PAGE = 0
     DATA = 1
     DICTIONARY = 2
+    PASSED = 3                      # a data page left unopened: its values are not wanted
 
 
 # Encoded levels of one kind.
@@ -47,8 +48,9 @@ cdef class PageReader(PageWalker):
     cdef readonly object retained   # array of the last retained page's values
     cdef const uint8_t* retained_data   # first byte of the array
     cdef bint in_place              # the stored body at hand was read to the array
-    # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk.
-    cdef int next(self, Page* page) except -1 nogil
+    # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most
+    # unwanted values, of which only num_values is known.
+    cdef int next(self, Page* page, int64_t unwanted=*) except -1 nogil
     # Raises the error of a negative Status, with the page's number.
     cdef int fail(self, int64_t status, const char* part) except -1 nogil
     cdef const uint8_t* _stored_body(self, const StoredPage* stored) except NULL nogil

@@ -11,7 +11,7 @@ from fastpq.arrays.allowance cimport Allowance
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.page_walker cimport PIECE, PageWalker, StoredPage
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
-from fastpq.encodings.numbers cimport BIT_PACKED, DELTA_LENGTH_BYTE_ARRAY, PLAIN, RLE
+from fastpq.encodings.numbers cimport BIT_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PLAIN, RLE
 from fastpq.encodings.status cimport raise_status
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DICTIONARY_PAGE
@@ -51,12 +51,16 @@ cdef class PageReader(PageWalker):
     def __dealloc__(self):
         scratch_free(&self.body)
 
-    cdef int next(self, Page* page) except -1 nogil:
+    cdef int next(self, Page* page, int64_t unwanted=0) except -1 nogil:
         cdef StoredPage stored
         cdef const uint8_t* sealed
         while self.step(&stored):
             if not (stored.is_data or stored.is_dictionary):
                 continue            # index pages and page types of the future hold no values
+            if stored.is_data and 0 < stored.header.num_values <= unwanted and stored.header.encoding != DELTA_BYTE_ARRAY:
+                page.kind = PASSED          # the next page never needs its last value, as after a DELTA_BYTE_ARRAY page
+                page.num_values = stored.header.num_values
+                return 0
             sealed = self._stored_body(&stored)
             if not self.cipher.authenticates:       # else the tag proves more, with a TagVerificationError
                 self.check_crc(&stored, sealed)

@@ -44,6 +44,7 @@ cdef class ValueReader:
     cdef Scratch stored
     cdef Scratch views
     cdef Scratch sizes
+    cdef Scratch passed                 # values decoded in vain
 
     # Makes views point into buffers of a list from now on.
     cdef int attach(self, list buffers) except -1
@@ -52,6 +53,8 @@ cdef class ValueReader:
     cdef int load_dictionary(self, const Page* page) except -1 nogil
     # Decodes the next count values to out, without gaps for nulls.
     cdef int read(self, uint8_t* out, int64_t count) except -1 nogil
+    # Passes over the next count values, decoded only where the next value is found by them.
+    cdef int skip(self, int64_t count) except -1 nogil
 
     # Checks count decoded values: no decimal has more digits than the column's type, and no time is outside a day.
     cdef int check_values(self, const uint8_t* values, int64_t count) except -1 nogil
@@ -59,6 +62,8 @@ cdef class ValueReader:
     cdef int64_t _start(self) except? -100 nogil
     cdef int64_t _start_indices(self) noexcept nogil
     cdef int64_t _start_booleans(self) noexcept nogil
+    cdef int64_t _skip(self, int64_t count) except? -100 nogil
+    cdef int64_t _skip_plain(self, int64_t count) noexcept nogil
     cdef int64_t _decode(self, uint8_t* out, int64_t count) except? -100 nogil
     cdef int64_t _fixed(self, uint8_t* out, int64_t count) except? -100 nogil
     cdef int64_t _stored(self, uint8_t* out, int64_t count) except? -100 nogil

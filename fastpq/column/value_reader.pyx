@@ -26,7 +26,7 @@ from fastpq.encodings.numbers cimport (
     RLE_DICTIONARY,
 )
 from fastpq.encodings.plain cimport all_ascii, plain_decode_booleans, plain_decode_views, slices_check_utf8
-from fastpq.encodings.rle cimport hybrid_next_bytes, hybrid_start
+from fastpq.encodings.rle cimport hybrid_next_bytes, hybrid_skip, hybrid_start
 from fastpq.encodings.status cimport BAD_LENGTH, OUT_OF_RANGE, TRUNCATED
 from fastpq.encodings.views cimport Slice, View
 
@@ -78,6 +78,7 @@ cdef class ValueReader:
         scratch_free(&self.stored)
         scratch_free(&self.views)
         scratch_free(&self.sizes)
+        scratch_free(&self.passed)
 
     cdef int attach(self, list buffers) except -1:
         cdef View* views = <View*>self.dictionary.data
@@ -198,6 +199,42 @@ cdef class ValueReader:
             self._fail(status, VALUES)
         self.done += count
         return 0
+
+    cdef int skip(self, int64_t count) except -1 nogil:
+        cdef int64_t status
+        if count == 0:
+            return 0
+        status = self._skip(count)
+        if status < 0:
+            self._fail(status, VALUES)
+        self.done += count
+        return 0
+
+    cdef int64_t _skip(self, int64_t count) except? -100 nogil:
+        """Pass over count values of the page; returns a negative Status for broken bytes."""
+        if self.encoding == PLAIN_DICTIONARY or self.encoding == RLE_DICTIONARY or self.encoding == RLE:
+            return hybrid_skip(&self.hybrid, count)
+        if self.encoding == BYTE_STREAM_SPLIT or self.encoding == ALP:
+            return count                    # decoded by the number of the value
+        if self.encoding == PLAIN:
+            return count if self.conversion == BOOLEAN else self._skip_plain(count)
+        return self._decode(scratch_reserve(&self.passed, <size_t>count * max(self.width, sizeof(View))), count)
+
+    cdef int64_t _skip_plain(self, int64_t count) noexcept nogil:
+        cdef int64_t size = count * <int64_t>self.stored_width, _i
+        cdef uint32_t length
+        if self.variable:
+            size = 0
+            for _i in range(count):
+                if self.cursor_size - size < 4:
+                    return TRUNCATED
+                memcpy(&length, self.cursor + size, 4)
+                size += 4 + <int64_t>length
+        if size > self.cursor_size:
+            return TRUNCATED
+        self.cursor += size
+        self.cursor_size -= size
+        return count
 
     cdef int check_values(self, const uint8_t* values, int64_t count) except -1 nogil:
         if self.digits and count and not decimals_fit(values, self.width, count, self.largest):

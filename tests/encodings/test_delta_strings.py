@@ -227,6 +227,7 @@ def test_chains_across_pages(fixed: bool, tmp_path: Path, parquet_java: ParquetJ
     assert fastpq.read_table(stored)["a"].to_pylist() == expected
     with fastpq.ParquetFile(stored) as file:
         assert [v for batch in file.iter_batches(7) for v in batch["a"].to_pylist()] == expected
+        assert file.read(row_ranges=[(20, 40)])["a"].to_pylist() == expected[20:]      # the page before is read all the same
     path = tmp_path / "chained.parquet"
     path.write_bytes(stored)
     assert explicit_keys(parquet_java, "read", path, None, {}) == "".join(f"{value.decode()}\n" for value in values)
