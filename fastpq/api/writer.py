@@ -53,6 +53,8 @@ class ParquetWriter:
         filesystem: filesystem of the path, of fsspec or of pyarrow.fs; None finds one by the URL.
         storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
         timeout: most seconds without a byte from a server, for URLs of S3.
+        index: whether the index of a pandas DataFrame is kept as columns, as pandas has it. None keeps a RangeIndex in the
+            metadata alone, True keeps any index as columns, False leaves the index out.
         **options: any of the fields of WriterProperties:
 
     Raises:
@@ -75,13 +77,14 @@ class ParquetWriter:
         filesystem: Any = None,
         storage_options: Mapping[str, Any] | None = None,
         timeout: float | None = None,
+        index: bool | None = None,
         **options: Unpack[WriterOptions],
     ) -> None:
         plain = properties is None and not options
         self._properties = DEFAULT_PROPERTIES if plain else with_options(properties, options)
         self._threads = resolve_threads(threads)
         self._encryption_properties = encryption_properties
-        self._input = WriterInput(schema, self._properties, shred, encryption_properties)
+        self._input = WriterInput(schema, self._properties, shred, encryption_properties, index)
         self._lock = Lock()
         self._busy_thread: int | None = None    # the holder of the lock
         if filesystem is not None or storage_options is not None or timeout is not None:

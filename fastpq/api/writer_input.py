@@ -19,7 +19,7 @@ from fastpq.convert.pandas_metadata import PANDAS_KEY
 from fastpq.convert.schemas import GivenSchema
 from fastpq.encryption.encryptor import closed_columns
 from fastpq.encryption.properties import FileEncryptionProperties
-from fastpq.errors import UnsupportedError
+from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY, CHECKPOINT_KEY
 from fastpq.options import DEFAULT_PROPERTIES, WriterProperties
 from fastpq.schema.parquet_schema import ParquetSchema
@@ -55,6 +55,11 @@ def _batches_of_file(data: Any) -> Iterator[Any]:
     yield from batches
 
 
+def no_index_of(data: Any) -> SchemaError:
+    """The error of ``index=`` for data other than a DataFrame."""
+    return SchemaError(f"index is for DataFrames of pandas, not for a {type(data).__name__}")
+
+
 class WriterInput:
     """Turns data into Tables of one schema; describes the first DataFrame and the Arrow types in the key-value metadata.
 
@@ -65,6 +70,7 @@ class WriterInput:
         schema: types of columns, as for GivenSchema; None or other columns keep the type of their values.
         properties: options of the file; ``arrow_schema`` and ``key_value_metadata`` are used.
         shred: how variant columns are shredded, by name.
+        index: whether indexes of DataFrames are kept, as for ``write_table``.
         keys: keys of the file. The footer is open to all its readers, and categories are values: an encrypted file goes without.
 
     Attributes:
@@ -82,13 +88,14 @@ class WriterInput:
         properties: WriterProperties,
         shred: Mapping[str, Shredding] | None,
         keys: FileEncryptionProperties | None,
+        index: bool | None = None,
     ) -> None:
         self._schema = None if schema is None else GivenSchema(schema)
         self._shredder = Shredder(shred) if shred else None
         self._with_arrow = properties.arrow_schema
         self._given = properties.key_value_metadata      # the caller may add entries until the footer is written
         self.has_key_values = self._given is not DEFAULT_PROPERTIES.key_value_metadata
-        self._keys = keys
+        self._keys, self._index = keys, index
         self._described: dict[str, str] = {}        # metadata of the first DataFrame and of the first table
         self._arrow_fields: ArrowField | None = None
         self._fields = None if not isinstance(schema, ParquetSchema) else _NO_FIELDS
@@ -113,8 +120,10 @@ class WriterInput:
         of_pandas = not of_arrays and is_dataframe(data)
         has_nullability = isinstance(data, Table) or not (of_arrays or of_pandas)
         if of_pandas:
-            data, described = table_from_dataframe(data, with_categories=self._keys is None)
+            data, described = table_from_dataframe(data, with_categories=self._keys is None, index=self._index)
             self.describe(PANDAS_KEY, described)
+        elif self._index is not None:
+            raise no_index_of(data)
         table = table_from(data, None if self._schema is None else self._schema.types)
         if self._names is not None and self._names != table.names and sorted(self._names) == sorted(table.names):
             table = table.select(self._names)

@@ -30,6 +30,7 @@ def write_table(
     filesystem: Any = None,
     storage_options: Mapping[str, Any] | None = None,
     timeout: float | None = None,
+    index: bool | None = None,
     **options: Unpack[WriterOptions],
 ) -> None:
     """Write columns as a Parquet file; the target is replaced whole, or not at all.
@@ -51,6 +52,8 @@ def write_table(
         filesystem: filesystem of the path, of fsspec or of pyarrow.fs; None finds one by the URL.
         storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
         timeout: most seconds without a byte from a server, for URLs of S3.
+        index: whether the index of a pandas DataFrame is kept as columns, as pandas has it. None keeps a RangeIndex in the
+            metadata alone, True keeps any index as columns, False leaves the index out.
         **options: any of the fields of WriterProperties:
 
     Raises:
@@ -71,6 +74,7 @@ def write_table(
         filesystem=filesystem,
         storage_options=storage_options,
         timeout=timeout,
+        index=index,
         **options,
     )
     writer._write_whole(data)

@@ -16,7 +16,6 @@ WRITING = {
     "fixed_text": "schema={name: 'S8'} makes values of fixed length",
     "flavor": "column names are kept as they are",
     "has_nulls": "schema=ParquetSchema.of(...) makes columns required",
-    "index": "the index of a DataFrame is written unless it is a plain range: frame.reset_index(drop=True) leaves it out",
     "object_encoding": "objects become the type of their values; schema={name: 'string'} asks for another",
     "open_with": "filesystem=... takes a filesystem of fsspec or pyarrow",
     "partition_cols": "write_dataset(data, root, partition_by=[...]) makes partitions",
@@ -30,7 +29,7 @@ WRITING = {
     "use_deprecated_int96_timestamps": "INT96 timestamps are read, and written only from INT96 columns",
     "version": "there is one version: all logical types are written as the specification asks",
     "write_batch_size": "data_page_size and data_page_rows bound pages",
-    "write_index": "the index of a DataFrame is written unless it is a plain range: frame.reset_index(drop=True) leaves it out",
+    "write_index": "index=False leaves the index of a DataFrame out, index=True keeps a plain range as a column too",
 }
 
 # For reading.

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
+from fastpq.common.lazy import LazyModule
 from fastpq.datasets.partition_filters import filtered_columns, rest_for
 from fastpq.filters.predicate import bind_filters, leaves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fastpq.arrays.table import Table
     from fastpq.common.progress import Span
+    from fastpq.datasets import dataset_explanation
     from fastpq.datasets.discovery import DataFile
     from fastpq.datasets.opened_files import OpenedFiles
     from fastpq.datasets.unify import DatasetField
+    from fastpq.read.explain import Explanation
     from fastpq.schema.parquet_schema import ParquetSchema
     from fastpq.schema.types import TimeUnitName
+else:       # types of annotations, found by typing.get_type_hints
+    dataset_explanation = LazyModule("fastpq.datasets.dataset_explanation")
 
 
 class Member(NamedTuple):
@@ -56,8 +59,11 @@ class DatasetAnswers:
         _opened: OpenedFiles
         _fields: dict[str, DatasetField]
         _schema: ParquetSchema
+        _partitions: dict[str, Any]
         _has_rows: bool
 
+        def _chosen(self, columns: Iterable[str] | None) -> list[str]: ...
+        def _read_from(self, names: Iterable[str], own: Mapping[str, DatasetField]) -> list[str]: ...
         def _looks(self) -> list[dict[str, DatasetField]]: ...
         def _look(self, number: int, file: ParquetFile) -> dict[str, DatasetField]: ...
         def _refuse_conflicts(self, names: Iterable[str]) -> None: ...
@@ -94,6 +100,54 @@ class DatasetAnswers:
                 return member.file.count(member.filters)
 
         return sum(self._opened.each(range(len(self._files)), count))
+
+    def explain(self, filters: Any, columns: Iterable[str] | None = None) -> dataset_explanation.DatasetExplanation:
+        """Files, row groups, pages and bytes of a ``read`` with filters, with the evidence for each file.
+
+        Files ruled out by partition values and missing columns are not opened; no data page is read.
+
+        Args:
+            filters: as for ``read``.
+            columns: as for ``read``.
+
+        Raises:
+            ParquetError: as ``read``.
+        """
+        from fastpq.datasets.dataset_explanation import DatasetExplanation
+
+        names = self._chosen(columns)
+        self._check(filters)
+
+        def explained(number: int) -> Explanation | None:
+            with self._member(number, filters) as member:
+                if member is None:
+                    return None
+                wanted = dict.fromkeys([*names, *(filtered_columns(member.filters) if member.is_converted else [])])
+                return member.file.explain(member.pushed, [(name,) for name in self._read_from(wanted, member.own)])
+
+        found = dict(zip((file.path for file in self._files), self._opened.each(range(len(self._files)), explained), strict=True))
+        files = {path: file for path, file in found.items() if file is not None}
+        return DatasetExplanation(files, [path for path, file in found.items() if file is None])
+
+    def min_max(self, column: str) -> tuple[Any, Any]:
+        """The smallest and the largest value of a column in all files; row groups without exact statistics are read.
+
+        A partition column is answered from paths: only files with the smallest and the largest value are opened, for their rows.
+
+        Args:
+            column: name of a flat column, or of a partition column.
+
+        Returns:
+            Python objects, as in ``Column.to_pylist``; (None, None) for a column without values. NaNs take no part.
+
+        Raises:
+            SchemaError: an unknown column, a column without an order, or without a type for all files.
+            UnsupportedError: a nested column.
+        """
+        from fastpq.datasets.extremes import column_extremes, partition_extremes
+
+        (name,) = self._chosen([column])
+        return partition_extremes(self, name) if name in self._partitions else column_extremes(self, name)
 
     def _check(self, filters: Any) -> None:
         """Refuse wrong filters before any file is read."""

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, Unpack, cast
 import numpy as np
 
 from fastpq.api.writer import ParquetWriter
-from fastpq.api.writer_input import WriterInput, batches_of
+from fastpq.api.writer_input import WriterInput, batches_of, no_index_of
 from fastpq.api.writer_options import WriterOptions
 from fastpq.arrays.layouts import DictionaryValues
 from fastpq.arrays.numpy_output import fixed_values
@@ -51,6 +51,7 @@ def write_dataset(
     storage_options: Mapping[str, Any] | None = None,
     timeout: float | None = None,
     max_rows_per_file: int | None = None,
+    index: bool | None = None,
     **options: Unpack[WriterOptions],
 ) -> list[str]:
     """Write rows as files below a directory, by the values of partition columns; files that are there stay (append).
@@ -78,6 +79,7 @@ def write_dataset(
         storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
         timeout: most seconds without a byte from a server, for URLs of S3.
         max_rows_per_file: most rows of a file; None for one file a partition.
+        index: whether the index of a pandas DataFrame is kept, as for ``write_table``.
         **options: any of the fields of WriterProperties:
 
     Returns:
@@ -97,9 +99,9 @@ def write_dataset(
     files = _NewFiles(root, _keys_by_path(encryption_properties, partition_by), given, threads, shred)
     batches = None if isinstance(data, Mapping) else batches_of(data)
     if batches is not None:
-        described = WriterInput(schema, given, None, cast(FileEncryptionProperties | None, encryption_properties))
+        described = WriterInput(schema, given, None, cast(FileEncryptionProperties | None, encryption_properties), index)
         return _write_stream(described, batches, files, partition_by, max_rows_per_file, schema, Meter(progress))
-    table, files.metadata = _table(data, partition_by, encryption_properties is None)
+    table, files.metadata = _table(data, partition_by, encryption_properties is None, index)
     rest, written, meter = _without(table, partition_by), [], Meter(progress, table.num_rows)
     groups = _groups(table, partition_by)
     folders = [format_partitions(values) for values, _ in groups]       # refuses bad values before any file is written
@@ -219,12 +221,16 @@ class _NewFiles:
         return path, writer
 
 
-def _table(data: Any, partition_by: Sequence[str], with_categories: bool) -> tuple[Table, Mapping[str, str]]:
+def _table(
+    data: Any, partition_by: Sequence[str], with_categories: bool, index: bool | None
+) -> tuple[Table, Mapping[str, str]]:
     """The data as a Table, and the description of a DataFrame for the key-value metadata."""
     described: Mapping[str, str] = {}
     if is_dataframe(data):
-        data, text = table_from_dataframe(data, with_categories=with_categories)
+        data, text = table_from_dataframe(data, with_categories=with_categories, index=index)
         described = _of_parts({PANDAS_KEY: text}, partition_by)
+    elif index is not None:
+        raise no_index_of(data)
     return table_from(data), described
 
 

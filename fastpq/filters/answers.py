@@ -83,6 +83,15 @@ def column_min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: Colu
     return low, high
 
 
+def extreme_values(column: Column) -> tuple[Any, Any]:
+    """The smallest and the largest value of a flat column in memory; (None, None) for nulls and NaNs alone."""
+    keys = _extremes(column)
+    if not keys:
+        return None, None
+    low, high = values_of([min(keys), max(keys)], column.type)
+    return low, high
+
+
 def _extremes(column: Column) -> list[SortKey]:
     """The keys of the smallest and the largest value; an empty list for a column of nulls and NaNs alone."""
     domain = domain_of(column.type)

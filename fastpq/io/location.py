@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -97,6 +97,29 @@ def placed(
     if storage_options:
         raise ValueError(f"storage_options are for URLs of fsspec's filesystems, and {path} is a local path")
     return path
+
+
+def placed_each(
+    places: Sequence[Any], filesystem: Any, storage_options: Mapping[str, Any] | None, timeout: float | None
+) -> list[Any]:
+    """Several places for ``locate``, of one filesystem or with options for the URLs among them.
+
+    Args:
+        places: paths and URLs; buffers and file objects stay. Without a filesystem, local paths beside a URL stay, too.
+        filesystem, storage_options, timeout: as for ``placed``.
+
+    Raises:
+        ValueError, TypeError, SchemaError, UnsupportedError: as ``placed``.
+    """
+    if filesystem is None and storage_options is None and timeout is None:
+        return list(places)
+    named = [isinstance(place, str | os.PathLike) for place in places]
+    remote = [isinstance(place, str) and "://" in place and not place.startswith("file://") for place in places]
+    chosen = remote if filesystem is None and any(remote) else named
+    if not any(chosen):
+        placed(places[0] if places else None, filesystem, storage_options, timeout)     # refuses
+    given = filesystem, storage_options, timeout
+    return [placed(place, *given) if one else place for place, one in zip(places, chosen, strict=True)]
 
 
 def _on_filesystem(path: str, filesystem: Any) -> str | RemotePath:

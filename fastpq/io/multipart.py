@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.io.location import Remote, locate, refused_options
+from fastpq.io.location import Remote, locate, placed, refused_options
 from fastpq.io.sink import NO_CONDITIONS, Conditions, Sink
 
 S3_PROTOCOLS = frozenset({"s3", "s3a"})
@@ -94,7 +94,14 @@ def is_unfinished(filesystem: Any, upload: Upload) -> bool:
     return True
 
 
-def abort_uploads(where: Any, older_than: float = DEFAULT_UPLOAD_SECONDS) -> list[str]:
+def abort_uploads(
+    where: Any,
+    older_than: float = DEFAULT_UPLOAD_SECONDS,
+    *,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+) -> list[str]:
     """Abort unfinished multipart uploads below a URL: their writers were killed, or are at work.
 
     An unfinished upload is no object, and no reader sees it; its parts take paid space.
@@ -102,6 +109,9 @@ def abort_uploads(where: Any, older_than: float = DEFAULT_UPLOAD_SECONDS) -> lis
     Args:
         where: a URL of S3, or an object with an fsspec filesystem ``fs`` and a ``path``: a folder, or an object.
         older_than: least age of an upload in seconds; writers need less time for a file.
+        filesystem: filesystem of the path, of fsspec; None finds one by the URL.
+        storage_options: options of the fsspec filesystem of a URL, as for pandas and Polars.
+        timeout: most seconds without a byte from the store.
 
     Returns:
         Paths of the objects whose uploads were aborted.
@@ -110,7 +120,7 @@ def abort_uploads(where: Any, older_than: float = DEFAULT_UPLOAD_SECONDS) -> lis
         UnsupportedError: the filesystem is none of S3.
         OSError: as reported by the store.
     """
-    place = locate(where)
+    place = locate(placed(where, filesystem, storage_options, timeout))
     if not isinstance(place, Remote) or not is_s3(place.filesystem):
         raise UnsupportedError("unfinished uploads are listed and aborted in S3 only (s3://...)")
     found = [one for one in unfinished_uploads(place) if one[2] >= older_than]

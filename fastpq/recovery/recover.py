@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import CryptoError, FormatError, LimitError, ParquetError, SchemaError, TagVerificationError
 from fastpq.format.stored_footer import ENCRYPTED_MAGIC, MAGIC
-from fastpq.io.location import Remote, locate
+from fastpq.io.location import Remote, locate, placed_each
 from fastpq.io.new_file import temporary_files
 from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import FileMetaData
@@ -69,6 +69,9 @@ def recover_table(
     properties: ReaderProperties | None = None,
     decryption_properties: FileDecryptionProperties | None = None,
     progress: Progress | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
 ) -> Recovered:
     """Read the intact rows of a damaged or unfinished file.
 
@@ -100,6 +103,9 @@ def recover_table(
         decryption_properties: keys, for encrypted files.
         progress: called as ``progress(done, total)`` after each row group, in rows; the last call is
             ``(total, total)``. The preceding search for pages in a file without a footer is not reported.
+        filesystem: filesystem of the paths of file and sibling, of fsspec or of pyarrow.fs; None finds one by the URL.
+        storage_options: options of the fsspec filesystem of the URLs, as for pandas and Polars.
+        timeout: most seconds without a byte from a server, for URLs of HTTP and S3.
 
     Returns:
         The table, and the RecoveryReport: every lost value, by row group, column and rows.
@@ -113,6 +119,8 @@ def recover_table(
     if on_error not in ON_ERROR or on_error == "raise":
         raise ValueError(f'on_error must be "null" or "skip", not {on_error!r}')
     properties = properties or ReaderProperties()
+    if (filesystem, storage_options, timeout) != (None, None, None):
+        where, sibling = placed_each([where, sibling], filesystem, storage_options, timeout)
     hints = _Hints.of(schema, sibling, row_group_rows, properties, decryption_properties)
     with open_source(where, memory_map=memory_map, properties=properties) as source:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
@@ -13,6 +13,7 @@ from fastpq.encryption.encryptor import closed_columns
 from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
 from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY
+from fastpq.io.location import placed_each
 from fastpq.io.sink import Sink, open_sink
 from fastpq.io.source import Source, open_source
 from fastpq.metadata.file_metadata import FileMetaData, RowGroupMetaData
@@ -38,6 +39,9 @@ def encrypt_file(
     properties: ReaderProperties | None = None,
     keep_metadata: Iterable[str] = (),
     progress: Progress | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
 ) -> RewritingReport:
     """Encrypt a file, or encrypt a file again with other keys; pages are neither decompressed nor decoded.
 
@@ -57,6 +61,9 @@ def encrypt_file(
         keep_metadata: keys of key-value metadata to copy unchanged, with values of encrypted columns in them.
         progress: called as ``progress(done, total)`` after each column chunk, in rows; the last call is
             ``(total, total)``. An exception from progress leaves the target unchanged.
+        filesystem: filesystem of all paths, of fsspec or of pyarrow.fs; None finds one by the URL.
+        storage_options: options of the fsspec filesystem of the URLs, as for pandas and Polars.
+        timeout: most seconds without a byte from a server, for URLs of HTTP and S3.
 
     Returns:
         A RewritingReport of the parts of the source left out.
@@ -78,6 +85,9 @@ def encrypt_file(
         properties=properties,
         keep_metadata=keep_metadata,
         progress=progress,
+        filesystem=filesystem,
+        storage_options=storage_options,
+        timeout=timeout,
     )
 
 
@@ -88,6 +98,9 @@ def decrypt_file(
     *,
     properties: ReaderProperties | None = None,
     progress: Progress | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
 ) -> RewritingReport:
     """Write the plaintext file of an encrypted one; its pages are neither decompressed nor decoded.
 
@@ -98,6 +111,7 @@ def decrypt_file(
         decryption_properties: keys of the source, for all of its columns.
         properties: bounds and checks of reading.
         progress: as for ``encrypt_file``.
+        filesystem, storage_options, timeout: as for ``encrypt_file``.
 
     Returns:
         A RewritingReport of the parts of the source left out.
@@ -106,7 +120,14 @@ def decrypt_file(
         FormatError, UnsupportedError, LimitError, KeyAccessError, TagVerificationError, CryptoError: as encrypt_file.
     """
     return merge_files(
-        [source], target, decryption_properties=decryption_properties, properties=properties, progress=progress
+        [source],
+        target,
+        decryption_properties=decryption_properties,
+        properties=properties,
+        progress=progress,
+        filesystem=filesystem,
+        storage_options=storage_options,
+        timeout=timeout,
     )
 
 
@@ -119,6 +140,9 @@ def merge_files(
     properties: ReaderProperties | None = None,
     keep_metadata: Iterable[str] = (),
     progress: Progress | None = None,
+    filesystem: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
 ) -> RewritingReport:
     """Write the row groups of files, one file after another, as one file; pages are neither decompressed nor decoded.
 
@@ -130,6 +154,7 @@ def merge_files(
         properties: bounds and checks of reading.
         keep_metadata: as for ``encrypt_file``.
         progress: as for ``encrypt_file``, in rows of all sources; the footers are read a second time for the total.
+        filesystem, storage_options, timeout: as for ``encrypt_file``.
 
     Returns:
         A RewritingReport of the parts of the sources left out.
@@ -144,14 +169,17 @@ def merge_files(
         raise TypeError(f"keep_metadata is a list of names, not the one name {keep_metadata!r}")
     keep = frozenset(keep_metadata)
     keys_of: KeysOf = decryption_properties if callable(decryption_properties) else lambda _: decryption_properties
-    if progress is not None:
-        sources = list(sources)
-    total = 0 if progress is None else sum(_num_rows(where, properties, keys_of) for where in sources)
+    named: Iterable[tuple[Any, Any]] = ((where, where) for where in sources)    # as given, and where it is
+    if progress is not None or (filesystem, storage_options, timeout) != (None, None, None):
+        given = list(sources)
+        *places, target = placed_each([*given, target], filesystem, storage_options, timeout)
+        named = list(zip(given, places, strict=True))
+    total = 0 if progress is None else sum(_num_rows(place, properties, keys_of(where)) for where, place in named)
     meter = Meter(progress, total, holds_last=True)
     with open_sink(target) as sink:
         merged: _MergedFile | None = None
-        for where in sources:
-            with _opened(where) as source:
+        for where, place in named:
+            with _opened(place) as source:
                 metadata = read_finished(source, properties, keys_of(where))
                 if merged is None:
                     merged = _MergedFile(sink, metadata, encryption_properties, properties, keep, meter)
@@ -172,9 +200,9 @@ def _opened(where: Any) -> Iterator[Source]:
             raise
 
 
-def _num_rows(where: Any, properties: ReaderProperties, keys_of: KeysOf) -> int:
-    with _opened(where) as source:
-        return read_finished(source, properties, keys_of(where)).num_rows
+def _num_rows(place: Any, properties: ReaderProperties, keys: FileDecryptionProperties | None) -> int:
+    with _opened(place) as source:
+        return read_finished(source, properties, keys).num_rows
 
 
 class _MergedFile:

@@ -1,0 +1,72 @@
+"""Smallest and largest values of the columns of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastpq.arrays.concat import concat_columns
+from fastpq.arrays.table import Column
+from fastpq.convert.numpy_input import column_from_numpy
+from fastpq.datasets.unify import conform
+from fastpq.errors import UnsupportedError
+from fastpq.filters.answers import extreme_values
+from fastpq.schema.types import ColumnType
+
+if TYPE_CHECKING:
+    from fastpq.datasets.dataset_answers import DatasetAnswers
+
+
+def partition_extremes(dataset: DatasetAnswers, name: str) -> tuple[Any, Any]:
+    """The smallest and the largest value of a partition column among files with rows."""
+    numbers: dict[Any, list[int]] = {}
+    for number, values in enumerate(dataset._values):
+        if values[name] is not None:
+            numbers.setdefault(values[name], []).append(number)
+
+    def first_with_rows(ascending: Iterable[Any]) -> Any:
+        return next((value for value in ascending if any(_rows_of(dataset, number) for number in numbers[value])), None)
+
+    known = sorted(number for number in numbers if number == number)      # not NaN
+    return first_with_rows(known), first_with_rows(reversed(known))
+
+
+def _rows_of(dataset: DatasetAnswers, number: int) -> int:
+    if not dataset._has_rows:
+        return 0
+    if dataset._own[number] is None:
+        with dataset._opened.opened(number) as file:
+            dataset._look(number, file)
+    return dataset._rows[number]
+
+
+def column_extremes(dataset: DatasetAnswers, name: str) -> tuple[Any, Any]:
+    """The smallest and the largest value of a column of the files, in the type of the dataset."""
+    field = dataset._fields[name]
+    if not isinstance(field.field.type, ColumnType):
+        raise UnsupportedError("statistics of a nested column", column=name)
+
+    def extremes(number: int) -> Column | None:
+        if not dataset._has_rows:
+            return None
+        with dataset._opened.opened(number) as file:
+            own = dataset._look(number, file)
+            if name not in own:
+                return None
+            leaf = file.schema.select([(name,)])[0]
+            found = [value for value in file.min_max(leaf.index) if value is not None]
+            if not found:
+                return None
+            type_ = own[name].field.type
+            assert isinstance(type_, ColumnType)
+            column = column_from_numpy(np.fromiter(found, object, len(found)), type=type_, name=name)
+            converted = conform(column, own[name], field)
+            assert isinstance(converted, Column)
+            return converted
+
+    columns = [column for column in dataset._opened.each(range(len(dataset._files)), extremes) if column is not None]
+    if not columns:
+        return None, None
+    return extreme_values(concat_columns(columns, name))
