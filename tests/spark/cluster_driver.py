@@ -1,7 +1,8 @@
-"""A driver on a cluster that has bad luck: ``python -m tests.spark.cluster_driver MASTER FOLDER SCENARIO ...``.
+"""A driver on a cluster that has bad luck: ``python -m tests.spark.cluster_driver MASTER FOLDER WAY SCENARIO ...``.
 
-Prints a line of JSON for each scenario that it survives. Each begins with a table of the rows BEFORE and appends the rows that
-make it AFTER.
+WAY is python or jar: how Spark reads and writes. SCENARIO is the name of a table, whose part before an ``@`` is that of a function.
+Tables are in FOLDER; those whose names end with @s3 are in the bucket of FASTPQ_TEST_BUCKET. Prints a line of JSON for each one that
+the driver survives. Each table begins with the rows BEFORE; rows are appended that make it AFTER.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from tests.spark.conftest import QUICK_JVM
 from tests.spark.traces import PLANTED, gather
 
 BEFORE, AFTER = 50, 100
+BUCKET = "FASTPQ_TEST_BUCKET"       # variable
 PATIENCE = 600          # seconds: a last guard against a hang
 CLIENT = "tests.spark.kms:client"
 SERVICE: dict[str, Any] = {"kms.client": CLIENT}
@@ -57,9 +60,27 @@ SETTINGS = {
 }
 
 
-def session(master: str, events: Path) -> SparkSession:
+@dataclass(frozen=True)
+class Place:
+    """Where a scenario happens: the table, and a prefix of local files for marks."""
+
+    table: str
+    marks: Path
+
+    def mark(self, name: str) -> Path:
+        return self.marks.with_suffix(f".{name}")
+
+
+def place_of(folder: Path, scenario: str) -> Place:
+    bucket = os.environ[BUCKET]
+    return Place(f"s3a://{bucket}/{scenario}" if scenario.endswith("@s3") else str(folder / scenario), folder / scenario)
+
+
+def session(master: str, events: Path, way: str) -> SparkSession:
     events.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder.master(master).config("spark.eventLog.dir", events.as_uri())
+    if way == "jar":
+        builder = builder.config("spark.jars", fastpq.spark.jar_path())
     builder = builder.config(f"spark.executorEnv.{PLANTED}", os.environ[PLANTED])
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
@@ -90,13 +111,13 @@ def new_rows(spark: SparkSession, trouble: Any = None) -> Any:
     return spark.range(BEFORE, AFTER, 1, 4).mapInArrow(pass_on, "id long")
 
 
-def append(frame: Any, table: Path, source: str = "fastpq") -> None:
-    frame.write.format(source).mode("append").options(**KEYS).save(str(table))
+def append(frame: Any, place: Place, source: str = "fastpq") -> None:
+    frame.write.format(source).mode("append").options(**KEYS).save(place.table)
 
 
-def killed_executor(spark: SparkSession, table: Path) -> None:
+def killed_executor(spark: SparkSession, place: Place) -> None:
     """Kill -9 of the executor's JVM, the grandparent of its Python worker, in the middle of a write."""
-    marker = table.with_suffix(".killed")
+    marker = place.mark("killed")
 
     def kill() -> None:
         if first_time(marker):
@@ -104,7 +125,7 @@ def killed_executor(spark: SparkSession, table: Path) -> None:
             os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
             time.sleep(60)
 
-    append(new_rows(spark, kill), table)
+    append(new_rows(spark, kill), place)
 
 
 def task() -> TaskContext:
@@ -112,17 +133,17 @@ def task() -> TaskContext:
     return present(TaskContext.get())
 
 
-def failing_task(spark: SparkSession, table: Path) -> None:
+def failing_task(spark: SparkSession, place: Place) -> None:
     def fail() -> None:
         if task().attemptNumber() < 2:
             raise OSError(errno.EIO, "bad luck")
 
-    append(new_rows(spark, fail), table)
+    append(new_rows(spark, fail), place)
 
 
-def speculation(spark: SparkSession, table: Path) -> None:
+def speculation(spark: SparkSession, place: Place) -> None:
     """The first attempt of a task waits for the second one, which Spark starts, and for the commit of its rows."""
-    marker, second = table.with_suffix(".slow"), table.with_suffix(".second")
+    marker, second = place.mark("slow"), place.mark("second")
 
     def wait() -> None:
         if not first_time(marker):
@@ -133,10 +154,10 @@ def speculation(spark: SparkSession, table: Path) -> None:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"Spark started no second attempt within {PATIENCE} s")
             time.sleep(0.1)
-        while len(list(table.glob("*.parquet"))) == 2:      # Spark kills this attempt, now or when the other one is done
+        while len(list(Path(place.table).glob("*.parquet"))) == 2:      # Spark kills this attempt, now or after the other one
             time.sleep(0.1)
 
-    append(new_rows(spark, wait), table)
+    append(new_rows(spark, wait), place)
 
 
 class FullDisk(Writer):
@@ -195,16 +216,16 @@ def source_with(kind: type[Writer], called: str) -> type[FastpqDataSource]:
     return Source
 
 
-def disk_full(spark: SparkSession, table: Path) -> None:
+def disk_full(spark: SparkSession, place: Place) -> None:
     """On a file system of 64 KiB where there is one, mounted by the test; else with a sink that finds no room."""
     name = "fastpq"
-    if not os.path.ismount(table):
+    if not os.path.ismount(place.table):
         name = "full"
         spark.dataSource.register(source_with(FullDisk, name))
     wide = new_rows(spark).selectExpr("id", "array_join(transform(sequence(1, 2000), x -> uuid()), '') as text")
-    frame = wide if os.path.ismount(table) else new_rows(spark)
+    frame = wide if os.path.ismount(place.table) else new_rows(spark)
     try:
-        append(frame, table, name)
+        append(frame, place, name)
     except Exception as error:
         if "No space left" not in str(error):
             raise
@@ -212,34 +233,37 @@ def disk_full(spark: SparkSession, table: Path) -> None:
     raise SystemExit("there was room enough")
 
 
-def _dies(spark: SparkSession, table: Path, step: int) -> None:
+def _dies(spark: SparkSession, place: Place, step: int) -> None:
     DyingDriver.jvm, DyingDriver.step = present(spark._jvm).ProcessHandle.current().pid(), step
     spark.dataSource.register(source_with(DyingDriver, "dying"))
-    append(new_rows(spark), table, "dying")
+    append(new_rows(spark), place, "dying")
     raise SystemExit("the driver should be dead")
 
 
-def driver_killed_before_commit(spark: SparkSession, table: Path) -> None:
-    _dies(spark, table, 0)
+def driver_killed_before_commit(spark: SparkSession, place: Place) -> None:
+    _dies(spark, place, 0)
 
 
-def driver_killed_in_commit(spark: SparkSession, table: Path) -> None:
-    _dies(spark, table, 2)
+def driver_killed_in_commit(spark: SparkSession, place: Place) -> None:
+    _dies(spark, place, 2)
 
 
-def jobs(spark: SparkSession, table: Path) -> None:
+def jobs(spark: SparkSession, place: Place) -> None:
     """Everything that can be done, with its plans on standard output: to look for keys in what it leaves behind."""
-    append(new_rows(spark), table)
-    frame = fastpq.spark.read(spark, str(table), filters=[("id", ">=", 0)], **SERVICE)
-    frame.explain(True)
-    print(frame._jdf.queryExecution().toString())
+    append(new_rows(spark), place)
+    with_filters = fastpq.spark.read(spark, place.table, filters=[("id", ">=", 0)], **SERVICE)
+    frame = spark.read.format("fastpq").options(**SERVICE).load(place.table)
+    for found in (with_filters, frame.where("id >= 0")):
+        found.explain(True)
+        print(found._jdf.queryExecution().toString())
+        assert found.count() == AFTER
     for job in (fastpq.spark.verify_dataset, fastpq.spark.rotate_keys, fastpq.spark.compact_dataset):
-        report = job(spark, str(table), **(KEYS if job is not fastpq.spark.verify_dataset else SERVICE))
+        report = job(spark, place.table, **(KEYS if job is not fastpq.spark.verify_dataset else SERVICE))
         assert {row.status for row in report.collect()} == {"ok"}, report.collect()
-    frame = fastpq.spark.scan(spark, str(table), ["id"], **SERVICE)
-    frame.explain(True)
+    frame = spark.read.format("fastpq").options(**SERVICE).load(place.table)
     assert frame.count() == AFTER
-    gather(spark, frame, table.parent / "traces")
+    if "@s3" not in place.table:
+        gather(spark, frame.select("id"), place.mark("traces"))
 
 
 SCENARIOS = {
@@ -250,15 +274,15 @@ SCENARIOS = {
 
 
 def main() -> int:
-    master, folder, *names = sys.argv[1:]
-    spark = session(master, Path(folder) / "events")
+    master, folder, way, *names = sys.argv[1:]
+    spark = session(master, Path(folder) / "events", way)
     for options in (SERVICE, KEYS):
         options["kms.token.file"] = str(Path(folder) / "token")
     for name in names:
-        table = Path(folder) / name
-        append(spark.range(BEFORE, numPartitions=2), table)
-        SCENARIOS[name](spark, table)
-        rows = sorted(row.id for row in spark.read.format("fastpq").option("kms.client", CLIENT).load(str(table)).collect())
+        place = place_of(Path(folder), name)
+        append(spark.range(BEFORE, numPartitions=2), place)
+        SCENARIOS[name.partition("@")[0]](spark, place)
+        rows = sorted(row.id for row in spark.read.format("fastpq").option("kms.client", CLIENT).load(place.table).collect())
         print(json.dumps({"scenario": name, "rows": rows}), flush=True)
     spark.stop()
     return 0

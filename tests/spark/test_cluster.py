@@ -9,6 +9,7 @@ import os
 import re
 import secrets as randomness
 import subprocess
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,26 +18,39 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import fastpq.spark
+from fastpq.datasets.records import find
+from fastpq.io.multipart import unfinished_uploads
 from fastpq.spark import journal
 from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import ServiceOptions
-from fastpq.spark.listing import list_files
+from fastpq.spark.listing import list_files, store_of
 from tests.encryption.keys.peers import MASTER_KEYS, key_list, unwrap
+from tests.io.test_multipart import filesystem_of
 from tests.narrowing import present
 from tests.requirements import java_jars
 from tests.spark.cluster import Cluster, cluster
-from tests.spark.cluster_driver import AFTER, BEFORE, CLIENT
+from tests.spark.cluster_driver import AFTER, BEFORE, BUCKET, CLIENT, place_of
+from tests.spark.conftest import store_environment
 from tests.spark.kms import FILE_VARIABLE
 from tests.spark.traces import PLAINTEXT, PLANTED
 
 KEYS = {name: randomness.token_bytes(len(key)) for name, key in MASTER_KEYS.items()}     # in no table of digits by chance
-SURVIVED = ("killed_executor", "failing_task", "speculation", "disk_full", "jobs")
+# drivers and their scenarios; each driver is killed in the last one
+PYTHON = ("killed_executor", "failing_task", "speculation", "disk_full", "jobs", "driver_killed_before_commit")
+JAR = (
+    "killed_executor@jar", "failing_task@jar", "speculation@jar", "jobs@jar", "killed_executor@s3", "failing_task@s3", "jobs@s3",
+    "driver_killed_in_commit",
+)
+SURVIVED = (*PYTHON[:-1], *JAR[:-1])
+TRACES = "jobs.traces", "jobs@jar.traces"
 TIMEOUT = 1800      # seconds for a driver's scenarios: a last guard against one that hangs
 
 
 @pytest.fixture(scope="module")
-def on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def on_cluster(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Iterator[Cluster]:
     java_jars()
+    bucket = f"bucket-{uuid.uuid4().hex}"
+    filesystem_of(moto_url).mkdir(bucket)
     folder = tmp_path_factory.mktemp("cluster")
     small = folder / "disk_full"
     small.mkdir()
@@ -44,7 +58,10 @@ def on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     try:
         (folder / "master-keys").write_text(key_list(KEYS))
         (folder / "token").write_text(randomness.token_urlsafe(24))
-        variables = {FILE_VARIABLE: str(folder / "master-keys"), PLANTED: randomness.token_hex(16)}
+        variables = {
+            FILE_VARIABLE: str(folder / "master-keys"), PLANTED: randomness.token_hex(16), BUCKET: bucket,
+            **store_environment(moto_url),
+        }
         with pytest.MonkeyPatch.context() as environment, cluster(folder, variables) as running:
             for name, value in variables.items():
                 environment.setenv(name, value)     # for rows_in, which reads without Spark
@@ -58,8 +75,8 @@ def on_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 def told(on_cluster: Cluster) -> dict[str, Any]:
     """What two drivers told before they were killed, and all that they printed."""
     found: dict[str, Any] = {"printed": ""}
-    for scenarios in ((*SURVIVED, "driver_killed_before_commit"), ("driver_killed_in_commit",)):
-        process = on_cluster.start(on_cluster.folder, *scenarios)
+    for way, scenarios in (("python", PYTHON), ("jar", JAR)):
+        process = on_cluster.start(on_cluster.folder, way, *scenarios)
         out, errors = process.communicate(timeout=TIMEOUT)
         assert process.returncode, "the driver should have been killed"
         for line in out.splitlines():
@@ -71,10 +88,10 @@ def told(on_cluster: Cluster) -> dict[str, Any]:
     return found
 
 
-def rows_in(table: Path) -> list[int]:
+def rows_in(table: str) -> list[int]:
     """Read without Spark, as its tasks read."""
     rows = []
-    for found in list_files([str(table)]):
+    for found in list_files([table]):
         with open_file(found.path, ServiceOptions(CLIENT)) as file:
             rows += file.read(["id"])["id"].to_pylist()
     return sorted(rows)
@@ -82,12 +99,16 @@ def rows_in(table: Path) -> list[int]:
 
 @pytest.mark.parametrize("scenario", SURVIVED)
 def test_what_the_driver_survives(on_cluster: Cluster, told: dict[str, Any], scenario: str) -> None:
-    table = on_cluster.folder / scenario
+    table = place_of(on_cluster.folder, scenario).table
     expected = list(range(BEFORE if scenario == "disk_full" else AFTER))
     assert told[scenario] == rows_in(table) == expected
-    fastpq.spark.clean(str(table))
+    fastpq.spark.clean(table)
     assert rows_in(table) == expected
-    assert not (table / journal.TEMPORARY).exists()
+    if (store := store_of(table)) is None:
+        assert not (Path(table) / journal.TEMPORARY).exists()
+    else:
+        assert not unfinished_uploads(store)
+        assert len([path for path in find(store.filesystem, store.path) if path.endswith(".parquet")]) == len(list_files([table]))
 
 
 @pytest.mark.parametrize("scenario", ["driver_killed_before_commit", "driver_killed_in_commit"])
@@ -99,9 +120,9 @@ def test_a_driver_that_is_killed(on_cluster: Cluster, told: dict[str, Any], scen
     expected = list(range(AFTER if scenario == "driver_killed_in_commit" else BEFORE))
     moved = len(list(table.glob("*.parquet"))) - 2
     assert moved == (1 if scenario == "driver_killed_in_commit" else 0)
-    assert rows_in(table) == expected
+    assert rows_in(str(table)) == expected
     fastpq.spark.clean(str(table))
-    assert rows_in(table) == expected
+    assert rows_in(str(table)) == expected
     assert not (table / journal.TEMPORARY).exists()
     assert len(list(table.glob("*"))) == (6 if scenario == "driver_killed_in_commit" else 2)
 
@@ -114,7 +135,8 @@ def test_no_key_is_left_anywhere(on_cluster: Cluster, told: dict[str, Any]) -> N
     for expected in (b'"Speculative":true', b"SparkListenerSQLExecutionStart", b"fastpq: compact"):
         assert expected in events
     assert "Physical Plan" in told["printed"]
-    places = [path for part in ("events", "work", "traces") for path in (on_cluster.folder / part).rglob("*") if path.is_file()]
+    parts = "events", "work", *TRACES
+    places = [path for part in parts for path in (on_cluster.folder / part).rglob("*") if path.is_file()]
     places += [*on_cluster.folder.glob("*.log"), on_cluster.folder / "printed.txt"]
     planted = os.environ[PLANTED].encode()
     secrets = {form for key in secrets_of(on_cluster) for form in forms_of(key)}
@@ -126,18 +148,20 @@ def test_no_key_is_left_anywhere(on_cluster: Cluster, told: dict[str, Any]) -> N
         for text, named in found.items():
             if text in content:
                 named.add(str(path.relative_to(on_cluster.folder)))
-    for place in ("events/", "traces/web/", "traces/heaps/driver", "traces/heaps/executor"):
-        assert any(name.startswith(place) for name in found[planted]), (place, found[planted])
-    for place in (r"traces/files/.*shuffle_\d", r"traces/files/.*temp_local_", "traces/checkpoint/"):
-        assert any(re.match(place, name) for name in found[PLAINTEXT.encode()]), (place, found[PLAINTEXT.encode()])
+    for traces in TRACES:
+        for place in ("events/", f"{traces}/web/", f"{traces}/heaps/driver", f"{traces}/heaps/executor"):
+            assert any(name.startswith(place) for name in found[planted]), (place, found[planted])
+        for place in (rf"{traces}/files/.*shuffle_\d", rf"{traces}/files/.*temp_local_", f"{traces}/checkpoint/"):
+            assert any(re.match(place, name) for name in found[PLAINTEXT.encode()]), (place, found[PLAINTEXT.encode()])
 
 
 def secrets_of(on_cluster: Cluster) -> list[bytes]:
     """Master keys, the token of the key service, and the keys of files of both applications."""
     keys = [*KEYS.values(), (on_cluster.folder / "token").read_bytes()]
-    for table in ("jobs", "killed_executor", "driver_killed_in_commit"):
+    tables = "jobs", "killed_executor", "jobs@jar", "killed_executor@jar", "driver_killed_in_commit"
+    for table in tables:
         keys += keys_of(next((on_cluster.folder / table).glob("*.parquet")))
-    assert len(keys) == len(KEYS) + 1 + 3 * 4
+    assert len(keys) == len(KEYS) + 1 + len(tables) * 4
     return keys
 
 
