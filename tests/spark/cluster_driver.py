@@ -1,8 +1,8 @@
 """A driver on a cluster that has bad luck: ``python -m tests.spark.cluster_driver MASTER FOLDER WAY SCENARIO ...``.
 
-WAY is python or jar: how Spark reads and writes. SCENARIO is the name of a table, whose part before an ``@`` is that of a function.
-Tables are in FOLDER; those whose names end with @s3 are in the bucket of FASTPQ_TEST_BUCKET. Prints a line of JSON for each one that
-the driver survives. Each table begins with the rows BEFORE; rows are appended that make it AFTER.
+WAY is python or jar: how Spark reads and writes. SCENARIO is the name of a table, whose part before an ``@`` is that of a
+function. Tables are in FOLDER; those whose names end with @s3 are in the bucket of FASTPQ_TEST_BUCKET. Prints a line of JSON for
+each one that the driver survives. Each table begins with the rows BEFORE; rows are appended that make it AFTER.
 """
 
 from __future__ import annotations
