@@ -36,7 +36,8 @@ _INTEGER = re.compile(r"[+-]?\d{1,38}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,9})?")
 _DOUBLE = re.compile(r"[\0- ]*([+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|NaN|Infinity))[fFdD]?[\0- ]*")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
+# without the hour 24, which Python 3.13 and later take
+_TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} ([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
 # Characters escaped in the names of folders by Hive and Spark; NUL as well, since no file system takes it.
 _ESCAPED = re.compile("[\x00-\x1f\"#%'*/:=?\\\\\x7f{[\\]^]")
 
