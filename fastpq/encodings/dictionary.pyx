@@ -153,3 +153,34 @@ def renumber(int32_t[::1] codes not None, const int32_t[::1] places not None):
     values, wanted = <uint32_t*>&codes[0], <const uint32_t*>&places[0]
     with nogil:
         gather(values, codes.shape[0], <const uint8_t*>wanted, <uint8_t*>values, sizeof(uint32_t))
+
+
+def flags_of_codes(const int32_t[::1] codes not None, flags not None):
+    """The flag of the entry of each code; False where the dictionary has no entries, for all values are null then.
+
+    Args:
+        codes: shape (n,).
+        flags: shape (entries,), bool.
+
+    Returns:
+        Shape (n,), bool.
+
+    Raises:
+        FormatError: a code lies outside the dictionary.
+    """
+    cdef const uint8_t[::1] known = np.ascontiguousarray(flags).view(np.uint8)
+    cdef int64_t count = codes.shape[0]
+    cdef const uint32_t* indices
+    cdef bint outside
+    out = np.zeros(count, np.bool_)
+    cdef uint8_t[::1] target = out.view(np.uint8)
+    if count == 0 or known.shape[0] == 0:
+        return out
+    indices = <const uint32_t*>&codes[0]
+    with nogil:
+        outside = largest(indices, count) >= known.shape[0]
+        if not outside:
+            gather(indices, count, &known[0], &target[0], 1)
+    if outside:
+        raise_status(BAD_INDEX, "dictionary codes")
+    return out

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastpq.arrays.layouts import Array
+from fastpq.arrays.layouts import Array, DictionaryValues
 from fastpq.arrays.numpy_output import fixed_values
 from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import Column
+from fastpq.encodings.dictionary import flags_of_codes
 from fastpq.filters.compare import are_among, begin_with, compare_values
 from fastpq.filters.literals import NAN, FloatDomain, IntegerDomain, Ordering, SortKey, domain_of
 from fastpq.filters.predicate import Comparison, Condition, Membership, NullTest, Predicate, Prefix, fold
@@ -47,6 +48,9 @@ def leaf_mask(leaf: Condition, column: Column) -> Mask:
             return ~valid if is_null else valid
         case Membership(_, (), negated):
             return column.validity_mask() if negated else np.zeros(len(column), np.bool_)
+    if isinstance(column.values, DictionaryValues):
+        mask = flags_of_codes(column.values.codes, leaf_mask(leaf, column.values.dictionary))
+        return mask & column.validity_mask() if column.null_count else mask
     mask = _variable_mask(leaf, column) if column.type.is_variable else _fixed_mask(leaf, column)
     if isinstance(leaf, Membership) and leaf.negated:
         mask = ~mask

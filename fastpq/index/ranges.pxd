@@ -5,6 +5,7 @@ cdef class RowRanges:
     cdef readonly object bounds
     cdef readonly int64_t num_rows
     cdef const int64_t[:, ::1] view
+    cdef int64_t counted        # rows; -1 until asked for
 
     cdef int64_t _count(self) noexcept
 

@@ -23,6 +23,7 @@ cdef class RowRanges:
         if self.view.shape[1] != 2:
             raise ValueError(f"ranges of shape {self.bounds.shape}, not (n, 2)")
         self.num_rows = num_rows
+        self.counted = -1
 
     @classmethod
     def every(cls, int64_t num_rows):
@@ -97,23 +98,32 @@ cdef class RowRanges:
 
     def select(self, mask):
         """The rows for which a mask is true; the mask has one entry for each row in the ranges."""
-        cdef const uint8_t[::1] flags = np.ascontiguousarray(mask).view(np.uint8)
-        cdef int64_t place = 0, i, row, since
-        cdef Growing made = Growing(8)
-        if flags.shape[0] != self._count():
-            raise ValueError(f"a mask of {flags.shape[0]} rows for {self._count()}")
-        for i in range(self.view.shape[0]):
-            since = -1      # the first row of a run of true flags
-            for row in range(self.view[i, 0], self.view[i, 1]):
-                if flags[place] and since < 0:
-                    since = row
-                elif not flags[place] and since >= 0:
-                    made.add(since, row)
-                    since = -1
-                place += 1
-            if since >= 0:
-                made.add(since, self.view[i, 1])
-        return made.ranges(self.num_rows)
+        cdef const uint8_t[::1] flags = np.ascontiguousarray(mask, np.bool_).view(np.uint8)
+        cdef int64_t count = self._count(), changes = 2 * self.view.shape[0] + 1, place = 0, size = 0, i, row
+        cdef const uint8_t* flag
+        cdef uint8_t before
+        cdef int64_t[::1] out
+        if flags.shape[0] != count:
+            raise ValueError(f"a mask of {flags.shape[0]} rows for {count}")
+        if count == 0:
+            return RowRanges.none(self.num_rows)
+        flag = &flags[0]
+        with nogil:
+            for i in range(1, count):
+                changes += flag[i] != flag[i - 1]
+        edges = np.empty(changes, np.int64)
+        out = edges
+        with nogil:
+            for i in range(self.view.shape[0]):
+                before = 0
+                for row in range(self.view[i, 0], self.view[i, 1]):
+                    out[size] = row                 # stays only where the flag changes: no branch, flags may be random
+                    size += flag[place] != before
+                    before = flag[place]
+                    place += 1
+                out[size] = self.view[i, 1]
+                size += before
+        return RowRanges(edges[:size].reshape(-1, 2), self.num_rows)
 
     def contain(self, rows):
         """Whether each of some rows is in the ranges."""
@@ -176,9 +186,11 @@ cdef class RowRanges:
 
     cdef int64_t _count(self) noexcept:
         cdef int64_t count = 0, i
-        for i in range(self.view.shape[0]):
-            count += self.view[i, 1] - self.view[i, 0]
-        return count
+        if self.counted < 0:
+            for i in range(self.view.shape[0]):
+                count += self.view[i, 1] - self.view[i, 0]
+            self.counted = count
+        return self.counted
 
 
 cdef class Growing:

@@ -71,12 +71,19 @@ def stored_dictionary_size(column: ColumnDescriptor, chunk: ColumnChunkMetaData)
     return chunk.data_page_offset - start if encodings <= _DICTIONARY_ENCODINGS else 0
 
 
-def reads_codes(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
-    """Whether a flat column is best read as codes: its dictionary is wanted, and all rows of its chunks are in dictionaries."""
+def reads_codes(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan], with_unused: bool) -> bool:
+    """Whether a flat column can be read as codes: all values of its chunks are in dictionaries.
+
+    Args:
+        opener: opener of the file's chunks.
+        leaf: the column.
+        chunks: plans of its chunks.
+        with_unused: whether the dictionary may have entries of rows left out.
+    """
     type_ = opener.type_of(leaf)
-    if opener.strings != "dictionary" or type_.dtype is not None or isinstance(type_.logical, Unknown):
+    if type_.dtype is not None or isinstance(type_.logical, Unknown):
         return False
-    return all(chunk.kept is None and stored_dictionary_size(leaf, chunk.metadata) > 0 for chunk in chunks)
+    return all((with_unused or chunk.kept is None) and stored_dictionary_size(leaf, chunk.metadata) > 0 for chunk in chunks)
 
 
 def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[Column | str]:

@@ -56,12 +56,15 @@ class Scan:
         threads: int,
         out: Outputs | None = None,
         span: Span | None = None,
+        codes: bool = False,
     ) -> Sequence[AnyColumn]:
         """The values of planned columns; all chunks are fetched together, and decoded in parallel.
 
         Args:
             wanted: plans of columns, each with the number of rows in its output.
             threads, out, span: as for ``read``.
+            codes: give codes into dictionaries, whatever the layout of strings, for columns in dictionaries throughout; some
+                entries may be unused.
         """
         opener, source = self.opener, self.opener.source
         chunks: list[ChunkPlan] = []
@@ -89,7 +92,7 @@ class Scan:
                 leaf, of_leaf = column.leaves[0]
                 if leaf.is_flat:
                     memory = None if out is None else out.memory(column.name)
-                    coded = opener.strings == "dictionary" and self._reads_codes(leaf, of_leaf)
+                    coded = (codes or opener.strings == "dictionary") and self._reads_codes(leaf, of_leaf, codes)
                     reading: Reading = FlatReading(opener, leaf, of_leaf, rows, slots, buffers, memory, coded)
                 else:
                     reading = self._nested(column, slots, buffers, (threads, max(1, stored)))
@@ -107,10 +110,10 @@ class Scan:
                 out.settle(column.name, values)
         return read
 
-    def _reads_codes(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
+    def _reads_codes(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan], with_unused: bool) -> bool:
         from fastpq.read.dictionaries import reads_codes
 
-        return reads_codes(self.opener, leaf, chunks)
+        return reads_codes(self.opener, leaf, chunks, with_unused)
 
     def batches(self, plan: ReadPlan, batch_size: int, threads: int, first: int | None = None) -> Iterator[Table]:
         """The rows of a plan as Tables of batch_size rows, with one page of each leaf in memory.

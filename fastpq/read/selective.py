@@ -316,7 +316,7 @@ class SelectiveScan:
             plans = [self._plan_rows(self._filter_columns, [matches[place].group]) for place, _ in part]
             wanted = [(column, plan.num_rows) for plan in plans for column in plan.columns]
             half = sum(selection.pruning.rows.count for _, selection in part) // 2
-            read = iter(self._scan.columns(wanted, threads, span=None if meter is None else meter.span(half)))
+            read = iter(self._scan.columns(wanted, threads, span=None if meter is None else meter.span(half), codes=True))
             columns = [{column.node: next(read) for column in plan.columns} for plan in plans]
             for (place, _), found in zip(part, run_parallel(self._masked, zip(part, columns, strict=True), threads), strict=True):
                 matches[place] = found
@@ -343,12 +343,10 @@ class SelectiveScan:
         (_, selection), read = work
         mask, columns = self._mask(read)
         wanted = {column.index for column in self._columns}
-        kept = None if mask.all() else np.flatnonzero(mask)
-        found = {
-            number: column if kept is None else column.take(kept)
-            for number, column in columns.items()
-            if number in wanted and self._filtered[number].is_flat
-        }
+        wanted &= {number for number, column in self._filtered.items() if column.is_flat}
+        kept = None if not wanted or mask.all() else np.flatnonzero(mask)
+        chosen = {number: columns[number] if kept is None else columns[number].take(kept) for number in wanted}
+        found = {number: column.as_views() if column.type.is_variable else column for number, column in chosen.items()}
         opener = self._scan.opener      # kept pages count by themselves; values and views are kept to the end of the read
         opener.allowance.keep(sum(len(column) * opener.layout(self._filtered[number]).width for number, column in found.items()))
         return _Match(selection.group(selection.pruning.rows.select(mask)), found)

@@ -65,3 +65,15 @@ def test_the_reference_reads_our_indices() -> None:
     values = np.array([7, 7, 9, 7] * 100, dtype=np.int32)
     assert reference.hybrid(rle.encode(encoder.encode(values), 1), 1, 400) == [0, 0, 1, 0] * 100
     assert encoder.values() == np.array([7, 9], dtype=np.int32).tobytes()
+
+
+def test_flags_of_codes() -> None:
+    random = np.random.default_rng(5)
+    flags = random.random(37) < 0.5
+    codes = random.integers(0, 37, 5000).astype(np.int32)
+    assert dictionary.flags_of_codes(codes, flags).tolist() == flags[codes].tolist()
+    assert dictionary.flags_of_codes(codes[:0], flags).tolist() == []
+    assert dictionary.flags_of_codes(np.zeros(3, np.int32), flags[:0]).tolist() == [False] * 3
+    for outside in (37, -1):
+        with pytest.raises(FormatError):
+            dictionary.flags_of_codes(np.array([0, outside], np.int32), flags)
