@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ForwardRef, NamedTuple
 
 from fastpq import format as fmt
 from fastpq.common.extensions import registered
 from fastpq.encryption.decryptor import FileDecryptor, column_name
 from fastpq.errors import FormatError
+from fastpq.schema.parquet_schema import ColumnDescriptor
 
 if TYPE_CHECKING:
     from fastpq.metadata.file_metadata import ColumnOrders
-    from fastpq.schema.parquet_schema import ColumnDescriptor
+else:       # types of annotations, for typing.get_type_hints
+    ColumnOrders = ForwardRef("ColumnOrders", module="fastpq.metadata.file_metadata")
 
 
 class ChunkPlace(NamedTuple):
