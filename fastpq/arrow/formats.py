@@ -136,8 +136,8 @@ _PLAIN = {
 _TIMESTAMPS: dict[str, TimeUnitName] = {"tss:": "ms", "tsm:": "ms", "tsu:": "us", "tsn:": "ns"}
 
 _REFUSED = {
-    "+u": "union",
-    "+r": "run-end encoded",
+    "+u": ("union", "Parquet has none; give a struct with a field for each type"),
+    "+r": ("run-end encoded", "decode the values first, in pyarrow by pyarrow.compute.run_end_decode"),
 }
 
 
@@ -221,9 +221,9 @@ def _parse(text: str) -> ArrowType:
         logical = Timestamp(_TIMESTAMPS[text[:4]], utc=len(text) > 4)
         found = _fixed("i8", Type.INT64, logical)
         return replace(found, convert=convert.seconds_to_milliseconds) if text[:3] == "tss" else found
-    for prefix, name in _REFUSED.items():
+    for prefix, (name, advice) in _REFUSED.items():
         if text == prefix or (text.startswith(prefix) and prefix == "+u"):
-            raise UnsupportedError(f"the Arrow type {name} (format {text!r}) is not supported")
+            raise UnsupportedError(f"the Arrow type {name} (format {text!r}) is not supported: {advice}")
     raise UnsupportedError(f"the Arrow format {text!r} is not known")
 
 

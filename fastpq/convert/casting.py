@@ -76,7 +76,8 @@ def infer_numeric(dtype: np.dtype[Any], name: str) -> ColumnType:
             return ColumnType(Type.INT32, None, Date()) if unit == "D" else timestamp_type(unit)
         case "m" if _unit(dtype) in DURATION_UNITS:
             return _DURATION
-    raise SchemaError(f"no Parquet type holds the dtype {dtype}", column=name or None)
+    advice = ': give array.astype("f8")' if dtype.kind == "f" else ""
+    raise SchemaError(f"no Parquet type holds the dtype {dtype}{advice}", column=name or None)
 
 
 def timestamp_type(unit: Any, utc: bool = False) -> ColumnType:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastpq.arrays.bitmap import pack_bitmap
-from fastpq.arrays.layouts import MAX_INT32
+from fastpq.arrays.layouts import MAX_INT32, Array
 from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.arrays.nodes import FieldNode
 from fastpq.convert.object_input import is_missing
@@ -52,6 +52,28 @@ def lists_of_rows(shape: tuple[int, ...], values: AnyColumn) -> AnyColumn:
         type_ = ListType(column.as_field("element"))
         column = ListColumn._made(type_, offsets, column, nullable=False, arrow=FieldNode(f"+w:{size}"))
     return column
+
+
+def struct_of_parts(array: Array, convert: Convert) -> StructColumn:
+    """A column of structs, for a structured array or complex numbers: the fields, or ``real`` and ``imag``.
+
+    Args:
+        array: one-dimensional, a masked array too: masked complex numbers are null, and masked fields of a record are null.
+        convert: makes a column of an array.
+    """
+    data = np.ma.getdata(array)
+    there: Array | None = None
+    if data.dtype.names is not None:
+        parts = {name: array[name] for name in data.dtype.names}
+    else:
+        parts = {"real": data.real, "imag": data.imag}
+        masked = np.ma.getmaskarray(array)
+        there = ~masked if masked.any() else None
+    children = {name: convert(part) for name, part in parts.items()}
+    type_ = StructType(tuple(child.as_field(name) for name, child in children.items()))
+    validity, nulls = (None, 0) if there is None else (pack_bitmap(there), len(there) - int(np.count_nonzero(there)))
+    ends, nullable = tuple(children.values()), there is not None
+    return StructColumn._made(type_, ends, len(data), validity=validity, null_count=nulls, nullable=nullable)
 
 
 def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn | StructColumn:

@@ -17,7 +17,7 @@ from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.strings import from_fixed, from_string_dtype, scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.casting import cast_binary, cast_numeric, duration_unit, infer_numeric, is_raw
-from fastpq.convert.nested_input import are_nested, lists_of_rows, nested_from_objects
+from fastpq.convert.nested_input import are_nested, lists_of_rows, nested_from_objects, struct_of_parts
 from fastpq.convert.object_input import NO_ORDER, convert_objects, without_nan, without_pandas_scalars
 from fastpq.errors import SchemaError
 from fastpq.schema.parquet_schema import ParquetSchema
@@ -78,6 +78,8 @@ def column_from_numpy(
     if isinstance(values, np.ndarray) and values.ndim > 1 and not values.dtype.hasobject:
         elements = column_from_numpy(values.reshape(-1), type=type, name=name)
         return _recast(lists_of_rows(values.shape, elements), None, nullable, name)
+    if isinstance(values, np.ndarray) and values.ndim == 1 and (values.dtype.names or values.dtype.kind == "c"):
+        return _recast(struct_of_parts(values, partial(column_from_numpy, name=name)), type, nullable, name)
     if (not isinstance(values, np.ndarray) or values.dtype == object) and are_nested(values):
         return _recast(nested_from_objects(values, partial(column_from_numpy, name=name), name), type, nullable, name)
     return _flat(values, type, nullable, name)

@@ -75,6 +75,8 @@ def _one_kind(array: Array, firsts: dict[type, int], name: str) -> str | None:
             kind = found = "float"
         if issubclass(each, set | frozenset):
             raise SchemaError(f"value {i}: {NO_ORDER}", column=name or None)
+        if issubclass(each, complex | np.complexfloating):
+            raise SchemaError(f"value {i} is complex: give np.array(values), a column of real and imag", column=name or None)
         if kind is None or found not in (None, kind):
             among = ", which no column holds" if found is None or kind is None else f" among values of kind {found}"
             raise SchemaError(f"value {i} is a {each.__module__}.{each.__qualname__}{among}", column=name or None)
