@@ -162,7 +162,7 @@ def c_sources(extensions: list[Extension]) -> dict[str, list[str]]:
             "initializedcheck": DEBUG,
             "cdivision": True,
             "embedsignature": True,
-            "freethreading_compatible": False,
+            "freethreading_compatible": True,
         },
         shared_utility_qualified_name=SHARED_UTILITIES,
         nthreads=CORES if sys.platform == "linux" else 0,

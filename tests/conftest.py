@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import sysconfig
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -60,6 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     absent = {"linux"} if sys.platform != "linux" else set()
     if "FASTPQ_TEST_FIPS" not in os.environ:
         absent.add("fips")
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        absent.add("free_threaded")
     foreign = [item for item in items if any(item.get_closest_marker(name) for name in absent)]
     items[:] = [item for item in items if item not in foreign]
     config.hook.pytest_deselected(items=foreign)

@@ -1,8 +1,9 @@
-"""Objects shared by threads. Threads are switched very often, as if there were no GIL."""
+"""Objects shared by threads. Under a free-threaded Python nothing here has a GIL; elsewhere threads are switched very often."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -27,6 +28,17 @@ T = TypeVar("T")
 THREADS = 8
 ROUNDS = 20
 ROWS, GROUP = 12_000, 1_500
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+import fastpq
+for module in pkgutil.walk_packages(fastpq.__path__, "fastpq.", onerror=lambda name: None):
+    if not module.name.startswith("fastpq.spark") and not module.name.endswith("__main__"):
+        try:
+            importlib.import_module(module.name)
+        except ImportError as error:        # of a package that is not installed
+            assert not str(error.name).startswith("fastpq"), error
+assert not sys._is_gil_enabled()
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +79,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     options: Any = {"row_group_size": GROUP, "data_page_size": 4096, "use_dictionary": ["word"], "compression": "snappy"}
     fastpq.write_table(columns(), target, **options)
     return target
+
+
+@pytest.mark.free_threaded
+def test_no_extension_turns_the_gil_on() -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-W", "error::RuntimeWarning", "-c", IMPORT_ALL], check=True, env=environment)
 
 
 def test_one_file_read_by_many_threads(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from pathlib import Path
@@ -115,9 +116,11 @@ def test_a_distant_service_is_asked_for_all_columns_at_once(tmp_path: Path, filt
 
 def test_errors_come_where_the_column_is_opened(tmp_path: Path) -> None:
     class Denying(DistantKms):
+        calls = itertools.count()       # atomic: threads ask at once
+
         def unwrap_key(self, wrapped_key: str, master_key_identifier: str) -> bytes:
             key = super().unwrap_key(wrapped_key, master_key_identifier)
-            if len(self.unwrapped) == 3:
+            if next(self.calls) == 2:
                 raise PermissionError
             return key
 
