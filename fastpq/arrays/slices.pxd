@@ -1,6 +1,6 @@
 """A column of variable-length values as a sequence of slices, in any layout."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from fastpq.encodings.views cimport Slice, View
 
 # Slices in one read: 16 KiB on the caller's stack, in the first-level cache.
@@ -31,6 +31,11 @@ cdef class SliceReader:
     # Slices start to start + count - 1 into out; a null has data NULL and size 0, a value never data NULL. Returns count
     # or a negative Status (BAD_LENGTH, BAD_INDEX).
     cdef int64_t read(self, int64_t start, int64_t count, Slice* out) noexcept nogil
+    # The number of dictionary entries; -1 in a layout without codes.
+    cdef int64_t entries(self) noexcept nogil
+    # Codes start to start + count - 1 into out, nulls left out, each code replaced by mapping[code]; mapping has a number for
+    # each dictionary entry. Returns the number of values or a negative Status (BAD_LENGTH, BAD_INDEX).
+    cdef int64_t read_codes(self, int64_t start, int64_t count, const uint32_t* mapping, uint32_t* out) noexcept nogil
 
 
 cdef int raise_status(int64_t status) except -1

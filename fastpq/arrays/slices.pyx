@@ -1,6 +1,6 @@
 """Variable-length values as slices: the one reader of every layout."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -148,6 +148,24 @@ cdef class SliceReader:
             if status < 0:
                 return status
         return count
+
+    cdef int64_t entries(self) noexcept nogil:
+        return self.dictionary_size if self.layout == Layout.CODES else -1
+
+    cdef int64_t read_codes(self, int64_t start, int64_t count, const uint32_t* mapping, uint32_t* out) noexcept nogil:
+        cdef int64_t i, present = 0
+        cdef int32_t code
+        if self.layout != Layout.CODES or start < 0 or count < 0 or count > self.count - start:
+            return Status.BAD_LENGTH
+        for i in range(start, start + count):
+            if self.validity != NULL and not (self.validity[i >> 3] >> (i & 7)) & 1:
+                continue
+            memcpy(&code, self.codes + 4 * i, 4)
+            if code < 0 or code >= self.dictionary_size:
+                return Status.BAD_INDEX
+            out[present] = mapping[code]
+            present += 1
+        return present
 
 
 cdef inline int64_t _read_view(SliceReader self, const View* at, Slice* out) noexcept nogil:

@@ -43,6 +43,8 @@ cdef class ChunkWriter:
     cdef readonly PageLog pages         # of the data pages
     cdef readonly int64_t distinct_count            # of the values; -1 where unknown
     cdef bint is_begun                              # whether the dictionary began with given entries
+    cdef const uint32_t* mapping        # number of a given entry -> code; NULL where the rows are not in such numbers
+    cdef object mapping_owner
     cdef readonly SplitBlockBloomFilter bloom_filter    # None without
     cdef Scratch codes
     cdef Scratch body
@@ -51,6 +53,9 @@ cdef class ChunkWriter:
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil
     cdef int64_t _rows_within(self, int64_t start, int64_t most, int64_t entries) noexcept nogil
     cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1
+    cdef int64_t _encode(self, int64_t start, int64_t rows, uint32_t* codes, int64_t* present, const uint8_t** values,
+                         Slice** slices) except -1
+    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const Slice* slices) noexcept
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1
     cdef int _add_page(self, int64_t start, int64_t rows, int64_t present) except -1
     cdef int _add_levels(self, int64_t start, int64_t rows) except -1

@@ -9,6 +9,7 @@ from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
+from fastpq.arrays.slices cimport array_start
 from fastpq.codecs.checksum cimport crc32_of
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.stored_values cimport BOOLEAN
@@ -71,14 +72,20 @@ cdef class ChunkWriter:
         scratch_free(&self.packed)
 
     def begin_dictionary(self, ColumnInput entries not None):
-        """Begin the dictionary page with given entries, used or not, in their order; without effect above its greatest size."""
+        """Begin the dictionary page with given entries, used or not, in their order; without effect above its greatest size.
+
+        Rows whose codes are numbers of these entries are written from the codes.
+        """
         if self.dictionary is None:
             return
         cdef DictionaryEncoder dictionary = DictionaryEncoder(0 if self.input.variable else self.input.stored_width)
-        entries.codes(dictionary)
+        mapping = entries.codes(dictionary)
         if dictionary.plain_size <= <int64_t>self.settings.dictionary_page_size:
             self.dictionary = dictionary
             self.is_begun = True
+            if self.input.reader is not None and self.input.reader.entries() == len(mapping):
+                self.mapping_owner = mapping
+                self.mapping = <const uint32_t*>array_start(mapping)
 
     def write(self, int64_t start, int64_t stop):
         """Encode the rows [start, stop) into pieces, and set the counters.
@@ -126,14 +133,19 @@ cdef class ChunkWriter:
 
     cdef int _log_codes(self, int64_t start, int64_t rows, int64_t present, const uint32_t* codes, const Slice* slices,
                         const uint8_t* values) except -1:
-        """Log a dictionary-encoded page."""
+        """Log a dictionary-encoded page; slices are NULL for values that are known by their codes alone."""
         cdef int64_t unencoded = 0, i
         self._add_page(start, rows, present)
         if not self.input.variable:
             return self.pages.observe_fixed(values, present)
         with nogil:
-            for i in range(present):
-                unencoded += <int64_t>slices[i].size
+            if slices == NULL:
+                slices = self.dictionary.slice_values()
+                for i in range(present):
+                    unencoded += <int64_t>slices[codes[i]].size
+            else:
+                for i in range(present):
+                    unencoded += <int64_t>slices[i].size
         self.pages.last().unencoded = unencoded
         return self.pages.observe_codes(codes, present, self.dictionary.slice_values(), self.dictionary.table.count)
 
@@ -161,11 +173,9 @@ cdef class ChunkWriter:
 
         The dictionary ends when full, or after the first page if plain values are smaller.
         """
-        cdef int64_t row = start, rows = 0, present = 0, done = 0, taken = 0, page
-        cdef int64_t limit = self.settings.dictionary_page_size
+        cdef int64_t row = start, rows = 0, present = 0, done = 0, taken = 0
         cdef int64_t most_rows = self.settings.data_page_rows
         cdef int64_t most_entries = <int64_t>self.settings.data_page_size // 4      # an index takes at most four bytes
-        cdef int64_t plain_size = 0
         cdef const uint8_t* values = NULL
         cdef Slice* slices = NULL
         cdef uint32_t* codes
@@ -175,21 +185,9 @@ cdef class ChunkWriter:
         codes = <uint32_t*>self.codes.data
         while row < stop:
             rows = self._rows_within(row, min(most_rows, stop - row), most_entries)
-            with nogil:
-                if self.input.variable:
-                    present = self.input.slices(row, rows, &slices)
-                    done = self.dictionary.encode_slices(slices, present, limit, codes + taken)
-                    if row == start:
-                        for page in range(present):
-                            plain_size += 4 + <int64_t>slices[page].size
-                else:
-                    present = self.input.fixed(row, rows, &values)
-                    done = self.dictionary.encode_fixed(values, present, limit, codes + taken)
-                    plain_size = present * <int64_t>self.input.stored_width
-            if done < 0:
-                raise MemoryError("the dictionary's hash table")
+            done = self._encode(row, rows, codes + taken, &present, &values, &slices)
             keeps = self.is_begun or self.settings.keep_dictionary
-            if row == start and not (keeps or self._dictionary_pays(done, present, plain_size)):
+            if row == start and not (keeps or self._dictionary_pays(done, present, slices)):
                 return start
             full = done < present
             if full:
@@ -213,9 +211,32 @@ cdef class ChunkWriter:
             self._write_indices(first, rows, codes + taken, present)
         return row
 
-    def _dictionary_pays(self, int64_t done, int64_t present, int64_t plain_size):
+    cdef int64_t _encode(self, int64_t start, int64_t rows, uint32_t* codes, int64_t* present, const uint8_t** values,
+                         Slice** slices) except -1:
+        """Codes of the values in rows; returns the number of encoded values, fewer than present where the dictionary is full."""
+        cdef int64_t limit = self.settings.dictionary_page_size, done
+        if self.mapping != NULL:
+            with nogil:
+                present[0] = self.input.mapped(start, rows, self.mapping, codes)
+            return present[0]
+        with nogil:
+            if self.input.variable:
+                present[0] = self.input.slices(start, rows, slices)
+                done = self.dictionary.encode_slices(slices[0], present[0], limit, codes)
+            else:
+                present[0] = self.input.fixed(start, rows, values)
+                done = self.dictionary.encode_fixed(values[0], present[0], limit, codes)
+        if done < 0:
+            raise MemoryError("the dictionary's hash table")
+        return done
+
+    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const Slice* slices) noexcept:
         """Whether dictionary and indices of the first page are smaller than the plain values of the page."""
-        cdef int64_t bits = bit_width(self.dictionary.table.count)
+        cdef int64_t bits = bit_width(self.dictionary.table.count), plain_size = present * <int64_t>self.input.stored_width, i
+        if self.input.variable:
+            plain_size = 4 * present
+            for i in range(present):
+                plain_size += <int64_t>slices[i].size
         return present == 0 or (done == present and self.dictionary.plain_size + done * bits // 8 < plain_size)
 
     def _rows_of(self, int64_t start, int64_t most, int64_t values):

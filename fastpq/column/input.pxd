@@ -1,6 +1,6 @@
 """The values of a Column in stored form, page by page."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from fastpq.column.scratch cimport Scratch
 from fastpq.column.leaf_entries cimport Levels
 from fastpq.encodings.views cimport Slice
@@ -29,4 +29,6 @@ cdef class ColumnInput:
     # The stored values of rows [start, start + count), nulls left out; valid until the next call. Returns the number of values.
     cdef int64_t fixed(self, int64_t start, int64_t count, const uint8_t** values) except -1 nogil
     cdef int64_t slices(self, int64_t start, int64_t count, Slice** values) except -1 nogil
+    # The dictionary codes of rows [start, start + count), nulls left out, each replaced by mapping[code]. Returns their number.
+    cdef int64_t mapped(self, int64_t start, int64_t count, const uint32_t* mapping, uint32_t* codes) except -1 nogil
     cdef const uint8_t* _compacted(self, int64_t start, int64_t count, int64_t* present) except NULL nogil

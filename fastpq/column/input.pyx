@@ -136,3 +136,12 @@ cdef class ColumnInput:
             slices[present] = slices[i]
             present += slices[i].data != NULL
         return present
+
+    cdef int64_t mapped(self, int64_t start, int64_t count, const uint32_t* mapping, uint32_t* codes) except -1 nogil:
+        cdef int64_t present
+        self._to_values(&start, &count)
+        present = self.reader.read_codes(start, count, mapping, codes)
+        if present < 0:
+            with gil:
+                raise_status(present)
+        return present
