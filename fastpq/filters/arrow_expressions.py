@@ -7,8 +7,8 @@ each value, and a struct for the options of each function.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,14 @@ _NAMES = {
     "greater": ">", "greater_equal": ">=", "is_valid": "is valid", "is_nan": "is nan",
 }
 _MATCHING = {0: "match", 1: "skip"}     # null_matching_behavior of is_in
+
+
+class _Open(NamedTuple):
+    """A call before its end."""
+
+    name: str
+    args: list[Part]
+    options: list[Any]
 
 
 def part_of_arrow(expression: Any) -> Part:
@@ -46,61 +54,76 @@ def part_of_arrow(expression: Any) -> Part:
 
 
 def _part(entries: Iterator[tuple[str, str]], batch: Any) -> Part:
-    part = _next(entries, batch)
-    if part is None:
-        raise UnsupportedError("a filter without an end")
-    return part
+    calls: list[_Open] = []
+    while True:
+        kind, value = next(entries)
+        part: Part
+        match kind:
+            case "literal":
+                part = _given([batch.column(int(value))[0]], only=True)
+            case "field_ref":
+                part = Path((value,))
+            case "nested_field_ref":
+                part = Path(tuple(name for _, name in (next(entries) for _ in range(int(value)))))
+            case "call":
+                calls.append(_Open(value, [], []))
+                continue
+            case "options" if calls:
+                calls[-1].options.append(batch.column(int(value))[0])
+                continue
+            case "end" if calls:
+                call = calls.pop()
+                part = _call(call.name, call.args, call.options)
+            case _:
+                raise UnsupportedError(f"a filter with a part of kind {kind}")
+        if not calls:
+            return part
+        calls[-1].args.append(part)
 
 
-def _next(entries: Iterator[tuple[str, str]], batch: Any, options: list[Any] | None = None) -> Part | None:
-    """The next part; None at the end of a function, or behind its options."""
-    kind, value = next(entries)
-    match kind:
-        case "literal":
-            return Given(_value(batch.column(int(value))[0]))
-        case "field_ref":
-            return Path((value,))
-        case "nested_field_ref":
-            return Path(tuple(name for _, name in (next(entries) for _ in range(int(value)))))
-        case "call":
-            return _call(value, entries, batch)
-        case "options" if options is not None:
-            options.append(batch.column(int(value))[0])
-            return None
-        case "end":
-            return None
-    raise UnsupportedError(f"a filter with a part of kind {kind}")
-
-
-def _call(name: str, entries: Iterator[tuple[str, str]], batch: Any) -> Part:
-    args: list[Part] = []
-    options: list[Any] = []
-    while (part := _next(entries, batch, options)) is not None:
-        args.append(part)
-    if options:
-        next(entries)       # the end
+def _call(name: str, args: list[Part], options: list[Any]) -> Part:
     given = options[0] if options else {}
     if name in _NAMES and not options:
         return Call(_NAMES[name], tuple(args))
     call = Call(name, tuple(args))
     match name:
         case "is_null":
-            return Call("is null or nan" if given["nan_is_null"].as_py() else "is null", tuple(args))
-        case "is_in" if given["null_matching_behavior"].as_py() in _MATCHING:
-            values = [_value(value) for value in given["value_set"].values]
-            return Call("in", (*args, Given(values)), _MATCHING[given["null_matching_behavior"].as_py()])
-        case "starts_with" if not given["ignore_case"].as_py():
+            return Call("is null or nan" if options and given["nan_is_null"].as_py() else "is null", tuple(args))
+        case "is_in" if options and given["null_matching_behavior"].as_py() in _MATCHING:
+            return Call("in", (*args, _given(given["value_set"].values)), _MATCHING[given["null_matching_behavior"].as_py()])
+        case "starts_with" if options and not given["ignore_case"].as_py():
             return Call("starts with", (*args, Given(given["pattern"].as_py())))
         case "cast":
             raise refused(call, "give the value in the type of the column")
     raise refused(call)
 
 
-def _value(scalar: Any) -> Any:
-    """A value as a Python object, moments of all digits as datetime64."""
-    kind = scalar.type
-    if scalar.is_valid and str(kind).startswith("timestamp[ns"):
-        return np.datetime64(scalar.value, "ns")
-    if scalar.is_valid and str(kind) == "float":
-        return np.float32(scalar.as_py())
-    return scalar.as_py()
+def _given(scalars: Iterable[Any], only: bool = False) -> Given:
+    """Scalars of one type as values: moments as datetime64 and times as timedelta64, with all their digits.
+
+    Args:
+        scalars: of pyarrow.
+        only: whether the one scalar is the value, and no list.
+    """
+    values, aware = [], None
+    for scalar in scalars:
+        kind = str(scalar.type)
+        if kind.startswith("timestamp["):
+            aware = scalar.type.tz is not None
+        try:
+            values.append(_value(scalar, kind))
+        except (OverflowError, ValueError) as error:        # pyarrow.ArrowInvalid is a ValueError
+            raise refused(scalar.type, f"a value that is no object of Python: {error}") from error
+    return Given(values[0] if only else values, aware)
+
+
+def _value(scalar: Any, kind: str) -> Any:
+    if not scalar.is_valid:
+        return None
+    if kind.startswith("timestamp["):
+        return np.datetime64(scalar.value, scalar.type.unit)
+    if kind.startswith("date"):
+        return np.datetime64(scalar.value, "D" if kind.startswith("date32") else "ms")
+    if kind.startswith("time"):
+        return np.timedelta64(scalar.value, scalar.type.unit)
+    return np.float32(scalar.as_py()) if kind == "float" else scalar.as_py()

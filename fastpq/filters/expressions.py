@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,12 @@ import numpy as np
 from fastpq.errors import ParquetError, UnsupportedError
 from fastpq.filters.predicate import And, Or
 from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.schema.types import Float16, Type
+from fastpq.schema.types import Date, Float16, Timestamp, Type
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="} | {op: op for op in ("==", "!=", "== or both null", "!= or one null")}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_LONGEST = 200          # characters of a part in a message
+_UNITS = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 _EXACT = 1 << 53        # integers below are floats without loss, and no other integer is rounded to them
 
 
@@ -36,9 +39,15 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value, None for null; or the list of values of ``in``."""
+    """A value, None for null; or the list of values of ``in``.
+
+    Attributes:
+        value: the value or the list.
+        aware: of moments, whether they have a time zone; None for other values.
+    """
 
     value: Any
+    aware: bool | None = None
 
     def __str__(self) -> str:
         return repr(self.value)
@@ -86,12 +95,18 @@ def filter_of(expression: Any, schema: ParquetSchema) -> Any:
         from fastpq.filters.arrow_expressions import part_of_arrow as part_of
     else:
         from fastpq.filters.polars_expressions import part_of_polars as part_of
-    return _Translation(schema, of_arrow).of(part_of(expression), True)
+    try:
+        return _Translation(schema, of_arrow).of(part_of(expression), True)
+    except RecursionError:
+        reason = "nested too deeply; give isin() or is_in() all values at once, or fastpq.Or or fastpq.And all conditions"
+        raise UnsupportedError(f"a filter {reason}") from None
 
 
 def refused(part: Any, reason: str = "") -> UnsupportedError:
     """The error of a part without an exact translation."""
-    return UnsupportedError(f"the part {part} of the filter has no exact translation{reason and ': '}{reason}")
+    text = str(part)
+    shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return UnsupportedError(f"the part {shown} of the filter has no exact translation{reason and ': '}{reason}")
 
 
 class _Translation:
@@ -110,7 +125,7 @@ class _Translation:
                 return self.of(inner, not wanted)
             case "and" | "or", _:
                 join = And if (part.name == "and") is wanted else Or
-                return join(*(self.of(inner, wanted) for inner in part.args))
+                return join(*(self.of(inner, wanted) for inner in _chain(part)))
             case _, (Path() as column, *rest):
                 return self._condition(part, column, rest, wanted)
             case _, (Given() as value, Path() as column) if part.name in _FLIPPED:
@@ -119,6 +134,7 @@ class _Translation:
 
     def _condition(self, part: Call, column: Path, rest: list[Part], wanted: bool) -> Any:
         path = column.names
+        self._refuse_group(part, path)
         match part.name, rest:
             case "is null" | "is valid", []:
                 return (path, "is null" if (part.name == "is null") is wanted else "is not null")
@@ -126,11 +142,13 @@ class _Translation:
                 return (path, "==" if (part.name == "is nan") is wanted else "!=", math.nan)
             case "is null or nan", []:
                 return self._is_null_or_nan(path, wanted)
-            case "in", [Given(values)]:
+            case "in", [Given(list(values), aware)]:
+                self._check_zone(part, path, aware)
                 return self._in(part, path, values, wanted)
             case "starts with", [Given(str() | bytes() as prefix)] if wanted:
                 return (path, "starts with", prefix)
-            case name, [Given(value)] if name in _FLIPPED:
+            case name, [Given(value, aware)] if name in _FLIPPED and not isinstance(value, list):
+                self._check_zone(part, path, aware)
                 return self._comparison(part, path, name, value, wanted)
         raise refused(part)
 
@@ -140,12 +158,13 @@ class _Translation:
             wanted = wanted is (name == "== or both null")
             if value is None:
                 return (path, "is null" if wanted else "is not null")
-            return (path, "==", value) if wanted else Or((path, "!=", value), (path, "is null"))
+            found = self._ordered(path, "==" if wanted else "!=", value)
+            return found if wanted else Or(found, (path, "is null"))
         if value is None:
             return (path, "in", [])     # null for every row
         op = name if wanted else _OPPOSITE[name]
         if not (self._nan_is_unequal and self._is_float(path)):
-            return (path, op, value)
+            return self._ordered(path, op, value)
         # NaN compares false, but for !=, which is true
         found = (path, op, value)
         is_true_for_nan = (name == "!=") is wanted
@@ -153,10 +172,36 @@ class _Translation:
             return (path, "is not null") if is_true_for_nan else (path, "in", [])
         return Or(found, (path, "==", math.nan)) if is_true_for_nan else And(found, (path, "!=", math.nan))
 
+    def _ordered(self, path: tuple[str, ...], op: str, value: Any) -> Any:
+        """A comparison; Polars rounds two moments down to the coarser of their units, pyarrow compares them exactly."""
+        type_ = self._type(path)
+        if self._nan_is_unequal or type_ is None or not isinstance(value, np.datetime64):
+            return (path, op, value)
+        unit, own = np.datetime_data(value.dtype)[0], _unit(type_)
+        if unit == "D" or own is None:
+            return (path, op, value)
+        if _UNITS[own] <= _UNITS[unit]:
+            return (path, op, value.astype(f"datetime64[{own}]"))       # rounded down
+        first, behind = (path, "<", value), (path, ">=", value + 1)
+        match op:
+            case "<":
+                return first
+            case ">=":
+                return (path, ">=", value)
+            case ">":
+                return behind
+            case "<=":
+                return (path, "<", value + 1)
+            case "==":
+                return And((path, ">=", value), (path, "<", value + 1))
+        return Or(first, behind)
+
     def _in(self, part: Call, path: tuple[str, ...], values: list[Any], wanted: bool) -> Any:
         known = [value for value in values if value is not None]
         for value in known:
             self._check(part, path, value)
+            if self._cuts(path, value):
+                raise refused(part, "a date is compared with moments; give dates")
             if self._nan_is_unequal and self._is_float(path) and (_is_nan(value) or value == 0):
                 raise refused(part, "pyarrow compares NaN and zeros of either sign by their bits")
         found = (path, "in" if wanted else "not in", known)
@@ -173,9 +218,11 @@ class _Translation:
 
     def _check(self, part: Call, path: tuple[str, ...], value: Any) -> None:
         """Refuse values that the other library and fastpq round in different ways."""
+        type_ = self._type(path)
+        if isinstance(value, Decimal) and self._is_float(path):
+            raise refused(part, f"the column's floats are compared with the decimal {value}; give a float")
         if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
             return
-        type_ = self._type(path)
         size: Any = abs(value)
         if self._is_float(path) and type_.dtype is not None:
             exact = not (isinstance(value, int) and size > _EXACT)
@@ -185,6 +232,31 @@ class _Translation:
                 raise refused(part, f"the column rounds {value!r}; give a value of its precision")
         elif isinstance(value, float | np.floating) and type_ is not None and not size < _EXACT:
             raise refused(part, f"{value!r} is no number of the column's kind")
+
+    def _check_zone(self, part: Call, path: tuple[str, ...], aware: bool | None) -> None:
+        """Refuse moments with a time zone for a column without one, and the reverse."""
+        type_ = self._type(path)
+        if aware is None or type_ is None:
+            return
+        has_zone = isinstance(type_.logical, Timestamp) and type_.logical.utc
+        if aware is not has_zone:
+            own, others = ("a", "none") if has_zone else ("no", "one")
+            raise refused(part, f"the column has {own} time zone, and the moments have {others}")
+
+    def _cuts(self, path: tuple[str, ...], value: Any) -> bool:
+        """Whether pyarrow would cut a moment to the date that it takes ``in`` a column of dates for."""
+        type_ = self._type(path)
+        if not (self._nan_is_unequal and isinstance(value, np.datetime64)):
+            return False
+        return type_ is not None and isinstance(type_.logical, Date) and bool(value != value.astype("datetime64[D]"))
+
+    def _refuse_group(self, part: Call, path: tuple[str, ...]) -> None:
+        try:
+            column = self._schema.column(path)
+        except ParquetError:
+            return
+        if column.path != path and column.max_repetition_level == 0:
+            raise refused(part, f"{'.'.join(path)} is a struct; name one of its fields")
 
     def _type(self, path: tuple[str, ...]) -> Any:
         """The type of a column; None for a column that is not there, which the caller refuses or passes over."""
@@ -196,6 +268,26 @@ class _Translation:
     def _is_float(self, path: tuple[str, ...]) -> bool:
         type_ = self._type(path)
         return type_ is not None and (type_.physical in (Type.FLOAT, Type.DOUBLE) or isinstance(type_.logical, Float16))
+
+
+def _chain(part: Call) -> list[Part]:
+    """The arguments of nested calls of the same name, from left to right."""
+    found: list[Part] = []
+    left: list[Part] = [part]
+    while left:
+        inner = left.pop()
+        if isinstance(inner, Call) and inner.name == part.name:
+            left.extend(reversed(inner.args))
+        else:
+            found.append(inner)
+    return found
+
+
+def _unit(type_: Any) -> str | None:
+    """The unit of a column of moments in Polars, which reads INT96 as nanoseconds."""
+    if isinstance(type_.logical, Timestamp):
+        return str(type_.logical.unit)
+    return "ns" if type_.physical is Type.INT96 else None
 
 
 def _is_nan(value: Any) -> bool:

@@ -35,7 +35,7 @@ def _part(node: Any) -> Part:
         case {"Column": str(name)}:
             return Path((name,))
         case {"Literal": _}:
-            return Given(_value(node))
+            return _literal(node)
         case {"BinaryExpr": {"left": left, "op": op, "right": right}} if op in _OPERATORS:
             return Call(_OPERATORS[op], (_part(left), _part(right)))
         case {"Function": {"input": inputs, "function": function}}:
@@ -48,10 +48,12 @@ def _function(node: Any, inputs: list[Any], function: Any) -> Part:
         case {"Boolean": str(name)} if name in _TESTS:
             return Call(_TESTS[name], tuple(map(_part, inputs)))
         case {"Boolean": {"IsIn": {"nulls_equal": nulls_equal}}}:
-            column, values = map(_part, inputs)
+            column, values = _part(inputs[0]), _set(inputs[1])
             return Call("in", (column, values), "match" if nulls_equal else "propagate")
         case {"Boolean": {"IsBetween": {"closed": closed}}}:
             column, low, high = map(_part, inputs)
+            if Given(None) in (low, high):
+                raise refused("is_between", "a bound None; leave the comparison out, or keep no row")
             first, last = _CLOSED[closed]
             return Call("and", (Call(first, (column, low)), Call(last, (column, high))))
         case {"StringExpr": "StartsWith"}:
@@ -63,26 +65,69 @@ def _function(node: Any, inputs: list[Any], function: Any) -> Part:
     raise refused(_shown(node))
 
 
-def _value(node: Any) -> Any:
-    """The value of a literal, moments of all digits as datetime64; a list for a literal of type List."""
+def _literal(node: Any) -> Given:
+    """The value of a literal; a list for a literal of type List or Array."""
     import polars
 
-    found = polars.select(polars.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")).to_series()
-    if isinstance(found.dtype, polars.List | polars.Array):
-        inner = found.explode()
-        return [] if found.list.len()[0] == 0 else [_of(inner, place) for place in range(len(inner))]
-    return _of(found, 0)
+    if "Series" in node["Literal"]:
+        raise refused("Series", "outside of is_in(), give the value itself, not a Series of one")
+    found = _series(node)
+    if found.dtype == polars.Enum:
+        raise refused(_shown(node), "give the text itself, not a literal of an Enum")
+    if not isinstance(found.dtype, polars.List | polars.Array):
+        return Given(_values(found, node)[0], _aware(found))
+    if found[0] is None:
+        raise refused(_shown(node), "null is no list of values")
+    return Given(_values(found[0], node), _aware(found[0]))
 
 
-def _of(values: Any, place: int) -> Any:
+def _set(node: Any) -> Part:
+    """The values of is_in(): the elements of a Series, or those of its only list."""
     import polars
 
-    value = values[place]
-    if value is None:
-        return None
-    if isinstance(values.dtype, polars.Datetime) and values.dtype.time_unit == "ns":
-        return np.datetime64(values.to_physical()[place], "ns")
-    return np.float32(value) if values.dtype == polars.Float32 else value
+    match node:
+        case {"Literal": {"Series": _}}:
+            found = _series(node)
+            if isinstance(found.dtype, polars.List | polars.Array):
+                if len(found) != 1 or found[0] is None:
+                    raise refused("is_in", "its Series has a list for each row; give one list of values")
+                found = found[0]
+            return Given(_values(found, node), _aware(found))
+    return _part(node)
+
+
+def _series(node: Any) -> Any:
+    import polars
+
+    try:
+        return polars.select(polars.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")).to_series()
+    except (polars.exceptions.PolarsError, ValueError, OverflowError) as error:
+        raise refused(_shown(node), f"Polars does not evaluate it: {error}") from error
+
+
+def _aware(values: Any) -> bool | None:
+    import polars
+
+    return values.dtype.time_zone is not None if isinstance(values.dtype, polars.Datetime) else None
+
+
+def _values(values: Any, node: Any) -> list[Any]:
+    """Values as Python objects, moments as datetime64 and times as timedelta64, with all their digits."""
+    import polars
+
+    dtype = values.dtype
+    if isinstance(dtype, polars.Datetime):
+        return [value if value is None else np.datetime64(value, dtype.time_unit) for value in values.to_physical().to_list()]
+    if dtype == polars.Date:
+        return [value if value is None else np.datetime64(value, "D") for value in values.to_physical().to_list()]
+    if dtype == polars.Time:
+        return [value if value is None else np.timedelta64(value, "ns") for value in values.to_physical().to_list()]
+    if dtype == polars.Float32:
+        return [value if value is None else np.float32(value) for value in values.to_list()]
+    try:
+        return list(values.to_list())
+    except (polars.exceptions.PolarsError, ValueError, OverflowError) as error:
+        raise refused(_shown(node), f"a value that is no object of Python: {error}") from error
 
 
 def _shown(node: Any) -> str:
