@@ -237,7 +237,7 @@ def with_options(properties: WriterProperties | None, options: Mapping[str, Any]
         TypeError: an option unknown to WriterProperties; the message names near ones, or says what to do for pyarrow's.
     """
     if properties is not None and not isinstance(properties, WriterProperties):
-        raise TypeError(f"properties is a WriterProperties, not {properties!r}")
+        raise TypeError(f"properties is a WriterProperties, not {type(properties).__name__}")
     known = WriterProperties.__dataclass_fields__
     unknown = sorted(options.keys() - known.keys())
     if unknown:

@@ -72,7 +72,7 @@ class ParquetFile(IndexedFile):
             where = taken_place(where, given)
         on_error, strings, unit = given["on_error"], given["strings"], given["coerce_int96_timestamp_unit"]
         if given["properties"] is not None and not isinstance(given["properties"], ReaderProperties):
-            raise TypeError(f"properties is a ReaderProperties, not {given['properties']!r}")
+            raise TypeError(f"properties is a ReaderProperties, not {type(given['properties']).__name__}")
         if on_error not in ("raise", "null", "skip"):
             raise ValueError(f'on_error must be "raise", "null" or "skip", not {on_error!r}')
         if strings not in ("views", "offsets", "dictionary"):

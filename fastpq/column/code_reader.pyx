@@ -16,7 +16,7 @@ from fastpq.encodings.status cimport raise_status
 from fastpq.encodings.views cimport Slice, View
 
 from fastpq.arrays import memory
-from fastpq.errors import LimitError
+from fastpq.errors import FormatError, LimitError
 
 cdef const char* CODES = b"values"
 
@@ -50,6 +50,9 @@ cdef class CodeReader(ValueReader):
     cdef int load_dictionary(self, const Page* page) except -1 nogil:
         cdef uint32_t* numbers
         cdef int64_t i
+        if self.counted:            # codes of values before it would be those of its entries
+            with gil:
+                raise FormatError("a dictionary page behind pages of values", page=self.pages.ordinal)
         ValueReader.load_dictionary(self, page)
         numbers = <uint32_t*>scratch_reserve(&self.numbers, <size_t>self.dictionary_size * sizeof(uint32_t))
         for i in range(self.dictionary_size):

@@ -30,6 +30,7 @@ from fastpq.schema.types import TimeUnitName, Type
 
 Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, by name and number of the leaf
 DatasetSchema: TypeAlias = Literal["union", "first"] | ParquetSchema | Mapping[str, Any] | Any
+LEAST_BATCH = 4096      # rows read for a head, however few are wanted
 
 
 @reading
@@ -253,7 +254,7 @@ class ParquetDataset(DatasetAnswers):
     def _first_matches(self, n: int, names: list[str], filters: Any) -> Table:
         parts: list[Table] = []
         missing = n
-        for table in self.iter_batches(min(max(n, 1), DEFAULT_BATCH_SIZE), names, filters=filters):
+        for table in self.iter_batches(min(max(n, LEAST_BATCH), DEFAULT_BATCH_SIZE), names, filters=filters):
             if not missing:
                 break
             parts.append(table.slice(0, min(missing, table.num_rows)))

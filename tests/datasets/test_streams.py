@@ -145,6 +145,24 @@ def test_wrong_most_rows(value: Any, kind: type[Exception], tmp_path: Path) -> N
     assert not list(tmp_path.iterdir())
 
 
+def test_heads_of_files_of_other_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Converted columns come in tables of many rows, not in one for each row of the head."""
+    fastpq.write_table({"x": np.arange(20_000)}, tmp_path / "a.parquet")
+    fastpq.write_table({"x": np.arange(20_000) + 0.5}, tmp_path / "b.parquet")
+    tables: list[int] = []
+    batches = fastpq.ParquetDataset.iter_batches
+
+    def counted(*arguments: Any, **options: Any) -> Iterator[fastpq.Table]:
+        for table in batches(*arguments, **options):
+            tables.append(table.num_rows)
+            yield table
+
+    monkeypatch.setattr(fastpq.ParquetDataset, "iter_batches", counted)
+    found = fastpq.ParquetDataset(tmp_path).head(1, filters=[("x", ">", 19_998.7)])
+    assert found["x"].to_pylist() == [19_999.0]
+    assert len(tables) < 50
+
+
 def test_head_with_filters(tmp_path: Path) -> None:
     fastpq.write_dataset(batches(), tmp_path, partition_by=["part"], max_rows_per_file=500)
     dataset = fastpq.ParquetDataset(tmp_path)

@@ -56,8 +56,9 @@ def test_units_of_polars(own: str, given_unit: Any, place: int, data: st.DataObj
     x = pl.col("x")
     expression = data.draw(
         st.one_of(
-            st.sampled_from(COMPARISONS).map(lambda op: op(x, value)), st.sampled_from(COMPARISONS).map(lambda op: op(value, x)),
-            st.sampled_from([x.is_between(value, value), x.is_between(value, value, "left"), x.is_between(value, value, "right")]),
+            st.sampled_from(COMPARISONS).map(lambda op: op(x, value)),
+            st.sampled_from(COMPARISONS).map(lambda op: op(value, x)),
+            st.sampled_from([x.is_between(value, value, closed) for closed in ("both", "left", "right")]),
             st.sampled_from([x.eq_missing(value), x.ne_missing(value), x.is_in(series), x.is_in(series.implode())]),
         )
     )

@@ -14,6 +14,7 @@ import pytest
 import fastpq
 from fastpq.arrays.layouts import DictionaryValues
 from fastpq.read.scan import Scan
+from tests.narrowing import present
 
 KEY = bytes(range(16))
 RNG = np.random.default_rng(7)
@@ -146,3 +147,22 @@ def test_broken_text_and_indices() -> None:
         broken[place] = octet       # of the second: index 3 of three entries
         with pytest.raises(fastpq.FormatError, match=fault):
             fastpq.read_table(io.BytesIO(broken), strings="dictionary")
+
+
+def test_a_dictionary_behind_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Footers may lie about the encodings of pages: a dictionary page moved behind the first page of values is refused."""
+    target = io.BytesIO()
+    table = pa.table({"s": [f"a{n:02}" for n in range(60)]}, pa.schema([pa.field("s", pa.string(), nullable=False)]))
+    sizes = {"dictionary_pagesize_limit": 60, "data_page_size": 40, "write_batch_size": 5}
+    pq.write_table(table, target, compression="none", write_page_index=True, **sizes)
+    data = target.getvalue()
+    column = pq.ParquetFile(target).metadata.row_group(0).column(0)
+    with fastpq.ParquetFile(data) as file:
+        pages = present(file.offset_index(0, "s")).page_locations
+        places = [(page.offset, page.offset + page.compressed_page_size) for page in pages]
+    start, end = column.dictionary_page_offset, places[-1][1]
+    values = [data[first:last] for first, last in places]
+    moved = values[-1] + data[start : column.data_page_offset] + b"".join(values[:-1])
+    monkeypatch.setattr(Scan, "_reads_codes", lambda *arguments: True)
+    with pytest.raises(fastpq.FormatError, match="a dictionary page behind pages of values"):
+        fastpq.read_table(data[:start] + moved + data[end:], strings="dictionary")
