@@ -14,6 +14,9 @@ from hypothesis import settings
 
 from tests import requirements
 from tests.interop.parquet_java import ParquetJava
+from tests.io.azure_server import azure_server
+from tests.io.google_server import google_server
+from tests.io.object_stores import KINDS, Store
 
 # No deadline for hypothesis examples: test machines are shared, so that an example's duration varies.
 settings.register_profile("shared machine", deadline=None)
@@ -111,6 +114,27 @@ def moto_url() -> Iterator[str]:
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def azure_url() -> Iterator[str]:
+    """The URL of a server of Azure's Blob Storage."""
+    with azure_server() as url:
+        yield os.environ.get("FASTPQ_TEST_AZURE", url)
+
+
+@pytest.fixture(scope="session")
+def google_url() -> Iterator[str]:
+    """The URL of a server of Google's store."""
+    with google_server() as url:
+        yield os.environ.get("FASTPQ_TEST_GOOGLE", url)
+
+
+@pytest.fixture(scope="session", params=KINDS)
+def object_store(request: pytest.FixtureRequest) -> Store:
+    """Each kind of object store, with its server."""
+    kind = request.param
+    return Store(kind, request.getfixturevalue({"s3": "moto_url", "azure": "azure_url", "google": "google_url"}[kind]))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Commit records of datasets in S3: many objects appear, and others vanish, at one request.
+"""Commit records of datasets in object stores: many objects appear, and others vanish, at one request.
 
 A store renames nothing. Files of a commit are uploads under their final names; these are completed one after the other, and the
 commit happens when its record is put (If-None-Match). The folder ``_fastpq_commits`` of a dataset holds
@@ -26,7 +26,8 @@ from typing import Any
 
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.io.location import Remote
-from fastpq.io.multipart import Upload, abort_upload, abort_uploads, complete_upload, is_s3
+from fastpq.io.multipart import abort_uploads
+from fastpq.io.object_store import Upload, find_store, store_at
 from fastpq.io.sink import Conditions, open_sink
 
 _log = logging.getLogger("fastpq.datasets")
@@ -103,7 +104,7 @@ def base_of(path: str) -> str:
 
 
 def visible_files(filesystem: Any, folder: str) -> dict[str, Mapping[str, Any]]:
-    """Information about the files below a folder that count, by path; all files outside of S3.
+    """Information about the files below a folder that count, by path; all files outside of the stores of find_store.
 
     Args:
         filesystem: an fsspec filesystem.
@@ -112,14 +113,14 @@ def visible_files(filesystem: Any, folder: str) -> dict[str, Mapping[str, Any]]:
     Raises:
         OSError: writers committed all the time.
         FormatError: a record is broken.
-        UnsupportedError: records in another filesystem than s3fs, which cannot be relied upon to show them in time.
+        UnsupportedError: records in another filesystem than s3fs, adlfs and gcsfs, which may show them late.
     """
-    if not is_s3(filesystem):
+    if find_store(filesystem) is None:
         every = dict(filesystem.find(folder, detail=True))
         if any(f"/{FOLDER}/" in f"/{path}" for path in every):
             raise UnsupportedError(
-                f"the dataset has records of commits ({FOLDER}), by which old and new files are told apart: read it as s3:// "
-                "with storage_options, or through s3fs", path=folder)
+                f"the dataset has records of commits ({FOLDER}), by which old and new files are told apart: read it by its URL "
+                "(s3://, abfss://, gs://) with storage_options, or through s3fs, adlfs or gcsfs", path=folder)
         return every
     root = base_of(folder)
     found = snapshot(filesystem, root, folder).visible(root)
@@ -129,7 +130,7 @@ def visible_files(filesystem: Any, folder: str) -> dict[str, Mapping[str, Any]]:
 def visible_matches(filesystem: Any, pattern: str) -> dict[str, Mapping[str, Any]]:
     """Information about the files that match a glob and count, by path; raises the errors of visible_files."""
     found: dict[str, Mapping[str, Any]] = filesystem.glob(pattern, detail=True)
-    if not is_s3(filesystem):
+    if find_store(filesystem) is None:
         return found
     first = re.search(r"[^/]*[*?\[]", pattern)
     counted = visible_files(filesystem, pattern[: first.start()].rstrip("/") if first else posixpath.dirname(pattern))
@@ -191,7 +192,7 @@ def commit_uploads(
     if not _begin(place, job, uploads):
         raise CommitRefused(errno.ECANCELED, "another run of the same job has taken its uploads", root)
     for upload in uploads:
-        complete_upload(filesystem, upload)
+        store_at(filesystem).complete(upload)
     own = {relative(root, upload.path) for upload in uploads}
     for _ in range(TRIES):
         now = snapshot(filesystem, root)
@@ -229,8 +230,7 @@ def abandon_job(place: Remote, job: str) -> None:
         )
         if _put_record(place, new):
             for upload in now.begun[job]:
-                abort_upload(place.filesystem, upload)
-                remove(place.filesystem, upload.path)
+                store_at(place.filesystem).end(upload)
             remove(place.filesystem, f"{place.path}/{FOLDER}/begun-{job}.json")
             return
     raise OSError(errno.EAGAIN, f"other jobs committed {TRIES} times", place.path)
@@ -260,7 +260,7 @@ def finish(place: Remote) -> list[str]:
 
 
 def clean_up(place: Remote, older_than: float) -> list[str]:
-    """Finish committed jobs; abandon begun commits and abort uploads at least ``older_than`` seconds old.
+    """Finish committed jobs; abandon begun commits and abort uploads at least ``older_than`` seconds old, where the store can.
 
     Args:
         place: the dataset's folder.
@@ -277,13 +277,13 @@ def clean_up(place: Remote, older_than: float) -> list[str]:
             about = filesystem.info(f"{root}/{FOLDER}/begun-{job}.json")
         except FileNotFoundError:
             continue
-        if _age(about) >= older_than:
+        if _age(filesystem, about) >= older_than:
             abandon_job(place, job)
             done.append(job)
     for path, about in now.files.items():
-        if path.startswith(f"{NOTES}/") and _age(about) >= older_than:
+        if path.startswith(f"{NOTES}/") and _age(filesystem, about) >= older_than:
             remove(filesystem, f"{root}/{path}")
-    return [*done, *(abort_uploads(_Opened(filesystem, root), older_than))]
+    return [*done, *abort_uploads(_Opened(filesystem, root), older_than)] if store_at(filesystem).aborts else done
 
 
 @dataclass(frozen=True)
@@ -310,13 +310,13 @@ def find(filesystem: Any, folder: str) -> dict[str, Mapping[str, Any]]:
 
 def remove(filesystem: Any, path: str) -> None:
     """Remove an object, if it is there."""
-    with contextlib.suppress(FileNotFoundError):
-        filesystem.rm_file(path)
+    store_at(filesystem).remove(path)
 
 
-def _age(about: Mapping[str, Any]) -> float:
+def _age(filesystem: Any, about: Mapping[str, Any]) -> float:
     """Age of an object in seconds."""
-    return float((datetime.now(UTC) - about["LastModified"]).total_seconds())
+    changed = store_at(filesystem).changed(about)
+    return (datetime.now(UTC) - changed).total_seconds() if changed is not None else 0.0
 
 
 def _still(names: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
@@ -347,7 +347,7 @@ def _begun_of(filesystem: Any, root: str, names: Iterable[str]) -> dict[str, tup
         if match := _BEGUN.fullmatch(name):
             try:
                 uploads = _read(filesystem, root, name)["uploads"]
-                found[match[1]] = tuple(Upload(**{**one, "etags": tuple(one["etags"])}) for one in uploads)
+                found[match[1]] = tuple(Upload(**{**one, "parts": tuple(one["parts"])}) for one in uploads)
             except (KeyError, TypeError):
                 raise FormatError("a list of uploads has not the parts of one", path=f"{root}/{FOLDER}/{name}") from None
     return found

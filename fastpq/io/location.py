@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,6 +13,10 @@ from urllib.parse import unquote, urlsplit
 
 from fastpq.errors import HIDDEN, SchemaError, UnsupportedError
 
+# A URL of Azure: container, account.
+_CONTAINER = re.compile(r"(abfss?|az)://[a-z0-9$-]+@[a-z0-9.-]+(/|$)")
+# Extras of fastpq with fsspec's filesystems, by protocol.
+EXTRAS = {"s3": "s3", "s3a": "s3", "abfs": "abfs", "abfss": "abfs", "az": "abfs", "gs": "gcs", "gcs": "gcs"}
 STALL_SECONDS = 30.0        # most seconds without a byte, of an answer or a connection over HTTP
 
 
@@ -188,8 +193,8 @@ def _locate_url(url: str, options: Mapping[str, Any], timeout: float | None) -> 
     except (TypeError, AttributeError) as error:
         raise refused_options(name, options, error) from error
     except (ImportError, ValueError) as error:  # no package for the scheme; an unknown scheme
-        extra = " (pip install fastpq[s3])" if url.startswith(("s3://", "s3a://")) else ""
-        raise UnsupportedError(f"opening {name}: {error}{extra}") from error
+        extra = EXTRAS.get(url.partition("://")[0]) if isinstance(error, ImportError) else None
+        raise UnsupportedError(f"opening {name}: {error}{f' (pip install fastpq[{extra}])' if extra else ''}") from error
     return Remote(filesystem, path, name)
 
 
@@ -237,8 +242,15 @@ def _with_timeout(url: str, options: Mapping[str, Any], seconds: float | None) -
     raise UnsupportedError(reason)
 
 
+def is_container(url: str) -> bool:
+    """Whether a URL names a container before its ``@``, as those of Azure do, and no user."""
+    return _CONTAINER.match(url) is not None
+
+
 def _without_secrets(url: str) -> str:
     if "://" not in url:
         return url
+    if is_container(url):
+        return url.partition("?")[0]
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

@@ -36,7 +36,7 @@ class Conditions:
 
     Attributes:
         if_none_match: ``"*"``: there must be no file.
-        if_match: ETag of the present object.
+        if_match: ETag of the present object; in Google's store, its generation.
 
     Raises:
         ValueError: if_none_match is another text, or both are given.
@@ -294,13 +294,13 @@ def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS) -> Sink:
 
     Returns:
         A sink. For a local path, an old file stays until commit and is then replaced at once: the new bytes are on disk before
-        the new name. Objects in S3 and in stores whose fsspec filesystems can complete an upload later are uploaded while they
-        are written, and appear at the commit. Other remote files appear as far as the filesystem can. A file object, a device or
-        a pipe is written to directly; the owner of a file object answers for half-written contents.
+        the new name. Objects in S3, Azure, Google's store and in stores whose fsspec filesystems can complete an upload later are
+        uploaded while they are written, and appear at the commit. Other remote files appear as far as the filesystem can. A file
+        object, a device or a pipe is written to directly; the owner of a file object answers for half-written contents.
 
     Raises:
         UnsupportedError: fsspec, or its package for the URL's scheme, is not installed; or conditions where they cannot be kept:
-            S3 keeps both, local files ``if_none_match``.
+            S3, Azure and Google's store keep both, local files ``if_none_match``.
         OSError: the file cannot be made.
         SchemaError: where is none of these.
     """
@@ -327,17 +327,20 @@ def open_sink(where: Any, conditions: Conditions = NO_CONDITIONS) -> Sink:
 
 
 def _without_conditions(name: str) -> UnsupportedError:
-    return UnsupportedError(f"conditions on the target {name}: S3 keeps if_none_match and if_match, local files if_none_match")
+    return UnsupportedError(
+        f"conditions on the target {name}: S3, Azure and Google's store keep if_none_match and if_match, local files the first"
+    )
 
 
 def _remote_sink(remote: Remote, conditions: Conditions) -> Sink:
-    from fastpq.io.multipart import MultipartSink, is_s3
+    from fastpq.io.multipart import MultipartSink
+    from fastpq.io.object_store import find_store
 
-    if is_s3(remote.filesystem):
+    if find_store(remote.filesystem) is not None:
         return MultipartSink(remote, conditions)
     if conditions:
         raise _without_conditions(remote.name)
-    if _protocols(remote.filesystem) & {"http", "https"}:
+    if protocols(remote.filesystem) & {"http", "https"}:
         raise UnsupportedError(f"writing to {remote.name}: fsspec only reads over HTTP; write to a local path or an s3:// URL")
     if not _is_object_store(remote.filesystem):
         return MovingSink(remote)
@@ -346,10 +349,11 @@ def _remote_sink(remote: Remote, conditions: Conditions) -> Sink:
 
 
 def _is_object_store(filesystem: Any) -> bool:
-    return not OBJECT_STORES.isdisjoint(_protocols(filesystem))
+    return not OBJECT_STORES.isdisjoint(protocols(filesystem))
 
 
-def _protocols(filesystem: Any) -> set[str]:
+def protocols(filesystem: Any) -> set[str]:
+    """The protocols of an fsspec filesystem."""
     protocol = filesystem.protocol
     return {protocol} if isinstance(protocol, str) else set(protocol)
 

@@ -20,8 +20,8 @@ from pyspark.sql import types as st
 from fastpq.datasets.hive import DOUBLE_TYPE, infer_partition_type, parse_partitions, partition_value
 from fastpq.datasets.records import visible_files, visible_matches
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.io.location import Remote, locate
-from fastpq.io.multipart import is_s3
+from fastpq.io.location import Remote, is_container, locate
+from fastpq.io.object_store import find_store, url_of
 from fastpq.spark.journal import pending
 from fastpq.spark.types import spark_type
 
@@ -87,7 +87,7 @@ def located(where: str) -> str | Remote:
     """
     if where.startswith("file:") and not where.startswith("file://"):
         where = where.removeprefix("file:")
-    if "://" in where and "@" in urlsplit(where).netloc:
+    if "://" in where and "@" in urlsplit(where).netloc and not is_container(where):
         raise SchemaError(
             f"a {where.split('://')[0]} URL with a user or password in it, which Spark would write into plans and logs: "
             "credentials belong in the executors' environment"
@@ -110,7 +110,7 @@ def local_path(where: str) -> str:
 
 
 def store_of(where: str) -> Remote | None:
-    """The folder of a dataset in S3; None for a local path.
+    """The folder of a dataset in an object store; None for a local path.
 
     Raises:
         UnsupportedError: a URL of another filesystem.
@@ -118,15 +118,17 @@ def store_of(where: str) -> Remote | None:
     found = located(where)
     if not isinstance(found, Remote):
         return None
-    if not is_s3(found.filesystem):
+    if find_store(found.filesystem) is None:
         scheme = where.split("://")[0]
-        raise UnsupportedError(f"writing to {scheme}:// from Spark: local and mounted folders, s3:// and s3a:// only")
+        raise UnsupportedError(
+            f"writing to {scheme}:// from Spark: local and mounted folders, s3:// and s3a://, abfss:// and az://, gs:// only"
+        )
     return Remote(found.filesystem, found.path.rstrip("/"), found.name)
 
 
 def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
     """Files on an fsspec filesystem: below a folder, matching a glob, or a single file."""
-    filesystem, path = place.filesystem, place.path
+    filesystem, path, store = place.filesystem, place.path, find_store(place.filesystem)
     filesystem.invalidate_cache()       # of a driver that lists again and again
     if filesystem.isdir(path):
         found, root = visible_files(filesystem, path), path
@@ -140,9 +142,9 @@ def _remote(place: Remote, base: str | Remote | None) -> Iterator[ListedFile]:
         parts = relative.split("/")
         if about["type"] == "file" and not any(_hidden(part) and "=" not in part for part in parts):
             partitions = parse_partitions(os.path.relpath(name, top))
-            changed = about.get("LastModified")     # of S3
-            time = changed.timestamp() if isinstance(changed, datetime.datetime) else None
-            yield ListedFile(filesystem.unstrip_protocol(name), int(about["size"]), tuple(partitions.items()), time)
+            changed = None if store is None else store.changed(about)
+            time = None if changed is None else changed.timestamp()
+            yield ListedFile(url_of(filesystem, name), int(about["size"]), tuple(partitions.items()), time)
 
 
 def fixed_folder(path: str) -> str:

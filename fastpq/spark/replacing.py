@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from fastpq.common.progress import Progress
 from fastpq.errors import SchemaError
+from fastpq.io.object_store import url_of
 from fastpq.spark.keyservice import Encryption
 from fastpq.spark.listing import local_path, store_of
 from fastpq.spark.running import ERROR, SKIPPED, JobError, Work, report_of, run_tasks
@@ -31,7 +32,7 @@ def stage_of(path: str, operation: str, encryption: Encryption | None, *settings
 
     Raises:
         SchemaError: the path is no folder.
-        UnsupportedError: a store without multipart uploads, or key material beside files in a store.
+        UnsupportedError: a store other than S3, Azure and Google's, or key material beside files in a store.
     """
     job = f"{operation}-{hashlib.sha256(repr((encryption, *settings)).encode()).hexdigest()[:16]}"
     stage: Stage
@@ -41,7 +42,7 @@ def stage_of(path: str, operation: str, encryption: Encryption | None, *settings
     else:
         check_material(encryption)
         place = require_store(path)
-        stage, is_folder = StoreStage(place.filesystem.unstrip_protocol(place.path), job), bool(data_files(place))
+        stage, is_folder = StoreStage(url_of(place.filesystem, place.path), job), bool(data_files(place))
     if not is_folder:
         raise SchemaError("a job that replaces files needs the folder of a dataset", path=path)
     stage.begin()

@@ -1,6 +1,6 @@
-"""New files in the place of a dataset's files in S3: uploads that no task completes, and a commit record that swaps all at once.
+"""New files in the place of a dataset's files in an object store: uploads, completed and swapped in at once by a commit record.
 
-A task notes a finished upload below ``_fastpq_jobs/JOB/``, by a hash of its sources' paths, sizes and ETags. A job run again,
+A task notes a finished upload below ``_fastpq_jobs/JOB/``, by a hash of its sources' paths, sizes and versions. A job run again,
 with the same operation and settings, therefore finds the uploads of earlier runs and makes only the missing ones. The record of
 the commit (fastpq.datasets.records) lets the new files appear and the old ones vanish.
 
@@ -24,7 +24,8 @@ from fastpq.encryption.keys.store import PREFIX as MATERIAL_PREFIX
 from fastpq.encryption.keys.store import SUFFIX as MATERIAL_SUFFIX
 from fastpq.errors import FormatError, SchemaError
 from fastpq.io.location import Remote
-from fastpq.io.multipart import PendingSink, Upload, abort_upload, is_unfinished
+from fastpq.io.multipart import PendingSink
+from fastpq.io.object_store import Upload, store_at
 from fastpq.spark.running import SKIPPED, TaskOutcome
 from fastpq.spark.staging import OWN_SUFFIX, Replacement, Stage, WriteFile, changed
 from fastpq.spark.stores import data_files, require_store
@@ -34,7 +35,7 @@ Files = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class StoreStage(Stage):
-    """New files in S3, uploaded under their final names and not completed.
+    """New files in an object store, uploaded under their final names and not completed.
 
     Attributes:
         run: name of this run of the job.
@@ -53,19 +54,19 @@ class StoreStage(Stage):
 
     def replacements(self, groups: Iterable[Sequence[str]]) -> list[Replacement]:
         place, found = self._place, []
-        files = data_files(place)
+        files, version = data_files(place), store_at(place.filesystem).version
         for paths in groups:
             names = tuple(records.relative(place.path, place.filesystem._strip_protocol(path)) for path in paths)
             if missing := [name for name in names if name not in files]:
                 raise changed(self.path_of(missing[0]))
-            sizes, versions = tuple(_size(files[name]) for name in names), tuple(_version(files[name]) for name in names)
+            sizes, versions = tuple(_size(files[name]) for name in names), tuple(version(files[name]) for name in names)
             found.append(Replacement(names, sizes, versions))
         return found
 
     def make(self, replacement: Replacement, write: WriteFile) -> TaskOutcome:
         place = self._place
         note = records.note_of(place, self.job, replacement.fingerprint)
-        if (earlier := _read(place, note)) is not None and is_unfinished(place.filesystem, upload := _upload(earlier)):
+        if (earlier := _read(place, note)) is not None and store_at(place.filesystem).is_unfinished(upload := _upload(earlier)):
             if posixpath.dirname(upload.path) != posixpath.dirname(f"{place.path}/{replacement.sources[0]}"):
                 raise FormatError("a note on an upload of another folder", path=note)
             return TaskOutcome(rows=int(earlier["rows"]), made=json.dumps(earlier))
@@ -116,8 +117,9 @@ class StoreStage(Stage):
         Raises:
             SchemaError: a source has changed.
         """
+        version_of = store_at(self._place.filesystem).version
         for source, size, version in zip(replacement.sources, replacement.sizes, replacement.versions, strict=True):
-            if source not in files or (_size(files[source]), _version(files[source])) != (size, version):
+            if source not in files or (_size(files[source]), version_of(files[source])) != (size, version):
                 raise changed(self.path_of(source))
             yield source
             folder, name = posixpath.split(source)
@@ -135,16 +137,12 @@ class StoreStage(Stage):
         for note in found - marks:
             earlier = _read(place, note)
             if earlier is not None and (upload := _upload(earlier)).upload_id not in kept:
-                abort_upload(place.filesystem, upload)
+                store_at(place.filesystem).abort(upload.path, upload.upload_id)
             records.remove(place.filesystem, note)
 
 
 def _size(about: Mapping[str, Any]) -> int:
     return int(about["size"])
-
-
-def _version(about: Mapping[str, Any]) -> str:
-    return str(about["ETag"])
 
 
 def _target(replacement: Replacement) -> str:
@@ -167,6 +165,6 @@ def _read(place: Remote, note: str) -> Any:
 def _upload(found: Any) -> Upload:
     """The upload of a note."""
     try:
-        return Upload(**{**found["upload"], "etags": tuple(found["upload"]["etags"])})
+        return Upload(**{**found["upload"], "parts": tuple(found["upload"]["parts"])})
     except (KeyError, TypeError):
         raise FormatError("a note on an upload has not the parts of one") from None

@@ -1,4 +1,4 @@
-"""Writing to S3 from Spark: tasks upload files under final names and complete none, the driver commits by a record.
+"""Writing to object stores from Spark: tasks upload files under final names and complete none, the driver commits by a record.
 
 A commit message carries names of uploads. The driver completes the uploads and puts the record of the commit
 (fastpq.datasets.records), from which on fastpq's readers see the new files, all of them, and no removed ones.
@@ -18,7 +18,8 @@ from pyspark.sql import types as st
 from fastpq.datasets import records
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.io.location import Remote
-from fastpq.io.multipart import PendingSink, Upload, abort_upload
+from fastpq.io.multipart import PendingSink
+from fastpq.io.object_store import Upload, store_at
 from fastpq.spark.keyservice import Encryption
 from fastpq.spark.listing import store_of
 from fastpq.spark.options import WriteOptions
@@ -34,7 +35,7 @@ class Uploaded(ds.WriterCommitMessage):
 
 
 class StoreWriter(CheckedWrite, ds.DataSourceArrowWriter):
-    """Writes a DataFrame to S3."""
+    """Writes a DataFrame to an object store."""
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
         super().__init__(schema, options, overwrite)
@@ -59,7 +60,7 @@ class StoreWriter(CheckedWrite, ds.DataSourceArrowWriter):
 
 
 class StoreStreamWriter(CheckedStream, ds.DataSourceStreamArrowWriter):
-    """Writes a stream to S3: the record of a commit has the batch's number."""
+    """Writes a stream to an object store: the record of a commit has the batch's number."""
 
     def __init__(self, schema: st.StructType, options: WriteOptions, overwrite: bool) -> None:
         super().__init__(schema, options, overwrite)
@@ -82,7 +83,7 @@ class StoreStreamWriter(CheckedStream, ds.DataSourceStreamArrowWriter):
 
 
 class StoreTask(WriteTask):
-    """Files of one attempt of a task, uploaded to S3 and not completed."""
+    """Files of one attempt of a task, uploaded to the store and not completed."""
 
     def __init__(self, schema: st.StructType, options: WriteOptions, root: str, job: str, number: int, attempt: int) -> None:
         super().__init__(schema, options, root, job, number, attempt)
@@ -103,19 +104,19 @@ class StoreTask(WriteTask):
         for sink in self.sinks:
             sink.abort()
             if sink.upload is not None:
-                abort_upload(self.place.filesystem, sink.upload)
+                store_at(self.place.filesystem).abort(sink.upload.path, sink.upload.upload_id)
 
 
 def require_store(path: str) -> Remote:
-    """The folder of a dataset in S3.
+    """The folder of a dataset in an object store.
 
     Raises:
-        UnsupportedError: the path is none of S3.
+        UnsupportedError: the path is none of S3, Azure or Google's store.
         SchemaError: the path is one of a partition, where readers of the whole dataset would look for no record.
     """
     found = store_of(path)
     if found is None:
-        raise UnsupportedError("a folder in S3 is needed", path=path)
+        raise UnsupportedError("a folder in an object store is needed", path=path)
     if records.base_of(found.path) != found.path:
         raise SchemaError("the folder of a partition (name=value): write to the dataset's folder, with partitionBy", path=path)
     return found
@@ -129,7 +130,7 @@ def check_material(encryption: Encryption | None) -> None:
     """
     if encryption is not None and not encryption.options.get("internal_key_material", True):
         raise UnsupportedError(
-            "key material beside files in S3, where the two do not appear at once: leave out "
+            "key material beside files in an object store, where the two do not appear at once: leave out "
             "parquet.encryption.key.material.store.internally=false"
         )
 
@@ -169,4 +170,4 @@ def give_up(place: Remote, job: str, messages: Sequence[ds.WriterCommitMessage |
     """Abandon a job and abort the uploads of its tasks."""
     records.abandon_job(place, job)
     for upload in uploads_of(messages):
-        abort_upload(place.filesystem, upload)
+        store_at(place.filesystem).abort(upload.path, upload.upload_id)

@@ -1,4 +1,7 @@
-"""Commits of datasets in S3: cut off at any request, at the same time as others, and cleaned up; readers see all or nothing."""
+"""Commits of datasets in object stores: cut off at any request, at the same time as others, and cleaned up.
+
+Readers see all or nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +18,24 @@ from fsspec.implementations.dirfs import DirFileSystem
 import fastpq
 from fastpq.datasets import records
 from fastpq.io.location import Remote, RemotePath
-from fastpq.io.multipart import PendingSink, Upload, complete_upload, unfinished_uploads
+from fastpq.io.multipart import PendingSink
+from fastpq.io.object_store import Upload, store_at
 from tests.io.faulty_s3 import Proxy, faulty
-from tests.io.test_multipart import filesystem_of
+from tests.io.object_stores import Store, unfinished
 
 
 @pytest.fixture(scope="module")
-def proxy(moto_url: str) -> Iterator[Proxy]:
-    with faulty(moto_url) as running:
+def proxy(object_store: Store) -> Iterator[Proxy]:
+    with faulty(object_store.url) as running:
         yield running
 
 
 @pytest.fixture
-def places(proxy: Proxy, moto_url: str) -> Iterator[tuple[Remote, Remote]]:
+def places(proxy: Proxy, object_store: Store) -> Iterator[tuple[Remote, Remote]]:
     """The folder of a dataset, through the proxy and without it."""
     proxy.reset()
-    bucket = f"bucket-{uuid.uuid4().hex}"
-    filesystems = filesystem_of(proxy.url), filesystem_of(moto_url)
-    filesystems[1].mkdir(bucket)
-    for filesystem in filesystems:
-        filesystem.call_s3("head_bucket", Bucket=bucket)
+    filesystems = object_store.filesystem(proxy.url), object_store.filesystem()
+    bucket = object_store.new_bucket(*filesystems)
     yield tuple(Remote(filesystem, f"{bucket}/set", "set") for filesystem in filesystems)     # type: ignore[misc]
     proxy.reset()
 
@@ -106,7 +107,7 @@ def test_cut_off_at_any_request(places: tuple[Remote, Remote], proxy: Proxy, ove
             proxy.reset()
             records.clean_up(direct, 0)
             assert read(direct) == found
-            assert unfinished_uploads(direct) == []
+            assert unfinished(direct) == []
             names = direct.filesystem.find(direct.path)
             assert not any("begun-" in name for name in names)
             assert sum(name.endswith(".parquet") for name in names) == len(found)
@@ -176,7 +177,7 @@ def test_a_batch_is_committed_once(places: tuple[Remote, Remote]) -> None:
     assert records.commit_uploads(direct, job(), pending(direct, 3), stream=("other", 0))
     assert not records.commit_uploads(direct, job(), pending(direct, 1), stream=("s", 0))
     assert read(direct) == [1, 2, 3]
-    assert unfinished_uploads(direct) == []
+    assert unfinished(direct) == []
 
 
 def test_a_job_that_was_cleaned_up_does_not_commit(places: tuple[Remote, Remote]) -> None:
@@ -201,7 +202,7 @@ def test_partitions_and_globs_keep_to_the_record(places: tuple[Remote, Remote]) 
     hidden = pending(direct, 2, folder="part=1/")
     records._put(direct, "begun-x.json", {"version": 1, "uploads": [vars(upload) for upload in hidden]})
     for upload in hidden:
-        complete_upload(direct.filesystem, upload)
+        store_at(direct.filesystem).complete(upload)
     for path in ("set", "set/part=1", "set/*/*.parquet", "set/part=1/*"):
         where = f"{direct.path.removesuffix('set')}{path}"
         direct.filesystem.invalidate_cache()
@@ -209,13 +210,16 @@ def test_partitions_and_globs_keep_to_the_record(places: tuple[Remote, Remote]) 
     assert len(direct.filesystem.glob(f"{direct.path}/*/*.parquet")) == 2
 
 
-def test_records_in_another_filesystem(places: tuple[Remote, Remote], moto_url: str) -> None:
-    """Files of an uncommitted job are not taken for rows by readers through filesystems other than s3fs."""
+def test_records_in_another_filesystem(places: tuple[Remote, Remote], object_store: Store) -> None:
+    """Files of an uncommitted job are not taken for rows by readers through filesystems other than those of the stores."""
     _, direct = places
     records.commit_uploads(direct, job(), pending(direct, 1))
-    host = moto_url.removeprefix("http://")
-    arrow = pyarrow.fs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=host, scheme="http")
-    for filesystem, path in ((arrow, direct.path), (DirFileSystem(direct.path, direct.filesystem), "")):
+    others = [(DirFileSystem(direct.path, direct.filesystem), "")]
+    if object_store.kind == "s3":
+        host = object_store.url.removeprefix("http://")
+        arrow = pyarrow.fs.S3FileSystem(access_key="test", secret_key="test", endpoint_override=host, scheme="http")
+        others.append((arrow, direct.path))
+    for filesystem, path in others:
         with pytest.raises(fastpq.UnsupportedError, match="storage_options"):
             fastpq.read_table(path, filesystem=filesystem)
     assert fastpq.read_table(direct.path, filesystem=direct.filesystem)["x"].to_pylist() == [1]

@@ -25,10 +25,10 @@ import s3fs
 
 import fastpq.spark
 from fastpq.datasets import records
-from fastpq.io.multipart import unfinished_uploads
 from fastpq.spark.stores import require_store
 from tests.faults.store_ways import BUCKET, FAULTY, WAYS, StoreWay, read, store_environment, use_server
 from tests.io.faulty_s3 import Proxy, faulty
+from tests.io.object_stores import unfinished
 
 ROOT = Path(__file__).parents[2]
 MOMENTS = ("before", "after")
@@ -120,7 +120,7 @@ class Trials:
         place = require_store(way.path)
         self._expect(self._read(way) == wanted, way, f"{what}: cleaned, rows {self._read(way)[:9]}")
         counted = records.snapshot(place.filesystem, place.path)
-        left = [*unfinished_uploads(place), *counted.begun, *counted.ended]
+        left = [*unfinished(place), *counted.begun, *counted.ended]
         left += [path for path in counted.files if path not in counted.visible(place.path) or path.startswith("_")]
         self._expect(not left, way, f"{what}: left behind {left}")
 

@@ -24,6 +24,7 @@ import fastpq
 import fastpq.spark
 from fastpq.datasets import records
 from fastpq.io import multipart
+from fastpq.io.object_store import store_at
 from fastpq.spark.compaction import write_together
 from fastpq.spark.listing import list_files
 from fastpq.spark.options import WriteOptions, write_options
@@ -226,7 +227,7 @@ class Torn(Append):
         writer = StoreWriter(SCHEMA, write_options({"path": self.path, **options}), overwrite)
         messages = tasks(SCHEMA, writer.options, writer.job, batches)
         for upload in uploads_of(messages):
-            multipart.complete_upload(require_store(self.path).filesystem, upload)
+            store_at(require_store(self.path).filesystem).complete(upload)
         writer.commit(messages)
 
 

@@ -23,21 +23,18 @@ import s3fs
 import fastpq
 from fastpq.io import multipart
 from fastpq.io.location import Remote, RemotePath
-from fastpq.io.multipart import MultipartSink, PendingSink, complete_upload, unfinished_uploads
+from fastpq.io.multipart import MultipartSink, PendingSink
+from fastpq.io.object_store import store_at
 from fastpq.io.sink import DeferredSink, UploadingSink, open_sink
 from tests.io.faulty_s3 import Proxy, faulty
+from tests.io.object_stores import Store, unfinished
 
 LEAST_PART = 5 << 20        # moto refuses smaller ones, as S3 does
 CREDENTIALS = {"key": "test", "secret": "test"}
 
 
 def filesystem_of(url: str) -> Any:
-    settings = {"retries": {"max_attempts": 1}}
-    found = s3fs.S3FileSystem(
-        **CREDENTIALS, client_kwargs={"endpoint_url": url}, config_kwargs=settings, skip_instance_cache=True
-    )
-    found.retries = 1
-    return found
+    return Store("s3", url).filesystem()
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +59,7 @@ def place(filesystem: Any, path: str) -> Any:
 
 
 def uploads(direct: Any, bucket: str) -> int:
-    return len(unfinished_uploads(Remote(direct, bucket, bucket)))
+    return len(unfinished(Remote(direct, bucket, bucket)))
 
 
 def table(rows: int, seed: int = 0) -> dict[str, Any]:
@@ -231,8 +228,8 @@ def test_another_process_completes(store: tuple[Any, Any, str]) -> None:
     assert sink.upload is not None
     assert not direct.exists(f"{bucket}/a.parquet")
     other = filesystem_of(direct.client_kwargs["endpoint_url"])
-    complete_upload(other, sink.upload)
-    complete_upload(other, sink.upload)     # a driver that does it again
+    store_at(other).complete(sink.upload)
+    store_at(other).complete(sink.upload)     # a driver that does it again
     other.invalidate_cache()
     assert fastpq.read_table(place(other, f"{bucket}/a.parquet")).num_rows == LARGE
 
@@ -290,7 +287,7 @@ def test_parts_grow(store: tuple[Any, Any, str]) -> None:
     parts._count = 0
     assert sizes == sorted(sizes)
     assert sum(sizes) * 8 / 5 > 5e12        # the parts here begin with 5 MiB, not 8
-    parts._has_fixed_size = True
+    parts.store.has_equal_parts = True
     assert parts._part_bytes() == multipart.FIXED_PART_BYTES
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from fastpq.spark.jvm.jar import JAR, build
 from tests.interop.parquet_java import class_path
+from tests.io.object_stores import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = "tests.spark.kms:client"
@@ -22,7 +23,7 @@ KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"
 
 def store_environment(url: str) -> dict[str, str]:
     """Variables by which s3fs finds an S3 server."""
-    return {"AWS_ENDPOINT_URL_S3": url, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    return Store("s3", url).environment()
 
 
 def jvm_classes(folder: Path) -> None:
@@ -36,8 +37,8 @@ def jvm_classes(folder: Path) -> None:
 
 
 @pytest.fixture(scope="package")
-def spark(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Iterator[Any]:
-    """local[2], with the key service of the tests in Java and in Python, and with moto's S3."""
+def spark(tmp_path_factory: pytest.TempPathFactory, moto_url: str, azure_url: str, google_url: str) -> Iterator[Any]:
+    """local[2], with the key service of the tests in Java and in Python, and with the tests' object stores."""
     from pyspark.sql import SparkSession
 
     from tests.encryption.keys.peers import MASTER_KEYS, key_list
@@ -75,8 +76,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Iterator[A
         environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         environment.setenv("PYTHONPATH", str(ROOT))
         environment.setenv(KEYS_VARIABLE, key_list(MASTER_KEYS))
-        for name, value in store_environment(moto_url).items():
-            environment.setenv(name, value)
+        for store in (Store("s3", moto_url), Store("azure", azure_url), Store("google", google_url)):
+            for name, value in store.environment().items():
+                environment.setenv(name, value)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             session = builder.getOrCreate()

@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import fastpq.spark
 from fastpq.datasets.records import find
-from fastpq.io.multipart import unfinished_uploads
 from fastpq.spark import journal
 from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.listing import list_files, store_of
 from tests.encryption.keys.peers import MASTER_KEYS, key_list, unwrap
+from tests.io.object_stores import unfinished
 from tests.io.test_multipart import filesystem_of
 from tests.narrowing import present
 from tests.requirements import java_jars
@@ -107,7 +107,7 @@ def test_what_the_driver_survives(on_cluster: Cluster, told: dict[str, Any], sce
     if (store := store_of(table)) is None:
         assert not (Path(table) / journal.TEMPORARY).exists()
     else:
-        assert not unfinished_uploads(store)
+        assert not unfinished(store)
         assert len([path for path in find(store.filesystem, store.path) if path.endswith(".parquet")]) == len(list_files([table]))
 
 

@@ -15,11 +15,12 @@ import fastpq
 import fastpq.spark
 from fastpq.datasets import records
 from fastpq.io.location import Remote
-from fastpq.io.multipart import unfinished_uploads
+from fastpq.io.object_store import url_of
 from fastpq.spark import replacing
 from fastpq.spark.keyservice import Encryption
 from fastpq.spark.stores import data_files
 from fastpq.spark.writer import material_of
+from tests.io.object_stores import begun, unfinished
 from tests.spark.conftest import CLIENT
 from tests.spark.test_stores import batch, listed, objects, store, written
 
@@ -36,7 +37,7 @@ def table(store: Remote) -> Iterator[Remote]:
     written(store, batch(1, part=1), batch(2, part=2), partitionBy="part")
     written(store, batch(3, part=1), batch(4, part=2), partitionBy="part")
     yield store
-    assert unfinished_uploads(store) == []
+    assert unfinished(store) == []
     assert not store.filesystem.find(f"{store.path}/{records.NOTES}")
 
 
@@ -84,7 +85,7 @@ def test_key_material_beside_files(source: Any, table: Remote) -> None:
     service = fastpq.spark.options.service_of(SERVICE)
     assert service is not None
     for path in paths:
-        url, encryption = f"s3://{path}", Encryption("kf", (("kc1", ("id",)),), {"internal_key_material": False})
+        url, encryption = url_of(table.filesystem, path), Encryption("kf", (("kc1", ("id",)),), {"internal_key_material": False})
         rows = fastpq.read_table(url)
         fastpq.write_table(rows, url, encryption_properties=service.encryption(encryption, url))
     materials = [material_of(path) for path in paths]
@@ -105,7 +106,7 @@ def test_a_job_that_is_run_again_goes_on(source: Any, table: Remote, monkeypatch
     table.filesystem.pipe_file(broken, whole[:-9])
     with pytest.raises(fastpq.spark.JobError, match="1 of 4 files failed"):
         fastpq.spark.encrypt_dataset(source, table.name, **KEYS)
-    uploads = unfinished_uploads(table)
+    uploads = begun(table)
     assert len(uploads) == 3
     table.filesystem.pipe_file(broken, whole)
     assert listed(table) == [1, 2, 3, 4]
@@ -116,8 +117,8 @@ def test_a_job_that_is_run_again_goes_on(source: Any, table: Remote, monkeypatch
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(records, "commit_uploads", dies)
         fastpq.spark.encrypt_dataset(source, table.name, **KEYS)
-    assert {path for path, _, _ in uploads} < {path for path, _, _ in unfinished_uploads(table)}
-    made = {path for path, _, _ in unfinished_uploads(table)}
+    assert {path for path, _, _ in uploads} < {path for path, _, _ in begun(table)}
+    made = {path for path, _, _ in begun(table)}
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
         patched.setattr(records, "_put_record", dies)
         fastpq.spark.encrypt_dataset(source, table.name, **KEYS)
@@ -145,11 +146,11 @@ def staged(table: Remote, operation: str, number: int) -> tuple[Any, list[Any], 
 def test_a_source_that_changes_meanwhile(table: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the commit, and by another commit while this one competes for its record."""
     stage, replacements, rows = staged(table, "early", 7)
-    again = f"s3://{objects(table)[0]}"
+    again = url_of(table.filesystem, objects(table)[0])
     fastpq.write_table(fastpq.read_table(again), again, compression="none")
     with pytest.raises(fastpq.SchemaError, match="changed while a job"):
         stage.commit(replacements, rows)
-    assert len(unfinished_uploads(table)) == 4      # for the next run
+    assert len(begun(table)) == 4      # for the next run
     stage, replacements, rows = staged(table, "late", 8)
     put, competitors = records._put_record, [lambda: written(table, batch(9, part=1), overwrite=True)]
 
@@ -203,7 +204,7 @@ def test_a_run_that_begins_while_another_one_ends(table: Remote, monkeypatch: py
 
     monkeypatch.setattr(records, "finish", beginning)
     first[0].commit(*first[1:])
-    assert len(unfinished_uploads(table)) == 4
+    assert len(begun(table)) == 4
     assert listed(table) == [1] * 4
     stage, replacements, rows = later[0]
     stage.commit(replacements, rows)
@@ -234,7 +235,7 @@ def test_a_commit_that_cannot_remove_what_it_replaced(
 
 def test_clean_gives_up_the_uploads_of_a_job(table: Remote) -> None:
     staged(table, "some", 1)
-    assert len(unfinished_uploads(table)) == 4
+    assert len(begun(table)) == 4
     assert len(data_files(table)) == 4
     fastpq.spark.clean(table.name)
     assert listed(table) == [1, 2, 3, 4]
