@@ -70,9 +70,10 @@ def test_bytes_that_shall_persist_have_a_name(way: str, tmp_path: Path) -> None:
 
 
 WRITER = """
-import sys, time
+import signal, sys, time
 import numpy as np
 import fastpq
+signal.signal(signal.SIGHUP, signal.SIG_DFL)        # ignored below nohup
 writer = fastpq.ParquetWriter(sys.argv[1], row_group_size=1000, checkpoint_every=1 if len(sys.argv) > 2 else None)
 writer.write_table({"a": np.arange(2000)})
 print("written", flush=True)
