@@ -76,5 +76,5 @@ def test_uploads() -> None:
         options: dict[str, Any] = {"key": "k", "secret": "s", "endpoint_url": "http://127.0.0.1:9"}
         options["config_kwargs"] = {"retries": {"max_attempts": 0}}
         fastpq.abort_uploads("s3://bucket/x", storage_options=options, timeout=1.0)
-    with pytest.raises(fastpq.UnsupportedError, match="in S3 only"):
+    with pytest.raises(fastpq.UnsupportedError, match=r"in S3 \(s3://\.\.\.\) and Google's store"):
         fastpq.abort_uploads("/x", filesystem=fsspec.filesystem("memory"))

@@ -29,11 +29,12 @@ DISTRIBUTIONS = {
     "google_crc32c": "google-crc32c",
     "lzo": "python-lzo",
     "pkcs11": "python-pkcs11",
+    "azure": "adlfs",
     "botocore": "boto3",
     "requests": "hvac",
     "py4j": "pyspark",
 }
-USER_EXTRAS = ("spark", "remote", "s3", "aws", "crc32c", "vault", "pkcs11", "lzo", "pandas", "polars")
+USER_EXTRAS = ("spark", "remote", "s3", "abfs", "gcs", "aws", "crc32c", "vault", "pkcs11", "lzo", "pandas", "polars")
 CYTHON_ONLY = {"cpython", "cython", "libc"}
 
 
