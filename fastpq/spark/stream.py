@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 
 from fastpq.errors import SchemaError
 from fastpq.io.location import Remote
@@ -31,8 +31,8 @@ from fastpq.spark.writer import CheckedWrite, WriteTask, Written, files_of, move
 LISTINGS = 10       # attempts to list folders while files are removed from them
 
 
-class StreamReader(ds.DataSourceStreamReader):
-    """Reads the files arriving in a dataset, each file once.
+class StreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the files arriving in a dataset, each file once; with Trigger.AvailableNow those that are there at its start.
 
     Args:
         schema: Spark schema of the batches.
@@ -52,6 +52,7 @@ class StreamReader(ds.DataSourceStreamReader):
                 "checkpointLocation to readStream too"
             )
         self.seen = SeenFiles(folder_of_stream(local_path(options.paths[0])) if place is None else local_path(place))
+        self._available: frozenset[str] | None = None       # paths of a query with Trigger.AvailableNow; None for all to come
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
         return self.seen.empty()
@@ -60,9 +61,14 @@ class StreamReader(ds.DataSourceStreamReader):
         limit = self.options.max_files_per_trigger
         return ReadAllAvailable() if limit is None else ReadMaxFiles(limit)
 
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._available = frozenset(file.path for file in self._listed())
+
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         seen = self.seen.paths(start)
         new = [file for file in self._listed() if file.path not in seen]
+        if self._available is not None:
+            new = [file for file in new if file.path in self._available]
         if isinstance(limit, ReadMaxFiles):
             new = sorted(new, key=lambda file: file.last_change)[: limit.max_files]
         return self.seen.added(start, [file.path for file in new]) if new else start

@@ -121,6 +121,27 @@ def test_each_file_once(tmp_path: Path, limit: ReadLimit) -> None:
     assert sorted(read) == [f"{batch}-{number}.parquet" for batch in range(8) for number in range(3)]
 
 
+def test_what_is_available_now(source: Any, tmp_path: Path) -> None:
+    """Batches of ``maxFilesPerTrigger`` files, up to the files that were there at the start."""
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        fastpq.write_table({"id": [number]}, tmp_path / "in" / f"{number}.parquet")
+    reader = reader_of(tmp_path / "in", max_files_per_trigger=2)
+    reader.prepareForTriggerAvailableNow()
+    fastpq.write_table({"id": [3]}, tmp_path / "in" / "3.parquet")
+    found, start = [], reader.initialOffset()
+    while (end := reader.latestOffset(start, reader.getDefaultReadLimit())) != start:
+        found.append(names_between(reader, start, end))
+        start = end
+    assert list(map(len, found)) == [2, 1]
+    assert sorted(name for names in found for name in names) == ["0.parquet", "1.parquet", "2.parquet"]
+    stream = source.readStream.format("fastpq").schema("id bigint").option("maxFilesPerTrigger", 1).load(str(tmp_path / "in"))
+    started = stream.writeStream.format("fastpq").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    assert started.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination(120)
+    assert {path.name for path in (tmp_path / "checkpoint" / "commits").glob("[0-9]*")} == {"0", "1", "2", "3"}
+    assert source.read.format("fastpq").load(str(tmp_path / "out")).count() == 4
+
+
 def test_offsets_of_earlier_versions(tmp_path: Path) -> None:
     for name in "abc":
         fastpq.write_table({"id": [1]}, tmp_path / f"{name}.parquet")

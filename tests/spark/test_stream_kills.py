@@ -1,0 +1,80 @@
+"""Streams of a driver that is killed again and again: each row once, in a folder and in an object store."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import fastpq
+from fastpq.spark.batches import open_file
+from fastpq.spark.listing import list_files
+from tests.io.object_stores import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES, ROWS = 5, 5
+KILLED_AT = (1, 3)          # batches that the second query has begun
+LOG = "driver.log"
+PATIENCE = 600              # seconds: a last guard against a hang
+
+
+def rows_in(table: str) -> list[int]:
+    """Read without Spark; none before the first batch."""
+    rows: list[int] = []
+    with suppress(FileNotFoundError):
+        for found in list_files([table]):
+            with open_file(found.path, None) as file:
+                rows += file.read(["id"])["id"].to_pylist()
+    return sorted(rows)
+
+
+def begun(folder: Path) -> int:
+    """Batches that a query has begun, by its checkpoint."""
+    return len(list((folder / "checkpoints" / "store" / "offsets").glob("[0-9]*")))
+
+
+def wait_for(batches: int, folder: Path, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while begun(folder) < batches:
+        assert process.poll() is None, (folder / LOG).read_text()[-4000:]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.mark.slow
+def test_each_row_once(moto_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store("s3", moto_url)
+    for name, value in {**store.environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}.items():
+        monkeypatch.setenv(name, value)
+    table = f"{store.scheme}://{store.new_bucket()}/set"
+    (tmp_path / "in").mkdir()
+    for number in range(FILES):
+        fastpq.write_table({"id": range(number * ROWS, (number + 1) * ROWS)}, tmp_path / "in" / f"{number}.parquet")
+    draw = random.Random(os.environ.get("FASTPQ_TEST_SEED"))
+    command = [sys.executable, "-m", "tests.spark.stream_driver", str(tmp_path), table]
+    for batches in (*KILLED_AT, None):
+        with (tmp_path / LOG).open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        try:
+            if batches is None:
+                assert process.wait(PATIENCE) == 0, (tmp_path / LOG).read_text()[-4000:]
+            else:
+                wait_for(batches, tmp_path, process)
+                time.sleep(draw.uniform(0, 0.5))
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for target in (str(tmp_path / "out"), table):
+            rows = rows_in(target)
+            assert len(rows) % ROWS == 0        # batches are whole
+            assert len(set(rows)) == len(rows)
+    for target in (str(tmp_path / "out"), table):
+        assert rows_in(target) == list(range(FILES * ROWS))
