@@ -13,13 +13,18 @@ tokens (fastpq.spark.keyservice).
     spark.read.format("fastpq").option("kms.client", "keyring").load(path)
 """
 
+import sys as _sys
+
 from fastpq.errors import UnsupportedError
 
 try:
     import pyarrow as _pyarrow  # noqa: F401 - PySpark's Python data sources exchange batches of pyarrow
     import pyspark as _pyspark  # noqa: F401
 except ImportError as error:
-    raise UnsupportedError(f"fastpq.spark needs the package {error.name} (pip install fastpq[spark])") from error
+    raise UnsupportedError(
+        f"fastpq.spark needs the package {error.name}, which {_sys.executable} does not find (pip install fastpq[spark]; Spark's "
+        "workers run the interpreter of the variable PYSPARK_PYTHON)"
+    ) from error
 
 from fastpq.spark.compaction import compact_dataset
 from fastpq.spark.jobs import rotate_keys, verify_dataset

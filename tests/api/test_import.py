@@ -228,6 +228,8 @@ def test_a_room_whose_extra_is_missing_is_no_attribute() -> None:
     ):
         done = subprocess.run([sys.executable, "-c", f"{program}; {use}"], check=False, capture_output=True, text=True)
         assert done.stderr.splitlines()[-1].startswith(last)
+        assert f"{sys.executable} does not find" in done.stderr
+        assert "PYSPARK_PYTHON" in done.stderr.splitlines()[-1]
 
 
 def test_threads_find_the_same_objects(small: Path) -> None:
