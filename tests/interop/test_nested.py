@@ -43,7 +43,7 @@ def has_maps(type_: pa.DataType) -> bool:
 # what they refuse of fixed-length values, such as decimals
 REFUSED_OF_FIXED = {"BYTE_STREAM_SPLIT", "DELTA_BYTE_ARRAY"}
 # where Polars panics at a page of nulls alone in a nested column, in files of pyarrow too
-PANICS_IN_NESTED = {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY"}
+PANICS_IN_NESTED = {"DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"}
 
 
 @given(tables(), options(), st.data())
