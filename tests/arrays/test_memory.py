@@ -107,6 +107,20 @@ SMALL = """
         del table
         assert fastpq.memory.idle_bytes() <= 64 << 20
 """
+GROUPED = """
+    import functools, sys
+    from pathlib import Path
+    from fastpq.common import process_memory
+    assert "fastpq.arrays.memory" not in sys.modules        # memory.pyx asks once, at import
+    tree = Path(sys.argv[1])
+    process_memory.group_limits = functools.partial(
+        process_memory.group_limits, tree / "own", tree / "unified", tree / "memory")
+    import fastpq.memory
+    from fastpq.arrays import memory
+    held = [memory.empty(1 << 20) for _ in range(200)]
+    held.clear()
+    print(fastpq.memory.idle_bytes() >> 20)
+"""
 FAILING = """
     import resource
     import fastpq, fastpq.memory
@@ -126,11 +140,37 @@ FAILING = """
 """
 
 
-def run(program: str, *arguments: str) -> None:
+def run(program: str, *arguments: str) -> str:
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}       # each thread of BLAS takes address space
     command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.pooled
+@pytest.mark.parametrize(
+    ("own", "limits", "idle"),
+    [
+        pytest.param("0::/a/b\n", {"unified/a/b/memory.max": 256}, 32, id="v2"),
+        pytest.param("0::/a/b\n", {"unified/a/b/memory.max": 1024, "unified/a/memory.max": 512}, 64, id="v2, the group above"),
+        pytest.param("0::/a\n", {"unified/a/memory.max": 1024, "unified/a/memory.high": 128}, 16, id="v2, memory.high"),
+        pytest.param("0::/docker/1\n", {"unified/memory.max": 512}, 64, id="v2, a container's root"),
+        pytest.param("4:memory:/a/b\n", {"memory/a/b/memory.limit_in_bytes": 256}, 32, id="v1"),
+        pytest.param("4:cpu,memory:/a/b\n0::/\n",
+                     {"memory/a/b/memory.limit_in_bytes": 1024, "memory/a/memory.limit_in_bytes": 512}, 64,
+                     id="v1, the group above"),
+        pytest.param("0::/a\n", {"unified/b/memory.max": 256}, 200, id="no limit of its own"),
+    ],
+)
+def test_the_limit_at_first_is_an_eighth_of_the_control_groups(
+    own: str, limits: dict[str, int], idle: int, tmp_path: Path
+) -> None:
+    (tmp_path / "own").write_text(own)
+    for name, limit in limits.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{limit * MiB}\n")
+    assert int(run(GROUPED, str(tmp_path))) == idle
 
 
 @pytest.mark.pooled
