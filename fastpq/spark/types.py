@@ -15,6 +15,7 @@ from pyspark.sql import types as st
 from pyspark.sql.pandas.types import is_geography, is_geometry, to_arrow_schema
 from pyspark.sql.pandas.types import is_variant as is_variant_struct
 
+from fastpq.arrays.table import AnyColumn
 from fastpq.arrow.geoarrow import GEOARROW_WKB, geospatial_metadata
 from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.schema import types as pt
@@ -199,6 +200,12 @@ def _with_inner(type_: pa.DataType, changed: Callable[[pa.Field], pa.Field]) -> 
     if pa.types.is_struct(type_):
         return pa.struct([changed(type_.field(number)) for number in range(type_.num_fields)])
     return type_
+
+
+def as_arrow(column: AnyColumn) -> pa.Array:
+    """A column as one Arrow array."""
+    chunked = pa.chunked_array(column)
+    return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
 
 
 def nulls_of(field: pa.Field, length: int) -> pa.Array:

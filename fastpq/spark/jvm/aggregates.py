@@ -22,6 +22,7 @@ from fastpq.spark.batches import columns_by_name, partition_values
 from fastpq.spark.calendars import Calendar
 from fastpq.spark.footers import Footers
 from fastpq.spark.jvm.conditions import known_columns
+from fastpq.spark.jvm.expressions import Aggregate
 from fastpq.spark.jvm.survivors import Survivor
 from fastpq.spark.types import spark_type
 
@@ -41,14 +42,14 @@ class Question:
 
     Attributes:
         groups: names of partition columns to group by.
-        aggregates: ``(count,)``, ``(count, column)``, ``(min, column)`` and ``(max, column)``.
+        aggregates: the aggregates.
         table: Spark schema of the dataset.
         partition: types of the partition columns.
         zone: time zone of timestamps in paths.
     """
 
     groups: tuple[str, ...]
-    aggregates: tuple[tuple[str, ...], ...]
+    aggregates: tuple[Aggregate, ...]
     table: st.StructType
     partition: Mapping[str, st.DataType]
     zone: str | None
@@ -60,7 +61,7 @@ def answered(question: Question, found: Sequence[Survivor], footers: Footers) ->
         return None
     groups: dict[tuple[Any, ...], list[Any]] = {}
     if not question.groups:
-        groups[()] = [0 if aggregate[0] == "count" else None for aggregate in question.aggregates]
+        groups[()] = [0 if aggregate.kind == "count" else None for aggregate in question.aggregates]
     try:
         for survivor in found:
             footer, constants = footers.of(survivor.file), partition_values(survivor.file, question.partition, question.zone)
@@ -70,8 +71,8 @@ def answered(question: Question, found: Sequence[Survivor], footers: Footers) ->
             group = tuple(constants[name] for name in question.groups)
             known = groups.get(group)
             pairs = zip(question.aggregates, values if known is None else known, values, strict=True)
-            groups[group] = values if known is None else [_merged(one[0], a, b) for one, a, b in pairs]
-        types = [*(question.partition[name] for name in question.groups), *(_type(one, question) for one in question.aggregates)]
+            groups[group] = values if known is None else [_merged(one.kind, a, b) for one, a, b in pairs]
+        types = [*(question.partition[name] for name in question.groups), *(one.type for one in question.aggregates)]
         rows = ([*group, *values] for group, values in groups.items())
         return [[as_json(value, type_) for value, type_ in zip(row, types, strict=True)] for row in rows]
     except (Inexact, ParquetError, OSError, KeyError):
@@ -102,10 +103,6 @@ _EPOCH_ORDINAL = 719_163        # of 1970-01-01
 _WIDE = Context(prec=76)        # all digits of Spark's decimals, before and behind the point
 
 
-def _type(aggregate: tuple[str, ...], question: Question) -> st.DataType:
-    return st.LongType() if aggregate[0] == "count" else question.table[aggregate[1]].dataType
-
-
 def _merged(kind: str, one: Any, other: Any) -> Any:
     if kind == "count":
         return one + other
@@ -114,11 +111,12 @@ def _merged(kind: str, one: Any, other: Any) -> Any:
     return min(one, other) if kind == "min" else max(one, other)
 
 
-def _of_file(aggregate: tuple[str, ...], question: Question, footer: FileMetaData, constants: Mapping[str, Any]) -> Any:
-    kind, *names = aggregate
-    if not names:
+def _of_file(aggregate: Aggregate, question: Question, footer: FileMetaData, constants: Mapping[str, Any]) -> Any:
+    kind, name = aggregate.kind, aggregate.column
+    if aggregate.tree is None:
         return footer.num_rows
-    (name,) = names
+    if kind == "sum" or name is None:
+        raise Inexact
     if name in constants:
         value = constants[name]
         return (0 if value is None else footer.num_rows) if kind == "count" else value

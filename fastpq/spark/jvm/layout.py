@@ -168,7 +168,7 @@ def _agrees(column: AnyColumn, type_: st.DataType) -> bool:
         case StructColumn(), st.StructType():
             return column.type.annotation is None and _fields_agree(column, type_.fields)
         case Column(), _:
-            return _is_stored_as(column, type_)
+            return is_stored_as(column, type_)
     return False
 
 
@@ -180,7 +180,8 @@ def _fields_agree(column: StructColumn, fields: Sequence[st.StructField]) -> boo
     )
 
 
-def _is_stored_as(column: Column, type_: st.DataType) -> bool:
+def is_stored_as(column: Column, type_: st.DataType) -> bool:
+    """Whether the values of a column are those of a Spark type."""
     stored = column.type
     if isinstance(column.values, BinaryViews):
         if isinstance(stored.logical, pt.String | pt.Enum | pt.Json):

@@ -17,6 +17,8 @@ from fastpq.spark.jvm.aggregates import Question as AggregateQuestion
 from fastpq.spark.jvm.aggregates import answered
 from fastpq.spark.jvm.column_statistics import column_statistics
 from fastpq.spark.jvm.conditions import PushedCondition, condition_of, known_columns
+from fastpq.spark.jvm.expressions import aggregate_of, columns_in
+from fastpq.spark.jvm.parts import PartialAggregates
 from fastpq.spark.jvm.survivors import UNKNOWN, enough, survivors
 from fastpq.spark.jvm.writing import begun, ended, target
 from fastpq.spark.listing import ListedFile, list_files
@@ -61,7 +63,7 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
         case "plan":
             return _plan(question, options)
         case "aggregates":
-            return {"rows": _aggregates(question, options)}
+            return _aggregates(question, options)
     raise ValueError(f"the question {question['ask']!r}: the jar and fastpq are of different versions")
 
 
@@ -117,9 +119,11 @@ def _verdict(condition: PushedCondition, partition: Mapping[str, st.DataType]) -
 
 
 def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
-    table, schema = _struct(question["table"]), _struct(question["schema"])
+    table = _struct(question["table"])
     files, footers = _files_of(question, options), Footers(options.service)
     partition = partition_types(files, table, options.time_zone)
+    aggregates = _partial_aggregates(question, table) if "aggregates" in question else None
+    schema = _struct(question["schema"]) if aggregates is None else _needed(aggregates, table)
     conditions = _conditions(question, table)
     is_worth = len(files) <= options.planning_footers
     found = survivors(files, conditions, partition, options.time_zone, footers if is_worth else None)
@@ -127,7 +131,7 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     if limit is not None and options.filters is None and not options.ignore_missing_files:
         found = enough(found, limit)
     left = [survivor.file for survivor in found]
-    complete = footers.complete(left, schema) if is_worth else frozenset[str]()
+    complete = footers.complete(left, schema) if is_worth and aggregates is None else frozenset[str]()
     complete &= {part.name for part in schema.fields if part.nullable}
     if "complete" in question:      # of the scan's first plan: Spark's code tests these columns for no nulls
         complete = frozenset(question["complete"])
@@ -135,16 +139,21 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     groups = {survivor.file.path: survivor.row_groups for survivor in found if survivor.row_groups is not None}
     part = DatasetPart(left, groups, partition, limit)
     planned = plan_scan(files, schema, options, footers, pruning, Handover(complete=complete), part)
+    answer = {
+        "plan": _pickled((planned[0].plan, aggregates)) if planned else "",
+        "tasks": [_pickled(task.splits) for task in planned],
+        "complete": sorted(complete),
+        "files": _as_question(files) if question.get("files") is None else None,
+    }
+    if aggregates is not None:
+        size = len(planned) * _width(aggregates.schema)
+        return answer | {"partition": [], "bytes": size, "rows": len(planned), "columns": {}}
     rows = [survivor.rows for survivor in found]
     has_statistics = question.get("statistics") and is_worth
     # with statistics of columns, Spark estimates for itself how many rows its filters leave
     shares = (1.0 if has_statistics else max(survivor.share, LEAST_SHARE) for survivor in found)
     size = int(sum(survivor.size * share for survivor, share in zip(found, shares, strict=True)))
-    return {
-        "plan": _pickled(planned[0].plan) if planned else "",
-        "tasks": [_pickled(task.splits) for task in planned],
-        "complete": sorted(complete),
-        "files": _as_question(files) if question.get("files") is None else None,
+    return answer | {
         "partition": [part.name for part in schema.fields if part.name in partition],
         "bytes": max(1, size * _width(schema) // max(1, _width(table))),
         "rows": UNKNOWN if UNKNOWN in rows or not is_worth else sum(rows),
@@ -152,18 +161,41 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     }
 
 
-def _aggregates(question: Mapping[str, Any], options: ReadOptions) -> list[list[Any]] | None:
-    """Rows of the aggregates that the footers tell exactly; None where they do not, or where there are too many."""
+def _aggregates(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
+    """Rows of the aggregates that the footers tell exactly, and the types of the rows, or of the rows of parts.
+
+    ``rows`` is None where footers do not tell them or where there are too many; ``types`` is None where tasks compute no parts.
+    """
     table, files, footers = _struct(question["table"]), _files_of(question, options), Footers(options.service)
-    if options.filters is not None:
-        return None
     partition = partition_types(files, table, options.time_zone)
     found = survivors(files, _conditions(question, table), partition, options.time_zone, None)
-    if len(found) > options.planning_footers:
+    asked = _partial_aggregates(question, table)
+    if asked is None or not set(asked.groups) <= partition.keys():
+        return {"rows": None, "types": None}
+    rows = None
+    if options.filters is None and len(found) <= options.planning_footers:
+        rows = answered(AggregateQuestion(asked.groups, asked.aggregates, table, partition, options.time_zone), found, footers)
+    has_parts = rows is not None or (bool(found) and all(aggregate.has_parts for aggregate in asked.aggregates))
+    return {"rows": rows, "types": [part.dataType.json() for part in asked.schema.fields] if has_parts else None}
+
+
+def _partial_aggregates(question: Mapping[str, Any], table: st.StructType) -> PartialAggregates | None:
+    """The aggregates of a question; None where one has a column or an expression that planning does not know."""
+    columns = {part.name: part.dataType for part in table.fields}
+    found = [aggregate_of(asked, columns, question["averages"]) for asked in question["aggregates"]]
+    groups: tuple[str, ...] = tuple(question["groups"])
+    if not set(groups) <= columns.keys():
         return None
-    aggregates = tuple(map(tuple, question["aggregates"]))
-    asked = AggregateQuestion(tuple(question["groups"]), aggregates, table, partition, options.time_zone)
-    return answered(asked, found, footers)
+    aggregates = tuple(aggregate for aggregate in found if aggregate is not None)
+    parts = [(name, columns[name]) for name in groups] + [(str(number), one.type) for number, one in enumerate(aggregates)]
+    schema = st.StructType([st.StructField(name, type_) for name, type_ in parts])
+    return PartialAggregates(groups, aggregates, schema) if len(aggregates) == len(found) else None
+
+
+def _needed(asked: PartialAggregates, table: st.StructType) -> st.StructType:
+    """The columns of a dataset that aggregates need."""
+    names = {name for aggregate in asked.aggregates for name in columns_in(aggregate.tree)}
+    return st.StructType([part for part in table.fields if part.name in names])
 
 
 def _conditions(question: Mapping[str, Any], table: st.StructType) -> list[Any]:

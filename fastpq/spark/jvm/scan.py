@@ -10,23 +10,22 @@ import pickle
 from collections.abc import Iterator
 from functools import lru_cache
 
-import pyarrow as pa
-
-from fastpq.arrays.table import AnyColumn, Table
+from fastpq.arrays.table import Table
 from fastpq.filters.predicate import Outcome
 from fastpq.spark.batches import FileScan, ScanPlan, constant, scan_split
 from fastpq.spark.handover import unexpected_nulls
 from fastpq.spark.jvm.layout import BatchLayout
+from fastpq.spark.jvm.parts import PartialAggregates, TaskParts
 from fastpq.spark.jvm.selectivity import is_worth_filtering
 from fastpq.spark.planning import Split
-from fastpq.spark.types import nulls_of
+from fastpq.spark.types import as_arrow, nulls_of
 
 FEW = 0.1       # share of rows that evidence leaves; of these, other columns are read in matching rows alone
 
 
 @lru_cache(4)       # plans of the scans of a query, each for many tasks
-def _plan_of(pickled: bytes) -> ScanPlan:
-    plan: ScanPlan = pickle.loads(pickled)
+def _plan_of(pickled: bytes) -> tuple[ScanPlan, PartialAggregates | None]:
+    plan: tuple[ScanPlan, PartialAggregates | None] = pickle.loads(pickled)
     return plan
 
 
@@ -34,7 +33,7 @@ def batches(plan: bytes, splits: bytes) -> Iterator[tuple[int, BatchLayout]]:
     """Rows and layout of each batch of a task.
 
     Args:
-        plan: pickled ScanPlan.
+        plan: pickled ScanPlan, and the aggregates of which the task computes parts or None.
         splits: pickled splits of the task.
 
     Raises:
@@ -42,15 +41,31 @@ def batches(plan: bytes, splits: bytes) -> Iterator[tuple[int, BatchLayout]]:
         FormatError: nulls denied by the footers read in planning.
         ParquetError: as in fastpq.errors, with the file's path, row group and column.
     """
-    chosen = _plan_of(plan)
-    parts: tuple[Split, ...] = pickle.loads(splits)
+    chosen, aggregates = _plan_of(plan)
+    task: tuple[Split, ...] = pickle.loads(splits)
+    if aggregates is not None:
+        yield _parts(aggregates, task, chosen)
+        return
     found = 0
-    for split in parts:
+    for split in task:
         for rows, layout in scan_split(split, chosen, _layouts, "views"):
             yield rows, layout
             found += rows
             if chosen.limit is not None and found >= chosen.limit:
                 return
+
+
+def _parts(aggregates: PartialAggregates, task: tuple[Split, ...], plan: ScanPlan) -> tuple[int, BatchLayout]:
+    """Number of rows and layout of the parts of aggregates of a task's rows."""
+    parts = TaskParts(aggregates)
+
+    def tables(scan: FileScan) -> Iterator[tuple[FileScan, Table]]:
+        return ((scan, table) for table in _tables(scan))
+
+    for split in task:
+        for scan, table in scan_split(split, plan, tables, "views"):
+            parts.add(scan, table)
+    return parts.layout()
 
 
 def _layouts(scan: FileScan) -> Iterator[tuple[int, BatchLayout]]:
@@ -88,10 +103,5 @@ def _layout(scan: FileScan, table: Table) -> BatchLayout:
                 raise unexpected_nulls(part.name, column.null_count)
             is_plain = part.nullable and part.name not in scan.int96
             if not (is_plain and layout.add_column(column, wanted.dataType)):
-                layout.add(scan.conformed(_as_arrow(column), part))
+                layout.add(scan.conformed(as_arrow(column), part))
     return layout
-
-
-def _as_arrow(column: AnyColumn) -> pa.Array:
-    chunked = pa.chunked_array(column)
-    return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()

@@ -28,16 +28,20 @@ final class FastpqScan implements Scan, Batch, SupportsReportStatistics, Support
     private final StructType schema;
     private final ObjectNode question;
     private final Predicate[] pushed;
+    private final Aggregates aggregates;
     private final Supplier<ScanBuilder> stream;
     private JsonNode answer;
     private JsonNode left;      // the plan of the rows that conditions known while the query runs leave; null without such conditions
     private StructType read;
     private boolean streams;
 
-    FastpqScan(StructType schema, ObjectNode question, Predicate[] pushed, Supplier<ScanBuilder> stream) {
-        this.schema = schema;
+    /** A scan of the columns of a schema, or, where aggregates are not null, of parts of these. */
+    FastpqScan(
+            StructType schema, ObjectNode question, Predicate[] pushed, Aggregates aggregates, Supplier<ScanBuilder> stream) {
+        this.schema = aggregates == null ? schema : aggregates.schema();
         this.question = question;
         this.pushed = pushed;
+        this.aggregates = aggregates;
         this.stream = stream;
     }
 
@@ -72,7 +76,7 @@ final class FastpqScan implements Scan, Batch, SupportsReportStatistics, Support
     @Override
     public String description() {
         return "fastpq " + question.get("options").path("path").asText() + " PushedFilters: " + Arrays.toString(pushed)
-            + " ReadSchema: " + schema.catalogString();
+            + (aggregates == null ? "" : " PushedAggregates: " + aggregates) + " ReadSchema: " + schema.catalogString();
     }
 
     @Override

@@ -36,7 +36,8 @@ final class FastpqScanBuilder
     private ArrayNode conditions = Worker.JSON.createArrayNode();
     private int limit = NO_LIMIT;
     private Aggregation asked;
-    private Answer answer;      // to the aggregates; null where Spark aggregates
+    private Aggregates aggregates;      // null where Spark aggregates
+    private final ArrayNode averages = Worker.JSON.createArrayNode();       // asked for before their sums and counts
 
     FastpqScanBuilder(StructType table, Map<String, String> options, JsonNode files, Supplier<ScanBuilder> stream) {
         this.table = table;
@@ -84,28 +85,37 @@ final class FastpqScanBuilder
 
     @Override
     public boolean supportCompletePushDown(Aggregation aggregation) {
-        asked = aggregation;
-        ObjectNode question = question("aggregates");
-        question.set("conditions", conditions);
-        answer = Answer.of(aggregation, table, question);
-        return answer != null;
+        ask(aggregation);
+        return aggregates != null && aggregates.rows() != null;
     }
 
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
-        if (aggregation != asked) {     // sums and counts in place of an average
-            answer = null;
+        if (aggregation != asked) {
+            ask(aggregation);
         }
-        return answer != null;
+        if (aggregates != null && aggregates.rows() == null && !aggregates.hasParts()) {
+            aggregates = null;
+        }
+        return aggregates != null;
+    }
+
+    private void ask(Aggregation aggregation) {
+        asked = aggregation;
+        averages.addAll(Aggregates.averages(aggregation));
+        ObjectNode question = question("aggregates");
+        question.set("conditions", conditions);
+        question.set("averages", averages);
+        aggregates = Aggregates.of(aggregation, question);
     }
 
     /** Takes a limit for the tasks: Spark takes the rows that are too many. */
     @Override
     public boolean pushLimit(int rows) {
-        if (answer == null) {
+        if (aggregates == null) {
             limit = rows;
         }
-        return answer == null;
+        return aggregates == null;
     }
 
     @Override
@@ -115,8 +125,8 @@ final class FastpqScanBuilder
 
     @Override
     public Scan build() {
-        if (answer != null) {
-            return answer;
+        if (aggregates != null && aggregates.rows() != null) {
+            return Answer.of(aggregates);
         }
         ObjectNode question = question("plan");
         question.set("conditions", conditions);
@@ -124,7 +134,10 @@ final class FastpqScanBuilder
         if (limit != NO_LIMIT) {
             question.put("limit", limit);
         }
-        return new FastpqScan(schema, question, pushed, stream);
+        if (aggregates != null) {
+            aggregates.ask(question);
+        }
+        return new FastpqScan(schema, question, pushed, aggregates, stream);
     }
 
     private ObjectNode question(String what) {
