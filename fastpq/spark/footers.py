@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import types as st
 
+from fastpq.common.parallel import run_parallel
 from fastpq.errors import KeyAccessError, ParquetError
 from fastpq.filters.evidence import chunk_bounds, claims_of
 from fastpq.metadata.file_metadata import FileMetaData
@@ -19,6 +19,7 @@ from fastpq.spark.row_metadata import refined
 from fastpq.spark.types import spark_schema
 
 AT_ONCE = 16            # footers read at the same time, each in a thread
+FEW = 4                 # footers of local files read one after the other: starting threads takes longer
 MOST_KEPT = 64          # footers cached by a Footers, bounding the driver's memory
 MOST_CHUNKS = 10_000    # column chunks with statistics read in planning: half a second
 
@@ -44,6 +45,17 @@ class Footers:
                 self._read[file.path] = known
         return known
 
+    def readable(self, files: Sequence[ListedFile]) -> list[FileMetaData | None]:
+        """The footer of each file; None where it cannot be read: the task that reads the file raises the error."""
+        is_local = not any("://" in file.path for file in files)
+        return list(run_parallel(self._readable, files, 1 if is_local and len(files) <= FEW else AT_ONCE))
+
+    def _readable(self, file: ListedFile) -> FileMetaData | None:
+        try:
+            return self.of(file)
+        except (ParquetError, OSError):
+            return None
+
     def schema(self, file: ListedFile) -> st.StructType:
         """The Spark schema of a file.
 
@@ -60,22 +72,20 @@ class Footers:
     def complete(self, files: Sequence[ListedFile], schema: st.StructType) -> frozenset[str]:
         """Names of columns without nulls, by the statistics of all row groups of all files.
 
-        Only flat columns are judged. Returns none above MOST_CHUNKS column chunks, or if a footer cannot be read: the task that
-        reads the damaged file raises the error.
+        Only flat columns are judged. Returns none above MOST_CHUNKS column chunks, or if a footer cannot be read.
         """
         in_folders = {name for file in files for name, _ in file.partition}
         found = {part.name for part in schema.fields if part.name not in in_folders}
         if not files or not found:
             return frozenset()
+        footers = [footer for footer in self.readable(files) if footer is not None]
+        if len(footers) < len(files) or sum(footer.num_row_groups for footer in footers) * len(found) > MOST_CHUNKS:
+            return frozenset()
         try:
-            with ThreadPoolExecutor(min(len(files), AT_ONCE)) as threads:
-                footers = list(threads.map(self.of, files))
-            if sum(footer.num_row_groups for footer in footers) * len(found) > MOST_CHUNKS:
-                return frozenset()
             for footer in footers:
                 columns = columns_by_name(footer.schema, found)
                 found = {name for name in found if _is_complete(footer, columns.get(name))}
-        except (ParquetError, OSError):
+        except ParquetError:
             return frozenset()
         return frozenset(found)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pyspark.sql import types as st
 
-from fastpq.errors import KeyAccessError, ParquetError, SchemaError, UnsupportedError
+from fastpq.errors import KeyAccessError, SchemaError, UnsupportedError
 from fastpq.filters.evidence import chunk_bounds, claims_of
 from fastpq.filters.predicate import And, Bounds, Condition, Outcome, Predicate, bind_filters, leaves
 from fastpq.metadata.file_metadata import FileMetaData
@@ -18,7 +17,7 @@ from fastpq.schema.types import Type
 from fastpq.spark.batches import columns_by_name, folded, partition_values
 from fastpq.spark.calendars import Calendar, old_column
 from fastpq.spark.filters import and_together, columns_of
-from fastpq.spark.footers import AT_ONCE, MOST_CHUNKS, Footers
+from fastpq.spark.footers import MOST_CHUNKS, Footers
 from fastpq.spark.jvm.selectivity import expected_share
 from fastpq.spark.listing import ListedFile
 
@@ -65,8 +64,7 @@ def survivors(
     left = [file for file in files if _may_hold(conditions, partition_values(file, types, zone))]
     if footers is None or not left:
         return [Survivor(file, None, UNKNOWN, file.size) for file in left]
-    with ThreadPoolExecutor(min(len(left), AT_ONCE)) as threads:
-        found = list(threads.map(lambda file: _footer(file, footers), left))
+    found = footers.readable(left)
     chunks = sum(footer.num_row_groups for footer in found if footer is not None) * len(conditions)
     useful = conditions if chunks <= MOST_CHUNKS else ()
     pairs = zip(left, found, strict=True)
@@ -90,13 +88,6 @@ def enough(found: Sequence[Survivor], limit: int) -> list[Survivor]:
 
 def _may_hold(conditions: Sequence[Any], constants: Mapping[str, Any]) -> bool:
     return all(and_together(tree, constants) is not False for tree in conditions)
-
-
-def _footer(file: ListedFile, footers: Footers) -> FileMetaData | None:
-    try:
-        return footers.of(file)
-    except (ParquetError, OSError):
-        return None
 
 
 def _judged(
