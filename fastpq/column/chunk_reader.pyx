@@ -24,6 +24,17 @@ from fastpq.arrays import memory
 from fastpq.errors import FormatError, LimitError
 
 
+cdef extern from "c/chosen_rows.h" nogil:
+    int64_t copy_chosen(const int64_t* ranges, int64_t count, int64_t first, int64_t rows, const uint8_t* values, uint8_t* out,
+                        size_t width) noexcept
+
+cdef enum:
+    # python -m benchmarks.filters judges the first two.
+    MOST_IDLE_ROWS = 32         # between two ranges, decoded and dropped: passing over rows costs a new start of the decoders
+    LONG_RANGE = 256            # rows of a range decoded to its place at once; shorter ones with short gaps are decoded together
+    PIECE = 1 << 16             # bytes decoded at a time, before chosen values are copied; few enough to stay in the cache
+
+
 cdef class Output:
     """The target of a read; string views point into the buffers."""
 
@@ -77,6 +88,8 @@ cdef class ChunkReader:
         scratch_free(&self.bitmap)
         scratch_free(&self.part)
         scratch_free(&self.dense)
+        scratch_free(&self.piece)
+        scratch_free(&self.flags)
 
     def read(self, ColumnOutput output not None, int64_t offset, int64_t count):
         """Decode the next count values into output at row offset; returns how many are null.
@@ -113,7 +126,7 @@ cdef class ChunkReader:
         Raises:
             FormatError, UnsupportedError: as ``read``.
         """
-        cdef int64_t nulls = 0, position = 0, count = 0, i
+        cdef int64_t nulls, position = 0, count = 0, i
         for i in range(ranges.shape[0]):
             if not position <= ranges[i, 0] <= ranges[i, 1] <= self.remaining:
                 raise ValueError(f"rows {ranges[i, 0]} to {ranges[i, 1]}, with {self.remaining} left in the chunk")
@@ -123,13 +136,7 @@ cdef class ChunkReader:
         try:
             self._attach(output)
             with nogil:
-                position = 0
-                for i in range(ranges.shape[0]):
-                    self._skip(ranges[i, 0] - position)
-                    count = ranges[i, 1] - ranges[i, 0]
-                    nulls += self._read(output, offset, count)
-                    offset += count
-                    position = ranges[i, 1]
+                nulls = self._read_ranges(output, offset, ranges)
         except MemoryError as error:
             if isinstance(error, LimitError):
                 raise
@@ -218,6 +225,85 @@ cdef class ChunkReader:
             count -= rows
         return nulls
 
+    cdef int64_t _read_ranges(self, ColumnOutput output, int64_t offset, const int64_t[:, ::1] ranges) except -1 nogil:
+        """Decode ranges of rows; short ranges with short gaps between them are decoded together."""
+        cdef int64_t position = 0, nulls = 0, first = 0, last, count
+        while first < ranges.shape[0]:
+            self._skip(ranges[first, 0] - position)
+            last = first
+            count = ranges[first, 1] - ranges[first, 0]
+            if count < LONG_RANGE:
+                while last + 1 < ranges.shape[0] and ranges[last + 1, 0] - ranges[last, 1] <= MOST_IDLE_ROWS \
+                        and ranges[last + 1, 1] - ranges[last + 1, 0] < LONG_RANGE:
+                    last += 1
+                    count += ranges[last, 1] - ranges[last, 0]
+            if last == first:
+                nulls += self._read(output, offset, count)
+            else:
+                nulls += self._read_chosen(output, offset, &ranges[first, 0], last + 1 - first)
+            offset += count
+            position = ranges[last, 1]
+            first = last + 1
+        return nulls
+
+    cdef int64_t _read_chosen(self, ColumnOutput output, int64_t offset, const int64_t* ranges, int64_t count) except -1 nogil:
+        """Decode the rows from the first range to the last piece by piece, and keep the rows of the ranges.
+
+        Args:
+            output: the target.
+            offset: row of the output.
+            ranges: start and stop of each range; the first start is the row at hand.
+            count: number of ranges.
+
+        Returns:
+            The number of nulls kept.
+        """
+        cdef int64_t row = ranges[0], stop = ranges[2 * count - 1], most = max(<int64_t>1, PIECE // max(self.width, 1))
+        cdef int64_t nulls = 0, rows, kept
+        cdef const uint8_t* bits
+        while row < stop:
+            while ranges[1] <= row:
+                ranges += 2
+                count -= 1
+            if self.page_row == self.page_rows:
+                if ranges[0] > row:         # the page may have no row to read
+                    self._skip(ranges[0] - row)
+                    row = ranges[0]
+                else:
+                    self._load_page()
+                continue
+            rows = min(min(stop - row, self.page_rows - self.page_row), most)
+            scratch_reserve(&self.piece, <size_t>rows * self.width)
+            bits = NULL
+            if self.page_nulls:
+                bits = self._bits(rows)
+                self._expand(bits, rows, self.piece.data)
+            else:
+                self.values.read(self.piece.data, rows)
+            kept = copy_chosen(ranges, count, row, rows, self.piece.data, output.data + offset * <int64_t>self.width, self.width)
+            if bits != NULL:
+                nulls += kept - self._merge_chosen(output, offset, ranges, count, row, rows, bits)
+            elif output.bits != NULL:
+                bitmap_set_range(output.bits, offset, kept)
+            self.page_row += rows
+            self.remaining -= rows
+            row += rows
+            offset += kept
+        return nulls
+
+    cdef int64_t _merge_chosen(self, ColumnOutput output, int64_t offset, const int64_t* ranges, int64_t count, int64_t row,
+                               int64_t rows, const uint8_t* bits) except -1 nogil:
+        """Set the validity of the chosen rows among rows of a validity bitmap; returns the number of valid ones."""
+        cdef uint8_t* flags = scratch_reserve(&self.flags, 3 * <size_t>rows)
+        cdef uint8_t* chosen = flags + rows
+        cdef uint8_t* packed = chosen + rows
+        cdef int64_t kept
+        bitmap_to_bytes(bits, 0, rows, flags)
+        kept = copy_chosen(ranges, count, row, rows, flags, chosen, 1)
+        bytes_to_bitmap(chosen, kept, packed)
+        bitmap_merge(output.bits, offset, packed, kept)
+        return bitmap_count(packed, 0, kept)
+
     cdef int _skip(self, int64_t count) except -1 nogil:
         """Pass over count rows; pages without a row to read are not opened."""
         cdef int64_t rows, present
@@ -254,12 +340,17 @@ cdef class ChunkReader:
                 bitmap_set_range(output.bits, offset, count)
             return 0
         bits = self._bits(count)
-        present = bitmap_count(bits, 0, count)
-        self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
-        expand(bits, count, self.dense.data, out, self.width)
+        present = self._expand(bits, count, out)
         if output.bits != NULL:
             bitmap_merge(output.bits, offset, bits, count)
         return count - present
+
+    cdef int64_t _expand(self, const uint8_t* bits, int64_t count, uint8_t* out) except -1 nogil:
+        """Decode the values of the next count rows to their places; returns the number of values."""
+        cdef int64_t present = bitmap_count(bits, 0, count)
+        self.values.read(scratch_reserve(&self.dense, <size_t>present * self.width), present)
+        expand(bits, count, self.dense.data, out, self.width)
+        return present
 
     cdef const uint8_t* _bits(self, int64_t count) except NULL nogil:
         """The validity of the next count rows of the page, from bit 0."""

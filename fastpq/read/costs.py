@@ -29,8 +29,6 @@ AT_ONCE = 256
 
 # ---- some rows (benchmarks.selective)
 
-# Rows between two wanted ranges, decoded and dropped. Passing over rows costs a new start of the decoders.
-MOST_IDLE_ROWS = 8
 # Bytes of pages held by views, for each byte of the values. Values with more are copied, and the pages released.
 MOST_SLACK = 2
 # Bytes of pages held by views, never copied.

@@ -14,7 +14,6 @@ from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.io.coalescing import Range
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.read.costs import MOST_IDLE_ROWS
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 from fastpq.stats.quirks import chunk_slack, v2_is_always_compressed
 
@@ -263,43 +262,6 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
     covered, ranges, directory, kept = chosen
     pages = PageSelection(covered, ranges, directory, offset_index.num_pages)
     return chunk.of_rows(row_offset, rows.count, chunk.num_values if nested else covered.count, pages, kept)
-
-
-class LoosePlan(NamedTuple):
-    """A column read with unwanted rows between the wanted ones.
-
-    Attributes:
-        plan: plan of the column.
-        num_rows: number of decoded rows.
-        kept: numbers of the wanted rows among the decoded rows; None for all.
-    """
-
-    plan: ColumnPlan
-    num_rows: int
-    kept: Int64s | None
-
-
-def loosen(column: ColumnPlan) -> LoosePlan:
-    """Add the unwanted rows in short gaps between wanted rows to the plan of a flat column; a nested column keeps its plan.
-
-    Decoding and dropping up to MOST_IDLE_ROWS rows costs less than a new start of the decoders. No further page is read.
-    """
-    chunks = column.leaves[0][1]
-    num_rows = sum(chunk.num_rows for chunk in chunks)
-    if column.flat is None or all(chunk.kept is None or len(chunk.kept) < 2 for chunk in chunks):
-        return LoosePlan(column, num_rows, None)
-    exact = [RowRanges(chunk.kept_rows, chunk.num_values) for chunk in chunks]
-    wide = [rows.merged(MOST_IDLE_ROWS) for rows in exact]
-    if all(len(one.bounds) == len(other.bounds) for one, other in zip(exact, wide, strict=True)):
-        return LoosePlan(column, num_rows, None)
-    loose: list[ChunkPlan] = []
-    kept: list[Int64s] = []
-    offset = 0
-    for chunk, rows, read in zip(chunks, exact, wide, strict=True):
-        loose.append(chunk._replace(row_offset=offset, num_rows=read.count, kept=None if chunk.kept is None else read.bounds))
-        kept.append(RowRanges(rows.within(read), read.count).rows() + offset)
-        offset += read.count
-    return LoosePlan(ColumnPlan(column.node, [(column.leaves[0][0], loose)]), offset, np.concatenate(kept))
 
 
 def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:

@@ -32,7 +32,7 @@ from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.costs import ALWAYS_HELD, FETCHED, MOST_DOUBTFUL_PAGES, MOST_SLACK, MOST_TOGETHER, MOST_WASTED, WINDOW
 from fastpq.read.outputs import Outputs
-from fastpq.read.plan import ChunkPlan, GroupRows, ReadPlan, loosen, plan_pages, plan_read, plan_rows
+from fastpq.read.plan import ChunkPlan, GroupRows, ReadPlan, plan_pages, plan_read, plan_rows
 from fastpq.read.scan import Scan
 from fastpq.read.selection import GroupSelection, Selector
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
@@ -387,10 +387,10 @@ class SelectiveScan:
         self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows], threads: int, span: Span | None = None
     ) -> Iterator[tuple[SchemaNode, AnyColumn]]:
         """The values of columns in rows of row groups, by the node directly under the root; all chunks are fetched together."""
-        loose = [loosen(column) for column in self._plan_rows(columns, groups).columns]
-        found = self._scan.columns([(column.plan, column.num_rows) for column in loose], threads, span=span)
-        for column, values in zip(loose, found, strict=True):
-            yield column.plan.node, values if column.kept is None else values.take(column.kept)
+        plan = self._plan_rows(columns, groups)
+        found = self._scan.columns([(column, plan.num_rows) for column in plan.columns], threads, span=span)
+        for column, values in zip(plan.columns, found, strict=True):
+            yield column.node, values
 
     def _joined(self, column: ColumnDescriptor, matches: Sequence[_Match], threads: int) -> AnyColumn:
         """A column of the predicate in all matching rows.

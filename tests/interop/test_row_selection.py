@@ -72,7 +72,12 @@ def truth() -> list[dict[str, Any]]:
 
 @st.composite
 def ranges(draw: st.DrawFn) -> list[tuple[int, int]]:
+    """Ranges far apart, or many short ones close together."""
     edges = sorted(draw(st.lists(st.integers(0, ROWS), max_size=12)))
+    if draw(st.booleans()):
+        first, longest = draw(st.integers(0, ROWS // 2)), draw(st.integers(1, 60))
+        steps = np.random.default_rng(draw(st.integers(0, 1000))).integers(1, longest + 1, draw(st.integers(0, 100)))
+        edges = [int(edge) for edge in first + np.cumsum(steps) if edge <= ROWS]
     return [*zip(edges[::2], edges[1::2], strict=False)]
 
 

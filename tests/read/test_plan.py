@@ -16,7 +16,7 @@ from benchmarks.footers import columns, row_groups
 from fastpq import format as fmt
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.read.plan import GroupRows, loosen, plan_pages, plan_read, plan_rows
+from fastpq.read.plan import plan_pages, plan_read
 
 ROWS = 1000
 GROUP = 400
@@ -158,16 +158,6 @@ def test_no_such_row_group(data: bytes, index: int) -> None:
     metadata = metadata_of(data)
     with pytest.raises(fastpq.SchemaError, match=f"row group {index} of a file that has 3"):
         plan_read(metadata, metadata.schema.columns, [index], len(data))
-
-
-def test_nested_columns_are_read_without_unwanted_rows() -> None:
-    """Ranges of rows are no ranges of the values of a nested column."""
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"x": [[]] * 90}), sink)
-    metadata = metadata_of(sink.getvalue())
-    rows = RowRanges(np.array([[0, 1], [2, 3], [70, 80]]), 90)
-    (plan,) = plan_rows(metadata, metadata.schema.columns, [GroupRows(0, rows, {})], len(sink.getvalue())).columns
-    assert loosen(plan) == (plan, 12, None)
 
 
 def test_more_rows_than_a_file_can_have() -> None:

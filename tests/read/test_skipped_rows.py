@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 
 import fastpq
 
 ROWS = 3000
+LARGE = 100_000         # more than a piece of booleans has
 WANTED = [(7, 9), (30, 31), (60, 190), (215, 216), (1000, 1003), (1020, 1031), (2222, 2225), (2999, 3000)]
 ENCODED = {
     "plain": (pa.int64(), "PLAIN"),
@@ -72,6 +76,46 @@ def test_rows_behind_others(version: Any, compression: str, nulls: bool, strings
         assert got[name].to_pylist() == expected[name].to_pylist(), name
 
 
+@functools.cache
+def large(nulls: bool) -> pa.Table:
+    """A table with values for several pieces of decoded rows, and the condition's column ``pick``, from 0 to 999."""
+    rows = np.arange(LARGE)
+    picks = pa.array(np.random.default_rng(1).integers(0, 1000, LARGE), pa.int32())
+    return table(nulls).take(pa.array(rows * 7 % ROWS)).append_column(pa.field("pick", pa.int32(), nullable=False), picks)
+
+
+@functools.cache
+def stored(nulls: bool, version: Any, page: int) -> bytes:
+    target = io.BytesIO()
+    pq.write_table(
+        large(nulls), target, data_page_version=version, compression="snappy", max_rows_per_page=page, write_batch_size=20,
+        use_dictionary=[name for name, (_, encoding) in ENCODED.items() if encoding is None], write_page_index=page == 20,
+        column_encoding={name: encoding for name, (_, encoding) in ENCODED.items() if encoding}, store_schema=False,
+        data_page_size=1 << 30, row_group_size=LARGE * 2 // 3,
+    )
+    return target.getvalue()
+
+
+@pytest.mark.parametrize("strings", ["views", "offsets", "dictionary"])
+@pytest.mark.parametrize("page", [20, 3000, LARGE])
+@pytest.mark.parametrize("nulls", [False, True], ids=["required", "nullable"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_rows_of_every_density(version: Any, nulls: bool, page: int, strings: Any, tmp_path: Path) -> None:
+    """Rows chosen at random have short gaps between them, in pages of any size; DuckDB's rows are the same."""
+    import duckdb
+
+    (tmp_path / "rows.parquet").write_bytes(stored(nulls, version, page))
+    for share in (1, 10, 100, 300, 500, 900, 990):
+        expected = large(nulls).filter(pa.compute.field("pick") < share)
+        got = fastpq.read_table(tmp_path / "rows.parquet", filters=("pick", "<", share), strings=strings)
+        assert pa.table(got).cast(expected.schema).equals(expected), share
+        if strings == "views":
+            known = expected.drop_columns("split_fixed")        # DuckDB splits no strings of bytes
+            found = duckdb.read_parquet(str(tmp_path / "rows.parquet")).filter(f"pick < {share}")
+            theirs = found.select(*known.column_names).to_arrow_table()
+            assert theirs.cast(known.schema).equals(known), share
+
+
 @pytest.mark.parametrize("encoding", ["ALP", "PLAIN"])
 def test_own_encodings(encoding: str) -> None:
     values, target = np.arange(ROWS) / 4, io.BytesIO()
@@ -99,3 +143,22 @@ def test_pages_without_wanted_rows_stay_unopened(version: Any, in_pieces: bool, 
         with pytest.raises(fastpq.FormatError, match="CRC-32"):
             file.read(row_ranges=[(90, 110)])
         assert file.read(row_ranges=[(90, 100), (210, 213)])["a"].to_pylist() == [*text[90:100], *text[210:213]]
+
+
+@pytest.mark.parametrize("nulls", [False, True], ids=["required", "nullable"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_pages_within_a_short_gap_stay_unopened(version: Any, nulls: bool) -> None:
+    """Rows before and behind a broken page are decoded together, and the page is not."""
+    text = np.array([None if nulls and row % 3 == 0 else f"text of row {row}" for row in range(40)], object)
+    target = io.BytesIO()
+    fastpq.write_table(
+        {"a": text}, target, use_dictionary=False, data_page_rows=10, write_page_index=False, compression=None,
+        data_page_version=version)
+    broken = bytearray(target.getvalue())
+    broken[broken.index(b"text of row 14")] ^= 1
+    with fastpq.ParquetFile(bytes(broken)) as file:
+        with pytest.raises(fastpq.FormatError, match="CRC-32"):
+            file.read(row_ranges=[(0, 1), (8, 9), (19, 21)])
+        for wanted in ([(0, 1), (8, 9), (25, 28), (39, 40)], [(0, 10), (20, 22)], [(4, 9), (20, 21), (38, 40)]):
+            expected = [value for start, stop in wanted for value in text[start:stop]]
+            assert file.read(row_ranges=wanted)["a"].to_pylist() == expected
