@@ -1,4 +1,4 @@
-"""``python -m tests.faults.store_kills``: kills a process at each of its requests to S3, before and after the store has acted.
+"""``python -m tests.faults.store_kills``: kills a process at each of its requests to a store, before and after it has acted.
 
 No row may be lost, doubled or half visible to fastpq's readers. ``clean`` then leaves nothing abandoned, and the work done again
 gives its result. A whole run beside readers at every request shows the rows before, and from one request on the rows after.
@@ -20,15 +20,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import fsspec
 import pytest
-import s3fs
 
 import fastpq.spark
 from fastpq.datasets import records
 from fastpq.spark.stores import require_store
-from tests.faults.store_ways import BUCKET, FAULTY, WAYS, StoreWay, read, store_environment, use_server
+from tests.faults.store_ways import FAULTY, WAYS, StoreWay, read
+from tests.io.azure_server import azure_server
 from tests.io.faulty_s3 import Proxy, faulty
-from tests.io.object_stores import unfinished
+from tests.io.google_server import google_server
+from tests.io.object_stores import KINDS, Store, unfinished
 
 ROOT = Path(__file__).parents[2]
 MOMENTS = ("before", "after")
@@ -39,11 +41,13 @@ class Trials:
     """Children of a server of store_ways, and what was found behind their ends.
 
     Attributes:
+        folder: URL for the datasets.
         proxy: server of the children.
         children: the process that forks the children.
         failures: descriptions of what must not be.
     """
 
+    folder: str
     proxy: Proxy
     children: subprocess.Popen[str]
     failures: list[str] = field(default_factory=list)
@@ -61,7 +65,7 @@ class Trials:
         return len(chosen) * len(MOMENTS)
 
     def _new(self, name: str) -> StoreWay:
-        way = {**WAYS, **FAULTY}[name](f"s3://{BUCKET}/{uuid.uuid4().hex}")
+        way = {**WAYS, **FAULTY}[name](f"{self.folder}/{uuid.uuid4().hex}")
         way.set_up()
         return way
 
@@ -147,43 +151,55 @@ class Trials:
 
 
 @contextmanager
-def trials(url: str) -> Iterator[Trials]:
-    """Trials on an S3 server. For its duration this process finds the server by its environment."""
-    with pytest.MonkeyPatch.context() as environment, faulty(url) as proxy:
-        for name, value in store_environment(url).items():
+def trials(store: Store) -> Iterator[Trials]:
+    """Trials on a store. For its duration this process finds the server by its environment."""
+    bucket = store.new_bucket()
+    class_ = fsspec.get_filesystem_class(store.scheme)
+    with pytest.MonkeyPatch.context() as environment, faulty(store.url) as proxy:
+        for name, value in store.environment().items():
             environment.setenv(name, value)
-        use_server(url)
-        if not s3fs.S3FileSystem().exists(BUCKET):
-            s3fs.S3FileSystem().mkdir(BUCKET)
-        command = [sys.executable, "-m", "tests.faults.store_ways", url]
+        class_.clear_instance_cache()
+        command = [sys.executable, "-m", "tests.faults.store_ways", store.kind, store.url, bucket]
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as children:
-            yield Trials(proxy, children)
+            yield Trials(f"{store.scheme}://{bucket}", proxy, children)
             assert children.stdin is not None
             children.stdin.close()      # the end of its work
-    s3fs.S3FileSystem.clear_instance_cache()
+    class_.clear_instance_cache()
 
 
-def main(arguments: Sequence[str]) -> int:
+@contextmanager
+def moto_server() -> Iterator[str]:
     from moto.server import ThreadedMotoServer
 
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.store_kills", description=__doc__)
-    parser.add_argument("--ways", nargs="*", default=[*WAYS], choices=[*WAYS, *FAULTY], metavar="WAY", help=", ".join(WAYS))
-    parser.add_argument("--every", type=int, default=1, help="kill at every so-many-th request (default: %(default)s)")
-    options = parser.parse_args(arguments)
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     try:
-        with trials(f"http://{host}:{port}") as running:
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+SERVERS = {"s3": moto_server, "azure": azure_server, "google": google_server}
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.store_kills", description=__doc__)
+    parser.add_argument("--ways", nargs="*", default=[*WAYS], choices=[*WAYS, *FAULTY], metavar="WAY", help=", ".join(WAYS))
+    parser.add_argument("--stores", nargs="*", default=[*KINDS], choices=KINDS, metavar="STORE", help=", ".join(KINDS))
+    parser.add_argument("--every", type=int, default=1, help="kill at every so-many-th request (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    failures: list[str] = []
+    for kind in options.stores:
+        with SERVERS[kind]() as url, trials(Store(kind, url)) as running:
             for name in options.ways:
                 before = len(running.failures)
                 count = running.of(name, options.every)
-                print(f"{name}: {count} kills, {len(running.failures) - before} failures", flush=True)
-    finally:
-        server.stop()
-    print("\n".join(running.failures))
-    return 1 if running.failures else 0
+                print(f"{kind} {name}: {count} kills, {len(running.failures) - before} failures", flush=True)
+            failures += running.failures
+    print("\n".join(failures))
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

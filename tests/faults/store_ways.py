@@ -1,5 +1,5 @@
-"""Ways of committing to a dataset in S3, by fastpq's code for Spark without a JVM: the rows before, the work of a child, the rows
-after."""
+"""Ways of committing to a dataset in an object store, by fastpq's code for Spark without a JVM: the rows before, the work of a
+child, the rows after."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Any, ClassVar
 from unittest import mock
 
+import fsspec
 import pyarrow as pa
-import s3fs
 from pyspark.sql import Row
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
@@ -31,24 +31,18 @@ from fastpq.spark.options import WriteOptions, write_options
 from fastpq.spark.replacing import stage_of
 from fastpq.spark.stores import StoreStreamWriter, StoreTask, StoreWriter, require_store, uploads_of
 from fastpq.spark.writer import write_task
+from tests.io.object_stores import Store
 
-ENDPOINT = "AWS_ENDPOINT_URL_S3"
-BUCKET = "trials"
 FAILED = 3                  # exit code of a child
-LEAST_PART = 5 << 20        # bytes of a part that moto takes, as S3 does
+LEAST_PART = 5 << 20        # bytes of a part that S3 takes
 SCHEMA = st.StructType([st.StructField("id", st.LongType()), st.StructField("part", st.LongType())])
 Messages = list[ds.WriterCommitMessage | None]
 
 
-def store_environment(url: str) -> dict[str, str]:
-    """Variables by which s3fs finds an S3 server."""
-    return {ENDPOINT: url, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
-
-
-def use_server(url: str) -> None:
-    """Let this process find another server."""
-    os.environ.update(store_environment(url))
-    s3fs.S3FileSystem.clear_instance_cache()
+def use_server(store: Store, url: str) -> None:
+    """Let this process find another server of a store."""
+    os.environ.update(store.environment(url))
+    fsspec.get_filesystem_class(store.scheme).clear_instance_cache()
 
 
 def rows(*ids: int) -> pa.RecordBatch:
@@ -71,9 +65,11 @@ def read(path: str) -> list[int]:
     Raises:
         AssertionError: the two list other files.
     """
-    s3fs.S3FileSystem().invalidate_cache()
+    place = require_store(path)
+    place.filesystem.invalidate_cache()
     listed = [file.path for file in list_files([path])]
-    assert listed == sorted(f"s3://{file}" for file in fastpq.ParquetDataset(path).files)
+    scheme = path.partition("://")[0]
+    assert listed == sorted(f"{scheme}://{file}" for file in fastpq.ParquetDataset(path).files)
     return sorted(number for file in listed for number in fastpq.read_table(file)["id"].to_pylist())
 
 
@@ -237,27 +233,27 @@ WAYS: dict[str, type[StoreWay]] = {
 FAULTY: dict[str, type[StoreWay]] = {"Torn": Torn}
 
 
-def serve(url: str) -> None:
+def serve(store: Store, bucket: str) -> None:
     """Fork a child for each line of standard input: name of a way, URL of the dataset, URL of the server for the child.
 
     Prints the child's process id, and when the child has ended its status. All modules are loaded before.
     """
-    use_server(url)
-    warm = Append(f"s3://{BUCKET}/{uuid.uuid4().hex}")
+    use_server(store, store.url)
+    warm = Append(f"{store.scheme}://{bucket}/{uuid.uuid4().hex}")
     warm.set_up()
     for line in sys.stdin:
         name, path, server = line.split()
         child = os.fork()
         if not child:
-            work_of_child(name, path, server)
+            work_of_child(store, name, path, server)
         print(child, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
-def work_of_child(name: str, path: str, url: str) -> None:
+def work_of_child(store: Store, name: str, path: str, url: str) -> None:
     """Do the work of a way, and end this process."""
     try:
-        use_server(url)
+        use_server(store, url)
         {**WAYS, **FAULTY}[name](path).work()
     except BaseException:
         traceback.print_exc()
@@ -266,4 +262,4 @@ def work_of_child(name: str, path: str, url: str) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    serve(Store(*sys.argv[1:3]), sys.argv[3])

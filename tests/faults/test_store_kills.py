@@ -1,4 +1,7 @@
-"""A few of the kills at requests to S3, and proof that they notice; ``python -m tests.faults.store_kills`` has all of them."""
+"""A few of the kills at requests to object stores, and proof that they notice.
+
+``python -m tests.faults.store_kills`` has all of them.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.store_kills import Trials, trials
+from tests.io.object_stores import Store
 
 
 @pytest.fixture(scope="module")
-def running(moto_url: str) -> Iterator[Trials]:
-    with trials(moto_url) as found:
+def running(object_store: Store) -> Iterator[Trials]:
+    with trials(object_store) as found:
         yield found
 
 
