@@ -1,11 +1,14 @@
 """Decoder and encoder of the Thrift compact protocol for any struct declared in fastpq.format.parquet."""
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy
 
-import struct
+from operator import itemgetter
 
 from fastpq.format.cursor cimport (
     BINARY, Cursor, DEEPEST, DOUBLE, FALSE, I16, I32, I64, I8, LIST, SET, STOP, STRUCT, TRUE, cursor_over, skip_value, take_byte,
@@ -13,7 +16,8 @@ from fastpq.format.cursor cimport (
 )
 
 from fastpq.format.list_offsets cimport scan_structs
-from fastpq.format.slots cimport new_filled, put, untrack
+from fastpq.format.slots cimport new_filled, put, taken, untrack
+from fastpq.format.varint cimport write_varint
 
 from fastpq.errors import FormatError
 from fastpq.format.slots import place_of
@@ -25,6 +29,10 @@ cdef enum:                  # members of WireKind in struct.py unlike any single
     KIND_BOOL = 1
     KIND_STRING = 20
     KIND_ENUM = 21
+
+cdef enum:
+    LEAST_ROOM = 512        # bytes; first memory of an encoded struct
+    LONGEST_VARINT = 10     # bytes
 
 cdef int64_t[7] LARGEST = [0, 0, 0, 0x7F, 0x7FFF, 0x7FFFFFFF, 0x7FFFFFFFFFFFFFFF]       # by wire type
 
@@ -111,8 +119,9 @@ cdef inline int wire_of(int kind) noexcept:
 
 
 cdef class Slot:
-    """The type of a field or list element, compiled from a FieldType for fast decoding."""
+    """The type of a field or list element, compiled from a FieldType for fast decoding and encoding."""
 
+    cdef int64_t id         # of the field; 0 for a list element
     cdef str name           # of the field; empty for a list element
     cdef Py_ssize_t place   # of the field in its struct
     cdef int kind           # a WireKind
@@ -121,7 +130,8 @@ cdef class Slot:
     cdef Slot element       # element type of a list
     cdef StructTable table        # table of a struct; made when the first value is decoded
 
-    def __cinit__(self, str name, field_type, Py_ssize_t place=0):
+    def __cinit__(self, str name, field_type, int64_t id=0, Py_ssize_t place=0):
+        self.id = id
         self.name = name
         self.place = place
         self.kind = field_type.kind
@@ -137,12 +147,13 @@ cdef class Slot:
 
 
 cdef class StructTable:
-    """The fields of a struct's class, compiled for fast decoding."""
+    """The fields of a struct's class, compiled for fast decoding and encoding."""
 
     cdef object cls
     cdef tuple places           # of all fields in memory
     cdef Py_ssize_t unknown     # place of the unknown fields
     cdef bint union
+    cdef list ordered           # Slots in ascending order of field ids
     cdef list slots             # a Slot or None for each field id
     cdef uint64_t required      # bit i is set where the field of id i is required
 
@@ -155,8 +166,9 @@ cdef class StructTable:
         for id, (name, field) in cls.FIELDS.items():
             if not 0 < id < 64:
                 raise ValueError(f"field id {id} of {cls.__name__}")
-            self.slots[id] = Slot(name, field.type, cls.PLACES[name])
+            self.slots[id] = Slot(name, field.type, id, cls.PLACES[name])
             self.required |= <uint64_t>field.required << <int>id
+        self.ordered = [slot for slot in self.slots if slot is not None]
 
 
 cdef dict TABLES = {}
@@ -294,96 +306,141 @@ def encode(value):
     Raises:
         ValueError: a required field is missing, a number does not fit its field, or a union has not exactly one member.
     """
-    out = bytearray()
+    cdef EncodedBytes out = EncodedBytes()
     write_struct(out, value)
-    return bytes(out)
+    return PyBytes_FromStringAndSize(<const char*>out.data, <Py_ssize_t>out.size)
 
 
-cdef int write_varint(bytearray out, uint64_t value) except -1:
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
+cdef class EncodedBytes:
+    """The bytes of an encoded struct, in growing memory."""
+
+    cdef uint8_t* data
+    cdef size_t size
+    cdef size_t room        # bytes of memory at data
+
+    def __dealloc__(self):
+        free(self.data)
+
+    cdef inline uint8_t* reserve(self, size_t more) except NULL:
+        """The end of the bytes, with memory for more bytes behind; the caller adds the written bytes to size."""
+        if more > self.room - self.size:
+            self.grow(more)
+        return self.data + self.size
+
+    cdef int grow(self, size_t more) except -1:
+        cdef size_t room = max(2 * self.room, self.size + more, <size_t>LEAST_ROOM)
+        cdef uint8_t* data = <uint8_t*>realloc(self.data, room)
+        if data == NULL:
+            raise MemoryError()
+        self.data, self.room = data, room
+        return 0
+
+
+cdef inline int write_byte(EncodedBytes out, int value) except -1:
+    out.reserve(1)[0] = <uint8_t>value
+    out.size += 1
     return 0
 
 
-cdef int write_zigzag(bytearray out, int64_t value) except -1:
-    return write_varint(out, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63))
+cdef inline int write_number(EncodedBytes out, uint64_t value) except -1:
+    cdef uint8_t* start = out.reserve(LONGEST_VARINT)
+    out.size += write_varint(start, value) - start
+    return 0
 
 
-cdef int write_field(bytearray out, int id, int last, int wire) except -1:
+cdef inline int write_zigzag(EncodedBytes out, int64_t value) except -1:
+    return write_number(out, (<uint64_t>value << 1) ^ <uint64_t>(value >> 63))
+
+
+cdef int write_bytes(EncodedBytes out, data) except -1:
+    cdef Py_buffer view
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        memcpy(out.reserve(<size_t>view.len), view.buf, <size_t>view.len)
+        out.size += <size_t>view.len
+    finally:
+        PyBuffer_Release(&view)
+    return 0
+
+
+cdef int write_field(EncodedBytes out, int64_t id, int64_t last, int wire) except -1:
     if 0 < id - last < 16:
-        out.append((id - last) << 4 | wire)
-    else:
-        out.append(wire)
-        write_zigzag(out, id)
-    return 0
+        return write_byte(out, <int>(id - last) << 4 | wire)
+    write_byte(out, wire)
+    return write_zigzag(out, id)
 
 
-cdef int write_struct(bytearray out, value) except -1:
-    cdef int last = 0, kind, wire
-    cls = type(value)
-    fields = [(field.id, name, field, None) for name, field in cls.ORDERED]
-    if value.unknown:
-        fields = sorted(fields + [(id, "", None, (wire, data)) for id, wire, data in value.unknown], key=lambda entry: entry[0])
-    written = 0
-    for id, name, field, raw in fields:
-        if raw is not None:
-            write_field(out, id, last, raw[0])
-            out += raw[1]
-            last = id
-            written += 1
-            continue
-        item = getattr(value, name)
+cdef int write_unknown(EncodedBytes out, tuple field, int64_t last) except -1:
+    """Write a field that the declaration does not know, in its encoded form."""
+    id, wire, data = field
+    write_field(out, id, last, wire)
+    return write_bytes(out, data)
+
+
+cdef int write_struct(EncodedBytes out, value) except -1:
+    cdef StructTable table = table_of(type(value))
+    cdef tuple unknown = tuple(taken(value, table.unknown))
+    cdef Py_ssize_t known = 0, passed = 0       # fields written
+    cdef int64_t last = 0
+    cdef Slot slot
+    if unknown:
+        unknown = tuple(sorted(unknown, key=itemgetter(0)))
+    for slot in table.ordered:
+        item = taken(value, slot.place)
         if item is None:
-            if field.required:
-                raise ValueError(f"{cls.__name__} has no {name}")
+            if table.required >> slot.id & 1:
+                raise ValueError(f"{table.cls.__name__} has no {slot.name}")
             continue
-        kind = field.type.kind
-        wire = wire_of(kind) if kind != KIND_BOOL or item else FALSE
-        write_field(out, id, last, wire)
-        if kind != KIND_BOOL:
-            write_value(out, field.type, item)
-        last = id
-        written += 1
-    if written != 1 and isinstance(value, Union):
-        raise ValueError(f"{written} members in a {cls.__name__}")
-    out.append(STOP)
-    return 0
+        while passed < len(unknown) and unknown[passed][0] < slot.id:
+            write_unknown(out, unknown[passed], last)
+            last = unknown[passed][0]
+            passed += 1
+        write_field(out, slot.id, last, FALSE if slot.kind == KIND_BOOL and not item else slot.wire)
+        if slot.kind != KIND_BOOL:
+            write_value(out, slot, item)
+        last = slot.id
+        known += 1
+    for field in unknown[passed:]:
+        write_unknown(out, field, last)
+        last = field[0]
+    if table.union and known + len(unknown) != 1:
+        raise ValueError(f"{known + len(unknown)} members in a {table.cls.__name__}")
+    return write_byte(out, STOP)
 
 
-cdef int write_value(bytearray out, field_type, value) except -1:
-    cdef int kind = field_type.kind
-    if kind == KIND_BOOL:
-        out.append(TRUE if value else FALSE)
-    elif kind == I8:
-        out += struct.pack("b", value)
-    elif kind == DOUBLE:
-        out += struct.pack("<d", value)
-    elif kind == BINARY or kind == KIND_STRING:
-        data = value.encode(errors="surrogateescape") if kind == KIND_STRING else value
-        write_varint(out, len(data))
-        out += data
-    elif kind == STRUCT:
-        write_struct(out, value)
-    elif kind == LIST:
-        write_list(out, field_type.argument, value)
+cdef int write_value(EncodedBytes out, Slot slot, value) except -1:
+    cdef int overflow = 0
+    cdef int64_t number
+    cdef double real
+    if slot.kind == KIND_BOOL:
+        return write_byte(out, TRUE if value else FALSE)
+    if slot.kind == STRUCT:
+        return write_struct(out, value)
+    if slot.kind == LIST:
+        return write_list(out, slot.element, value)
+    if slot.kind == KIND_STRING:
+        value = (<str?>value).encode(errors="surrogateescape")
+    if slot.wire == BINARY:
+        write_number(out, <uint64_t>len(value))
+        return write_bytes(out, value)
+    if slot.kind == DOUBLE:
+        real = value
+        memcpy(out.reserve(sizeof(real)), &real, sizeof(real))
+        out.size += sizeof(real)
+        return 0
+    number = PyLong_AsLongLongAndOverflow(value, &overflow)
+    if overflow or not -LARGEST[slot.wire] - 1 <= number <= LARGEST[slot.wire]:
+        raise ValueError(f"{value} does not fit {(LARGEST[slot.wire] + 1).bit_length()} bits")
+    return write_byte(out, <int>number) if slot.kind == I8 else write_zigzag(out, number)
+
+
+cdef int write_list(EncodedBytes out, Slot element, values) except -1:
+    cdef Py_ssize_t count = len(values)
+    if count < 15:
+        write_byte(out, <int>count << 4 | element.wire)
     else:
-        kind = wire_of(kind)
-        if not -LARGEST[kind] - 1 <= value <= LARGEST[kind]:
-            raise ValueError(f"{value} does not fit {(LARGEST[kind] + 1).bit_length()} bits")
-        write_zigzag(out, value)
-    return 0
-
-
-cdef int write_list(bytearray out, element, values) except -1:
-    cdef int kind = element.kind
-    cdef int wire = wire_of(kind)
-    if len(values) < 15:
-        out.append(len(values) << 4 | wire)
-    else:
-        out.append(0xF0 | wire)
-        write_varint(out, len(values))
+        write_byte(out, 0xF0 | element.wire)
+        write_number(out, <uint64_t>count)
     for value in values:
         write_value(out, element, value)
     return 0

@@ -22,6 +22,14 @@ cdef inline void put(object made, Py_ssize_t place, object value) noexcept:
     Py_XDECREF(old)
 
 
+# The value of a slot.
+cdef inline object taken(object made, Py_ssize_t place):
+    cdef PyObject* value = slot_at(made, place)[0]
+    if value == NULL:
+        raise AttributeError(f"a slot of {type(made).__name__} has no value")
+    return <object>value
+
+
 # Takes a struct or a list out of the garbage collector's work: footers are trees without cycles.
 cdef inline void untrack(object made) noexcept:
     PyObject_GC_UnTrack(<PyObject*>made)
