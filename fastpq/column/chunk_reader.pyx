@@ -127,11 +127,14 @@ cdef class ChunkReader:
             FormatError, UnsupportedError: as ``read``.
         """
         cdef int64_t nulls, position = 0, count = 0, i
-        for i in range(ranges.shape[0]):
-            if not position <= ranges[i, 0] <= ranges[i, 1] <= self.remaining:
-                raise ValueError(f"rows {ranges[i, 0]} to {ranges[i, 1]}, with {self.remaining} left in the chunk")
-            position = ranges[i, 1]
-            count += position - ranges[i, 0]
+        cdef bint ascend = True
+        with nogil:
+            for i in range(ranges.shape[0]):
+                ascend &= (ranges[i, 0] >= position) & (ranges[i, 1] >= ranges[i, 0])
+                position = ranges[i, 1]
+                count += position - ranges[i, 0]
+        if not ascend or position > self.remaining:
+            raise ValueError(f"ranges that do not ascend, or end at row {position}, with {self.remaining} left in the chunk")
         self._check(output, offset, count)
         try:
             self._attach(output)

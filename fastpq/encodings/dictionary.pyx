@@ -17,6 +17,7 @@ cdef extern from "c/bitpack.h" nogil:
 
 cdef extern from "c/gather.h" nogil:
     void gather(const uint32_t* indices, int64_t count, const uint8_t* dictionary, uint8_t* out, size_t width) noexcept
+    uint32_t gather_bits(const uint32_t* codes, int64_t count, uint64_t bits, uint8_t* out) noexcept
     void fill(uint8_t* out, int64_t count, const uint8_t* value, size_t width) noexcept
 
 cdef extern from "c/hash_table.h" nogil:
@@ -169,18 +170,24 @@ def flags_of_codes(const int32_t[::1] codes not None, flags not None):
         FormatError: a code lies outside the dictionary.
     """
     cdef const uint8_t[::1] known = np.ascontiguousarray(flags).view(np.uint8)
-    cdef int64_t count = codes.shape[0]
+    cdef int64_t count = codes.shape[0], entries = known.shape[0], i
     cdef const uint32_t* indices
+    cdef uint64_t bits = 0
     cdef bint outside
-    out = np.zeros(count, np.bool_)
+    if count == 0 or entries == 0:
+        return np.zeros(count, np.bool_)
+    out = np.empty(count, np.bool_)
     cdef uint8_t[::1] target = out.view(np.uint8)
-    if count == 0 or known.shape[0] == 0:
-        return out
     indices = <const uint32_t*>&codes[0]
     with nogil:
-        outside = largest(indices, count) >= known.shape[0]
-        if not outside:
-            gather(indices, count, &known[0], &target[0], 1)
+        if entries <= 64:
+            for i in range(entries):
+                bits |= <uint64_t>known[i] << i
+            outside = gather_bits(indices, count, bits, &target[0]) >= entries
+        else:
+            outside = largest(indices, count) >= entries
+            if not outside:
+                gather(indices, count, &known[0], &target[0], 1)
     if outside:
         raise_status(BAD_INDEX, "dictionary codes")
     return out

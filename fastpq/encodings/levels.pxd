@@ -27,6 +27,12 @@ cdef void bitmap_set_range(uint8_t* target, int64_t bit_offset, int64_t count) n
 cdef void bitmap_to_bytes(const uint8_t* bitmap, int64_t bit_offset, int64_t count, uint8_t* out) noexcept nogil   # 0 or 1
 cdef void bytes_to_bitmap(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept nogil     # nonzero is one
 
+# Number of runs of ones among count bits from bit_offset on.
+cdef int64_t bitmap_count_runs(const uint8_t* bitmap, int64_t bit_offset, int64_t count) noexcept nogil
+# Writes the place of the first bit of each run of ones, and the place behind the run; bit bit_offset has the place first. Returns
+# the number of places written, twice the number of runs.
+cdef int64_t bitmap_runs(const uint8_t* bitmap, int64_t bit_offset, int64_t count, int64_t first, int64_t* places) noexcept nogil
+
 # Writes the next value of dense to out[i] where bit i of bitmap is set, zero elsewhere, for the first count bits. dense holds one
 # value for each set bit and may not overlap out. width is in bytes; 1, 2, 4, 8 and 16 are fast.
 cdef void expand(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept nogil

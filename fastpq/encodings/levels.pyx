@@ -22,6 +22,8 @@ cdef extern from "c/bitmap.h" nogil:
     void set_bits(uint8_t* target, int64_t offset, int64_t count) noexcept
     void bits_to_bytes(const uint8_t* bitmap, int64_t offset, int64_t count, uint8_t* out) noexcept
     void bytes_to_bits(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept
+    int64_t count_runs(const uint8_t* bitmap, int64_t offset, int64_t count) noexcept
+    int64_t find_runs(const uint8_t* bitmap, int64_t offset, int64_t count, int64_t first, int64_t* places) noexcept
     uint8_t reverse_bits(uint8_t byte) noexcept
     uint8_t largest_byte(const uint8_t* bytes, int64_t count) noexcept
     void expand_values(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept
@@ -111,6 +113,14 @@ cdef void bitmap_to_bytes(const uint8_t* bitmap, int64_t bit_offset, int64_t cou
 
 cdef void bytes_to_bitmap(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept nogil:
     bytes_to_bits(flags, count, bitmap)
+
+
+cdef int64_t bitmap_count_runs(const uint8_t* bitmap, int64_t bit_offset, int64_t count) noexcept nogil:
+    return count_runs(bitmap, bit_offset, count)
+
+
+cdef int64_t bitmap_runs(const uint8_t* bitmap, int64_t bit_offset, int64_t count, int64_t first, int64_t* places) noexcept nogil:
+    return find_runs(bitmap, bit_offset, count, first, places)
 
 
 cdef void expand(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept nogil:

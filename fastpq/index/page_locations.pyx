@@ -140,7 +140,7 @@ def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64
     cdef Growing covered
     found = np.empty((pages, 4), np.int64)
     cdef int64_t[:, ::1] directory = found
-    covered = Growing(count)
+    covered = Growing(min(count, pages))
     if pages and start < locations[0, 0]:
         run_start, run_end = start, locations[0, 0]
     for page in range(pages):

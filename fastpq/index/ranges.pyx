@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
+from fastpq.encodings.levels cimport bitmap_count, bitmap_count_runs, bitmap_runs, bytes_to_bitmap
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -99,31 +101,35 @@ cdef class RowRanges:
     def select(self, mask):
         """The rows for which a mask is true; the mask has one entry for each row in the ranges."""
         cdef const uint8_t[::1] flags = np.ascontiguousarray(mask, np.bool_).view(np.uint8)
-        cdef int64_t count = self._count(), changes = 2 * self.view.shape[0] + 1, place = 0, size = 0, i, row
-        cdef const uint8_t* flag
-        cdef uint8_t before
-        cdef int64_t[::1] out
+        cdef int64_t count = self._count(), runs = 0, place = 0, i, length
+        cdef uint8_t[::1] bits
+        cdef int64_t[:, ::1] out
+        cdef int64_t* places
+        cdef RowRanges chosen
         if flags.shape[0] != count:
             raise ValueError(f"a mask of {flags.shape[0]} rows for {count}")
         if count == 0:
             return RowRanges.none(self.num_rows)
-        flag = &flags[0]
+        bits = np.empty((count + 7) // 8, np.uint8)
         with nogil:
-            for i in range(1, count):
-                changes += flag[i] != flag[i - 1]
-        edges = np.empty(changes, np.int64)
-        out = edges
-        with nogil:
+            bytes_to_bitmap(&flags[0], count, &bits[0])
             for i in range(self.view.shape[0]):
-                before = 0
-                for row in range(self.view[i, 0], self.view[i, 1]):
-                    out[size] = row                 # stays only where the flag changes: no branch, flags may be random
-                    size += flag[place] != before
-                    before = flag[place]
-                    place += 1
-                out[size] = self.view[i, 1]
-                size += before
-        return RowRanges(edges[:size].reshape(-1, 2), self.num_rows)
+                length = self.view[i, 1] - self.view[i, 0]
+                runs += bitmap_count_runs(&bits[0], place, length)
+                place += length
+        bounds = np.empty((runs, 2), np.int64)
+        if runs:
+            out = bounds
+            places = &out[0, 0]
+            place = 0
+            with nogil:
+                for i in range(self.view.shape[0]):
+                    length = self.view[i, 1] - self.view[i, 0]
+                    places += bitmap_runs(&bits[0], place, length, self.view[i, 0], places)
+                    place += length
+        chosen = RowRanges(bounds, self.num_rows)
+        chosen.counted = bitmap_count(&bits[0], 0, count)
+        return chosen
 
     def contain(self, rows):
         """Whether each of some rows is in the ranges."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fastpq.arrays.table import Column
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.errors import FormatError, KeyAccessError, UnsupportedError
-from fastpq.filters.evidence import chunk_bounds, page_bounds
+from fastpq.filters.evidence import chunk_bounds, exact_bounds, page_bounds
 from fastpq.filters.predicate import Bounds, Condition, Membership, Outcome, Predicate, leaves
 from fastpq.index.bloom_format import FilterRequest, StoredFilter, probe_bloom_filters
 from fastpq.index.claims import Claims
@@ -215,10 +215,11 @@ class Selector:
         wanted: list[tuple[GroupPruning, int, ChunkPlan]] = []
         for selection in selections:
             group = selection.pruning
-            if not any(self._has_dictionary(group, leaf) for leaf in group.open_leaves):
+            doubtful = [leaf for leaf in group.open_leaves if self._has_dictionary(group, leaf) and not self._is_met(group, leaf)]
+            if not doubtful:
                 continue
             chunks = plan_read(self._metadata, self.every_column, [group.row_group], self._opener.source.size).chunks
-            useful = useful_dictionaries(self._opener.source, chunks, group.open_leaves, group.rows, selection.offset_indexes)
+            useful = useful_dictionaries(self._opener.source, chunks, doubtful, group.rows, selection.offset_indexes)
             wanted += [(group, index, chunk) for index, chunk in useful.items() if (group.slot, index) not in refuted]
         read = read_dictionaries(self._opener, [chunk for _, _, chunk in wanted])
         found: dict[int, dict[int, Column | str]] = {}
@@ -242,6 +243,11 @@ class Selector:
             return stored_dictionary_size(leaf.column, self._chunk(group, leaf.column)) > 0
         except KeyAccessError:
             return False
+
+    def _is_met(self, group: GroupPruning, leaf: Condition) -> bool:
+        """Whether the smallest or the largest value of the chunk meets a condition: the dictionary page has this value too."""
+        bounds = exact_bounds(self._claims(group, leaf.column)) or ()
+        return any(leaf.outcome(Bounds(key, key, 0, 1)) is Outcome.ALL for key in bounds)
 
     def _page_bounds(
         self, indexes: dict[int, ChunkIndexes | FormatError]

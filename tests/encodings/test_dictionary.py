@@ -67,13 +67,14 @@ def test_the_reference_reads_our_indices() -> None:
     assert encoder.values() == np.array([7, 9], dtype=np.int32).tobytes()
 
 
-def test_flags_of_codes() -> None:
+@pytest.mark.parametrize("entries", [1, 31, 32, 33, 64, 65, 1000])
+def test_flags_of_codes(entries: int) -> None:
     random = np.random.default_rng(5)
-    flags = random.random(37) < 0.5
-    codes = random.integers(0, 37, 5000).astype(np.int32)
+    flags = random.random(entries) < 0.5
+    codes = random.integers(0, entries, 5003).astype(np.int32)
     assert dictionary.flags_of_codes(codes, flags).tolist() == flags[codes].tolist()
     assert dictionary.flags_of_codes(codes[:0], flags).tolist() == []
     assert dictionary.flags_of_codes(np.zeros(3, np.int32), flags[:0]).tolist() == [False] * 3
-    for outside in (37, -1):
+    for outside in (entries, -1):
         with pytest.raises(FormatError):
             dictionary.flags_of_codes(np.array([0, outside], np.int32), flags)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,6 +70,20 @@ def test_no_rows() -> None:
     assert RowRanges.every(0) == RowRanges.none(0) == ~RowRanges.every(0)
     assert RowRanges.none(5).count == 0
     assert RowRanges.every(5).is_every
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.99, 1])
+@pytest.mark.parametrize("rows", [63, 64, 65, 128, 1000])
+def test_masks_of_many_rows(rows: int, share: float) -> None:
+    """Of all rows, and of ranges that begin at any place of the mask."""
+    random = np.random.default_rng(rows)
+    for bounds in ([[0, rows]], [[0, 1], [3, 40], [41, rows - 3]], [[5, rows - 20], [rows - 1, rows]]):
+        base = RowRanges(np.array(bounds), rows)
+        mask = random.random(base.count) < share
+        chosen = base.select(mask)
+        assert chosen.rows().tolist() == base.rows()[mask].tolist()
+        assert chosen.count == mask.sum()
+        assert (np.diff(chosen.bounds.reshape(-1)) > 0).all()
 
 
 @given(st.sets(st.integers(0, 40)), st.data())

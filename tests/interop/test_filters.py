@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import functools
+import io
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq.arrays.table import Column
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.predicate import And, Or, bind_filters
+from fastpq.read.dictionaries import read_dictionaries
+from fastpq.read.opener import ChunkOpener
+from fastpq.read.plan import ChunkPlan
 from tests.interop.comparison import assert_same
 from tests.requirements import peer
 
@@ -348,6 +353,29 @@ def test_dictionary_pages_are_evidence(tmp_path: Path) -> None:
                 assert file.count(filters) == 0
             found = file.read(filters=[("id", "==", 76), ("half", "is not null")])
             assert found["name"].to_pylist() == [f"name {row % 17}" for row in rows if row % 50 == 38 and row % 3]
+
+
+def test_dictionaries_that_rule_out_nothing_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The smallest or the largest value of a chunk meets the condition, and is in the dictionary."""
+    asked: list[str] = []
+
+    def noted(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[Column | str]:
+        asked.extend(chunk.column.name for chunk in chunks)
+        return read_dictionaries(opener, chunks)
+
+    monkeypatch.setattr("fastpq.read.selection.read_dictionaries", noted)
+    rows, target = np.arange(20_000), io.BytesIO()
+    numbers, halves = rows % 50 * 2, np.where(rows % 7, rows % 8 / 2, np.nan)
+    pq.write_table(pa.table({"id": numbers, "name": np.char.mod("name %d", rows % 17), "half": halves}), target)
+    met = [("id", "<", 50), ("id", "==", 0), ("id", "in", [3, 98]), ("id", "!=", 7), ("half", "<", 1.0), ("name", ">", "name 3")]
+    with fastpq.ParquetFile(target) as file:
+        for condition in met:
+            file.count(condition)
+            assert not asked, condition
+        for condition, count in ((("id", "==", 76), 400), (("half", ">", 3.5), int((~(halves <= 3.5)).sum()))):
+            assert file.count(condition) == count
+            assert asked == [condition[0]]
+            asked.clear()
 
 
 def test_a_dictionary_of_some_pages_is_no_evidence(tmp_path: Path) -> None:

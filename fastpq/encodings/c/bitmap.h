@@ -92,12 +92,47 @@ FASTPQ_CLONES static void bits_to_bytes(const uint8_t *bitmap, int64_t offset, i
 }
 
 FASTPQ_CLONES static void bytes_to_bits(const uint8_t *flags, int64_t count, uint8_t *bitmap) {
-    for (int64_t i = 0; i < count; i += 8) {
-        const int64_t step = count - i < 8 ? count - i : 8;
+    const uint64_t low = UINT64_C(0x7F7F7F7F7F7F7F7F);
+    int64_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        const uint64_t word = load64(flags + i), ones = (((word & low) + low) | word) >> 7 & UINT64_C(0x0101010101010101);
+        bitmap[i >> 3] = (uint8_t)(ones * UINT64_C(0x0102040810204080) >> 56); /* bit 8 j of ones to bit j */
+    }
+    if (i < count) {
         uint8_t byte = 0;
-        for (int64_t j = 0; j < step; j++) byte |= (uint8_t)((flags[i + j] != 0) << j);
+        for (int64_t j = 0; j < count - i; j++) byte |= (uint8_t)((flags[i + j] != 0) << j);
         bitmap[i >> 3] = byte;
     }
+}
+
+/* The bits of a word that differ from the bit before; `before` is the bit before the first. */
+static inline uint64_t changed_bits(uint64_t word, uint64_t before) { return word ^ (word << 1 | before); }
+
+/* The number of runs of set bits among `count` bits from `offset` on. */
+FASTPQ_CLONES static int64_t count_runs(const uint8_t *bitmap, int64_t offset, int64_t count) {
+    int64_t runs = 0;
+    uint64_t before = 0;
+    for (int64_t i = 0; i < count; i += 64) {
+        const uint64_t word = bits64(bitmap, offset + i, offset + count);
+        runs += __builtin_popcountll(word & changed_bits(word, before));
+        before = word >> 63;
+    }
+    return runs;
+}
+
+/* Writes the first place of each run of set bits and the place behind the run; the bit at `offset` has the place `first`. Returns the
+ * number of places. */
+FASTPQ_CLONES static int64_t find_runs(const uint8_t *bitmap, int64_t offset, int64_t count, int64_t first, int64_t *places) {
+    int64_t size = 0;
+    uint64_t before = 0;
+    for (int64_t i = 0; i < count; i += 64) {
+        const uint64_t word = bits64(bitmap, offset + i, offset + count);
+        for (uint64_t left = changed_bits(word, before); left; left &= left - 1)
+            places[size++] = first + i + __builtin_ctzll(left);
+        before = word >> 63;
+    }
+    if (size & 1) places[size++] = first + count;
+    return size;
 }
 
 FASTPQ_CLONES static uint8_t largest_byte(const uint8_t *bytes, int64_t count) {

@@ -1,9 +1,12 @@
-/* Copies of dictionary values: gather sets out[i] to dictionary[indices[i]], without checking indices; fill repeats one value. */
+/* Copies of dictionary values: gather sets out[i] to dictionary[indices[i]], without checking indices, and gather_bits
+ * does so for dictionaries of bits; fill repeats one value. */
 #ifndef FASTPQ_GATHER_H
 #define FASTPQ_GATHER_H
 
 #include <stdint.h>
 #include <string.h>
+
+#include "clones.h"
 
 static inline __attribute__((always_inline)) void gather_of_width(const uint32_t *indices, int64_t count,
                                                                   const uint8_t *dictionary, uint8_t *out, const size_t width) {
@@ -20,6 +23,18 @@ static void gather(const uint32_t *indices, int64_t count, const uint8_t *dictio
         case 16: gather_of_width(indices, count, dictionary, out, 16); break;
         default: gather_of_width(indices, count, dictionary, out, width);
     }
+}
+
+/* Sets out[i] to the bit with the number codes[i] of bits, for numbers below 64; returns the largest of codes. */
+FASTPQ_CLONES static uint32_t gather_bits(const uint32_t *codes, int64_t count, uint64_t bits, uint8_t *out) {
+    const uint32_t low = (uint32_t)bits, high = (uint32_t)(bits >> 32);
+    uint32_t most = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t code = codes[i];
+        most = code > most ? code : most;
+        out[i] = (uint8_t)((code & 32 ? high : low) >> (code & 31) & 1);
+    }
+    return most;
 }
 
 static inline __attribute__((always_inline)) void fill_of_width(uint8_t *out, int64_t count, const uint8_t *value,
