@@ -11,6 +11,7 @@ import secrets
 import stat
 import tempfile
 import weakref
+from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -21,6 +22,8 @@ from fastpq.io.location import Remote, is_of_arrow, locate
 from fastpq.io.new_file import TEMPORARY_SUFFIX, TOKEN_BYTES, NewFile
 
 BytesLike: TypeAlias = bytes | bytearray | memoryview
+
+MOST_TOGETHER = 1 << 16         # bytes of small buffers copied together for one write
 
 SPOOL_PREFIX = "fastpq-upload-"     # begin of the names of files waiting for their upload
 
@@ -102,6 +105,19 @@ class Sink:
                 raise OSError(errno.EIO, "a file object took no byte of a write", self.name)
             done += count
         self.written += len(view)
+
+    def write_together(self, buffers: Iterable[BytesLike]) -> None:
+        """Append contiguous buffers of bytes, small ones with one write; raises the errors of ``write``."""
+        waiting: list[BytesLike] = []
+        size = 0
+        for buffer in buffers:
+            if waiting and size + len(buffer) > MOST_TOGETHER:
+                self.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
+                waiting, size = [], 0
+            waiting.append(buffer)
+            size += len(buffer)
+        if waiting:
+            self.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
 
     def persist(self) -> None:
         """Make the bytes written so far survive the end of this process, as far as the destination can. No commit yet.

@@ -41,8 +41,7 @@ class EncodedChunk:
             SchemaError: a decimal of more digits than its type allows, or a time outside of a day.
         """
         start = sink.written
-        for piece in self.writer.pieces:
-            sink.write(piece)
+        sink.write_together(self.writer.pieces)
         pages = self._written_pages()
         metadata = self._metadata(pages, start)
         column_index = offset_index = None

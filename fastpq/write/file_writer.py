@@ -29,6 +29,7 @@ from fastpq.write.sorting import RowOrder
 from fastpq.write.spec import ColumnSpec
 
 FORMAT_VERSION = 2
+LEAST_PARALLEL = 1 << 16    # bytes of values of a chunk, on average, from which threads save time (benchmarks.small)
 
 
 class Description(Protocol):
@@ -179,7 +180,8 @@ class FileWriter:
             for index, leaf in enumerate(leaves)
         )
         # with threads, chunks are encoded ahead of the file, across row groups
-        chunks = map(encode_chunk, wanted) if self._threads == 1 else run_ordered(encode_chunk, wanted, self._threads)
+        is_alone = self._threads == 1 or _table_bytes(table) < LEAST_PARALLEL * len(starts) * len(leaves)
+        chunks = map(encode_chunk, wanted) if is_alone else run_ordered(encode_chunk, wanted, self._threads)
         every = self._properties.checkpoint_every
         for entry in entries:
             placed = (chunk.place(self._sink) for chunk in islice(chunks, len(leaves)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
@@ -130,12 +131,14 @@ class RowGroups:
         Raises:
             LimitError: a footer over 2^31 - 1 bytes.
         """
+        place = self._sink.written
         for chunk, sealed in self._column_indexes:
-            chunk.column_index_offset, chunk.column_index_length = self._sink.written, len(sealed)
-            self._sink.write(sealed)
+            chunk.column_index_offset, chunk.column_index_length = place, len(sealed)
+            place += len(sealed)
         for chunk, sealed in self._offset_indexes:
-            chunk.offset_index_offset, chunk.offset_index_length = self._sink.written, len(sealed)
-            self._sink.write(sealed)
+            chunk.offset_index_offset, chunk.offset_index_length = place, len(sealed)
+            place += len(sealed)
+        self._sink.write_together([sealed for _, sealed in chain(self._column_indexes, self._offset_indexes)])
         self._column_indexes, self._offset_indexes = [], []
         footer.num_rows = sum(row_group.num_rows for row_group in self._row_groups)
         footer.row_groups = self._row_groups

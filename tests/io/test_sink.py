@@ -1,0 +1,50 @@
+"""Writes of a sink: small buffers together, large ones uncopied."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+import fastpq
+from fastpq.io.sink import MOST_TOGETHER, open_sink
+
+
+class Counting(io.BytesIO):
+    """Notes the bytes of each write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def write(self, data: Any) -> int:
+        self.sizes.append(len(data))
+        return super().write(data)
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ([], []),
+        ([10], [10]),
+        ([10] * 5, [50]),
+        ([MOST_TOGETHER, 1, 1], [MOST_TOGETHER, 2]),
+        ([1, MOST_TOGETHER - 1, 5, 3 * MOST_TOGETHER, 7], [MOST_TOGETHER, 5, 3 * MOST_TOGETHER, 7]),
+        ([MOST_TOGETHER // 2 + 1] * 3, [MOST_TOGETHER // 2 + 1] * 3),
+    ],
+)
+def test_small_buffers_are_written_together(given: list[int], written: list[int]) -> None:
+    file, data = Counting(), [bytes([number]) * size for number, size in enumerate(given)]
+    sink = open_sink(file)
+    sink.write_together(memoryview(part) if number % 2 else part for number, part in enumerate(data))
+    assert file.sizes == written
+    assert file.getvalue() == b"".join(data)
+    assert sink.written == sum(given)
+
+
+def test_a_file_of_many_columns_takes_few_writes() -> None:
+    file = Counting()
+    fastpq.write_table({f"c{number}": [number] for number in range(1000)}, file)
+    assert len(file.sizes) < 1020       # a write for each chunk; the indexes of all take a few
+    assert fastpq.read_table(file.getvalue())["c999"].to_pylist() == [999]
