@@ -34,6 +34,7 @@ NULL_SHARE = 0.1
 NUMBERS = ("int32", "int64", "float", "double")
 GRID = (
     *(("PLAIN", kind) for kind in (*NUMBERS, "boolean", "string", "fixed16")),
+    *(("PLAIN", f"decimal of {digits} digits") for digits in (9, 15, 18, 25, 38)),
     *(("RLE_DICTIONARY", kind) for kind in (*NUMBERS, "string", "fixed16")),
     *(("DELTA_BINARY_PACKED", kind) for kind in ("int32", "int64", "int32 of 20 bits", "int64 of 40 bits")),
     *(("BYTE_STREAM_SPLIT", kind) for kind in (*NUMBERS, "float16", "fixed16")),
@@ -66,6 +67,9 @@ def values(encoding: str, kind: str) -> pa.Array:
         return pa.array(words[np.sort(random.integers(0, DISTINCT, VALUES))])
     if name == "fixed16":
         return pa.array(np.repeat(numbers, 2).view("V16").tolist(), pa.binary(16))
+    if name == "decimal":       # FIXED_LEN_BYTE_ARRAY of 4 to 16 bytes
+        whole = pa.array(numbers % 1_000_000_000).cast(pa.decimal128(38))
+        return whole.cast(pa.decimal128(int(kind.split()[2])))
     if name == "float16":
         return pa.array(random.random(VALUES, np.float32).astype(np.float16))
     dtype = {"float": "float32", "double": "float64"}.get(name, name)

@@ -10,6 +10,9 @@ cdef extern from "c/int96.h" nogil:
     bint ticks_of_int96(int64_t nanoseconds, uint32_t day, int64_t units, int64_t* ticks) noexcept
     bint int96_of_ticks(int64_t ticks, int64_t units, int64_t* nanoseconds, uint32_t* day) noexcept
 
+cdef extern from "c/big_endian.h" nogil:
+    int64_t reverse_decimals(const uint8_t* stored, size_t size, int64_t count, uint8_t* out, size_t width) noexcept
+
 
 cdef int64_t from_stored(int conversion, const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
                          size_t out_width, int64_t units) noexcept nogil:
@@ -108,8 +111,8 @@ cdef inline bint decimal_from_big_endian(const uint8_t* data, size_t size, uint8
 
 cdef int64_t decimals_from_fixed(const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
                                  size_t width) noexcept nogil:
-    cdef int64_t i
-    for i in range(count):
+    cdef int64_t first = reverse_decimals(stored, stored_width, count, out, width), i
+    for i in range(first):
         if not decimal_from_big_endian(stored + <size_t>i * stored_width, stored_width, out + <size_t>i * width, width):
             return OUT_OF_RANGE
     return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+import random
 import struct
 from decimal import Context, Decimal
 from pathlib import Path
@@ -70,6 +71,22 @@ def test_decimals(precision: int, tmp_path: Path) -> None:
         read = fastpq.read_table(sink.getvalue())["d"]
         assert read.to_pylist() == values
         assert pa.array(read).equals(made)
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "BYTE_STREAM_SPLIT"])
+@pytest.mark.parametrize("length", range(1, 33))
+def test_decimals_of_every_length(length: int, encoding: str) -> None:
+    """Values of both signs in chunks of few and many rows, with as many digits as the bytes hold, and with fewer."""
+    chance = random.Random(length)
+    digits = len(str((1 << 8 * length - 1) - 1)) - 1
+    fewer = {39} if length > 16 else {1, min(digits, 9), min(digits, 18)}       # pyarrow holds up to 38 digits in 16 bytes
+    for precision in fewer | {digits}:
+        type_ = ColumnType(Type.FIXED_LEN_BYTE_ARRAY, length, types.Decimal(precision, 0))
+        for rows in (1, 3, 8, 17, 300):
+            values = [Decimal(chance.randrange(1 - 10**precision, 10**precision)) for _ in range(rows)]
+            data = written({"d": values}, schema={"d": type_}, use_dictionary=False, column_encoding={"d": encoding})
+            assert pq.read_table(io.BytesIO(data))["d"].to_pylist() == values
+            assert fastpq.read_table(data)["d"].to_pylist() == values
 
 
 def test_geometries_of_duckdb(tmp_path: Path) -> None:
