@@ -56,7 +56,8 @@ def write_dataset(
 ) -> list[str]:
     """Write rows as files below a directory, by the values of partition columns; files that are there stay (append).
 
-    Every file appears as a whole, under a unique name. After a failure the files written before remain.
+    Every file appears as a whole, under a unique name. After a failure the files written before remain, and
+    so do directories of partitions without a file.
 
     Args:
         data: a table in any form accepted by ``write_table``. Streams and iterators are written in bounded memory: rows wait for
@@ -105,6 +106,7 @@ def write_dataset(
     rest, written, meter = _without(table, partition_by), [], Meter(progress, table.num_rows)
     groups = _groups(table, partition_by)
     folders = [format_partitions(values) for values, _ in groups]       # refuses bad values before any file is written
+    files.make_folders(folders)
     for (_, rows), folder in zip(groups, folders, strict=True):
         whole = rest if rows is None else rest._of((column.take(rows) for column in rest.columns), len(rows))
         step = max_rows_per_file or max(whole.num_rows, 1)
@@ -197,6 +199,12 @@ class _NewFiles:
         self._count = 0
         self.is_remote = isinstance(locate(root), Remote)
         self.metadata: Mapping[str, str] = {}
+
+    def make_folders(self, folders: Iterable[str]) -> None:
+        """Make the directories of partitions together, where files are local: a sync of each parent costs more than a file."""
+        located = locate(self._root)
+        if isinstance(located, str):
+            make_directories(*(_local_directory(located, folder) for folder in folders))
 
     def open(self, folder: str, schema: Any = None, progress: Progress | None = None) -> tuple[str, ParquetWriter]:
         """Path and writer of a new file.
@@ -303,7 +311,11 @@ def _target(root: Any, folder: str, name: str) -> tuple[str | RemotePath, str]:
         return RemotePath(located.filesystem, path), path
     if located is None:
         raise SchemaError(f"a dataset is written to a directory or a URL, not to a {type(root).__name__}")
-    directory = os.path.join(located, *folder.split("/")) if folder else located
+    directory = _local_directory(located, folder)
     make_directories(directory)
     path = os.path.join(directory, name)
     return path, path
+
+
+def _local_directory(root: str, folder: str) -> str:
+    return os.path.join(root, *folder.split("/")) if folder else root

@@ -164,19 +164,25 @@ def temporary_files(target: str) -> list[str]:
     return [path for _, path in sorted((_changed(path), path) for path in found)]
 
 
-def make_directories(path: str) -> None:
-    """Make a directory and its missing parents; all of them survive a power failure.
+def make_directories(*paths: str) -> None:
+    """Make directories and their missing parents; all of them survive a power failure.
+
+    A directory with new names is synced once, after all names.
 
     Raises:
         OSError: a directory cannot be made, or its parent cannot be synced.
     """
-    missing = []
-    parent = os.path.abspath(path)
-    while not os.path.isdir(parent) and os.path.dirname(parent) != parent:
-        parent = os.path.dirname(parent)
-        missing.append(parent)
-    os.makedirs(path, exist_ok=True)
-    for folder in reversed(missing):
+    changed: dict[str, None] = {}       # directories with new names, outermost first
+    for path in paths:
+        missing = []
+        parent = os.path.abspath(path)
+        while not os.path.isdir(parent) and os.path.dirname(parent) != parent:
+            parent = os.path.dirname(parent)
+            missing.append(parent)
+        if missing:
+            os.makedirs(path, exist_ok=True)
+        changed.update(dict.fromkeys(reversed(missing)))
+    for folder in changed:
         sync_folder(folder)
 
 

@@ -158,6 +158,11 @@ def test_directories_are_synced(way: str, tmp_path: Path, synced: list[str]) -> 
     new = [tmp_path, tmp_path / "new", tmp_path / "new" / "root", tmp_path / "new" / "root" / "p=a"]
     assert synced == [str(path) for path in new]
     synced.clear()
+    rows = {"p": ["a", "a", "b", "b"], "q": [1, 2, 1, 2], "x": [1, 2, 3, 4]}
+    files = fastpq.write_dataset(rows, tmp_path / "many", partition_by=["p", "q"])
+    root = tmp_path / "many"        # the names of all partitions are on disk before the first file
+    assert synced == [str(path) for path in (tmp_path, root, root / "p=a", root / "p=b", *(Path(file).parent for file in files))]
+    synced.clear()
     Keyring.create(tmp_path / "new" / "keyring", "secret", scrypt_log_n=10)
     assert synced == [str(tmp_path / "new")]
     synced.clear()
