@@ -20,7 +20,9 @@ class BuildError(Exception):
     """A variant did not compile; the message is the end of its log."""
 
 
-def build(name: str, options: Mapping[str, str], headers: frozenset[str] | None = None) -> Path:
+def build(
+    name: str, options: Mapping[str, str], headers: frozenset[str] | None = None, python: str = sys.executable
+) -> Path:
     """Bring the copy in build/NAME up to date and compile its changed modules.
 
     Args:
@@ -28,6 +30,7 @@ def build(name: str, options: Mapping[str, str], headers: frozenset[str] | None 
         options: environment variables of setup.py.
         headers: names of the C headers changed by these options; extensions without such headers are copied from the tree.
             None where the options change the C made by Cython: everything is compiled.
+        python: interpreter to compile for.
 
     Raises:
         BuildError: the compiler failed.
@@ -43,7 +46,7 @@ def build(name: str, options: Mapping[str, str], headers: frozenset[str] | None 
             shutil.copy2(source, folder)
     if headers is not None:
         _copy_extensions(folder, headers)
-    command = [sys.executable, "setup.py", "-q", "build_ext", "--inplace"]
+    command = [python, "setup.py", "-q", "build_ext", "--inplace"]
     log = folder / "build.log"
     with log.open("w") as out:
         done = subprocess.run(command, cwd=folder, env={**os.environ, **options}, stdout=out, stderr=out, check=False)

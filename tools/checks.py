@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from tools import builds
+from tools import builds, pythons
 from tools.builds import ROOT
 
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -138,6 +138,21 @@ def kernel_tests(folder: Path, environment: Mapping[str, str], *options: str) ->
     pytest(*options, *KERNEL_TESTS, cwd=folder, environment={"PYTHONPATH": str(folder), **environment})
 
 
+def other_python() -> None:
+    found = pythons.other()
+    if found is None:
+        say("other-python is left out: there is no other Python with its C headers")
+        return
+    try:
+        interpreter, folder = pythons.prepare(found)
+    except subprocess.CalledProcessError as error:
+        raise StageError(f"packages for {found}: pip exited with {error.returncode}") from None
+    say(f"other-python: {pythons.packages(interpreter)}")
+    options = ("-q", "-p", "no:cacheprovider", "-m", "not slow", "-n", str(CORES), f"--randomly-seed={os.environ[SEED]}")
+    rooms = (f"tests/{room}" for room in pythons.ROOMS)
+    run(str(interpreter), "-m", "pytest", *options, *rooms, cwd=folder, environment={"PYTHONPATH": str(folder)})
+
+
 def fuzz() -> None:
     for target in FUZZ_TARGETS:
         python("-m", "tests.corrupt", "--count", str(FUZZ_MUTATIONS), "--target", target)
@@ -177,6 +192,7 @@ STAGES = {
     "release": Stage(release, "sdist and one wheel as they would be released"),
     "no-clones": Stage(no_clones, "kernel tests without function multiversioning (FASTPQ_NO_CLONES=1)"),
     "debug": Stage(debug, "kernel tests with bounds checks, ASan and UBSan (FASTPQ_DEBUG=1)"),
+    "other-python": Stage(other_python, "tests of some rooms in the newest other Python of the machine, with the newest NumPy"),
     "fuzz": Stage(fuzz, f"{FUZZ_MUTATIONS:,} mutations each of files, streams, variants, geometries and Arrow schemas"),
     "fresh": Stage(fresh, "README's commands in a minimal Debian"),
     "quick": Stage(quick, "pytest without slow tests", plain=True, full=False),

@@ -26,14 +26,19 @@ def requirements(names: Iterable[str], lists: dict[str, list[str]]) -> Iterator[
                 yield requirement
 
 
-def main() -> None:
+def of(names: Iterable[str]) -> list[str]:
+    """The requirements of some extras, each once; ``build`` and ``library`` as above."""
     described = tomllib.loads(PYPROJECT.read_text())
     lists = {
         "build": described["build-system"]["requires"],
         "library": described["project"]["dependencies"],
         **described["project"]["optional-dependencies"],
     }
-    print("\n".join(dict.fromkeys(requirements(sys.argv[1:], lists))))
+    return list(dict.fromkeys(requirements(names, lists)))
+
+
+def main() -> None:
+    print("\n".join(of(sys.argv[1:])))
 
 
 if __name__ == "__main__":

@@ -184,13 +184,31 @@ def change_unit(array: Array, unit: str, type_: ColumnType, name: str) -> Array:
     """Counts in another unit, 0 for NaT; SchemaError for values too large or not a whole number of the unit."""
     if _unit(array.dtype) == "generic":
         raise SchemaError(f"values of dtype {array.dtype} have no unit", column=name or None)
-    changed = array.astype(f"{array.dtype.kind}8[{unit}]", copy=False)
-    nat = np.isnat(array)
-    if changed.dtype != array.dtype:
-        # NumPy wraps around and truncates silently: converting back reveals every changed value
-        refuse(((changed.astype(array.dtype) != array) | np.isnat(changed)) & ~nat, array, type_, name)
+    dtype, nat = np.dtype(f"{array.dtype.kind}8[{unit}]"), np.isnat(array)
+    try:
+        changed = array.astype(dtype, copy=False)
+        # NumPy truncates silently, and before 2.5 wraps around: converting back reveals every changed value
+        refused = None if dtype == array.dtype else (changed.astype(array.dtype) != array) | np.isnat(changed)
+    except OverflowError:       # NumPy 2.5
+        refuse(np.arange(len(array)) == _first_overflow(array, dtype), array, type_, name)
+        raise
+    if refused is not None:
+        refuse(refused & ~nat, array, type_, name)
     counts = changed.view(np.int64)
     return np.where(nat, np.int64(0), counts) if nat.any() else counts
+
+
+def _first_overflow(array: Array, dtype: np.dtype[Any]) -> int:
+    """The index of the first value that does not survive a change of unit and back."""
+    first, last = 0, len(array) - 1
+    while first < last:
+        middle = (first + last) // 2
+        try:
+            array[first : middle + 1].astype(dtype).astype(array.dtype)
+            first = middle + 1
+        except OverflowError:
+            last = middle
+    return first
 
 
 def _cast_datetime(array: Array, type_: ColumnType, name: str) -> Array:

@@ -140,7 +140,7 @@ def test_datetimes(unit: str, expected: Any) -> None:
         np.array([1], "M8[ps]"),
         np.array([1 << 62], "M8[s]"),
         np.array([1 << 33], "M8[D]"),
-        np.array(["NaT"], "M8"),
+        np.empty(1, "M8"),
         np.array([3], "m8[Y]"),
         np.array([1j], np.clongdouble),
         np.array([1.0], np.longdouble),
@@ -169,6 +169,17 @@ def test_datetimes_of_another_unit() -> None:
         column_from_numpy(np.array(["2020-01-01", "2020-01-01T00:00:00.000000001"], "M8[ns]"), type=day)
     with pytest.raises(SchemaError, match="value 0"):
         column_from_numpy(np.array(["2500-01-01"], "M8[ms]"), type=ColumnType(Type.INT64, None, Timestamp("ns")))
+
+
+@pytest.mark.parametrize("place", [0, 3, 6])
+@pytest.mark.parametrize("count", [1 << 40, -(1 << 40)])
+def test_datetimes_beyond_another_unit(place: int, count: int) -> None:
+    """NumPy wraps around, or since 2.5 raises an error without the place."""
+    array = np.array([1, 2, 3, 4, 5, 6, 7], "M8[s]")
+    array[place] = np.datetime64(count, "s")
+    array[(place + 1) % 7] = np.datetime64("NaT", "s")
+    with pytest.raises(SchemaError, match=f"value {place}, .* does not fit"):
+        column_from_numpy(array, type=ColumnType(Type.INT64, None, Timestamp("ns")))
 
 
 def test_times() -> None:
@@ -213,7 +224,7 @@ def test_durations_as_python_objects() -> None:
     beyond = np.array([2**62], "m8[s]")
     assert column_from_numpy(beyond).to_pylist() == [beyond[0]]
     assert column_from_numpy(np.array([0], "m8[s]"), type=ColumnType(Type.INT64)).to_pylist() == [datetime.timedelta()]
-    for refused in (np.array([1], "m8"), np.array([1], "m8[M]"), np.array([1], "m8[ps]")):
+    for refused in (np.empty(1, "m8"), np.array([1], "m8[M]"), np.array([1], "m8[ps]")):
         with pytest.raises(SchemaError):
             column_from_numpy(refused)
 

@@ -125,6 +125,7 @@ for bits in (8, 16, 32, 64):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")   # it leaves files open
+@pytest.mark.filterwarnings("ignore:The 'generic' unit:DeprecationWarning")     # of fastparquet, under NumPy 2.5
 def test_a_reader_of_converted_types_alone(tmp_path: Path) -> None:
     """fastparquet, which knows no LogicalType."""
     path = tmp_path / "old.parquet"
