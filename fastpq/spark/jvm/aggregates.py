@@ -6,7 +6,7 @@ Minimum and maximum of floats stay with Spark: statistics leave NaNs out, and te
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context
 from typing import Any
@@ -17,7 +17,7 @@ from fastpq.errors import KeyAccessError, ParquetError
 from fastpq.filters.evidence import chunk_bounds, claims_of, exact_bounds
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.schema import types as pt
-from fastpq.schema.tree import ColumnDescriptor
+from fastpq.schema.tree import ColumnDescriptor, SchemaNode
 from fastpq.spark.batches import columns_by_name, partition_values
 from fastpq.spark.calendars import Calendar
 from fastpq.spark.footers import Footers
@@ -175,3 +175,58 @@ def _is_ordered_alike(column: ColumnDescriptor, wanted: st.DataType) -> bool:
     if isinstance(wanted, st.TimestampType | st.TimestampNTZType) and getattr(stored.logical, "unit", None) != "us":
         return False
     return spark_type(stored) == wanted
+
+
+def largest_digits(
+    names: Collection[str], question: Question, found: Sequence[Survivor], footers: Footers
+) -> dict[str, int] | None:
+    """The largest absolute digits of columns of integers and decimals, by the statistics of footers and by folders.
+
+    Args:
+        names: the columns.
+        question: the dataset's types.
+        found: files of the dataset.
+        footers: their footers.
+
+    Returns:
+        A bound for each column; None where a footer does not tell one.
+    """
+    bounds = dict.fromkeys(names, 0)
+    try:
+        for survivor in found:
+            footer, constants = footers.of(survivor.file), partition_values(survivor.file, question.partition, question.zone)
+            columns = columns_by_name(footer.schema, bounds)
+            for name in bounds:
+                if name in constants:
+                    digits = _digits(constants[name], question.table[name].dataType)
+                else:
+                    digits = _largest_in(footer, columns.get(name), question.table[name].dataType)
+                bounds[name] = max(bounds[name], digits)
+    except (Inexact, ParquetError, OSError):
+        return None
+    return bounds
+
+
+def _digits(value: Any, type_: st.DataType) -> int:
+    if value is None:
+        return 0
+    return abs(int(value.scaleb(type_.scale, _WIDE)) if isinstance(type_, st.DecimalType) else int(value))
+
+
+def _largest_in(footer: FileMetaData, column: SchemaNode | None, wanted: st.DataType) -> int:
+    if column is None:
+        return 0
+    if not isinstance(column, ColumnDescriptor) or not column.is_flat:
+        raise Inexact
+    scale = getattr(column.type.logical, "scale", 0)
+    if scale != getattr(wanted, "scale", 0):
+        raise Inexact
+    digits = 0
+    for group in footer.row_groups:
+        bounds, _ = chunk_bounds(claims_of(footer, column, group.column(column.index), group.num_rows))
+        if bounds.all_null or not group.num_rows:
+            continue
+        if not isinstance(bounds.minimum, int) or not isinstance(bounds.maximum, int):
+            raise Inexact
+        digits = max(digits, -bounds.minimum, bounds.maximum)
+    return digits

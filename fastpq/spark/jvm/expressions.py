@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import types as st
@@ -102,3 +103,29 @@ def columns_in(tree: Any) -> set[str]:
     if tree is None or tree[0] in ("decimal", "double"):
         return set()
     return {tree[1]} if tree[0] == "column" else columns_in(tree[1]) | columns_in(tree[2])
+
+
+def largest(tree: Any, type_of_column: Mapping[str, st.DataType], bounds: Mapping[str, int]) -> int:
+    """A bound of the absolute digits of an expression of decimals or integers.
+
+    Args:
+        tree: the expression.
+        type_of_column: types of its columns.
+        bounds: largest absolute digits of the columns.
+    """
+    match tree:
+        case ["column", name]:
+            return bounds[name]
+        case ["decimal", text, _, scale]:
+            return abs(int(Decimal(text).scaleb(scale)))
+    name, *trees = tree
+    one, other = (largest(part, type_of_column, bounds) for part in trees)
+    if name == "*":
+        return one * other
+    scales = [_scale(type_of(part, type_of_column)) for part in trees]
+    shifts = [int(10 ** (max(scales) - scale)) for scale in scales]
+    return one * shifts[0] + other * shifts[1]
+
+
+def _scale(type_: st.DataType | None) -> int:
+    return type_.scale if isinstance(type_, st.DecimalType) else 0

@@ -80,6 +80,11 @@ class TaskParts:
         for part in self._groups[group]:
             part.add(rows)
 
+    @property
+    def num_rows(self) -> int:
+        """Rows of the parts so far, at least."""
+        return max((part.count for parts in self._groups.values() for part in parts), default=0)
+
     def columns(self) -> list[list[Any]]:
         """The columns of the schema: groups, then parts. Each further part of a sum takes a further row of its group."""
         names = self._asked.groups
@@ -125,7 +130,7 @@ class _Rows:
             case ["column", name]:
                 return self._numbers(name)
             case ["decimal", text, _, scale]:
-                return Numbers(np.array(_digits(Decimal(text), scale)), None, scale)
+                return Numbers(_whole(_digits(Decimal(text), scale)), None, scale)
             case ["double", text]:
                 return Numbers(np.array(float(text)), None)
         name, *trees = tree
@@ -144,8 +149,10 @@ class _Rows:
             return Numbers(*_of_arrow(self._scan.conformed(as_arrow(column), part)), scale)
         value = self._scan.constants.get(name)
         if value is None:
-            return Numbers(np.array(0), np.array(False), scale)
-        return Numbers(np.array(_digits(value, scale) if isinstance(value, Decimal) else value), None, scale)
+            return Numbers(_whole(0), np.array(False), scale)
+        if isinstance(value, float):
+            return Numbers(np.array(value), None)
+        return Numbers(_whole(_digits(value, scale) if isinstance(value, Decimal) else value), None, scale)
 
     def _column(self, name: str) -> AnyColumn:
         return self._table[self._scan.nodes[name].element.name]
@@ -171,20 +178,27 @@ def _computed(name: str, one: Numbers, other: Numbers) -> Numbers:
     a, b = one.values, other.values
     scale = one.scale + other.scale if name == "*" else max(one.scale, other.scale)
     if name != "*" and a.dtype.kind != "f":
-        a, b = (_exactly("*", values, np.array(10 ** (scale - numbers.scale))) if scale > numbers.scale else values
+        a, b = (_exactly("*", values, _whole(10 ** (scale - numbers.scale))) if scale > numbers.scale else values
                 for numbers, values in ((one, a), (other, b)))
     valid = other.valid if one.valid is None else one.valid if other.valid is None else one.valid & other.valid
     return Numbers(_exactly(name, a, b), valid, scale)
 
 
 def _exactly(name: str, a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """A sum, difference or product, in Python's integers where int64 might overflow."""
+    """A sum, difference or product of whole numbers, in Python's integers where int64 might overflow; or of floats."""
+    if "f" in (a.dtype.kind, b.dtype.kind):
+        with np.errstate(all="ignore"):     # infinities and NaNs are Spark's results, too
+            return np.asarray(_OPERATORS[name](a, b), np.float64)
     if a.dtype == b.dtype == np.int64:
         most = _most(a) * _most(b) if name == "*" else _most(a) + _most(b)
-        if most >= _INT64:
-            a = a.astype(object)
-    with np.errstate(all="ignore"):     # of floats: infinities and NaNs are Spark's results, too
-        return np.asarray(_OPERATORS[name](a, b))
+        if most < _INT64:
+            return np.asarray(_OPERATORS[name](a, b), np.int64)
+    return np.asarray(_OPERATORS[name](a.astype(object), b.astype(object)), object)
+
+
+def _whole(number: int) -> NDArray[Any]:
+    """A whole number as an array of shape (): NumPy would take some for unsigned, and these and signed ones for floats."""
+    return np.array(number, np.int64 if -_INT64 <= number < _INT64 else object)
 
 
 def _most(values: NDArray[np.int64]) -> int:
@@ -202,6 +216,11 @@ class _Part:
 
     def __init__(self, aggregate: Aggregate) -> None:
         self.aggregate = aggregate
+
+    @property
+    def count(self) -> int:
+        """Number of values."""
+        return 1
 
     def add(self, rows: _Rows) -> None:
         raise NotImplementedError
@@ -230,7 +249,7 @@ class _Sum(_Part):
 
     def __init__(self, aggregate: Aggregate) -> None:
         super().__init__(aggregate)
-        self._limit = _limit(aggregate.type)
+        self._limit = part_limit(aggregate.type)
         self._full: list[int | float] = []
         self._sum: int | float | None = None
 
@@ -247,6 +266,10 @@ class _Sum(_Part):
                 self._full.append(self._sum)
                 self._sum = None
             self._sum = part if self._sum is None else self._sum + part
+
+    @property
+    def count(self) -> int:
+        return len(self._full) + 1
 
     def values(self) -> list[Any]:
         return [_as_value(part, self.aggregate.type) for part in (*self._full, self._sum)]
@@ -274,8 +297,8 @@ class _Extreme(_Part):
 _KINDS: dict[str, type[_Part]] = {"count": _Count, "sum": _Sum, "min": _Extreme, "max": _Extreme}
 
 
-def _limit(type_: st.DataType) -> int:
-    """Least absolute value that a type of whole numbers or decimals may not hold."""
+def part_limit(type_: st.DataType) -> int:
+    """The least absolute value that a type of whole numbers or decimals may not hold."""
     match type_:
         case st.DecimalType():
             return int(10**type_.precision)

@@ -14,12 +14,12 @@ from fastpq.filters.predicate import And
 from fastpq.spark.footers import Footers
 from fastpq.spark.handover import MOST_DIGITS, Handover
 from fastpq.spark.jvm.aggregates import Question as AggregateQuestion
-from fastpq.spark.jvm.aggregates import answered
+from fastpq.spark.jvm.aggregates import answered, largest_digits
 from fastpq.spark.jvm.column_statistics import column_statistics
 from fastpq.spark.jvm.conditions import PushedCondition, condition_of, known_columns
-from fastpq.spark.jvm.expressions import aggregate_of, columns_in
-from fastpq.spark.jvm.parts import PartialAggregates
-from fastpq.spark.jvm.survivors import UNKNOWN, enough, survivors
+from fastpq.spark.jvm.expressions import aggregate_of, columns_in, largest
+from fastpq.spark.jvm.parts import PartialAggregates, part_limit
+from fastpq.spark.jvm.survivors import UNKNOWN, Survivor, enough, survivors
 from fastpq.spark.jvm.writing import begun, ended, target
 from fastpq.spark.listing import ListedFile, list_files
 from fastpq.spark.options import ReadOptions, plain_name, read_options
@@ -35,6 +35,7 @@ _SETTINGS = {
 # Least share of bytes reported to Spark's planner, however few rows conditions seem to keep. Spark copies tables of up to 10 MiB
 # to all executors: an estimate that is wrong makes that 80 MiB.
 LEAST_SHARE = 1 / 8
+LEAST_ROWS_OF_A_PART = 64       # of a sum computed in tasks
 _UNITS = {"b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30}
 
 
@@ -172,11 +173,28 @@ def _aggregates(question: Mapping[str, Any], options: ReadOptions) -> dict[str, 
     asked = _partial_aggregates(question, table)
     if asked is None or not set(asked.groups) <= partition.keys():
         return {"rows": None, "types": None}
-    rows = None
-    if options.filters is None and len(found) <= options.planning_footers:
-        rows = answered(AggregateQuestion(asked.groups, asked.aggregates, table, partition, options.time_zone), found, footers)
-    has_parts = rows is not None or (bool(found) and all(aggregate.has_parts for aggregate in asked.aggregates))
+    known = AggregateQuestion(asked.groups, asked.aggregates, table, partition, options.time_zone)
+    is_worth = len(found) <= options.planning_footers
+    rows = answered(known, found, footers) if is_worth and options.filters is None else None
+    has_parts = rows is not None or (
+        bool(found)
+        and all(aggregate.has_parts for aggregate in asked.aggregates)
+        and _takes_few_parts(known, found, footers if is_worth else None)
+    )
     return {"rows": rows, "types": [part.dataType.json() for part in asked.schema.fields] if has_parts else None}
+
+
+def _takes_few_parts(asked: AggregateQuestion, found: Sequence[Survivor], footers: Footers | None) -> bool:
+    """Whether the parts of all sums are far less than the rows: Spark adds parts in the type of what is summed."""
+    sums = [one for one in asked.aggregates if one.kind == "sum" and not isinstance(one.type, st.DoubleType)]
+    if not sums:
+        return True
+    names = {name for one in sums for name in columns_in(one.tree)}
+    bounds = None if footers is None else largest_digits(names, asked, found, footers)
+    columns = {part.name: part.dataType for part in asked.table.fields}
+    return bounds is not None and all(
+        largest(one.tree, columns, bounds) * LEAST_ROWS_OF_A_PART <= part_limit(one.type) for one in sums
+    )
 
 
 def _partial_aggregates(question: Mapping[str, Any], table: st.StructType) -> PartialAggregates | None:

@@ -23,6 +23,9 @@ from fastpq.spark.types import as_arrow, nulls_of
 FEW = 0.1       # share of rows that evidence leaves; of these, other columns are read in matching rows alone
 
 
+MOST_PARTS = 10_000     # of sums, kept in memory
+
+
 @lru_cache(4)       # plans of the scans of a query, each for many tasks
 def _plan_of(pickled: bytes) -> tuple[ScanPlan, PartialAggregates | None]:
     plan: tuple[ScanPlan, PartialAggregates | None] = pickle.loads(pickled)
@@ -44,7 +47,7 @@ def batches(plan: bytes, splits: bytes) -> Iterator[tuple[int, BatchLayout]]:
     chosen, aggregates = _plan_of(plan)
     task: tuple[Split, ...] = pickle.loads(splits)
     if aggregates is not None:
-        yield _parts(aggregates, task, chosen)
+        yield from _parts(aggregates, task, chosen)
         return
     found = 0
     for split in task:
@@ -55,8 +58,8 @@ def batches(plan: bytes, splits: bytes) -> Iterator[tuple[int, BatchLayout]]:
                 return
 
 
-def _parts(aggregates: PartialAggregates, task: tuple[Split, ...], plan: ScanPlan) -> tuple[int, BatchLayout]:
-    """Number of rows and layout of the parts of aggregates of a task's rows."""
+def _parts(aggregates: PartialAggregates, task: tuple[Split, ...], plan: ScanPlan) -> Iterator[tuple[int, BatchLayout]]:
+    """Rows and layouts of the parts of aggregates of a task's rows: one batch, unless sums are cut into very many parts."""
     parts = TaskParts(aggregates)
 
     def tables(scan: FileScan) -> Iterator[tuple[FileScan, Table]]:
@@ -65,7 +68,10 @@ def _parts(aggregates: PartialAggregates, task: tuple[Split, ...], plan: ScanPla
     for split in task:
         for scan, table in scan_split(split, plan, tables, "views"):
             parts.add(scan, table)
-    return parts.layout()
+            if parts.num_rows > MOST_PARTS:
+                yield parts.layout()
+                parts = TaskParts(aggregates)
+    yield parts.layout()
 
 
 def _layouts(scan: FileScan) -> Iterator[tuple[int, BatchLayout]]:
