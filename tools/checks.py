@@ -150,7 +150,8 @@ def other_python() -> None:
     say(f"other-python: {pythons.packages(interpreter)}")
     options = ("-q", "-p", "no:cacheprovider", "-m", "not slow", "-n", str(CORES), f"--randomly-seed={os.environ[SEED]}")
     rooms = (f"tests/{room}" for room in pythons.ROOMS)
-    run(str(interpreter), "-m", "pytest", *options, *rooms, cwd=folder, environment={"PYTHONPATH": str(folder)})
+    # packages are left out (PySpark), or have no wheels for a new Python yet: their tests are skipped here, on CI too
+    run(str(interpreter), "-m", "pytest", *options, *rooms, cwd=folder, environment={"PYTHONPATH": str(folder), "CI": ""})
 
 
 def fuzz() -> None:

@@ -88,6 +88,8 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     for key, text in entries:
         if not isinstance(key, str) or not isinstance(text, str):
             raise TypeError(f"key_value_metadata maps text to text: {key!r:.50} has {text!r:.50}; json.dumps(value) makes a text")
+        _check_text(key)
+        _check_text(text)
     for option in ("data_page_size", "data_page_rows", "dictionary_page_size"):
         if getattr(properties, option) > LARGEST_INT32:
             raise ValueError(f"{option} must be between 1 and {LARGEST_INT32}, not {getattr(properties, option)}")
@@ -99,6 +101,14 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
         if unknown := sorted(set(given) - {name for _, _, name in columns}):
             raise SchemaError(f"{option} names unknown columns: {', '.join(unknown)}")
     return [_column_spec(column, path, name, properties) for column, path, name in columns]
+
+
+def _check_text(text: str) -> None:
+    """Refuse a text that has no form in UTF-8; single bytes of other files come back as they were (surrogateescape)."""
+    try:
+        text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise SchemaError(f"key_value_metadata: {text!r:.50} is no Unicode text ({error.reason} at {error.start})") from None
 
 
 def _column_spec(column: ColumnDescriptor, path: tuple[str, ...], name: str, properties: WriterProperties) -> ColumnSpec:

@@ -54,6 +54,15 @@ def test_metadata(tmp_path: Path, metadata: Any) -> None:
     assert not (tmp_path / "x").exists()
 
 
+def test_metadata_that_are_no_unicode() -> None:
+    for metadata in ({"key": "\ud800"}, {"\udfff\ud800": "text"}):
+        with pytest.raises(fastpq.SchemaError, match=r"key_value_metadata: .* is no Unicode text"):
+            fastpq.write_table({"a": [1]}, io.BytesIO(), key_value_metadata=metadata)
+    sink = io.BytesIO()
+    fastpq.write_table({"a": [1]}, sink, key_value_metadata={"key": "\udcff"})      # the byte FF of another file
+    assert fastpq.read_metadata(sink.getvalue()).key_value_metadata["key"] == "\udcff"
+
+
 def test_options_of_other_libraries(tmp_path: Path) -> None:
     assert not WRITING.keys() & WriterProperties.__dataclass_fields__.keys()
     options: dict[str, Any]

@@ -102,6 +102,21 @@ def test_groups_without_a_form_in_json_are_left_to_spark(tmp_path: Path, type_: 
     assert asked("aggregates", path, table, groups=[], aggregates=[["count", ["column", "p"]]])["rows"] == [["3"]]
 
 
+def test_folders_of_text_with_a_collation_are_left_to_spark(tmp_path: Path) -> None:
+    """Spark takes a and A for one group, and for one extreme."""
+    path, table = parted(tmp_path, "a", "A"), table_of(id=st.LongType(), p=st.StringType("UTF8_LCASE"))
+    assert asked("aggregates", path, table, groups=["p"], aggregates=[["count"]]) == {"rows": None, "types": None}
+    assert asked("aggregates", path, table, groups=[], aggregates=[["min", ["column", "p"]]]) == {"rows": None, "types": None}
+    assert asked("aggregates", path, table, groups=[], aggregates=[["count", ["column", "p"]]])["rows"] == [["6"]]
+
+
+def test_a_jar_of_another_version(tmp_path: Path) -> None:
+    path, table = parted(tmp_path, "1"), table_of(id=st.LongType(), p=st.IntegerType())
+    question: dict[str, Any] = {"options": {"path": str(path)}, "session": {}, "table": table.json(), "files": None, "conditions": []}
+    with pytest.raises(ValueError, match="the jar and fastpq are of different versions"):
+        answer({"ask": "aggregates", **question, "groups": [], "aggregates": [["count"]]})
+
+
 def test_a_plan_anew_keeps_what_spark_knows_from_the_first(tmp_path: Path) -> None:
     """A file of nulls, and a file more, between the plans: the tasks promise the columns without nulls of the first plan."""
     path, table = parted(tmp_path, "1", "2"), table_of(id=st.LongType(), p=st.IntegerType())

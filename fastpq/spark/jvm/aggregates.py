@@ -79,6 +79,11 @@ def answered(question: Question, found: Sequence[Survivor], footers: Footers) ->
         return None
 
 
+def is_collated(type_: st.DataType) -> bool:
+    """Whether text of a type is compared otherwise than by its bytes."""
+    return isinstance(type_, st.StringType) and type_ != st.StringType()
+
+
 def as_json(value: Any, type_: st.DataType) -> Any:
     """A value in the form of Values.java: whole numbers as text, bytes in base64.
 
@@ -118,6 +123,8 @@ def _of_file(aggregate: Aggregate, question: Question, footer: FileMetaData, con
     if kind == "sum" or name is None:
         raise Inexact
     if name in constants:
+        if kind != "count" and is_collated(question.table[name].dataType):
+            raise Inexact
         value = constants[name]
         return (0 if value is None else footer.num_rows) if kind == "count" else value
     wanted = known_columns(question.table)[name]        # a KeyError for other types

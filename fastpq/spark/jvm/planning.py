@@ -14,7 +14,7 @@ from fastpq.filters.predicate import And
 from fastpq.spark.footers import Footers
 from fastpq.spark.handover import MOST_DIGITS, Handover
 from fastpq.spark.jvm.aggregates import Question as AggregateQuestion
-from fastpq.spark.jvm.aggregates import answered, largest_digits
+from fastpq.spark.jvm.aggregates import answered, is_collated, largest_digits
 from fastpq.spark.jvm.column_statistics import column_statistics
 from fastpq.spark.jvm.conditions import PushedCondition, condition_of, known_columns
 from fastpq.spark.jvm.expressions import aggregate_of, columns_in, largest
@@ -171,7 +171,7 @@ def _aggregates(question: Mapping[str, Any], options: ReadOptions) -> dict[str, 
     partition = partition_types(files, table, options.time_zone)
     found = survivors(files, _conditions(question, table), partition, options.time_zone, None)
     asked = _partial_aggregates(question, table)
-    if asked is None or not set(asked.groups) <= partition.keys():
+    if asked is None or not set(asked.groups) <= partition.keys() or any(is_collated(partition[name]) for name in asked.groups):
         return {"rows": None, "types": None}
     known = AggregateQuestion(asked.groups, asked.aggregates, table, partition, options.time_zone)
     is_worth = len(found) <= options.planning_footers
@@ -199,6 +199,8 @@ def _takes_few_parts(asked: AggregateQuestion, found: Sequence[Survivor], footer
 
 def _partial_aggregates(question: Mapping[str, Any], table: st.StructType) -> PartialAggregates | None:
     """The aggregates of a question; None where one has a column or an expression that planning does not know."""
+    if "averages" not in question:
+        raise ValueError("aggregates in another form: the jar and fastpq are of different versions")
     columns = {part.name: part.dataType for part in table.fields}
     found = [aggregate_of(asked, columns, question["averages"]) for asked in question["aggregates"]]
     groups: tuple[str, ...] = tuple(question["groups"])
