@@ -112,7 +112,9 @@ def test_folders_of_text_with_a_collation_are_left_to_spark(tmp_path: Path) -> N
 
 def test_a_jar_of_another_version(tmp_path: Path) -> None:
     path, table = parted(tmp_path, "1"), table_of(id=st.LongType(), p=st.IntegerType())
-    question: dict[str, Any] = {"options": {"path": str(path)}, "session": {}, "table": table.json(), "files": None, "conditions": []}
+    question: dict[str, Any] = {
+        "options": {"path": str(path)}, "session": {}, "table": table.json(), "files": None, "conditions": [],
+    }
     with pytest.raises(ValueError, match="the jar and fastpq are of different versions"):
         answer({"ask": "aggregates", **question, "groups": [], "aggregates": [["count"]]})
 
