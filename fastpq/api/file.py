@@ -381,7 +381,8 @@ class ParquetFile(IndexedFile):
             return table
         nodes = dict.fromkeys(leaf.top for leaf in leaves)
         table = self._arrow.restored(table, nodes)
-        if not any(column.arrow is not None and column.arrow.dictionary is not None for column in table.columns):
+        from fastpq.arrow.hints import has_dictionary
+        if not any(map(has_dictionary, table.columns)):
             return table
         from fastpq.read.ordered import with_orders
         return with_orders(table, nodes, self._file, self._orders)

@@ -131,7 +131,7 @@ class Column(ColumnBase):
 
     # ---- values
 
-    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype", structured: bool = False) -> Array:
         """The values as a NumPy array of ``type.numpy_dtype``, sharing the column's memory where layouts agree.
 
         Shared are booleans, integers, floats, timestamps, durations (timedelta64), INT96, fixed-length bytes and intervals.
@@ -143,6 +143,7 @@ class Column(ColumnBase):
                 objects, SchemaError for nulls of other types; ``"object"``: an object array of the values of
                 ``to_pylist``. Columns without nullable values are plain arrays.
             strings: text as ``"stringdtype"`` or as ``"object"``: str.
+            structured: without effect; for structs (``StructColumn.to_numpy``).
 
         Raises:
             SchemaError: nulls that cannot be shown as asked.
@@ -243,9 +244,15 @@ class Column(ColumnBase):
 
 
 def _of_one_layout(parts: Sequence[Column]) -> Sequence[Column]:
-    """Parts of one layout: of mixed layouts, strings become views and dictionaries of fixed-width values are gathered."""
+    """Parts of one layout, dictionaries of equal entries as the first of these; of mixed layouts strings become views, and
+    dictionaries of fixed-width values are gathered."""
     if len({_layout(part) for part in parts}) == 1:
         return parts
+    coded = [part.values for part in parts if isinstance(part.values, DictionaryValues)]
+    if len(coded) == len(parts) and all(values.dictionary.equals(coded[0].dictionary) for values in coded[1:]):
+        entries, is_ordered = coded[0].dictionary, all(values.is_ordered for values in coded)
+        values = [DictionaryValues(each.codes, entries, is_ordered) for each in coded]
+        return [part._with(values=own) for part, own in zip(parts, values, strict=True)]
     if parts[0].type.is_variable:
         return [part.as_views() for part in parts]
     return [part._with(values=fixed_values(part)) for part in parts]

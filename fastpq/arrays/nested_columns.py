@@ -14,7 +14,7 @@ from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import MAX_INT32, Array
-from fastpq.arrays.numpy_output import Nulls, Strings, rows_of_one_size
+from fastpq.arrays.numpy_output import Nulls, Strings, rows_of_one_size, structured_of_struct
 from fastpq.common.extensions import registered
 from fastpq.common.lazy import LazyModule
 from fastpq.errors import SchemaError
@@ -33,12 +33,13 @@ class NestedColumn(ColumnBase):
 
     is_nested: ClassVar[Literal[True]] = True
 
-    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype", structured: bool = False) -> Array:
         """The values as an object array of lists or dicts, None where null; the columns inside are at hand without a copy.
 
         Args:
             nulls: without effect.
             strings: without effect.
+            structured: without effect.
         """
         values = self.to_pylist()
         return np.fromiter(values, dtype=object, count=len(values))
@@ -91,19 +92,20 @@ class ListColumn(NestedColumn):
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype", structured: bool = False) -> Array:
         """The values as an object array of lists, None where null; of Arrow's fixed-size lists an array of more dimensions.
 
         Args:
             nulls: of fixed-size lists as for ``Column.to_numpy``; ``"object"`` gives lists.
             strings: as for ``Column.to_numpy``, for fixed-size lists.
+            structured: whether structs in fixed-size lists are structured arrays, as for ``StructColumn.to_numpy``.
 
         Returns:
             Shape (n,), dtype object. For lists that came as fixed-size lists of k values, in Arrow data, ARROW:schema or an array
             of two dimensions, the elements' array in shape (n, k), without a copy if no list is null.
         """
         size = None if self.arrow is None or nulls == "object" else self.arrow.list_size
-        rows = None if size is None or self.pairs is not None else rows_of_one_size(self, size, nulls, strings)
+        rows = None if size is None or self.pairs is not None else rows_of_one_size(self, size, nulls, strings, structured)
         return NestedColumn.to_numpy(self) if rows is None else rows
 
     def _array_bytes(self) -> int:
@@ -233,6 +235,23 @@ class StructColumn(NestedColumn):
 
     def __len__(self) -> int:
         return self.length
+
+    def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype", structured: bool = False) -> Array:
+        """The values as an object array of dicts, None where null; or as a structured array.
+
+        Args:
+            nulls: of structured arrays, as for ``Column.to_numpy``, in each field; the fields of a null struct are null.
+            strings: without effect; fields of structured arrays hold text as objects.
+            structured: whether to return a structured array, with structured fields for structs and subarrays for fixed-size
+                lists. Structs of ``real`` and ``imag``, both FLOAT or both DOUBLE, are complex numbers. Other lists, maps,
+                variants and FILE values are objects.
+
+        Raises:
+            SchemaError: two fields of one name, or nulls without NaN.
+        """
+        if structured and self.type.annotation is None:
+            return structured_of_struct(self, nulls)
+        return NestedColumn.to_numpy(self)
 
     def _array_bytes(self) -> int:
         return sum(child.nbytes for child in self.children)

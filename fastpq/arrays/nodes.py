@@ -9,6 +9,8 @@ import numpy as np
 
 # ARROW_FLAG_DICTIONARY_ORDERED, ARROW_FLAG_NULLABLE, ARROW_FLAG_MAP_KEYS_SORTED
 ORDERED, NULLABLE, KEYS_SORTED = 1, 2, 4
+# Field with the type codes of a union, of the struct that holds the values of the union.
+TYPE_ID = "type_id"
 
 
 @dataclass(frozen=True, slots=True)

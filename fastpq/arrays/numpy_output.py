@@ -13,11 +13,11 @@ from fastpq.arrays.layouts import Array, DictionaryValues
 from fastpq.arrays.nodes import DURATION_UNITS
 from fastpq.arrays.slices import SliceReader
 from fastpq.errors import FormatError, SchemaError
-from fastpq.schema.types import Date, Decimal, Interval, Time, Timestamp, Type, Uuid
+from fastpq.schema.types import ColumnType, Date, Decimal, Interval, Time, Timestamp, Type, Uuid
 
 if TYPE_CHECKING:
     from fastpq.arrays.flat_column import Column
-    from fastpq.arrays.nested_columns import ListColumn
+    from fastpq.arrays.nested_columns import AnyColumn, ListColumn, StructColumn
 
 Nulls = Literal["masked", "nan", "object"]
 Strings = Literal["stringdtype", "object"]
@@ -231,7 +231,7 @@ def _times(values: Array, unit: str) -> list[Any]:
     return objects
 
 
-def rows_of_one_size(column: ListColumn, size: int, nulls: Nulls, strings: Strings) -> Array | None:
+def rows_of_one_size(column: ListColumn, size: int, nulls: Nulls, strings: Strings, structured: bool) -> Array | None:
     """The values of lists of one size as an array of two or more dimensions; None where a list has another size.
 
     Args:
@@ -239,11 +239,13 @@ def rows_of_one_size(column: ListColumn, size: int, nulls: Nulls, strings: Strin
         size: number of values of a list.
         nulls: as for ``Column.to_numpy``; with ``"nan"``, null lists other than of floats and times give None.
         strings: as for ``Column.to_numpy``.
+        structured: whether structs are structured arrays, as for ``StructColumn.to_numpy``.
     """
     valid = column.validity_mask()
     if bool((np.diff(column.offsets)[valid] != size).any()):
         return None
-    elements = column.used_elements().to_numpy(nulls=nulls, strings=strings)
+    used = column.used_elements()
+    elements = structured_values(used, nulls) if structured else used.to_numpy(nulls=nulls, strings=strings)
     shape = (len(column), size, *elements.shape[1:])
     if not column.null_count:
         rows = elements.reshape(shape)
@@ -255,6 +257,45 @@ def rows_of_one_size(column: ListColumn, size: int, nulls: Nulls, strings: Strin
     found[valid] = elements[starts[:, None] + np.arange(size)]
     found[~valid] = np.ma.masked if nulls == "masked" else np.nan if elements.dtype.kind == "f" else np.datetime64("NaT")
     return cast(Array, found)
+
+
+def structured_values(column: AnyColumn, nulls: Nulls) -> Array:
+    """The values of a column, of any depth, in NumPy's types with text as objects: structs as structured arrays."""
+    return column.to_numpy(nulls=nulls, strings="object", structured=True)
+
+
+def structured_of_struct(column: StructColumn, nulls: Nulls) -> Array:
+    """Structs as a structured array, or as complex numbers (``StructColumn.to_numpy``)."""
+    names = [field.name for field in column.type.fields]
+    if len(set(names)) < len(names):
+        raise SchemaError(f"two fields of one name in {names}")
+    if names == ["real", "imag"]:
+        kinds = {child.type.numpy_dtype if isinstance(child.type, ColumnType) else None for child in column.children}
+        if len(kinds) == 1 and kinds & {np.dtype(np.float32), np.dtype(np.float64)}:
+            return _complex_numbers(column, nulls)
+    children = column.children
+    if column.null_count:
+        children = tuple(child._with(**column._nulls_with(child)) for child in children)
+    arrays = {name: structured_values(child, nulls) for name, child in zip(names, children, strict=True)}
+    return structured_array(arrays, len(column))
+
+
+def _complex_numbers(column: StructColumn, nulls: Nulls) -> Array:
+    """Structs of two floats, real and imaginary parts, as complex numbers; null where a part or the struct is null."""
+    parts = [cast("Column", child) for child in column.children]
+    real, imag = (np.ma.getdata(fixed_values(part)) for part in parts)
+    found = np.empty(len(column), np.result_type(real, np.complex64))
+    found.real, found.imag = real, imag
+    valid = column.validity_mask() & parts[0].validity_mask() & parts[1].validity_mask()
+    if nulls == "nan":
+        found[~valid] = complex(np.nan, np.nan)
+    elif nulls == "object" and not valid.all():
+        objects = found.astype(object)
+        objects[~valid] = None
+        return objects
+    elif nulls == "masked" and (column.nullable or any(part.nullable for part in parts)):
+        return cast(Array, np.ma.MaskedArray(found, mask=np.ma.nomask if valid.all() else ~valid))
+    return found
 
 
 def structured_array(arrays: Mapping[str, Array], rows: int) -> Array:

@@ -13,7 +13,7 @@ from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import VIEW_DTYPE, BinaryOffsets, BinaryViews, DictionaryValues
 from fastpq.arrays.nested_columns import AnyColumn, ListColumn, StructColumn
-from fastpq.arrays.numpy_output import Nulls, Strings, structured_array
+from fastpq.arrays.numpy_output import Nulls, Strings, structured_array, structured_values
 from fastpq.arrays.table_exports import TableExports
 from fastpq.common.display import Grid, Heading, View, counted, more, of_bytes, to_html, to_text
 from fastpq.common.extensions import registered
@@ -354,15 +354,16 @@ class Table(TableExports, Mapping[str, AnyColumn]):
         Args:
             nulls: as for ``Column.to_numpy``.
             strings: as for ``Column.to_numpy``; fields of a structured array hold text as ``"object"``.
-            structured: whether to return one array of shape (num_rows,) with a field for each column, masked if a column is.
+            structured: whether to return one array of shape (num_rows,) with a field for each column, masked if a column is;
+                structs are structured fields, or complex numbers (``StructColumn.to_numpy``).
 
         Raises:
             SchemaError: also, two columns of one name.
         """
         self._check_unique(self.names)
-        strings = "object" if structured else strings
-        arrays = {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._pairs}
-        return structured_array(arrays, self.num_rows) if structured else arrays
+        if structured:
+            return structured_array({name: structured_values(column, nulls) for name, column in self._pairs}, self.num_rows)
+        return {name: column.to_numpy(nulls=nulls, strings=strings) for name, column in self._pairs}
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """A dict for each row (values as in ``Column.to_pylist``).
@@ -389,7 +390,7 @@ class Table(TableExports, Mapping[str, AnyColumn]):
         """The rows of tables of the same columns, one after another.
 
         Strings keep their layout: the bytes of views are shared, the bytes of offsets copied, dictionaries stay if all
-        parts have the same one, and different layouts become views. A column is nullable if one of its parts is.
+        parts have equal ones, and different layouts become views. A column is nullable if one of its parts is.
 
         Args:
             tables: at least one table.

@@ -77,6 +77,10 @@ def field_of(node: FieldNode) -> ImportedField:
             return _StructField(node)
         if node.format in ("+l", "+L", "+m", "+vl", "+vL") or node.format.startswith("+w:"):
             return _ListField(node)
+        if node.format == "+r" or node.format[:4] in ("+us:", "+ud:"):
+            from fastpq.arrow.runs_and_unions import RunEndField, UnionField
+
+            return RunEndField(node) if node.format == "+r" else UnionField(node)
     return _LeafField(node)
 
 

@@ -75,7 +75,7 @@ def read_dictionary(
         validity, null_count, codes = None, 0, np.zeros(0, np.int32)
     else:
         validity, null_count = read_validity(array, array.offset + start, length)
-        indices = _zeroed_nulls(_fixed_buffer(array, dtype, array.offset + start, length), validity)
+        indices = _zeroed_nulls(fixed_buffer(array, dtype, array.offset + start, length), validity)
         codes = _checked_codes(indices, foreign.length, all_null=null_count == length)
     if dictionary.null_count and length:
         validity, null_count, codes = _fold_nulls(dictionary, validity, codes)
@@ -144,7 +144,7 @@ def _needed(array: ForeignArray, index: int, size: int) -> NDArray[np.uint8]:
     return buffer
 
 
-def _fixed_buffer(array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int, index: int = 1) -> NDArray[Any]:
+def fixed_buffer(array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int, index: int = 1) -> NDArray[Any]:
     """``length`` values of a buffer from ``offset`` on; shares the producer's memory where aligned, else a copy."""
     width = dtype.itemsize
     values = _needed(array, index, (offset + length) * width)[offset * width :].view(dtype)
@@ -166,7 +166,7 @@ def _zeroed_nulls(values: NDArray[Any], validity: NDArray[np.uint8] | None) -> N
 def _read_fixed(
     array: ForeignArray, arrow: ArrowType, offset: int, length: int, validity: NDArray[np.uint8] | None
 ) -> NDArray[Any]:
-    values = _zeroed_nulls(_fixed_buffer(array, arrow.dtype, offset, length), validity)
+    values = _zeroed_nulls(fixed_buffer(array, arrow.dtype, offset, length), validity)
     return values if arrow.convert is None else arrow.convert(values)
 
 
@@ -187,7 +187,7 @@ def _read_offsets(
 
 def checked_offsets(array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int) -> NDArray[Any]:
     """The ``length + 1`` offsets from ``offset`` on; raises SchemaError for negative or descending offsets."""
-    offsets = _fixed_buffer(array, dtype, offset, length + 1)
+    offsets = fixed_buffer(array, dtype, offset, length + 1)
     wrong = loops.bad_offset(offsets)
     if wrong >= 0:
         raise SchemaError(f"offset {wrong} of an Arrow array, {offsets[wrong]}, is negative or below the one before it")
@@ -198,8 +198,8 @@ def checked_list_views(
     array: ForeignArray, dtype: np.dtype[Any], offset: int, length: int, validity: NDArray[np.uint8] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Starts and sizes of ``length`` list views from ``offset`` on, checked to lie within the array's child; 0 under nulls."""
-    starts = _zeroed_nulls(_fixed_buffer(array, dtype, offset, length), validity).astype(np.int64)
-    sizes = _zeroed_nulls(_fixed_buffer(array, dtype, offset, length, index=2), validity).astype(np.int64)
+    starts = _zeroed_nulls(fixed_buffer(array, dtype, offset, length), validity).astype(np.int64)
+    sizes = _zeroed_nulls(fixed_buffer(array, dtype, offset, length, index=2), validity).astype(np.int64)
     wrong = (starts < 0) | (sizes < 0) | (starts > array.child(0).length - sizes)
     if wrong.any():
         raise SchemaError(f"Arrow list view {int(np.argmax(wrong))} is outside the elements")
@@ -210,11 +210,11 @@ def _read_views(
     array: ForeignArray, arrow: ArrowType, offset: int, length: int, validity: NDArray[np.uint8] | None
 ) -> BinaryViews:
     count = array.n_buffers - 3
-    sizes: NDArray[np.int64] = _fixed_buffer(array, np.dtype(np.int64), 0, count, index=array.n_buffers - 1)
+    sizes: NDArray[np.int64] = fixed_buffer(array, np.dtype(np.int64), 0, count, index=array.n_buffers - 1)
     if count and int(sizes.min()) < 0:
         raise SchemaError(f"a data buffer of Arrow string views has the size {int(sizes.min())}")
     buffers = [_needed(array, 2 + i, size) for i, size in enumerate(sizes.tolist())]
-    views = _fixed_buffer(array, arrow.dtype, offset, length)
+    views = fixed_buffer(array, arrow.dtype, offset, length)
     wrong = loops.bad_view(views.view(np.uint8), validity, sizes)
     if wrong >= 0:
         raise SchemaError(f"Arrow string view {wrong} points outside its buffer or is not padded with zeros")

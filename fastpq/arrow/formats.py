@@ -21,6 +21,8 @@
 | a dictionary of these    | the type of its values                             | decoded, save u to vz         |
 | +s; +m                   | struct; map of these (fields.py)                   |                               |
 | +l, +L, +w:n, +vl, +vL   | list of these (fields.py)                          |                               |
+| +r                       | the type of its values (runs_and_unions.py)        | expanded                      |
+| +us, +ud                 | struct of type_id and members (runs_and_unions.py) |                               |
 
 ``Column.arrow`` keeps the rest of the Arrow type: the name of a timezone, units, widths, layouts, and other extension types,
 imported as their storage. A Parquet timestamp is either an instant (UTC) or a local time. Arrow counts ticks since 1970-01-01
@@ -135,12 +137,6 @@ _PLAIN = {
 
 _TIMESTAMPS: dict[str, TimeUnitName] = {"tss:": "ms", "tsm:": "ms", "tsu:": "us", "tsn:": "ns"}
 
-_REFUSED = {
-    "+u": ("union", "Parquet has none; give a struct with a field for each type"),
-    "+r": ("run-end encoded", "decode the values first, in pyarrow by pyarrow.compute.run_end_decode"),
-}
-
-
 def arrow_type(node: FieldNode) -> ArrowType:
     """The ArrowType of a field; for a dictionary-encoded field, of its dictionary.
 
@@ -221,9 +217,6 @@ def _parse(text: str) -> ArrowType:
         logical = Timestamp(_TIMESTAMPS[text[:4]], utc=len(text) > 4)
         found = _fixed("i8", Type.INT64, logical)
         return replace(found, convert=convert.seconds_to_milliseconds) if text[:3] == "tss" else found
-    for prefix, (name, advice) in _REFUSED.items():
-        if text == prefix or (text.startswith(prefix) and prefix == "+u"):
-            raise UnsupportedError(f"the Arrow type {name} (format {text!r}) is not supported: {advice}")
     raise UnsupportedError(f"the Arrow format {text!r} is not known")
 
 

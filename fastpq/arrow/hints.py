@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from fastpq.arrays.nodes import FieldNode
+from fastpq.arrays.nodes import NULLABLE, TYPE_ID, FieldNode
 from fastpq.arrays.table import AnyColumn, ListColumn, StructColumn, Table
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
 from fastpq.errors import FormatError, UnsupportedError
@@ -36,6 +36,7 @@ def with_field(column: AnyColumn, field: FieldNode) -> AnyColumn:
         column: the column.
         field: the field, with children. A field in contradiction to its column's nesting is left out.
     """
+    field = stored_field(field)
     children = field.children
     own = replace(field, children=()) if children else field
     match column:
@@ -58,6 +59,24 @@ def with_field(column: AnyColumn, field: FieldNode) -> AnyColumn:
             elements = pairs._with(children=parts, arrow=replace(children[0], children=()))
             return column._with(elements=elements, arrow=own)
     return column if children else column.with_arrow(own)
+
+
+def stored_field(field: FieldNode) -> FieldNode:
+    """The Arrow field of an imported column: of the values of runs, of the struct of a union; any other field unchanged.
+
+    Args:
+        field: the field of the producer.
+    """
+    children = field.children
+    if field.format == "+r" and len(children) == 2:
+        values = children[1]
+        metadata = {**(values.metadata or {}), **(field.metadata or {})}
+        flags = (values.flags & ~NULLABLE) | (field.flags & NULLABLE)
+        return stored_field(replace(values, name=field.name, flags=flags, metadata=metadata or None))
+    if field.format.startswith("+u"):
+        members = (replace(child, flags=child.flags | NULLABLE) for child in children)
+        return replace(field, format="+s", children=(FieldNode("c", TYPE_ID, flags=0), *members))
+    return field
 
 
 def _with(column: AnyColumn, field: FieldNode | None) -> AnyColumn:
@@ -210,8 +229,14 @@ def without_field_metadata(field: FieldNode) -> FieldNode:
 
 
 def has_arrow_field(column: AnyColumn) -> bool:
-    """Whether a column, or a leaf of it, has an Arrow field: it came from Arrow, or from a file with an ARROW:schema."""
-    return column.arrow is not None or any(leaf.arrow is not None for _, leaf in column.leaves())
+    """Whether a column, or a column inside, has an Arrow field: of Arrow data, of a file with an ARROW:schema, of subarrays."""
+    return any(each.arrow is not None for above, leaf in column.leaves() for each in (*above, leaf))
+
+
+def has_dictionary(column: AnyColumn) -> bool:
+    """Whether the Arrow field of a column, or of a leaf of the column, is a dictionary."""
+    leaves = (leaf for _, leaf in column.leaves()) if column.is_nested else (column,)
+    return any(leaf.arrow is not None and leaf.arrow.dictionary is not None for leaf in leaves)
 
 
 def needs_arrow_schema(column: AnyColumn) -> bool:

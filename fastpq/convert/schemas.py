@@ -13,7 +13,7 @@ from fastpq.arrays.nodes import FieldNode, duration_field
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.arrow.capsules_in import take_schema
 from fastpq.arrow.fields import field_of
-from fastpq.arrow.hints import with_field
+from fastpq.arrow.hints import stored_field, with_field
 from fastpq.convert.casting import decimal_type, duration_unit, infer_numeric, time_type, timestamp_type
 from fastpq.convert.fitting import fit
 from fastpq.convert.numpy_input import column_from_numpy
@@ -127,10 +127,10 @@ def resolved(given: Any) -> tuple[DataType, FieldNode | None]:
     if isinstance(given, ColumnType):
         return given, None
     if isinstance(given, FieldNode):
-        return field_of(given).empty().type, given
+        return field_of(given).empty().type, stored_field(given)
     if hasattr(given, "__arrow_c_schema__"):
         node = take_schema(given.__arrow_c_schema__())
-        return field_of(node).empty().type, node
+        return field_of(node).empty().type, stored_field(node)
     if type(given).__module__.split(".")[0] == "pandas":
         return _of_pandas(given)
     if isinstance(given, str) and (named := _named(given)) is not None:

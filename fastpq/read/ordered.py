@@ -6,12 +6,15 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.dtypes import StringDType
 
 from fastpq.arrays.binary import encode_dictionary
 from fastpq.arrays.concat import concat_values
 from fastpq.arrays.nodes import ORDERED
 from fastpq.arrays.slices import SliceReader
-from fastpq.arrays.table import AnyColumn, Column, DictionaryValues, Table
+from fastpq.arrays.strings import from_string_dtype
+from fastpq.arrays.table import AnyColumn, BinaryOffsets, Column, DictionaryValues, ListColumn, StructColumn, Table
+from fastpq.arrow.polars_enums import enum_categories
 from fastpq.errors import ParquetError
 from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size
 from fastpq.read.file_reader import OpenFile
@@ -28,6 +31,7 @@ def with_orders(
     """A table whose flat columns have the file's dictionaries, if their Arrow fields claim one and the dictionary pages agree.
 
     Pages of dictionaries without an order are read up to a bound of bytes; longer ones have their entries by first appearance.
+    Columns of Polars' Enum type, nested ones too, have the categories of the Arrow field.
 
     Args:
         table: columns of the file, with their Arrow fields.
@@ -35,11 +39,11 @@ def with_orders(
         file: the file.
         known: entries of dictionaries, by number of the column; completed here.
     """
-
+    table = table._of(map(_with_categories, table.columns))
     claims: dict[int, bool] = {}        # whether the order is claimed, by number of a column with a dictionary
     leaves: dict[int, ColumnDescriptor] = {}
     for column, node in zip(table.columns, nodes, strict=True):
-        if not column.is_nested and isinstance(node, ColumnDescriptor) and _claims_dictionary(column):
+        if not column.is_nested and isinstance(node, ColumnDescriptor) and _claims_dictionary(column) and not _is_enum(column):
             claims[node.index] = column.arrow is not None and bool(column.arrow.flags & ORDERED)
             leaves[node.index] = node
     missing = {leaf: None if claims[number] else _MOST_UNORDERED for number, leaf in leaves.items() if number not in known}
@@ -52,6 +56,26 @@ def with_orders(
         return column if entries is None else in_order(column, entries, claims[node.index])
 
     return table._of(map(ordered, table.columns, nodes))
+
+
+def _is_enum(column: Column) -> bool:
+    """Whether a column has the dictionary of an Enum."""
+    return isinstance(column.values, DictionaryValues) and column.values.is_ordered
+
+
+def _with_categories(column: AnyColumn) -> AnyColumn:
+    """A column whose leaves of Polars' Enum type have the categories of their Arrow fields, in order."""
+    match column:
+        case StructColumn():
+            return column._with(children=tuple(map(_with_categories, column.children)))
+        case ListColumn():
+            return column._with(elements=_with_categories(column.elements))
+    categories = enum_categories(column.arrow) if column.type.is_text else None
+    if categories is None:
+        return column
+    values = np.array(categories, StringDType())
+    offsets, data, _ = from_string_dtype(values)
+    return in_order(column, Column(column.type, BinaryOffsets(offsets, data), nullable=False), True)
 
 
 def _claims_dictionary(column: Column) -> bool:

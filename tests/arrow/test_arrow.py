@@ -270,9 +270,6 @@ def test_broken_producers_are_refused_and_released(case: str) -> None:
 
 
 UNSUPPORTED = {
-    b"+ud:0,1": "union",
-    b"+us:0,1": "union",
-    b"+r": "run-end encoded",
     b"w:0": "0 bytes",
     b"d:5,-2": "scale",
     b"d:5,6": "scale",
