@@ -73,6 +73,17 @@ def find_files(where: Any, *, is_listed: bool = False) -> list[DataFile]:
     return found
 
 
+def find_local_file(root: str) -> DataFile | None:
+    """The data file of a directory found first, names in order, files before directories; None without one."""
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted(names):
+            path = os.path.join(folder, name)
+            if found := _below(root, [(path, path)], False):
+                return found[0]
+    return None
+
+
 def _local(path: str, is_listed: bool) -> list[DataFile]:
     if os.path.isdir(path):
         names = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)

@@ -20,6 +20,7 @@ from fastpq.common.progress import Meter, Progress
 from fastpq.convert.dataframe_input import is_dataframe, table_from_dataframe
 from fastpq.convert.numpy_input import table_from
 from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
+from fastpq.datasets.appending import SchemaCheck, schema_without_partitions
 from fastpq.datasets.hive import format_partitions
 from fastpq.datasets.open_writers import MOST_OPEN, MOST_OPEN_REMOTE, OpenWriters
 from fastpq.datasets.unify import given_fields
@@ -29,7 +30,6 @@ from fastpq.io.location import Remote, RemotePath, locate, placed
 from fastpq.io.new_file import make_directories
 from fastpq.options import WriterProperties, spelled_out, with_options
 from fastpq.schema.parquet_schema import ParquetSchema
-from fastpq.schema.types import ColumnType
 from fastpq.variant.shredding_choice import Shredding
 
 DatasetEncryption: TypeAlias = FileEncryptionProperties | Callable[[str], FileEncryptionProperties | None] | None
@@ -43,7 +43,7 @@ def write_dataset(
     partition_by: Sequence[str] = (),
     encryption_properties: DatasetEncryption = None,
     progress: Progress | None = None,
-    schema: Mapping[str, ColumnType] | ParquetSchema | None = None,
+    schema: Mapping[str, Any] | ParquetSchema | Any = None,
     properties: WriterProperties | None = None,
     threads: int | None = None,
     shred: Mapping[str, Shredding] | None = None,
@@ -52,12 +52,14 @@ def write_dataset(
     timeout: float | None = None,
     max_rows_per_file: int | None = None,
     index: bool | None = None,
+    check_schema: bool = True,
     **options: Unpack[WriterOptions],
 ) -> list[str]:
     """Write rows as files below a directory, by the values of partition columns; files that are there stay (append).
 
     Every file appears as a whole, under a unique name. After a failure the files written before remain, and
-    so do directories of partitions without a file.
+    so do directories of partitions without a file. Rows for a directory with files have the columns of the files: names and
+    types are compared with one of the files, unless its footer is encrypted.
 
     Args:
         data: a table in any form accepted by ``write_table``. Streams and iterators are written in bounded memory: rows wait for
@@ -71,8 +73,8 @@ def write_dataset(
             external key material needs the function. Values of partition columns are in the paths, in plaintext.
         progress: called as ``progress(done, total)``, in rows; the last call is ``(total, total)``. An exception from the
             call removes the unfinished file.
-        schema: column types by name, as for ``write_table``. A stream without tables becomes an empty file of the schema, but
-            with partitions no file.
+        schema: column types by name, as for ``write_table``; it may have the partition columns, whose types stand nowhere in the
+            files. A stream without tables becomes an empty file of the schema, but with partitions no file.
         properties: writer properties; options override them.
         threads: number of columns encoded at the same time; None for one a core.
         shred: shredding of variant columns by name, as for ParquetWriter.
@@ -81,13 +83,16 @@ def write_dataset(
         timeout: most seconds without a byte from a server, for URLs of S3.
         max_rows_per_file: most rows of a file; None for one file a partition.
         index: whether the index of a pandas DataFrame is kept, as for ``write_table``.
+        check_schema: whether to refuse columns other than those of the files that are there. With False readers unite them.
         **options: any of the fields of WriterProperties:
 
     Returns:
         Paths of the files written.
 
     Raises:
-        SchemaError: missing partition columns, values unfit for directory names, or no column beside the partition columns.
+        SchemaError: missing partition columns, values unfit for directory names, no column beside the partition columns, or
+            columns other than those of the dataset; nothing is written then.
+        FormatError: the file to compare with is no Parquet file.
     """
     if isinstance(partition_by, str):
         raise SchemaError(f"partition_by is a list of names, not the one name {partition_by!r}")
@@ -97,13 +102,16 @@ def write_dataset(
     if max_rows_per_file is not None and max_rows_per_file < 1:
         raise ValueError(f"max_rows_per_file must be at least 1, not {max_rows_per_file}")
     given = with_options(properties, options)
-    files = _NewFiles(root, _keys_by_path(encryption_properties, partition_by), given, threads, shred)
+    schema = schema_without_partitions(schema, partition_by)
+    check = SchemaCheck(root, partition_by, schema) if check_schema else None
+    files = _NewFiles(root, _keys_by_path(encryption_properties, partition_by), given, threads, shred, check)
     batches = None if isinstance(data, Mapping) else batches_of(data)
     if batches is not None:
         described = WriterInput(schema, given, None, cast(FileEncryptionProperties | None, encryption_properties), index)
         return _write_stream(described, batches, files, partition_by, max_rows_per_file, schema, Meter(progress))
     table, files.metadata = _table(data, partition_by, encryption_properties is None, index)
     rest, written, meter = _without(table, partition_by), [], Meter(progress, table.num_rows)
+    files.check(rest)
     groups = _groups(table, partition_by)
     folders = [format_partitions(values) for values, _ in groups]       # refuses bad values before any file is written
     files.make_folders(folders)
@@ -139,6 +147,7 @@ def _write_stream(
     with OpenWriters(open_file, max_rows, MOST_OPEN_REMOTE if files.is_remote else MOST_OPEN) as writers:
         for table in (table for tables in (tables, _late(described.rest)) for table in tables):
             rest = _without(table, partition_by)
+            files.check(rest)
             meter.expect(table.num_rows)
             for values, rows in _groups(table, partition_by):
                 whole = rest if rows is None else rest._of((column.take(rows) for column in rest.columns), len(rows))
@@ -147,6 +156,7 @@ def _write_stream(
             meter.add(table.num_rows)
         if schema is not None and not (partition_by or writers.written or writers.is_open):
             for table in _nothing(schema, described):
+                files.check(table)
                 writers.add("", table)
     meter.finish()
     return writers.written
@@ -180,6 +190,7 @@ class _NewFiles:
         properties: how to write.
         threads: number of columns encoded at the same time.
         shred: shredding of variant columns.
+        schema_check: compares the first rows with the dataset; None compares nothing.
 
     Attributes:
         is_remote: whether files are uploaded.
@@ -193,12 +204,23 @@ class _NewFiles:
         properties: WriterProperties,
         threads: int | None,
         shred: Mapping[str, Shredding] | None,
+        schema_check: SchemaCheck | None,
     ) -> None:
+        self._schema_check = schema_check
         self._root, self._keys_of, self._properties = root, keys_of, properties
         self._threads, self._shred = threads, shred
         self._count = 0
         self.is_remote = isinstance(locate(root), Remote)
         self.metadata: Mapping[str, str] = {}
+
+    def check(self, rows: Table) -> None:
+        """Refuse rows, without partition columns, of other columns than the dataset has.
+
+        Raises:
+            SchemaError: such a column.
+        """
+        if self._schema_check is not None:
+            self._schema_check.check(rows)
 
     def make_folders(self, folders: Iterable[str]) -> None:
         """Make the directories of partitions together, where files are local: a sync of each parent costs more than a file."""

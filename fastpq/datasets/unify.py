@@ -18,7 +18,7 @@ from fastpq.datasets.discovery import DataFile
 from fastpq.datasets.hive import infer_partition_type
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.read.opener import StringLayout
-from fastpq.schema.nested_types import DataType, Field, ListType, StructType
+from fastpq.schema.nested_types import DataType, Field, ListType, MapType, StructType
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.shape import shape_field, shape_of
 from fastpq.schema.types import ColumnType, Date, Decimal, Float16, Integer, String, Time, Timestamp, Type, Unknown
@@ -171,6 +171,39 @@ def conform(column: AnyColumn, own: DatasetField, wanted: DatasetField) -> AnyCo
     if column.null_count and not field.nullable:
         raise SchemaError("nulls in a column that the schema made required")
     return column._with(nullable=field.nullable)
+
+
+def holds_same_values(one: DatasetField, other: DatasetField) -> bool:
+    """Whether two columns have the values of one type: nullability, and the widths of stored decimals, may differ.
+
+    Args:
+        one: a column; a column of nulls alone, without a type, is like any other.
+        other: another column.
+    """
+    if _is_unknown(one.field.type) or _is_unknown(other.field.type):
+        return True
+    units = [None if each.duration is None else each.duration.format for each in (one, other)]
+    return units[0] == units[1] and _is_same(one.field.type, other.field.type)
+
+
+def _is_same(one: DataType, other: DataType) -> bool:
+    if one == other or _is_unknown(one) or _is_unknown(other):
+        return True
+    match one, other:
+        case ListType(element), ListType(other_element):
+            return _is_same(element.type, other_element.type)
+        case MapType(), MapType():
+            return _is_same(one.entry.type, other.entry.type)
+        case StructType(), StructType():
+            names = [[field.name for field in each.fields] for each in (one, other)]
+            pairs = zip(one.fields, other.fields, strict=False)
+            is_same = all(_is_same(field.type, other_field.type) for field, other_field in pairs)
+            return one.annotation == other.annotation and names[0] == names[1] and is_same
+        case ColumnType(), ColumnType():
+            bits = _integer_bits(one)
+            is_decimal = isinstance(one.logical, Decimal) and one.logical == other.logical
+            return is_decimal or (bits is not None and bits == _integer_bits(other))
+    return False
 
 
 def _common(one: DatasetField, other: DatasetField) -> DatasetField | None:
