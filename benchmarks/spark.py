@@ -49,6 +49,7 @@ class SparkBench:
     def __init__(self, spark: Any, scale: float, runs: int, scratch: Path, console: Console) -> None:
         self.spark, self.scale, self.runs, self.scratch, self.console = spark, scale, runs, scratch, console
         self.jvm = int(spark._jvm.ProcessHandle.current().pid())
+        self.ticks: dict[tuple[int, str], int] = {}     # of processes by their number and start, the ended ones too
         title = f"seconds on Spark, lineitem at scale factor {scale:g}"
         self.grid = Grid("job", OURS, NATIVE, "ratio", f"{OURS}, CPU", f"{NATIVE}, CPU", "ratio", title=title)
         self.profile = Grid("job", "part", "seconds", title="where the time goes")
@@ -175,7 +176,6 @@ class SparkBench:
                 spent = self.processor_time() - before
                 clock[place].append(seconds)
                 processor[place].append(spent)
-        # a worker ended by Spark takes its processor time along: the least processor time would be too small
         typical = mean if median(processor[1]) < FEW_TICKS else median
         best = tuple(map(min, clock)), tuple(typical(times[len(times) // 2 :]) for times in processor)
         cells = [text for mine, theirs in best for text in (f"{mine:.2f}", f"{theirs:.2f}", f"{mine / theirs:.2f}")]
@@ -183,21 +183,23 @@ class SparkBench:
         self.console.print(f"{name}: fastpq {cells[0]} s, native {cells[1]} s; CPU {cells[3]} s and {cells[4]} s")
 
     def processor_time(self) -> float:
-        """Processor seconds of the JVM and its descendants, ended children included (Linux)."""
+        """Processor seconds of the JVM and its descendants, also of those that have ended since the first call (Linux)."""
         children: dict[int, list[int]] = {}
-        ticks: dict[int, int] = {}
+        found: dict[int, tuple[str, int]] = {}
         for entry in Path("/proc").iterdir():
             with suppress(FileNotFoundError, ProcessLookupError):
                 if entry.name.isdigit():
                     fields = (entry / "stat").read_text().rpartition(")")[2].split()
                     children.setdefault(int(fields[1]), []).append(int(entry.name))
-                    ticks[int(entry.name)] = sum(map(int, fields[11:15]))       # utime, stime, cutime, cstime
-        total, waiting = 0, [self.jvm]
+                    found[int(entry.name)] = fields[19], int(fields[11]) + int(fields[12])      # start, utime + stime
+        waiting = [self.jvm]
         while waiting:
             process = waiting.pop()
-            total += ticks.get(process, 0)
+            if process in found:
+                start, ticks = found[process]
+                self.ticks[process, start] = ticks
             waiting += children.get(process, [])
-        return total / os.sysconf("SC_CLK_TCK")
+        return sum(self.ticks.values()) / os.sysconf("SC_CLK_TCK")
 
     def parts(
         self, name: str, where: Path, service: dict[str, Any], columns: list[str] | None, use: Callable[[Any], Any]

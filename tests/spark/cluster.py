@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of real processes on loopback: one master, two workers of a core each."""
+"""A standalone Spark cluster of real processes on loopback: one master, and two workers with a core for each of two drivers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import pyspark
 from tests.spark.conftest import KEYS_VARIABLE, QUICK_JVM
 
 ROOT = Path(__file__).resolve().parents[2]
-WORKERS = 2
+WORKERS = 2         # and executors of a driver, one on each
+DRIVERS = 2         # at the same time
 SECONDS_TO_START = 600      # a last guard; it takes some ten
 
 
@@ -66,7 +67,7 @@ def cluster(folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
         [master] = _wait_for(log, r"Starting Spark master at (spark://\S+)", 1, running)
         for number in range(WORKERS):
             host = f"127.0.0.{number + 1}"      # hosts of their own: no speculative attempt goes to the host of the first one
-            options = ("--host", host, "--webui-port", "0", "-c", "1", "-m", "1g", master)
+            options = ("--host", host, "--webui-port", "0", "-c", str(DRIVERS), "-m", f"{DRIVERS}g", master)
             of_host = {**environment, "SPARK_LOCAL_IP": host}
             running.append(_daemon("worker.Worker", of_host, folder / f"worker-{number}.log", *options))
         _wait_for(log, "Registering worker", WORKERS, running)

@@ -28,6 +28,7 @@ from fastpq.spark import journal
 from fastpq.spark.source import FastpqDataSource
 from fastpq.spark.writer import Writer
 from tests.narrowing import present
+from tests.spark.cluster import WORKERS
 from tests.spark.conftest import QUICK_JVM
 from tests.spark.traces import PLANTED, gather
 
@@ -43,6 +44,7 @@ SETTINGS = {
     "spark.driver.memory": "512m",
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
+    "spark.cores.max": str(WORKERS),
     "spark.driver.extraJavaOptions": QUICK_JVM,
     "spark.executor.extraJavaOptions": QUICK_JVM,
     "spark.ui.port": "0",

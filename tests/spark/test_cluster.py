@@ -11,6 +11,7 @@ import secrets as randomness
 import subprocess
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,12 @@ def on_cluster(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Itera
 
 @pytest.fixture(scope="module")
 def told(on_cluster: Cluster) -> dict[str, Any]:
-    """What two drivers told before they were killed, and all that they printed."""
+    """What two drivers told before they were killed, and all that they printed. They run at the same time: both wait a lot."""
     found: dict[str, Any] = {"printed": ""}
-    for way, scenarios in (("python", PYTHON), ("jar", JAR)):
-        process = on_cluster.start(on_cluster.folder, way, *scenarios)
-        out, errors = process.communicate(timeout=TIMEOUT)
+    drivers = [on_cluster.start(on_cluster.folder, way, *scenarios) for way, scenarios in (("python", PYTHON), ("jar", JAR))]
+    with ThreadPoolExecutor() as pool:
+        printed = list(pool.map(lambda process: process.communicate(timeout=TIMEOUT), drivers))
+    for process, scenarios, (out, errors) in zip(drivers, (PYTHON, JAR), printed, strict=True):
         assert process.returncode, "the driver should have been killed"
         for line in out.splitlines():
             if line.startswith('{"scenario"'):

@@ -13,6 +13,7 @@ import pytest
 
 from fastpq.spark.example.__main__ import compile_client, run_example
 from tests.requirements import java_jars, peer
+from tests.spark.conftest import QUICK_JVM
 
 artefacts = peer("tools.artefacts", "fastpq[release]")
 
@@ -41,7 +42,7 @@ def test_the_pipeline(installed: Path, tmp_path: Path) -> None:
     java_jars()
     folder = tmp_path / "empty"
     folder.mkdir()
-    environment = {name: value for name, value in os.environ.items() if name in PASSED_ON}
+    environment = {name: value for name, value in os.environ.items() if name in PASSED_ON} | {"JDK_JAVA_OPTIONS": QUICK_JVM}
     done = subprocess.run(
         [installed, "-m", "fastpq.spark.example"], cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT,
         check=False,

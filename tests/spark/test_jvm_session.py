@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.conftest import QUICK_JVM
+
 SCRIPT = """
 import logging
 import sys
@@ -16,11 +18,11 @@ import fastpq.spark
 
 logging.basicConfig(stream=sys.stdout, format="%(message)s")
 logging.getLogger("fastpq.spark").setLevel(logging.INFO)
-folder = sys.argv[1]
+folder, quick = sys.argv[1:]
 builder = SparkSession.builder.master("local[2]").config("spark.jars", fastpq.spark.jar_path())
 settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.warehouse.dir": folder + "/warehouse", "spark.log.level": "ERROR", "spark.sql.shuffle.partitions": "2",
-            "spark.sql.geospatial.enabled": "true"}
+            "spark.sql.geospatial.enabled": "true", "spark.driver.extraJavaOptions": quick}
 for name, value in settings.items():
     builder = builder.config(name, value)
 spark = builder.getOrCreate()
@@ -71,9 +73,8 @@ print("done")
 def test_a_session_with_the_jar(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable, "HOME": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], env=environment, capture_output=True, text=True, timeout=1200, cwd=tmp_path
-    )
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), QUICK_JVM]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("the format fastpq reads in columns, by the jar") == 1
     assert done.stdout.rstrip().endswith("done")
