@@ -32,16 +32,19 @@ cdef class ChunkReader:
     cdef Scratch bitmap
     cdef Scratch part
     cdef Scratch dense
-    cdef Scratch piece
-    cdef Scratch flags
+    cdef Scratch chosen                 # bits: chosen rows
+    cdef Scratch valid                  # bits: chosen values among those present, and valid rows among those chosen
 
     cdef int _check(self, ColumnOutput output, int64_t offset, int64_t count) except -1
     cdef int _attach(self, Output output) except -1
     cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
     cdef int64_t _read_ranges(self, ColumnOutput output, int64_t offset, const int64_t[:, ::1] ranges) except -1 nogil
-    cdef int64_t _read_chosen(self, ColumnOutput output, int64_t offset, const int64_t* ranges, int64_t count) except -1 nogil
-    cdef int64_t _merge_chosen(self, ColumnOutput output, int64_t offset, const int64_t* ranges, int64_t count, int64_t row,
-                               int64_t rows, const uint8_t* bits) except -1 nogil
+    cdef const uint8_t* _bits_of(self, const int64_t* ranges, int64_t count) except NULL nogil
+    cdef int64_t _read_bits(self, ColumnOutput output, int64_t offset, const uint8_t* bits, int64_t count) except -1 nogil
+    cdef int64_t _read_mixed(self, ColumnOutput output, int64_t offset, const uint8_t* bits, int64_t place,
+                             int64_t count) except -1 nogil
+    cdef int64_t _chosen(self, ColumnOutput output, int64_t offset, const uint8_t* bits, int64_t place, int64_t rows,
+                         int64_t kept) except -1 nogil
     cdef int _skip(self, int64_t count) except -1 nogil
     cdef int64_t _pass(self, int64_t count) except -1 nogil
     cdef int64_t _rows(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil

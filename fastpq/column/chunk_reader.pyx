@@ -5,7 +5,7 @@ from several threads at the same time.
 """
 
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
@@ -15,18 +15,15 @@ from fastpq.column.page cimport DICTIONARY, NO_PAGE, PASSED, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_reader cimport ValueReader
 from fastpq.encodings.levels cimport (
-    bit_packed_levels_to_bitmap, bitmap_count, bitmap_merge, bitmap_set_range, bitmap_to_bytes, bytes_to_bitmap, expand,
-    levels_count, levels_to_bitmap,
+    CLEAR_STRETCH, SET_STRETCH, bit_packed_levels_to_bitmap, bitmap_copy, bitmap_count, bitmap_merge, bitmap_pick,
+    bitmap_set_range, bitmap_stretch, expand, levels_count, levels_to_bitmap,
 )
 from fastpq.encodings.numbers cimport DELTA_BYTE_ARRAY, PLAIN
+from fastpq.index.ranges cimport RowRanges
 
 from fastpq.arrays import memory
 from fastpq.errors import FormatError, LimitError
 
-
-cdef extern from "c/chosen_rows.h" nogil:
-    int64_t copy_chosen(const int64_t* ranges, int64_t count, int64_t first, int64_t rows, const uint8_t* values, uint8_t* out,
-                        size_t width) noexcept
 
 cdef enum:
     # python -m benchmarks.filters judges the first two.
@@ -88,8 +85,8 @@ cdef class ChunkReader:
         scratch_free(&self.bitmap)
         scratch_free(&self.part)
         scratch_free(&self.dense)
-        scratch_free(&self.piece)
-        scratch_free(&self.flags)
+        scratch_free(&self.chosen)
+        scratch_free(&self.valid)
 
     def read(self, ColumnOutput output not None, int64_t offset, int64_t count):
         """Decode the next count values into output at row offset; returns how many are null.
@@ -140,6 +137,33 @@ cdef class ChunkReader:
             self._attach(output)
             with nogil:
                 nulls = self._read_ranges(output, offset, ranges)
+        except MemoryError as error:
+            if isinstance(error, LimitError):
+                raise
+            raise LimitError("no memory for a page") from error
+        return nulls
+
+    def read_chosen(self, ColumnOutput output not None, int64_t offset, RowRanges rows not None):
+        """Decode chosen rows of the next rows.num_rows values into output, without gaps from row offset on.
+
+        Returns:
+            The number of nulls among the values.
+
+        Raises:
+            FormatError, UnsupportedError: as ``read``.
+        """
+        cdef int64_t nulls, count = rows.count_rows()
+        cdef const uint8_t[::1] bits
+        if rows.bits is None:
+            return self.read_ranges(output, offset, rows.bounds)
+        bits = rows.bits
+        if rows.num_rows > self.remaining:
+            raise ValueError(f"rows of {rows.num_rows}, with {self.remaining} left in the chunk")
+        self._check(output, offset, count)
+        try:
+            self._attach(output)
+            with nogil:
+                nulls = self._read_bits(output, offset, &bits[0], rows.num_rows) if count else 0
         except MemoryError as error:
             if isinstance(error, LimitError):
                 raise
@@ -231,6 +255,7 @@ cdef class ChunkReader:
     cdef int64_t _read_ranges(self, ColumnOutput output, int64_t offset, const int64_t[:, ::1] ranges) except -1 nogil:
         """Decode ranges of rows; short ranges with short gaps between them are decoded together."""
         cdef int64_t position = 0, nulls = 0, first = 0, last, count
+        cdef const uint8_t* bits
         while first < ranges.shape[0]:
             self._skip(ranges[first, 0] - position)
             last = first
@@ -243,69 +268,89 @@ cdef class ChunkReader:
             if last == first:
                 nulls += self._read(output, offset, count)
             else:
-                nulls += self._read_chosen(output, offset, &ranges[first, 0], last + 1 - first)
+                bits = self._bits_of(&ranges[first, 0], last + 1 - first)
+                nulls += self._read_bits(output, offset, bits, ranges[last, 1] - ranges[first, 0])
             offset += count
             position = ranges[last, 1]
             first = last + 1
         return nulls
 
-    cdef int64_t _read_chosen(self, ColumnOutput output, int64_t offset, const int64_t* ranges, int64_t count) except -1 nogil:
-        """Decode the rows from the first range to the last piece by piece, and keep the rows of the ranges.
+    cdef const uint8_t* _bits_of(self, const int64_t* ranges, int64_t count) except NULL nogil:
+        """The rows of ranges as bits; the first row has the first bit."""
+        cdef int64_t size = ranges[2 * count - 1] - ranges[0], i
+        cdef uint8_t* bits = scratch_reserve(&self.chosen, <size_t>(size + 7) // 8)
+        memset(bits, 0, <size_t>(size + 7) // 8)
+        for i in range(count):
+            bitmap_set_range(bits, ranges[2 * i] - ranges[0], ranges[2 * i + 1] - ranges[2 * i])
+        return bits
 
-        Args:
-            output: the target.
-            offset: row of the output.
-            ranges: start and stop of each range; the first start is the row at hand.
-            count: number of ranges.
-
-        Returns:
-            The number of nulls kept.
-        """
-        cdef int64_t row = ranges[0], stop = ranges[2 * count - 1], most = max(<int64_t>1, PIECE // max(self.width, 1))
-        cdef int64_t nulls = 0, rows, kept
-        cdef const uint8_t* bits
-        while row < stop:
-            while ranges[1] <= row:
-                ranges += 2
-                count -= 1
-            if self.page_row == self.page_rows:
-                if ranges[0] > row:         # the page may have no row to read
-                    self._skip(ranges[0] - row)
-                    row = ranges[0]
-                else:
-                    self._load_page()
-                continue
-            rows = min(min(stop - row, self.page_rows - self.page_row), most)
-            scratch_reserve(&self.piece, <size_t>rows * self.width)
-            bits = NULL
-            if self.page_nulls:
-                bits = self._bits(rows)
-                self._expand(bits, rows, self.piece.data)
+    cdef int64_t _read_bits(self, ColumnOutput output, int64_t offset, const uint8_t* bits, int64_t count) except -1 nogil:
+        """Decode the rows at the set bits among the next count rows; returns the number of nulls among them."""
+        cdef int64_t place = 0, nulls = 0, rows, kept
+        cdef int kind
+        while place < count:
+            rows = bitmap_stretch(bits, place, count - place, MOST_IDLE_ROWS, LONG_RANGE, &kind)
+            if kind == CLEAR_STRETCH:
+                self._skip(rows)
+            elif kind == SET_STRETCH:
+                nulls += self._read(output, offset, rows)
+                offset += rows
             else:
-                self.values.read(self.piece.data, rows)
-            kept = copy_chosen(ranges, count, row, rows, self.piece.data, output.data + offset * <int64_t>self.width, self.width)
-            if bits != NULL:
-                nulls += kept - self._merge_chosen(output, offset, ranges, count, row, rows, bits)
-            elif output.bits != NULL:
-                bitmap_set_range(output.bits, offset, kept)
+                kept = bitmap_count(bits, place, rows)
+                nulls += self._read_mixed(output, offset, bits, place, rows)
+                offset += kept
+            place += rows
+        return nulls
+
+    cdef int64_t _read_mixed(self, ColumnOutput output, int64_t offset, const uint8_t* bits, int64_t place,
+                             int64_t count) except -1 nogil:
+        """Decode the next count rows, piece by piece, and keep the rows at the set bits from bit place on; returns the nulls."""
+        cdef int64_t nulls = 0, rows, kept
+        cdef int kind
+        while count:
+            if self.page_row == self.page_rows:
+                rows = bitmap_stretch(bits, place, count, 1, 1, &kind)
+                if kind == SET_STRETCH:
+                    self._load_page()
+                else:                   # the page may have no row to read
+                    self._skip(rows)
+                    place += rows
+                    count -= rows
+                continue
+            rows = min(min(count, self.page_rows - self.page_row), max(<int64_t>1, PIECE // max(self.width, 1)))
+            kept = bitmap_count(bits, place, rows)
+            nulls += self._chosen(output, offset, bits, place, rows, kept)
             self.page_row += rows
             self.remaining -= rows
-            row += rows
+            place += rows
+            count -= rows
             offset += kept
         return nulls
 
-    cdef int64_t _merge_chosen(self, ColumnOutput output, int64_t offset, const int64_t* ranges, int64_t count, int64_t row,
-                               int64_t rows, const uint8_t* bits) except -1 nogil:
-        """Set the validity of the chosen rows among rows of a validity bitmap; returns the number of valid ones."""
-        cdef uint8_t* flags = scratch_reserve(&self.flags, 3 * <size_t>rows)
-        cdef uint8_t* chosen = flags + rows
-        cdef uint8_t* packed = chosen + rows
-        cdef int64_t kept
-        bitmap_to_bytes(bits, 0, rows, flags)
-        kept = copy_chosen(ranges, count, row, rows, flags, chosen, 1)
-        bytes_to_bitmap(chosen, kept, packed)
-        bitmap_merge(output.bits, offset, packed, kept)
-        return bitmap_count(packed, 0, kept)
+    cdef int64_t _chosen(self, ColumnOutput output, int64_t offset, const uint8_t* bits, int64_t place, int64_t rows,
+                         int64_t kept) except -1 nogil:
+        """Decode rows of the current page, and keep those at the set bits from bit place on; returns the number of nulls kept."""
+        cdef uint8_t* out = output.data + offset * <int64_t>self.width
+        cdef int64_t present, wanted
+        cdef const uint8_t* valid
+        cdef uint8_t* chosen
+        cdef uint8_t* kept_valid
+        if self.page_nulls == 0:
+            self.values.read_chosen(out, bits, place, rows, kept)
+            if output.bits != NULL:
+                bitmap_set_range(output.bits, offset, kept)
+            return 0
+        valid = self._bits(rows)
+        chosen = scratch_reserve(&self.valid, 2 * (<size_t>(rows + 7) // 8))
+        kept_valid = chosen + (rows + 7) // 8
+        bitmap_pick(valid, 0, bits, place, rows, kept_valid)
+        present = bitmap_pick(bits, place, valid, 0, rows, chosen)
+        wanted = bitmap_count(chosen, 0, present)
+        self.values.read_chosen(scratch_reserve(&self.dense, <size_t>wanted * self.width), chosen, 0, present, wanted)
+        expand(kept_valid, kept, self.dense.data, out, self.width)
+        if output.bits != NULL:
+            bitmap_merge(output.bits, offset, kept_valid, kept)
+        return kept - wanted
 
     cdef int _skip(self, int64_t count) except -1 nogil:
         """Pass over count rows; pages without a row to read are not opened."""
@@ -357,13 +402,10 @@ cdef class ChunkReader:
 
     cdef const uint8_t* _bits(self, int64_t count) except NULL nogil:
         """The validity of the next count rows of the page, from bit 0."""
-        cdef uint8_t* flags
         if self.page_row == 0:
             return self.bitmap.data
-        flags = scratch_reserve(&self.dense, <size_t>count)
-        bitmap_to_bytes(self.bitmap.data, self.page_row, count, flags)
         scratch_reserve(&self.part, <size_t>(count + 7) // 8)
-        bytes_to_bitmap(flags, count, self.part.data)
+        bitmap_copy(self.bitmap.data, self.page_row, count, self.part.data)
         return self.part.data
 
     cdef int _load_page(self) except -1 nogil:

@@ -9,7 +9,8 @@ from libc.string cimport memcpy
 from fastpq.column.page cimport Page
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_reader cimport ValueReader
-from fastpq.encodings.dictionary cimport DictionaryEncoder, dictionary_decode
+from fastpq.encodings.dictionary cimport DictionaryEncoder, dictionary_decode, dictionary_decode_chosen
+from fastpq.encodings.levels cimport compact
 from fastpq.encodings.numbers cimport PLAIN_DICTIONARY, RLE_DICTIONARY
 from fastpq.encodings.plain cimport plain_decode_views
 from fastpq.encodings.status cimport raise_status
@@ -82,6 +83,23 @@ cdef class CodeReader(ValueReader):
             self._count_others()
             if self.done == self.count:         # of the page; no view is left that needs its bytes
                 del self.buffers[1 if self.dictionary_owner is not None else 0:]
+        return 0
+
+    cdef int read_chosen(self, uint8_t* out, const uint8_t* bits, int64_t offset, int64_t count, int64_t kept) except -1 nogil:
+        cdef int64_t status
+        cdef uint8_t* codes
+        if kept and (self.encoding == PLAIN_DICTIONARY or self.encoding == RLE_DICTIONARY):
+            status = dictionary_decode_chosen(
+                &self.hybrid, self.numbers.data, self.dictionary_size, sizeof(uint32_t), bits, offset, out, count)
+            if status < 0:
+                self._fail(status, CODES)
+            self.done += count
+        elif kept:
+            codes = scratch_reserve(&self.passed, <size_t>count * sizeof(uint32_t))
+            self.read(codes, count)
+            compact(bits, offset, count, codes, out, sizeof(uint32_t))
+        else:
+            self.skip(count)
         return 0
 
     cdef int64_t _encode(self, const View* views, int64_t count, uint8_t* out) noexcept nogil:

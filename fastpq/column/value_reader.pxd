@@ -44,7 +44,7 @@ cdef class ValueReader:
     cdef Scratch stored
     cdef Scratch views
     cdef Scratch sizes
-    cdef Scratch passed                 # values decoded in vain
+    cdef Scratch passed                 # values decoded in vain, or before a choice
 
     # Makes views point into buffers of a list from now on.
     cdef int attach(self, list buffers) except -1
@@ -53,6 +53,8 @@ cdef class ValueReader:
     cdef int load_dictionary(self, const Page* page) except -1 nogil
     # Decodes the next count values to out, without gaps for nulls.
     cdef int read(self, uint8_t* out, int64_t count) except -1 nogil
+    # Passes over the next count values, and decodes to out the kept values at the set bits among count bits, from bit offset on.
+    cdef int read_chosen(self, uint8_t* out, const uint8_t* bits, int64_t offset, int64_t count, int64_t kept) except -1 nogil
     # Passes over the next count values, decoded only where the next value is found by them.
     cdef int skip(self, int64_t count) except -1 nogil
 

@@ -20,7 +20,8 @@ from fastpq.encodings.delta_strings cimport (
     delta_lengths_next, delta_lengths_start, delta_strings_measure, delta_strings_next, delta_strings_next_fixed,
     delta_strings_start,
 )
-from fastpq.encodings.dictionary cimport dictionary_decode
+from fastpq.encodings.dictionary cimport dictionary_decode, dictionary_decode_chosen
+from fastpq.encodings.levels cimport compact
 from fastpq.encodings.numbers cimport (
     ALP, BYTE_STREAM_SPLIT, DELTA_BINARY_PACKED, DELTA_BYTE_ARRAY, DELTA_LENGTH_BYTE_ARRAY, PLAIN, PLAIN_DICTIONARY, RLE,
     RLE_DICTIONARY,
@@ -195,6 +196,32 @@ cdef class ValueReader:
             status = self._decode(out, count)
             if status >= 0:
                 self.check_values(out, count)
+        if status < 0:
+            self._fail(status, VALUES)
+        self.done += count
+        return 0
+
+    cdef int read_chosen(self, uint8_t* out, const uint8_t* bits, int64_t offset, int64_t count, int64_t kept) except -1 nogil:
+        cdef int64_t status, size = count * <int64_t>self.stored_width
+        cdef uint8_t* values
+        if kept == 0:
+            return self.skip(count)
+        if self.encoding == PLAIN_DICTIONARY or self.encoding == RLE_DICTIONARY:
+            status = dictionary_decode_chosen(
+                &self.hybrid, self.dictionary.data, self.dictionary_size, self.width, bits, offset, out, count)
+        elif self.encoding == PLAIN and self.conversion == COPY:
+            status = TRUNCATED if size > self.cursor_size else 0
+            if status == 0:
+                compact(bits, offset, count, self.cursor, out, self.width)
+                self.cursor += size
+                self.cursor_size -= size
+                self.check_values(out, kept)
+        else:
+            values = scratch_reserve(&self.passed, <size_t>count * self.width)
+            status = self._decode(values, count)
+            if status >= 0:
+                self.check_values(values, count)
+                compact(bits, offset, count, values, out, self.width)
         if status < 0:
             self._fail(status, VALUES)
         self.done += count

@@ -17,6 +17,11 @@ cdef extern from "c/hash_table.h" nogil:
 cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width, uint8_t* out,
                                int64_t count) noexcept nogil
 
+# Passes over the next count indices, and copies the values of the indices at the set bits among count bits of bitmap, from
+# bit_offset on. Indices without a set bit are checked too. Returns count or a negative Status.
+cdef int64_t dictionary_decode_chosen(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width,
+                                      const uint8_t* bitmap, int64_t bit_offset, uint8_t* out, int64_t count) noexcept nogil
+
 
 # Hash table value -> code, in order of first appearance. Fixed width (compared as raw bytes) or, with width 0, slices
 # (copied into the table's own memory on first sight, unless the table borrows their bytes).

@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 
+from fastpq.encodings.levels cimport bitmap_count, compact
 from fastpq.encodings.plain cimport plain_encode_slices
 from fastpq.encodings.rle cimport HybridDecoder, hybrid_ensure, hybrid_next, hybrid_start
 from fastpq.encodings.status cimport BAD_INDEX, raise_status
@@ -56,6 +57,36 @@ cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary
                 return BAD_INDEX
             gather(block, run, dictionary, out, width)
         out += <size_t>run * width
+        done += run
+    return count
+
+
+cdef int64_t dictionary_decode_chosen(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width,
+                                      const uint8_t* bitmap, int64_t bit_offset, uint8_t* out, int64_t count) noexcept nogil:
+    cdef uint32_t block[BLOCK]
+    cdef uint32_t chosen[BLOCK]
+    cdef int64_t done = 0, run, kept, status
+    while done < count:
+        status = hybrid_ensure(indices)
+        if status < 0:
+            return status
+        if indices.rle_left:
+            run = min(indices.rle_left, count - done)
+            if indices.rle_value >= size:
+                return BAD_INDEX
+            kept = bitmap_count(bitmap, bit_offset + done, run)
+            fill(out, kept, dictionary + <size_t>indices.rle_value * width, width)
+            indices.rle_left -= run
+        else:
+            run = min(min(indices.packed_count - indices.packed_next, count - done), <int64_t>BLOCK)
+            status = hybrid_next(indices, block, run)
+            if status < 0:
+                return status
+            if largest(block, run) >= size:
+                return BAD_INDEX
+            kept = compact(bitmap, bit_offset + done, run, <const uint8_t*>block, <uint8_t*>chosen, sizeof(uint32_t))
+            gather(chosen, kept, dictionary, out, width)
+        out += <size_t>kept * width
         done += run
     return count
 

@@ -32,6 +32,23 @@ cdef int64_t bitmap_count_runs(const uint8_t* bitmap, int64_t bit_offset, int64_
 # Writes the place of the first bit of each run of ones, and the place behind the run; bit bit_offset has the place first. Returns
 # the number of places written, twice the number of runs.
 cdef int64_t bitmap_runs(const uint8_t* bitmap, int64_t bit_offset, int64_t count, int64_t first, int64_t* places) noexcept nogil
+# Copies count bits from bit_offset on to bit 0 of out; padding bits become zero.
+cdef void bitmap_copy(const uint8_t* source, int64_t bit_offset, int64_t count, uint8_t* out) noexcept nogil
+
+cdef enum Stretch:
+    CLEAR_STRETCH = 0
+    SET_STRETCH = 1
+    MIXED_STRETCH = 2
+
+# Number of bits, and kind, of the first stretch of count bits from bit_offset on. At least least_clear clear bits (at most 64) or
+# least_set set bits at the begin are a stretch of their own, as are all count bits if they are alike. A mixed stretch ends before
+# 64 clear bits and before least_set set bits, both counted from a multiple of 64 bits behind bit_offset.
+cdef int64_t bitmap_stretch(const uint8_t* bitmap, int64_t bit_offset, int64_t count, int64_t least_clear, int64_t least_set,
+                            int* kind) noexcept nogil
+# Writes to out, without gaps, the bits of source (from bit_offset on) at the set bits among count bits of mask (from mask_offset
+# on); returns their number. Padding bits become zero.
+cdef int64_t bitmap_pick(const uint8_t* source, int64_t bit_offset, const uint8_t* mask, int64_t mask_offset, int64_t count,
+                         uint8_t* out) noexcept nogil
 
 # Writes the next value of dense to out[i] where bit i of bitmap is set, zero elsewhere, for the first count bits. dense holds one
 # value for each set bit and may not overlap out. width is in bytes; 1, 2, 4, 8 and 16 are fast.

@@ -24,6 +24,10 @@ cdef extern from "c/bitmap.h" nogil:
     void bytes_to_bits(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept
     int64_t count_runs(const uint8_t* bitmap, int64_t offset, int64_t count) noexcept
     int64_t find_runs(const uint8_t* bitmap, int64_t offset, int64_t count, int64_t first, int64_t* places) noexcept
+    int64_t first_stretch(const uint8_t* bitmap, int64_t offset, int64_t count, int64_t least_clear, int64_t least_set,
+                          int* kind) noexcept
+    int64_t pick_bits(const uint8_t* source, int64_t offset, const uint8_t* mask, int64_t mask_offset, int64_t count,
+                      uint8_t* out) noexcept
     uint8_t reverse_bits(uint8_t byte) noexcept
     uint8_t largest_byte(const uint8_t* bytes, int64_t count) noexcept
     void expand_values(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept
@@ -121,6 +125,20 @@ cdef int64_t bitmap_count_runs(const uint8_t* bitmap, int64_t bit_offset, int64_
 
 cdef int64_t bitmap_runs(const uint8_t* bitmap, int64_t bit_offset, int64_t count, int64_t first, int64_t* places) noexcept nogil:
     return find_runs(bitmap, bit_offset, count, first, places)
+
+
+cdef void bitmap_copy(const uint8_t* source, int64_t bit_offset, int64_t count, uint8_t* out) noexcept nogil:
+    copy_bits(source, bit_offset, count, out)
+
+
+cdef int64_t bitmap_stretch(const uint8_t* bitmap, int64_t bit_offset, int64_t count, int64_t least_clear, int64_t least_set,
+                            int* kind) noexcept nogil:
+    return first_stretch(bitmap, bit_offset, count, least_clear, least_set, kind)
+
+
+cdef int64_t bitmap_pick(const uint8_t* source, int64_t bit_offset, const uint8_t* mask, int64_t mask_offset, int64_t count,
+                         uint8_t* out) noexcept nogil:
+    return pick_bits(source, bit_offset, mask, mask_offset, count, out)
 
 
 cdef void expand(const uint8_t* bitmap, int64_t count, const uint8_t* dense, uint8_t* out, size_t width) noexcept nogil:
@@ -268,6 +286,30 @@ def pick(const uint8_t[::1] bitmap, Py_ssize_t offset, values):
     cdef uint8_t[::1] target = out.view(np.uint8)
     done = compact(&bitmap[0], offset, count, &source[0], &target[0], <size_t>values.dtype.itemsize)
     return out[:done]
+
+
+def stretches(const uint8_t[::1] bitmap, Py_ssize_t offset, Py_ssize_t count, int64_t least_clear, int64_t least_set):
+    """The stretches of count bits, in order: for each its number of bits and its kind (``Stretch``)."""
+    cdef int kind
+    if offset < 0 or count < 1 or (offset + count + 7) // 8 > bitmap.shape[0]:
+        raise ValueError(f"{count} bits at {offset} of {8 * bitmap.shape[0]}")
+    found = []
+    while count:
+        size = first_stretch(&bitmap[0], offset, count, least_clear, least_set, &kind)
+        found.append((size, kind))
+        offset += size
+        count -= size
+    return found
+
+
+def pick_of_bitmap(const uint8_t[::1] source, int64_t offset, const uint8_t[::1] mask, int64_t mask_offset, int64_t count):
+    """The bits of source, from offset on, at the set bits among count bits of a mask: a bitmap (uint8), and their number."""
+    if min(offset, mask_offset) < 0 or count < 1 or (offset + count + 7) // 8 > source.shape[0] \
+            or (mask_offset + count + 7) // 8 > mask.shape[0]:
+        raise ValueError(f"{count} bits at {offset} and {mask_offset} of {8 * source.shape[0]} and {8 * mask.shape[0]}")
+    cdef uint8_t[::1] out = np.empty((count + 7) // 8, np.uint8)
+    picked = pick_bits(&source[0], offset, &mask[0], mask_offset, count, &out[0])
+    return np.asarray(out)[:(picked + 7) // 8], picked
 
 
 def merge_validity(uint8_t[::1] target, Py_ssize_t offset, const uint8_t[::1] source, Py_ssize_t count):

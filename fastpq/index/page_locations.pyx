@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
+from fastpq.encodings.levels cimport bitmap_count
 from fastpq.format.cursor cimport I32, I64, STRUCT, Cursor, cursor_over, skip_value, take_field, take_list, take_zigzag
 from fastpq.index.ranges cimport Growing, RowRanges
 
@@ -131,26 +132,23 @@ def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64
 
     Returns:
         None where every page has wanted rows. Otherwise: the rows of the chosen pages; (offset, length) of each run of
-        adjacent chosen pages; the directory of the chosen data pages (fastpq.read.plan.PageSelection); and the wanted rows,
-        numbered among the rows of the chosen pages.
+        adjacent chosen pages; the directory of the chosen data pages (fastpq.read.plan.PageSelection); and the wanted rows
+        (RowRanges), numbered among the rows of the chosen pages.
     """
-    cdef int64_t pages = locations.shape[1], count = rows.view.shape[0], chosen = 0, page, i = 0, first, end, offset, size
+    cdef int64_t pages = locations.shape[1], chosen = 0, page, first, end, offset, size
     cdef int64_t run_start = -1, run_end = -1
     cdef list runs = []
     cdef Growing covered
+    cdef Finder wanted = Finder(rows)
     found = np.empty((pages, 4), np.int64)
     cdef int64_t[:, ::1] directory = found
-    covered = Growing(min(count, pages))
+    covered = Growing(pages)
     if pages and start < locations[0, 0]:
         run_start, run_end = start, locations[0, 0]
     for page in range(pages):
         first = locations[2, page]
         end = locations[2, page + 1] if page + 1 < pages else rows.num_rows
-        while i < count and rows.view[i, 1] <= first:
-            i += 1
-        if i == count:
-            break
-        if rows.view[i, 0] >= end:
+        if not wanted.any_of(first, end):
             continue
         covered.add(first, end)
         offset, size = locations[0, page], locations[1, page]
@@ -169,19 +167,36 @@ def choose_pages(const int64_t[:, ::1] locations, RowRanges rows not None, int64
     if run_start >= 0:
         runs.append((run_start, run_end - run_start))
     held = covered.ranges(rows.num_rows)
-    return held, runs, found[:chosen], rows.within(held)
+    return held, runs, found[:chosen], rows.within(held) if rows.bits is None else rows.cut_out(held)
 
 
 def pages_of(const int64_t[:, ::1] locations, RowRanges rows not None):
     """Number and stored bytes of the data pages with some wanted rows; arguments as in choose_pages."""
-    cdef int64_t pages = locations.shape[1], count = rows.view.shape[0], page, i = 0, end, chosen = 0, size = 0
+    cdef int64_t pages = locations.shape[1], page, chosen = 0, size = 0
+    cdef Finder wanted = Finder(rows)
     for page in range(pages):
-        end = locations[2, page + 1] if page + 1 < pages else rows.num_rows
-        while i < count and rows.view[i, 1] <= locations[2, page]:
-            i += 1
-        if i == count:
-            break
-        if rows.view[i, 0] < end:
+        if wanted.any_of(locations[2, page], locations[2, page + 1] if page + 1 < pages else rows.num_rows):
             chosen += 1
             size += locations[1, page]
     return chosen, size
+
+
+cdef class Finder:
+    """Looks for rows of a set between given rows, which ascend from call to call."""
+
+    cdef const int64_t[:, ::1] bounds
+    cdef const uint8_t[::1] bits
+    cdef int64_t next       # range to look at
+
+    def __cinit__(self, RowRanges rows):
+        self.next = 0
+        self.bits = rows.bits
+        if self.bits is None:
+            self.bounds = rows.bounds
+
+    cdef bint any_of(self, int64_t first, int64_t end) noexcept:
+        if self.bits is not None:
+            return bitmap_count(&self.bits[0], first, end - first) > 0
+        while self.next < self.bounds.shape[0] and self.bounds[self.next, 1] <= first:
+            self.next += 1
+        return self.next < self.bounds.shape[0] and self.bounds[self.next, 0] < end

@@ -2,12 +2,15 @@ from libc.stdint cimport int64_t
 
 
 cdef class RowRanges:
-    cdef readonly object bounds
+    cdef readonly object bits   # bitmap, or None where known has the ranges
     cdef readonly int64_t num_rows
-    cdef const int64_t[:, ::1] view
+    cdef object known
     cdef int64_t counted        # rows; -1 until asked for
 
-    cdef int64_t _count(self) noexcept
+    @staticmethod
+    cdef RowRanges of_bits(object bits, int64_t num_rows)
+    cdef RowRanges cut_out(self, RowRanges covered)
+    cdef int64_t count_rows(self) except -1
 
 
 cdef class Growing:

@@ -1,14 +1,19 @@
-"""RowRanges: sets of rows of a row group, as ascending ranges."""
+"""RowRanges: sets of rows of a row group, as ascending ranges or as a bitmap."""
 
 from libc.stdint cimport int64_t, uint8_t
 
-from fastpq.encodings.levels cimport bitmap_count, bitmap_count_runs, bitmap_runs, bytes_to_bitmap
+from fastpq.encodings.levels cimport (
+    bitmap_copy, bitmap_count, bitmap_count_runs, bitmap_merge, bitmap_runs, bytes_to_bitmap,
+)
 
 import numpy as np
 from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+
+cdef enum:
+    ROWS_A_RANGE = 128      # a range takes as much memory as the bits of so many rows
 
 
 cdef class RowRanges:
@@ -17,15 +22,43 @@ cdef class RowRanges:
     Args:
         bounds: shape (n, 2), int64: the first row of each range and the row after its last.
         num_rows: number of rows to choose from.
+
+    Attributes:
+        bits: uint8 bitmap of num_rows bits, LSB first, for many short ranges; otherwise None.
     """
 
     def __init__(self, bounds, int64_t num_rows):
-        self.bounds = np.ascontiguousarray(bounds)
-        self.view = self.bounds
-        if self.view.shape[1] != 2:
-            raise ValueError(f"ranges of shape {self.bounds.shape}, not (n, 2)")
+        self.known = np.ascontiguousarray(bounds)
+        if self.known.shape[1] != 2:
+            raise ValueError(f"ranges of shape {self.known.shape}, not (n, 2)")
+        self.bits = None
         self.num_rows = num_rows
         self.counted = -1
+
+    @staticmethod
+    cdef RowRanges of_bits(object bits, int64_t num_rows):
+        """The rows at the set bits of a bitmap; padding bits are clear."""
+        cdef RowRanges made = RowRanges.__new__(RowRanges)
+        made.bits = bits
+        made.num_rows = num_rows
+        made.counted = -1
+        return made
+
+    @property
+    def bounds(self):
+        """Shape (n, 2), int64: the first row of each range and the row after its last; computed anew of a bitmap."""
+        cdef const uint8_t[::1] bits
+        cdef int64_t[:, ::1] out
+        if self.bits is None:
+            return self.known
+        bits = self.bits
+        if self.num_rows == 0:
+            return np.empty((0, 2), np.int64)
+        found = np.empty((bitmap_count_runs(&bits[0], 0, self.num_rows), 2), np.int64)
+        out = found
+        if out.shape[0]:
+            bitmap_runs(&bits[0], 0, self.num_rows, 0, &out[0, 0])
+        return found
 
     @classmethod
     def every(cls, int64_t num_rows):
@@ -59,119 +92,142 @@ cdef class RowRanges:
     @property
     def count(self):
         """Number of rows in the ranges."""
-        return self._count()
+        return self.count_rows()
 
     @property
     def is_every(self):
         """Whether the ranges hold all num_rows rows."""
-        return self._count() == self.num_rows
+        return self.count_rows() == self.num_rows
 
     def __or__(RowRanges self, RowRanges other not None):
-        cdef int64_t mine = self.view.shape[0], theirs = other.view.shape[0], i = 0, j = 0
+        cdef const int64_t[:, ::1] ours = self.bounds, others = other.bounds
+        cdef int64_t mine = ours.shape[0], theirs = others.shape[0], i = 0, j = 0
         cdef Growing made = Growing(mine + theirs)
         while i < mine or j < theirs:
-            if j == theirs or i < mine and self.view[i, 0] <= other.view[j, 0]:
-                made.add(self.view[i, 0], self.view[i, 1])
+            if j == theirs or i < mine and ours[i, 0] <= others[j, 0]:
+                made.add(ours[i, 0], ours[i, 1])
                 i += 1
             else:
-                made.add(other.view[j, 0], other.view[j, 1])
+                made.add(others[j, 0], others[j, 1])
                 j += 1
         return made.ranges(self.num_rows)
 
     def __and__(RowRanges self, RowRanges other not None):
-        cdef int64_t mine = self.view.shape[0], theirs = other.view.shape[0], i = 0, j = 0
+        cdef const int64_t[:, ::1] ours = self.bounds, others = other.bounds
+        cdef int64_t mine = ours.shape[0], theirs = others.shape[0], i = 0, j = 0
         cdef Growing made = Growing(mine + theirs)
         while i < mine and j < theirs:
-            made.add(max(self.view[i, 0], other.view[j, 0]), min(self.view[i, 1], other.view[j, 1]))
-            if self.view[i, 1] < other.view[j, 1]:
+            made.add(max(ours[i, 0], others[j, 0]), min(ours[i, 1], others[j, 1]))
+            if ours[i, 1] < others[j, 1]:
                 i += 1
             else:
                 j += 1
         return made.ranges(self.num_rows)
 
     def __invert__(self):
-        cdef int64_t count = self.view.shape[0], end = 0, i
+        cdef const int64_t[:, ::1] view = self.bounds
+        cdef int64_t count = view.shape[0], end = 0, i
         cdef Growing made = Growing(count + 1)
         for i in range(count):
-            made.add(end, self.view[i, 0])
-            end = self.view[i, 1]
+            made.add(end, view[i, 0])
+            end = view[i, 1]
         made.add(end, self.num_rows)
         return made.ranges(self.num_rows)
 
     def select(self, mask):
         """The rows for which a mask is true; the mask has one entry for each row in the ranges."""
         cdef const uint8_t[::1] flags = np.ascontiguousarray(mask, np.bool_).view(np.uint8)
-        cdef int64_t count = self._count(), runs = 0, place = 0, i, length
+        cdef const int64_t[:, ::1] view = self.bounds
+        cdef int64_t count = self.count_rows(), runs = 0, place = 0, i, length
         cdef uint8_t[::1] bits
-        cdef int64_t[:, ::1] out
-        cdef int64_t* places
         cdef RowRanges chosen
         if flags.shape[0] != count:
             raise ValueError(f"a mask of {flags.shape[0]} rows for {count}")
         if count == 0:
             return RowRanges.none(self.num_rows)
-        bits = np.empty((count + 7) // 8, np.uint8)
+        packed = np.empty((count + 7) // 8, np.uint8)
+        bits = packed
         with nogil:
             bytes_to_bitmap(&flags[0], count, &bits[0])
-            for i in range(self.view.shape[0]):
-                length = self.view[i, 1] - self.view[i, 0]
+            for i in range(view.shape[0]):
+                length = view[i, 1] - view[i, 0]
                 runs += bitmap_count_runs(&bits[0], place, length)
                 place += length
-        bounds = np.empty((runs, 2), np.int64)
-        if runs:
-            out = bounds
-            places = &out[0, 0]
-            place = 0
-            with nogil:
-                for i in range(self.view.shape[0]):
-                    length = self.view[i, 1] - self.view[i, 0]
-                    places += bitmap_runs(&bits[0], place, length, self.view[i, 0], places)
-                    place += length
-        chosen = RowRanges(bounds, self.num_rows)
+        if runs <= self.num_rows // ROWS_A_RANGE:
+            chosen = RowRanges(selected_ranges(view, bits, runs), self.num_rows)
+        elif count == self.num_rows:
+            chosen = RowRanges.of_bits(packed, self.num_rows)
+        else:
+            chosen = RowRanges.of_bits(spread_bits(view, bits, self.num_rows), self.num_rows)
         chosen.counted = bitmap_count(&bits[0], 0, count)
         return chosen
 
     def contain(self, rows):
         """Whether each of some rows is in the ranges."""
-        following = np.searchsorted(self.bounds[:, 1], rows, side="right")
-        return np.append(self.bounds[:, 0], self.num_rows)[following] <= rows
+        bounds = self.bounds
+        following = np.searchsorted(bounds[:, 1], rows, side="right")
+        return np.append(bounds[:, 0], self.num_rows)[following] <= rows
 
     def within(self, RowRanges covered not None):
-        """Bounds of the ranges in new row numbers: the position of each row among the rows of ``covered``.
+        """The rows, numbered by their positions among the rows of ``covered``.
 
         Raises:
             ValueError: a range is not within one of covered.
         """
-        cdef int64_t count = self.view.shape[0], others = covered.view.shape[0], before = 0, i, j = 0
+        cdef const int64_t[:, ::1] view = self.bounds, around = covered.bounds
+        cdef int64_t count = view.shape[0], before = 0, i, j = 0
         counted = np.empty((count, 2), np.int64)
         cdef int64_t[:, ::1] out = counted
         for i in range(count):
-            while j < others and covered.view[j, 1] <= self.view[i, 0]:
-                before += covered.view[j, 1] - covered.view[j, 0]
+            while j < around.shape[0] and around[j, 1] <= view[i, 0]:
+                before += around[j, 1] - around[j, 0]
                 j += 1
-            if j == others or self.view[i, 0] < covered.view[j, 0] or self.view[i, 1] > covered.view[j, 1]:
-                raise ValueError(f"rows {self.view[i, 0]} to {self.view[i, 1]} are not all among the others")
-            out[i, 0] = self.view[i, 0] - covered.view[j, 0] + before
-            out[i, 1] = self.view[i, 1] - covered.view[j, 0] + before
-        return counted
+            if j == around.shape[0] or view[i, 0] < around[j, 0] or view[i, 1] > around[j, 1]:
+                raise ValueError(f"rows {view[i, 0]} to {view[i, 1]} are not all among the others")
+            out[i, 0] = view[i, 0] - around[j, 0] + before
+            out[i, 1] = view[i, 1] - around[j, 0] + before
+        return RowRanges(counted, covered.count_rows())
+
+    cdef RowRanges cut_out(self, RowRanges covered):
+        """As ``within``, for a set of rows as a bitmap, all in covered."""
+        cdef const int64_t[:, ::1] around = covered.bounds
+        cdef const uint8_t[::1] bits = self.bits
+        cdef int64_t i, place = 0, length, total = covered.count_rows(), longest = 0
+        cdef uint8_t[::1] out, part
+        cdef RowRanges made
+        for i in range(around.shape[0]):
+            longest = max(longest, around[i, 1] - around[i, 0])
+        packed = np.zeros((total + 7) // 8, np.uint8)
+        out, part = packed, np.empty((longest + 7) // 8, np.uint8)
+        with nogil:
+            for i in range(around.shape[0]):
+                length = around[i, 1] - around[i, 0]
+                bitmap_copy(&bits[0], around[i, 0], length, &part[0])
+                bitmap_merge(&out[0], place, &part[0], length)
+                place += length
+        made = RowRanges.of_bits(packed, total)
+        made.counted = self.counted
+        return made
 
     def merged(self, int64_t gap):
         """The ranges, with gaps of at most gap rows filled."""
+        cdef const int64_t[:, ::1] view = self.bounds
         cdef int64_t i
-        cdef Growing made = Growing(self.view.shape[0], gap)
-        if self.view.shape[0] < 2:
+        cdef Growing made = Growing(view.shape[0], gap)
+        if view.shape[0] < 2:
             return self
-        for i in range(self.view.shape[0]):
-            made.add(self.view[i, 0], self.view[i, 1])
+        for i in range(view.shape[0]):
+            made.add(view[i, 0], view[i, 1])
         return made.ranges(self.num_rows)
 
     def rows(self):
         """The row numbers, ascending."""
-        numbers = np.empty(self._count(), np.int64)
+        numbers = np.empty(self.count_rows(), np.int64)
+        cdef const int64_t[:, ::1] view = self.bounds
         cdef int64_t[::1] out = numbers
         cdef int64_t place = 0, i, row
-        for i in range(self.view.shape[0]):
-            for row in range(self.view[i, 0], self.view[i, 1]):
+        for i in range(view.shape[0]):
+            for row in range(view[i, 0], view[i, 1]):
                 out[place] = row
                 place += 1
         return numbers
@@ -190,13 +246,50 @@ cdef class RowRanges:
     def __repr__(self):
         return f"<RowRanges {self.bounds.tolist()} of {self.num_rows}>"
 
-    cdef int64_t _count(self) noexcept:
+    cdef int64_t count_rows(self) except -1:
+        cdef const int64_t[:, ::1] view
+        cdef const uint8_t[::1] bits
         cdef int64_t count = 0, i
         if self.counted < 0:
-            for i in range(self.view.shape[0]):
-                count += self.view[i, 1] - self.view[i, 0]
+            if self.bits is None:
+                view = self.known
+                for i in range(view.shape[0]):
+                    count += view[i, 1] - view[i, 0]
+            elif self.num_rows:
+                bits = self.bits
+                count = bitmap_count(&bits[0], 0, self.num_rows)
             self.counted = count
         return self.counted
+
+
+cdef object selected_ranges(const int64_t[:, ::1] base, const uint8_t[::1] bits, int64_t runs):
+    """Bounds of the runs of set bits; the bits stand for the rows of base, in order."""
+    bounds = np.empty((runs, 2), np.int64)
+    cdef int64_t[:, ::1] out = bounds
+    cdef int64_t* places
+    cdef int64_t i, length, place = 0
+    if runs:
+        places = &out[0, 0]
+        with nogil:
+            for i in range(base.shape[0]):
+                length = base[i, 1] - base[i, 0]
+                places += bitmap_runs(&bits[0], place, length, base[i, 0], places)
+                place += length
+    return bounds
+
+
+cdef object spread_bits(const int64_t[:, ::1] base, const uint8_t[::1] bits, int64_t num_rows):
+    """A bitmap of num_rows rows with the bits at the rows of base, in order; clear elsewhere."""
+    spread = np.zeros((num_rows + 7) // 8, np.uint8)
+    cdef uint8_t[::1] out = spread, part = np.empty((num_rows + 7) // 8, np.uint8)
+    cdef int64_t i, length, place = 0
+    with nogil:
+        for i in range(base.shape[0]):
+            length = base[i, 1] - base[i, 0]
+            bitmap_copy(&bits[0], place, length, &part[0])
+            bitmap_merge(&out[0], base[i, 0], &part[0], length)
+            place += length
+    return spread
 
 
 cdef class Growing:

@@ -143,7 +143,7 @@ class FlatReading:
             if chunk.kept is None:
                 nulls = reader.read(self._output, chunk.row_offset, chunk.num_rows)
             else:
-                nulls = reader.read_ranges(self._output, chunk.row_offset, chunk.kept)
+                nulls = reader.read_chosen(self._output, chunk.row_offset, chunk.kept)
         except ParquetError as error:       # no context manager: a file may have a million chunks
             self._opener.place(error, chunk)
             raise

@@ -85,7 +85,7 @@ class NestedReading:
             stored = self._buffers.take(slot)
             with self._opener.placed(chunk):
                 reader = self._opener.nested(chunk, stored)
-                _read_rows(reader, output, chunk, chunk.kept)
+                _read_rows(reader, output, chunk, None if chunk.kept is None else chunk.kept.bounds)
                 if reader.remaining and chunk.kept is None:
                     raise FormatError(f"the chunk holds more than the {chunk.num_rows} rows of its row group")
 

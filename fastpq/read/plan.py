@@ -66,7 +66,7 @@ class ChunkPlan(NamedTuple):
         has_dictionary: whether the bytes to read may begin with a dictionary page.
         v2_is_compressed: whether data pages V2 are compressed even where is_compressed of their headers is False.
         pages: the pages to read; None for all.
-        kept: shape (n, 2), int64: ascending ranges of the rows in the output, counted within the pages to read; None for all.
+        kept: the rows in the output, counted within the pages to read; None for all.
     """
 
     column: ColumnDescriptor
@@ -84,7 +84,7 @@ class ChunkPlan(NamedTuple):
     has_dictionary: bool
     v2_is_compressed: bool = False
     pages: PageSelection | None = None
-    kept: Int64s | None = None
+    kept: RowRanges | None = None
 
     def of_rows(
         self,
@@ -92,7 +92,7 @@ class ChunkPlan(NamedTuple):
         num_rows: int,
         num_values: int,
         pages: PageSelection | None = None,
-        kept: Int64s | None = None,
+        kept: RowRanges | None = None,
     ) -> ChunkPlan:
         """A plan of some rows of the chunk; parameters as the attributes."""
         ranges: Sequence[Range]
@@ -110,7 +110,7 @@ class ChunkPlan(NamedTuple):
     @property
     def kept_rows(self) -> Int64s:
         """Ranges of the rows in the output, counted within the pages to read; shape (n, 2), int64."""
-        return np.array([[0, self.num_rows]], np.int64) if self.kept is None else self.kept
+        return np.array([[0, self.num_rows]], np.int64) if self.kept is None else self.kept.bounds
 
 
 class ColumnPlan(NamedTuple):
@@ -258,7 +258,7 @@ def plan_pages(chunk: ChunkPlan, offset_index: OffsetIndex | None, rows: RowRang
     nested = chunk.column.max_repetition_level > 0
     chosen = None if offset_index is None else choose_pages(offset_index.locations, rows, chunk.start, nested)
     if offset_index is None or chosen is None:
-        return chunk.of_rows(row_offset, rows.count, chunk.num_values, kept=rows.bounds)
+        return chunk.of_rows(row_offset, rows.count, chunk.num_values, kept=rows)
     covered, ranges, directory, kept = chosen
     pages = PageSelection(covered, ranges, directory, offset_index.num_pages)
     return chunk.of_rows(row_offset, rows.count, chunk.num_values if nested else covered.count, pages, kept)

@@ -207,9 +207,8 @@ class RecoveringReader:
         """A plan for chosen rows of a column, over all pages."""
         if rows.is_every:
             return column
-        kept = np.ascontiguousarray(rows.bounds)
         leaves_ = [
-            (leaf, [chunk._replace(num_rows=rows.count, kept=kept) for chunk in chunks]) for leaf, chunks in column.leaves
+            (leaf, [chunk._replace(num_rows=rows.count, kept=rows) for chunk in chunks]) for leaf, chunks in column.leaves
         ]
         return ColumnPlan(column.node, leaves_)
 

@@ -53,7 +53,7 @@ class ChunkSurvey:
         """A read plan for intact rows of the chunk."""
         assert self.plan is not None
         if self.plan.pages is None:
-            kept = None if wanted.is_every else np.ascontiguousarray(wanted.bounds)
+            kept = None if wanted.is_every else wanted
         else:
             kept = wanted.within(self.plan.pages.rows)
         return self.plan._replace(num_rows=wanted.count, kept=kept)

@@ -76,3 +76,38 @@ def test_merge_touches_its_bits_alone(flags: list[bool], offset: int) -> None:
     target = bitmap_of(before)
     levels.merge_validity(target, offset, bitmap_of(flags), len(flags))
     assert flags_of(target, len(before)) == [True] * offset + flags + [True] * 13
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 200)), min_size=1, max_size=12), st.integers(0, 20), st.integers(1, 64),
+       st.integers(1, 300))
+def test_stretches(runs: list[tuple[bool, int]], offset: int, least_clear: int, least_set: int) -> None:
+    flags = [flag for flag, count in runs for _ in range(count)]
+    bitmap = bitmap_of([True] * offset + flags)
+    start = 0
+    for size, kind in levels.stretches(bitmap, offset, len(flags), least_clear, least_set):
+        part, behind = flags[start : start + size], flags[start + size :]
+        start += size
+        if kind == 0:
+            assert not any(part)
+            assert not behind or behind[0]
+            assert not behind or size >= least_clear
+        elif kind == 1:
+            assert all(part)
+            assert not behind or not behind[0]
+            assert not behind or size >= least_set
+        else:
+            assert True in part
+            assert part[: least_clear + 1].count(True) > 0
+            assert not behind or not any(behind[:64]) or all(behind[:least_set])
+            assert "0" * 127 not in "".join("01"[flag] for flag in part)
+    assert start == len(flags)
+
+
+@given(FLAGS, st.integers(0, 70), st.integers(0, 70), st.data())
+def test_picked_bits(mask: list[bool], offset: int, mask_offset: int, data: st.DataObject) -> None:
+    source = data.draw(st.lists(st.booleans(), min_size=len(mask), max_size=len(mask)))
+    picked, size = levels.pick_of_bitmap(
+        bitmap_of([True] * offset + source), offset, bitmap_of([True] * mask_offset + mask), mask_offset, len(mask))
+    assert size == sum(mask)
+    expected = [flag for flag, chosen in zip(source, mask, strict=True) if chosen]
+    assert picked.tolist() == bitmap_of(expected).tolist()      # padding bits are clear

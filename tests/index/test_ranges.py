@@ -56,7 +56,7 @@ def test_parts(rows: set[int], cuts: set[int]) -> None:
     assert directory[:, 2].tolist() == [len(part) for part, kept in zip(parts, chosen, strict=True) if kept]
     assert sum(length for _, length in runs) == 10 + int(sizes[chosen].sum())
     assert all(start + length < later for (start, length), (later, _) in itertools.pairwise(runs))
-    assert [sorted(covered)[row] for start, stop in wanted.tolist() for row in range(start, stop)] == sorted(rows)
+    assert [sorted(covered)[row] for row in wanted.rows().tolist()] == sorted(rows)
 
 
 @given(row_sets, st.data())
@@ -84,6 +84,16 @@ def test_masks_of_many_rows(rows: int, share: float) -> None:
         assert chosen.rows().tolist() == base.rows()[mask].tolist()
         assert chosen.count == mask.sum()
         assert (np.diff(chosen.bounds.reshape(-1)) > 0).all()
+        # the same set by bits and by ranges
+        again = RowRanges(chosen.bounds, rows)
+        first_rows = np.arange(0, rows, 11)
+        locations = np.stack([first_rows * 10, np.full(len(first_rows), 110), first_rows])
+        assert pages_of(locations, chosen) == pages_of(locations, again)
+        ways = [choose_pages(locations, each, 0, False) for each in (chosen, again)]
+        assert repr(ways[0]) == repr(ways[1])
+        assert ~chosen == ~again
+        assert chosen & base == again
+        assert chosen.select(np.arange(chosen.count) % 3 == 1).rows().tolist() == base.rows()[mask][1::3].tolist()
 
 
 @given(st.sets(st.integers(0, 40)), st.data())
@@ -93,7 +103,7 @@ def test_ranges_within_others_and_cut(chosen: set[int], data: st.DataObject) -> 
     assert rows.rows().tolist() == wanted
     covered = rows.merged(data.draw(st.integers(0, 5)))
     around = covered.rows().tolist()
-    assert [around[place] for place in RowRanges(rows.within(covered), len(around)).rows().tolist()] == wanted
+    assert [around[place] for place in rows.within(covered).rows().tolist()] == wanted
     start = data.draw(st.integers(0, len(wanted)))
     stop = data.draw(st.integers(start, len(wanted)))
     assert RowRanges(cut_ranges(rows.bounds, start, stop), 41).rows().tolist() == wanted[start:stop]

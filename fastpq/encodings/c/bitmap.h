@@ -135,6 +135,80 @@ FASTPQ_CLONES static int64_t find_runs(const uint8_t *bitmap, int64_t offset, in
     return size;
 }
 
+enum stretch { CLEAR_STRETCH = 0, SET_STRETCH = 1, MIXED_STRETCH = 2 };
+
+/* The number of bits in the first stretch of `count` bits from `offset` on, and the kind of the stretch. At least `least_clear` clear
+ * bits (at most 64) or `least_set` set bits at the begin are a stretch of their own, as are all `count` bits if they are alike. A mixed
+ * stretch ends before 64 clear bits and before `least_set` set bits, both counted from a multiple of 64 bits behind `offset`. */
+FASTPQ_CLONES static int64_t first_stretch(const uint8_t *bitmap, int64_t offset, int64_t count, int64_t least_clear,
+                                           int64_t least_set, int *kind) {
+    const int64_t end = offset + count;
+    uint64_t word = bits64(bitmap, offset, end);
+    int64_t size = 0, full = 0;
+    if (word == 0 || __builtin_ctzll(word) >= least_clear) {
+        *kind = CLEAR_STRETCH;
+        for (; size + 64 < count && word == 0; word = bits64(bitmap, offset + size, end)) size += 64;
+        return word ? size + __builtin_ctzll(word) : count;
+    }
+    for (; size + 64 < count && word == UINT64_MAX; word = bits64(bitmap, offset + size, end)) size += 64;
+    size += word == UINT64_MAX ? 64 : __builtin_ctzll(~word); /* bits behind the last are clear */
+    if (size >= least_set || size == count) {
+        *kind = SET_STRETCH;
+        return size;
+    }
+    *kind = MIXED_STRETCH;
+    for (size &= ~INT64_C(63); size < count; size += 64) {
+        word = bits64(bitmap, offset + size, end);
+        if (word == 0) return size;
+        full = word == UINT64_MAX ? full + 64 : 0;
+        if (full >= least_set) return size + 64 - full;
+    }
+    return count;
+}
+
+/* The bits of word at the set bits of mask, without gaps. */
+static inline uint64_t picked_bits(uint64_t word, uint64_t mask) {
+    uint64_t picked = 0;
+    for (int place = 0; mask; mask &= mask - 1, place++) picked |= (word >> __builtin_ctzll(mask) & 1) << place;
+    return picked;
+}
+
+/* Writes to out, without gaps, the bits of source (from `offset` on) at the set bits among `count` bits of mask (from `mask_offset`
+ * on); returns their number. The padding bits of out's last byte become zero. */
+#define FASTPQ_PICK_BITS(NAME, ATTRIBUTES, PICKED)                                                                  \
+    ATTRIBUTES static int64_t NAME(const uint8_t *source, int64_t offset, const uint8_t *mask, int64_t mask_offset, \
+                                   int64_t count, uint8_t *out) {                                                   \
+        uint64_t held = 0; /* bits not written yet; `size % 64` of them */                                          \
+        int64_t size = 0;                                                                                           \
+        for (int64_t i = 0; i < count; i += 64) {                                                                   \
+            const uint64_t chosen = bits64(mask, mask_offset + i, mask_offset + count);                             \
+            const uint64_t picked = PICKED(bits64(source, offset + i, offset + count), chosen);                     \
+            const int number = __builtin_popcountll(chosen), used = (int)(size & 63);                               \
+            held |= picked << used;                                                                                 \
+            if (used + number >= 64) {                                                                              \
+                memcpy(out + size / 64 * 8, &held, 8);                                                              \
+                held = used ? picked >> (64 - used) : 0;                                                            \
+            }                                                                                                       \
+            size += number;                                                                                         \
+        }                                                                                                           \
+        memcpy(out + size / 64 * 8, &held, (size_t)((size & 63) + 7) / 8);                                          \
+        return size;                                                                                                \
+    }
+
+FASTPQ_PICK_BITS(pick_bits_portably, , picked_bits)
+#ifdef FASTPQ_X86_CLONES
+FASTPQ_PICK_BITS(pick_bits_by_bmi2, __attribute__((target("bmi2,popcnt"))), __builtin_ia32_pext_di)
+#endif
+#undef FASTPQ_PICK_BITS
+
+static inline int64_t pick_bits(const uint8_t *source, int64_t offset, const uint8_t *mask, int64_t mask_offset, int64_t count,
+                                uint8_t *out) {
+#ifdef FASTPQ_X86_CLONES
+    if (__builtin_cpu_supports("bmi2")) return pick_bits_by_bmi2(source, offset, mask, mask_offset, count, out);
+#endif
+    return pick_bits_portably(source, offset, mask, mask_offset, count, out);
+}
+
 FASTPQ_CLONES static uint8_t largest_byte(const uint8_t *bytes, int64_t count) {
     uint8_t largest = 0;
     for (int64_t i = 0; i < count; i++) largest = bytes[i] > largest ? bytes[i] : largest;
