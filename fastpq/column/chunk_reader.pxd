@@ -37,6 +37,8 @@ cdef class ChunkReader:
 
     cdef int _check(self, ColumnOutput output, int64_t offset, int64_t count) except -1
     cdef int _attach(self, Output output) except -1
+    cdef int64_t _decode(self, ColumnOutput output, int64_t offset, int64_t count, const int64_t[:, ::1] ranges,
+                         const uint8_t* bits) except -1
     cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil
     cdef int64_t _read_ranges(self, ColumnOutput output, int64_t offset, const int64_t[:, ::1] ranges) except -1 nogil
     cdef const uint8_t* _bits_of(self, const int64_t* ranges, int64_t count) except NULL nogil

@@ -9,7 +9,7 @@ from libc.string cimport memcpy, memset
 
 import numpy as np
 
-from fastpq.column.code_reader cimport CodeReader
+from fastpq.column.code_reader cimport CodeReader, VerdictReader
 from fastpq.column.stored_values cimport BOOLEAN, COPY
 from fastpq.column.page cimport DICTIONARY, NO_PAGE, PASSED, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
@@ -73,13 +73,18 @@ cdef class ChunkReader:
         pages: the PageReader of the chunk.
         layout: the Layout of the column type.
         num_values: number of values, nulls included.
+        judge: for verdicts of one byte in place of values; an attribute of VerdictReader.
     """
 
-    def __cinit__(self, PageReader pages not None, object layout, int64_t num_values):
+    def __cinit__(self, PageReader pages not None, object layout, int64_t num_values, judge=None):
         self.pages = pages
         self.remaining = num_values
-        self.width = layout.width
-        self.values = CodeReader(pages, layout) if layout.codes else ValueReader(pages, layout)
+        self.width = layout.width if judge is None else 1
+        if judge is None:
+            self.values = CodeReader(pages, layout) if layout.codes else ValueReader(pages, layout)
+        else:
+            self.values = VerdictReader(pages, layout)
+            (<VerdictReader>self.values).judge = judge
 
     def __dealloc__(self):
         scratch_free(&self.bitmap)
@@ -95,19 +100,10 @@ cdef class ChunkReader:
             FormatError: the chunk's bytes break the specification.
             UnsupportedError: an encoding unknown to fastpq.
         """
-        cdef int64_t nulls
         if not 0 <= count <= self.remaining:
             raise ValueError(f"rows 0 to {count}, with {self.remaining} left in the chunk")
         self._check(output, offset, count)
-        try:
-            self._attach(output)
-            with nogil:
-                nulls = self._read(output, offset, count)
-        except MemoryError as error:
-            if isinstance(error, LimitError):
-                raise
-            raise LimitError("no memory for a page") from error
-        return nulls
+        return self._decode(output, offset, count, None, NULL)
 
     def read_ranges(self, ColumnOutput output not None, int64_t offset, const int64_t[:, ::1] ranges not None):
         """Decode ranges of the next values into output, without gaps from row offset on.
@@ -123,7 +119,7 @@ cdef class ChunkReader:
         Raises:
             FormatError, UnsupportedError: as ``read``.
         """
-        cdef int64_t nulls, position = 0, count = 0, i
+        cdef int64_t position = 0, count = 0, i
         cdef bint ascend = True
         with nogil:
             for i in range(ranges.shape[0]):
@@ -133,15 +129,7 @@ cdef class ChunkReader:
         if not ascend or position > self.remaining:
             raise ValueError(f"ranges that do not ascend, or end at row {position}, with {self.remaining} left in the chunk")
         self._check(output, offset, count)
-        try:
-            self._attach(output)
-            with nogil:
-                nulls = self._read_ranges(output, offset, ranges)
-        except MemoryError as error:
-            if isinstance(error, LimitError):
-                raise
-            raise LimitError("no memory for a page") from error
-        return nulls
+        return self._decode(output, offset, count, ranges, NULL)
 
     def read_chosen(self, ColumnOutput output not None, int64_t offset, RowRanges rows not None):
         """Decode chosen rows of the next rows.num_rows values into output, without gaps from row offset on.
@@ -152,7 +140,7 @@ cdef class ChunkReader:
         Raises:
             FormatError, UnsupportedError: as ``read``.
         """
-        cdef int64_t nulls, count = rows.count_rows()
+        cdef int64_t count = rows.count_rows()
         cdef const uint8_t[::1] bits
         if rows.bits is None:
             return self.read_ranges(output, offset, rows.bounds)
@@ -160,15 +148,7 @@ cdef class ChunkReader:
         if rows.num_rows > self.remaining:
             raise ValueError(f"rows of {rows.num_rows}, with {self.remaining} left in the chunk")
         self._check(output, offset, count)
-        try:
-            self._attach(output)
-            with nogil:
-                nulls = self._read_bits(output, offset, &bits[0], rows.num_rows) if count else 0
-        except MemoryError as error:
-            if isinstance(error, LimitError):
-                raise
-            raise LimitError("no memory for a page") from error
-        return nulls
+        return self._decode(output, offset, rows.num_rows, None, &bits[0]) if count else 0
 
     def left_over(self):
         """Bytes behind the last value of the page read last, if the page is PLAIN; 0 in other encodings."""
@@ -238,6 +218,21 @@ cdef class ChunkReader:
             self.output = output
             self.values.attach(output.buffers)
         return 0
+
+    cdef int64_t _decode(self, ColumnOutput output, int64_t offset, int64_t count, const int64_t[:, ::1] ranges,
+                         const uint8_t* bits) except -1:
+        """Decode ranges of the next rows, or the rows at the set bits among the next count rows, or all of these."""
+        cdef bint in_ranges = ranges is not None
+        try:
+            self._attach(output)
+            with nogil:
+                if bits != NULL:
+                    return self._read_bits(output, offset, bits, count)
+                return self._read_ranges(output, offset, ranges) if in_ranges else self._read(output, offset, count)
+        except MemoryError as error:
+            if isinstance(error, LimitError):
+                raise
+            raise LimitError("no memory for a page") from error
 
     cdef int64_t _read(self, ColumnOutput output, int64_t offset, int64_t count) except -1 nogil:
         cdef int64_t rows, nulls = 0

@@ -1,15 +1,19 @@
-"""Values of variable length as codes into a dictionary of their chunk: indices of dictionary pages are taken as they are stored.
+"""Indices of dictionary pages in other forms than the values of their entries.
 
-Entries are those of the dictionary page, used or not, then the values that pages in other encodings hold besides.
+Codes stand for values of variable length, as indices into a dictionary of their chunk: the entries of the dictionary page, used
+or not, then the values that pages in other encodings hold besides. Verdicts are one byte a value: an entry of the dictionary
+page is judged once.
 """
 
-from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t
+from libc.stdint cimport INT32_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from fastpq.column.page cimport Page
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_reader cimport ValueReader
-from fastpq.encodings.dictionary cimport DictionaryEncoder, dictionary_decode, dictionary_decode_chosen
+from fastpq.encodings.dictionary cimport (
+    DictionaryEncoder, dictionary_decode, dictionary_decode_bits, dictionary_decode_chosen,
+)
 from fastpq.encodings.levels cimport compact
 from fastpq.encodings.numbers cimport PLAIN_DICTIONARY, RLE_DICTIONARY
 from fastpq.encodings.plain cimport plain_decode_views
@@ -24,6 +28,7 @@ cdef const char* CODES = b"values"
 cdef enum:
     BLOCK = 1024                # values encoded at a time
     BYTES_AN_ENTRY = 48         # of the tables for an entry, besides its value, at most
+    MOST_BITS = 64              # entries of a dictionary with verdicts in one word
 
 cdef int64_t NO_LIMIT = 0x7FFFFFFFFFFFFFFF
 
@@ -151,3 +156,103 @@ cdef class CodeReader(ValueReader):
                                             <int>len(buffers), 0), "dictionary")
             buffers.append(bytes_.base)
         return views.base[:total * sizeof(View)], buffers
+
+
+cdef class VerdictReader(ValueReader):
+    """Decodes the values of one chunk's pages into verdicts.
+
+    Args:
+        pages: the PageReader of the chunk.
+        layout: the Layout of the column type.
+
+    Attributes:
+        judge: called with values (uint8, layout.width bytes each) and the buffers of their views; returns a uint8 for each value.
+    """
+
+    def __dealloc__(self):
+        scratch_free(&self.verdicts)
+
+    cdef int attach(self, list buffers) except -1:
+        if self.buffers is None:        # of its own: no view leaves the reader
+            self.buffers = []
+        return 0
+
+    cdef int load_dictionary(self, const Page* page) except -1 nogil:
+        ValueReader.load_dictionary(self, page)
+        scratch_reserve(&self.verdicts, <size_t>self.dictionary_size)
+        with gil:
+            self._judge_entries()
+        return 0
+
+    cdef int _judge_entries(self) except -1:
+        held = memory.empty(self.dictionary_size * <int64_t>self.width)
+        cdef uint8_t[::1] values = held
+        cdef const uint8_t[::1] found
+        cdef int64_t i
+        self.bits = 0
+        self.in_word = self.dictionary_size <= MOST_BITS
+        if self.dictionary_size == 0:
+            return 0
+        if values.shape[0]:
+            memcpy(&values[0], self.dictionary.data, <size_t>values.shape[0])
+        found = self._judged(held, self.dictionary_size)
+        memcpy(self.verdicts.data, &found[0], <size_t>self.dictionary_size)
+        for i in range(self.dictionary_size):
+            self.in_word = self.in_word and found[i] < 2
+            if self.in_word:
+                self.bits |= <uint64_t>found[i] << i
+        return 0
+
+    cdef const uint8_t[::1] _judged(self, values, int64_t count):
+        cdef const uint8_t[::1] found = self.judge(values, self.buffers)
+        if found.shape[0] != count:
+            raise ValueError(f"{found.shape[0]} verdicts on {count} values")
+        return found
+
+    cdef int read(self, uint8_t* out, int64_t count) except -1 nogil:
+        cdef int64_t status
+        if count == 0:
+            return 0
+        if self.encoding != PLAIN_DICTIONARY and self.encoding != RLE_DICTIONARY:
+            with gil:
+                self._judge_page(out, count)
+            return 0
+        if self.in_word:
+            status = dictionary_decode_bits(&self.hybrid, self.bits, self.dictionary_size, out, count)
+        else:
+            status = dictionary_decode(&self.hybrid, self.verdicts.data, self.dictionary_size, 1, out, count)
+        if status < 0:
+            self._fail(status, CODES)
+        self.done += count
+        return 0
+
+    cdef int _judge_page(self, uint8_t* out, int64_t count) except -1:
+        """Judge the next count values of a page in another encoding."""
+        held = memory.empty(count * <int64_t>self.width)
+        cdef uint8_t[::1] values = held
+        cdef const uint8_t[::1] found
+        cdef uint8_t* data = &values[0] if values.shape[0] else NULL
+        with nogil:
+            ValueReader.read(self, data, count)
+        found = self._judged(held, count)
+        memcpy(out, &found[0], <size_t>count)
+        if self.done == self.count:         # of the page; no view is left that needs its bytes
+            del self.buffers[1 if self.dictionary_owner is not None else 0:]
+        return 0
+
+    cdef int read_chosen(self, uint8_t* out, const uint8_t* bits, int64_t offset, int64_t count, int64_t kept) except -1 nogil:
+        cdef int64_t status
+        cdef uint8_t* verdicts
+        if kept == 0:
+            return self.skip(count)
+        if self.encoding == PLAIN_DICTIONARY or self.encoding == RLE_DICTIONARY:
+            status = dictionary_decode_chosen(
+                &self.hybrid, self.verdicts.data, self.dictionary_size, 1, bits, offset, out, count)
+            if status < 0:
+                self._fail(status, CODES)
+            self.done += count
+            return 0
+        verdicts = scratch_reserve(&self.passed, <size_t>count)
+        self.read(verdicts, count)
+        compact(bits, offset, count, verdicts, out, 1)
+        return 0

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from fastpq.encodings.registry import readable_encodings
 from fastpq.errors import UnsupportedError
 from fastpq.schema.types import ColumnType, Decimal, Integer, Time, Timestamp, Type
+
+# Verdicts (uint8) on values (uint8, Layout.width bytes each) with the buffers of their views.
+Judge: TypeAlias = "Callable[[np.ndarray[Any, Any], list[np.ndarray[Any, Any]]], np.ndarray[Any, Any]]"
 
 VIEW_WIDTH = 16
 CODE_WIDTH = 4

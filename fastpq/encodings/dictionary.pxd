@@ -21,6 +21,9 @@ cdef int64_t dictionary_decode(HybridDecoder* indices, const uint8_t* dictionary
 # bit_offset on. Indices without a set bit are checked too. Returns count or a negative Status.
 cdef int64_t dictionary_decode_chosen(HybridDecoder* indices, const uint8_t* dictionary, int64_t size, size_t width,
                                       const uint8_t* bitmap, int64_t bit_offset, uint8_t* out, int64_t count) noexcept nogil
+# Decodes the next count indices into bits of a word, one byte each, for a dictionary of size (at most 64) bits.
+cdef int64_t dictionary_decode_bits(HybridDecoder* indices, uint64_t bits, int64_t size, uint8_t* out,
+                                    int64_t count) noexcept nogil
 
 
 # Hash table value -> code, in order of first appearance. Fixed width (compared as raw bytes) or, with width 0, slices

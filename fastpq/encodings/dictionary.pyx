@@ -91,6 +91,31 @@ cdef int64_t dictionary_decode_chosen(HybridDecoder* indices, const uint8_t* dic
     return count
 
 
+cdef int64_t dictionary_decode_bits(HybridDecoder* indices, uint64_t bits, int64_t size, uint8_t* out,
+                                    int64_t count) noexcept nogil:
+    cdef uint32_t block[BLOCK]
+    cdef int64_t done = 0, run, status
+    while done < count:
+        status = hybrid_ensure(indices)
+        if status < 0:
+            return status
+        if indices.rle_left:
+            run = min(indices.rle_left, count - done)
+            if indices.rle_value >= size:
+                return BAD_INDEX
+            memset(out + done, <int>(bits >> indices.rle_value & 1), <size_t>run)
+            indices.rle_left -= run
+        else:
+            run = min(min(indices.packed_count - indices.packed_next, count - done), <int64_t>BLOCK)
+            status = hybrid_next(indices, block, run)
+            if status < 0:
+                return status
+            if gather_bits(block, run, bits, out + done) >= size:
+                return BAD_INDEX
+        done += run
+    return count
+
+
 cdef class DictionaryEncoder:
     """Gives each distinct value a code, counting up in order of first appearance.
 

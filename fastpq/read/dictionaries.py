@@ -80,10 +80,16 @@ def reads_codes(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[Ch
         chunks: plans of its chunks.
         with_unused: whether the dictionary may have entries of rows left out.
     """
-    type_ = opener.type_of(leaf)
-    if type_.dtype is not None or isinstance(type_.logical, Unknown):
+    if opener.type_of(leaf).dtype is not None or not (with_unused or all(chunk.kept is None for chunk in chunks)):
         return False
-    return all((with_unused or chunk.kept is None) and stored_dictionary_size(leaf, chunk.metadata) > 0 for chunk in chunks)
+    return are_in_dictionaries(opener, leaf, chunks)
+
+
+def are_in_dictionaries(opener: ChunkOpener, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan]) -> bool:
+    """Whether all values of chunks of a flat column are in dictionary pages, by the metadata."""
+    if isinstance(opener.type_of(leaf).logical, Unknown):
+        return False
+    return all(stored_dictionary_size(leaf, chunk.metadata) > 0 for chunk in chunks)
 
 
 def read_dictionaries(opener: ChunkOpener, chunks: Sequence[ChunkPlan]) -> list[Column | str]:

@@ -28,7 +28,7 @@ from fastpq.io.source import Stored
 from fastpq.read.fetch import Fetching
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan
-from fastpq.schema.types import ColumnType, Unknown
+from fastpq.schema.types import ColumnType, Integer, Type, Unknown
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn
@@ -43,6 +43,7 @@ Entries: TypeAlias = tuple[Array, list[Array]]      # views, and their buffers
 Int32s: TypeAlias = NDArray[np.int32]
 
 UNCOMPRESSED = CompressionCodec.UNCOMPRESSED
+VERDICTS = ColumnType(Type.INT32, None, Integer(8, False))
 
 
 class Task(NamedTuple):
@@ -71,9 +72,13 @@ class FlatReading:
         buffers: stored bytes of the chunks.
         memory: bytes of the caller's array to read into.
         coded: read codes into a dictionary, not views; for ``reads_codes`` columns.
+        judge: returns verdicts (uint8) on the values of a column without nulls; the reading is then a column of verdicts, 0 where
+            null.
     """
 
-    __slots__ = ("_buffers", "_chunks", "_entries", "_layout", "_leaf", "_nulls", "_opener", "_output", "_reader", "_slots")
+    __slots__ = (
+        "_buffers", "_chunks", "_entries", "_judge", "_layout", "_leaf", "_nulls", "_opener", "_output", "_reader", "_slots",
+    )
 
     def __init__(
         self,
@@ -85,6 +90,7 @@ class FlatReading:
         buffers: Fetching,
         memory: Array | None = None,
         coded: bool = False,
+        judge: Callable[[Column], Array] | None = None,
     ) -> None:
         self._opener = opener
         self._buffers = buffers
@@ -93,13 +99,15 @@ class FlatReading:
         self._chunks = chunks
         if coded:
             self._layout = self._layout.coded()
+        self._judge = judge
         self._entries: dict[int, Entries] = {}      # of chunks with codes, by their first row
         self._slots = [*islice(slots, len(chunks))]
         self._reader: ChunkReader | None = None     # of the only chunk, opened for its view
         in_memory = opener.source.gives_views or not opener.source.walks_late
-        if memory is None and len(chunks) == 1 and in_memory and chunks[0].kept is None and chunks[0].codec == UNCOMPRESSED:
+        is_whole = memory is None and judge is None and len(chunks) == 1 and chunks[0].kept is None
+        if is_whole and in_memory and chunks[0].codec == UNCOMPRESSED:
             memory = self._view()
-        self._output = ColumnOutput(num_rows, self._layout.width, leaf.nullable, memory)
+        self._output = ColumnOutput(num_rows, self._layout.width if judge is None else 1, leaf.nullable, memory)
         self._nulls: list[int] = []     # of chunks with nulls
 
     def tasks(self) -> Iterator[Task]:
@@ -117,6 +125,9 @@ class FlatReading:
         """The column, once all tasks are done."""
         if self._layout.codes:
             return self._coded(sum(self._nulls))
+        if self._judge is not None:
+            return leaf_column(
+                self._opener, VERDICTS, self._output.values, [], (self._output.validity, sum(self._nulls)), self._leaf.nullable)
         return _flat_column(self._opener, self._leaf, self._output, sum(self._nulls))
 
     def _coded(self, null_count: int) -> Column:
@@ -138,7 +149,7 @@ class FlatReading:
         stored = self._buffers.take(slot) if reader is None else None
         try:
             if stored is not None:
-                reader = self._opener.flat(chunk, stored, self._layout)
+                reader = self._opener.flat(chunk, stored, self._layout, None if self._judge is None else self._verdicts)
             assert reader is not None
             if chunk.kept is None:
                 nulls = reader.read(self._output, chunk.row_offset, chunk.num_rows)
@@ -151,6 +162,11 @@ class FlatReading:
             self._nulls.append(nulls)
         if self._layout.codes:
             self._entries[chunk.row_offset] = reader.entries()
+
+    def _verdicts(self, values: Array, buffers: list[Array]) -> Array:
+        """Verdicts on decoded values; parameters as of leaf_column."""
+        assert self._judge is not None
+        return self._judge(leaf_column(self._opener, self._opener.type_of(self._leaf), values, buffers, (None, 0), False))
 
     def _view(self) -> Array | None:
         """The values of the only chunk as a view of the stored bytes; None where a copy is needed.

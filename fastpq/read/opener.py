@@ -12,7 +12,7 @@ from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.table import AnyColumn, BinaryOffsets, Column, ListColumn, StructColumn
 from fastpq.codecs.catalogue import codec_for_read
 from fastpq.column.chunk_reader import ChunkReader
-from fastpq.column.layout import Conversion, Layout, layout_of
+from fastpq.column.layout import Conversion, Judge, Layout, layout_of
 from fastpq.column.page import PageReader
 from fastpq.common.process_memory import default_allocation
 from fastpq.errors import ParquetError
@@ -91,10 +91,18 @@ class ChunkOpener:
             chunk.v2_is_compressed,
         )
 
-    def flat(self, chunk: ChunkPlan, stored: Stored, layout: Layout | None = None) -> ChunkReader:
-        """A ChunkReader before the first value of a flat column's chunk, with the layout of the column if known already."""
+    def flat(
+        self, chunk: ChunkPlan, stored: Stored, layout: Layout | None = None, judge: Judge | None = None
+    ) -> ChunkReader:
+        """A ChunkReader before the first value of a flat column's chunk, with the layout of the column if known already.
+
+        Args:
+            chunk, stored: the chunk.
+            layout: storage of the values.
+            judge: for verdicts in place of the values; as for ChunkReader.
+        """
         layout = layout or self.layout(chunk.column)
-        return ChunkReader(self.pages(chunk, stored, layout), layout, chunk.num_values)
+        return ChunkReader(self.pages(chunk, stored, layout), layout, chunk.num_values, judge)
 
     def nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
         """A NestedReader before the first row of a nested column's chunk."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import methodcaller
@@ -21,6 +21,8 @@ from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan
 
 if TYPE_CHECKING:
+    from fastpq.arrays.layouts import Array
+    from fastpq.arrays.table import Column
     from fastpq.read.flat import Reading, Stream
     from fastpq.read.nested import NestedReading
     from fastpq.read.outputs import Outputs
@@ -57,6 +59,7 @@ class Scan:
         out: Outputs | None = None,
         span: Span | None = None,
         codes: bool = False,
+        judges: Mapping[int, Callable[[Column], Array]] | None = None,
     ) -> Sequence[AnyColumn]:
         """The values of planned columns; all chunks are fetched together, and decoded in parallel.
 
@@ -65,6 +68,7 @@ class Scan:
             threads, out, span: as for ``read``.
             codes: give codes into dictionaries, whatever the layout of strings, for columns in dictionaries throughout; some
                 entries may be unused.
+            judges: by place in wanted, of flat columns: read verdicts (uint8) of a function of values in place of the values.
         """
         opener, source = self.opener, self.opener.source
         chunks: list[ChunkPlan] = []
@@ -88,12 +92,14 @@ class Scan:
             slots = itertools.count()
             readings: list[Reading] = []
             read: list[AnyColumn] = []
-            for column, rows in wanted:
+            for place, (column, rows) in enumerate(wanted):
                 leaf, of_leaf = column.leaves[0]
                 if leaf.is_flat:
                     memory = None if out is None else out.memory(column.name)
-                    coded = (codes or opener.strings == "dictionary") and self._reads_codes(leaf, of_leaf, codes)
-                    reading: Reading = FlatReading(opener, leaf, of_leaf, rows, slots, buffers, memory, coded)
+                    judge = None if judges is None else judges.get(place)
+                    coded = judge is None and (codes or opener.strings == "dictionary")
+                    coded = coded and self._reads_codes(leaf, of_leaf, codes)
+                    reading: Reading = FlatReading(opener, leaf, of_leaf, rows, slots, buffers, memory, coded, judge)
                 else:
                     reading = self._nested(column, slots, buffers, (threads, max(1, stored)))
                 if at_once:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -21,16 +20,15 @@ from numpy.typing import NDArray
 from fastpq.arrays.binary import total_size
 from fastpq.arrays.concat import concat_columns
 from fastpq.arrays.slices import SliceReader
-from fastpq.arrays.table import AnyColumn, BinaryViews, Column, Table
-from fastpq.common.parallel import run_parallel
+from fastpq.arrays.table import AnyColumn, BinaryViews, Table
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.errors import FormatError, LimitError, SchemaError, UnsupportedError
-from fastpq.filters.filtering import mask_of
 from fastpq.filters.predicate import Outcome, Predicate
 from fastpq.index.page_locations import pages_of
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import FileMetaData
-from fastpq.read.costs import ALWAYS_HELD, FETCHED, MOST_DOUBTFUL_PAGES, MOST_SLACK, MOST_TOGETHER, MOST_WASTED, WINDOW
+from fastpq.read.costs import ALWAYS_HELD, MOST_DOUBTFUL_PAGES, MOST_SLACK, MOST_TOGETHER, MOST_WASTED
+from fastpq.read.matching import Match, Matcher
 from fastpq.read.outputs import Outputs
 from fastpq.read.plan import ChunkPlan, GroupRows, ReadPlan, plan_pages, plan_read, plan_rows
 from fastpq.read.scan import Scan
@@ -40,19 +38,6 @@ from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 R = TypeVar("R")
 # Errors of a read at wrong places; of an encrypted file, whose wrong places are an attack, the error is a CryptoError.
 MAY_BE_THE_INDEX = (FormatError, UnsupportedError, LimitError)
-
-
-@dataclass(frozen=True, slots=True)
-class _Match:
-    """The matching rows of a row group.
-
-    Attributes:
-        group: the matching rows.
-        columns: flat columns of the result already read for the predicate, by number, cut to the matching rows.
-    """
-
-    group: GroupRows
-    columns: dict[int, Column]
 
 
 class SelectiveScan:
@@ -88,6 +73,7 @@ class SelectiveScan:
         self.every_column = selector.every_column
         self._filtered = selector.filtered
         self._filter_columns = list(self._filtered.values())
+        self._matcher = Matcher(scan, metadata, predicate, self._filtered, self._columns, self._part_bytes)
         self.plan(self.every_column, ())       # refuses unreadable columns before the first read
 
     def plan(self, columns: Sequence[ColumnDescriptor], row_groups: Iterable[int] | None) -> ReadPlan:
@@ -132,7 +118,7 @@ class SelectiveScan:
         if self._may_read_together(selections):
             table = self._read_together(selections, threads, meter.span(candidates))
         else:
-            matches = [match for match in self._match(selections, threads, meter) if match.group.rows.count]
+            matches = [match for match in self._matcher.match(selections, threads, meter) if match.group.rows.count]
             if self._predicate is None:
                 table = self._read_all([match.group for match in matches], threads, out, order, meter.span(candidates))
             else:
@@ -140,7 +126,7 @@ class SelectiveScan:
         meter.finish()
         return table
 
-    def _read_matches(self, matches: Sequence[_Match], threads: int, span: Span | None) -> Table:
+    def _read_matches(self, matches: Sequence[Match], threads: int, span: Span | None) -> Table:
         """The matching rows as a Table; columns already read for the predicate are not read again."""
         groups = [match.group for match in matches]
         known = {number for match in matches for number in match.columns}
@@ -199,7 +185,7 @@ class SelectiveScan:
         """The matching rows as a Table; all columns of all candidates are fetched together, and the predicate chooses rows."""
         groups = [selection.group(selection.pruning.rows) for selection in selections if selection.pruning.rows.count]
         read = dict(self._read_rows(self.every_column, groups, threads, span))
-        mask, _ = self._mask(read)
+        mask = self._matcher.mask({number: read[column.top].leaf(column.path[1:]) for number, column in self._filtered.items()})
         kept = None if mask.all() else np.flatnonzero(mask)
         columns = [read[node] if kept is None else read[node].take(kept) for node in self._nodes]
         return self._finished(self._table(columns, len(mask) if kept is None else len(kept)))
@@ -255,7 +241,7 @@ class SelectiveScan:
         for selection in selections:
             candidates = selection.pruning.rows.count
             half = candidates // 2 if selection.pruning.outcome is Outcome.SOME else 0
-            rows = self._stream_matching(selection, threads, meter.span(half))
+            rows = self._matcher.stream(selection, threads, meter.span(half))
             rest = meter.span(candidates - half)
             if not rows.count:
                 meter.add(candidates - half)
@@ -280,7 +266,7 @@ class SelectiveScan:
         """Number of matching rows; row groups decided by evidence are counted without a read."""
 
         def counted(known: Sequence[GroupSelection]) -> int:
-            return sum(match.group.rows.count for match in self._match(known, threads))
+            return sum(match.group.rows.count for match in self._matcher.match(known, threads))
 
         return _with_whole_chunks(selections, counted)
 
@@ -299,87 +285,6 @@ class SelectiveScan:
         """A Table of the columns of the result, without rows."""
         return self._scan.read(self.plan(self._columns, ()), 1)
 
-    def _match(self, selections: Sequence[GroupSelection], threads: int, meter: Meter | None = None) -> list[_Match]:
-        """The matching rows of each row group with candidates.
-
-        The columns of the predicate are read in undecided row groups alone, and fetched for several row groups at a time, up to
-        FETCHED stored bytes. Progress counts half of the candidates; the read of the other columns counts the other half.
-        """
-        matches: list[_Match] = []
-        undecided: list[tuple[int, GroupSelection]] = []
-        for selection in selections:
-            if selection.pruning.outcome is Outcome.SOME:
-                undecided.append((len(matches), selection))
-            if selection.pruning.outcome is not Outcome.NONE:
-                matches.append(_Match(selection.group(selection.pruning.rows), {}))
-        for part in self._parts(undecided):
-            plans = [self._plan_rows(self._filter_columns, [matches[place].group]) for place, _ in part]
-            wanted = [(column, plan.num_rows) for plan in plans for column in plan.columns]
-            half = sum(selection.pruning.rows.count for _, selection in part) // 2
-            read = iter(self._scan.columns(wanted, threads, span=None if meter is None else meter.span(half), codes=True))
-            columns = [{column.node: next(read) for column in plan.columns} for plan in plans]
-            for (place, _), found in zip(part, run_parallel(self._masked, zip(part, columns, strict=True), threads), strict=True):
-                matches[place] = found
-        return matches
-
-    def _parts(self, undecided: list[tuple[int, GroupSelection]]) -> Iterator[list[tuple[int, GroupSelection]]]:
-        """Undecided row groups, in parts to be read together: up to FETCHED stored bytes, and a quarter of the allowance."""
-        part: list[tuple[int, GroupSelection]] = []
-        size = plain = 0
-        for place, selection in undecided:
-            chunks = self.plan(self._filter_columns, [selection.pruning.row_group]).chunks
-            needed = sum(self.partial(chunk, selection, selection.pruning.rows).num_bytes for chunk in chunks)
-            decoded = sum(chunk.metadata.total_uncompressed_size for chunk in chunks)
-            if part and (size + needed > FETCHED or plain + decoded > self._part_bytes):
-                yield part
-                part, size, plain = [], 0, 0
-            part.append((place, selection))
-            size += needed
-            plain += decoded
-        if part:
-            yield part
-
-    def _masked(self, work: tuple[tuple[int, GroupSelection], dict[SchemaNode, AnyColumn]]) -> _Match:
-        (_, selection), read = work
-        mask, columns = self._mask(read)
-        wanted = {column.index for column in self._columns}
-        wanted &= {number for number, column in self._filtered.items() if column.is_flat}
-        kept = None if not wanted or mask.all() else np.flatnonzero(mask)
-        chosen = {number: columns[number] if kept is None else columns[number].take(kept) for number in wanted}
-        found = {number: column.as_views() if column.type.is_variable else column for number, column in chosen.items()}
-        opener = self._scan.opener      # kept pages count by themselves; values and views are kept to the end of the read
-        opener.allowance.keep(sum(len(column) * opener.layout(self._filtered[number]).width for number, column in found.items()))
-        return _Match(selection.group(selection.pruning.rows.select(mask)), found)
-
-    def _mask(self, read: Mapping[SchemaNode, AnyColumn]) -> tuple[NDArray[np.bool_], dict[int, Column]]:
-        """Evaluate the predicate.
-
-        Args:
-            read: the columns of the predicate, by the node directly under the root.
-
-        Returns:
-            A mask of the matching rows, and the leaves of the predicate by number.
-        """
-        assert self._predicate is not None
-        columns = {number: read[column.top].leaf(column.path[1:]) for number, column in self._filtered.items()}
-        return mask_of(self._predicate, lambda leaf: columns[leaf.column.index]), columns
-
-    def _stream_matching(self, selection: GroupSelection, threads: int, span: Span | None) -> RowRanges:
-        """The matching rows of one row group; the columns of the predicate are read WINDOW rows at a time."""
-        rows = selection.pruning.rows
-        if selection.pruning.outcome is not Outcome.SOME:
-            return rows
-        plan = self._plan_rows(self._filter_columns, [selection.group(rows)])
-        masks: list[NDArray[np.bool_]] = []
-        done = 0
-        for window in self._scan.batches(plan, WINDOW, threads):
-            nodes = (column.node for column in plan.columns)
-            masks.append(self._mask(dict(zip(nodes, window.columns, strict=True)))[0])
-            done += window.num_rows
-            if span is not None:
-                span.reach(done, rows.count)
-        return rows.select(np.concatenate(masks))
-
     def _plan_rows(self, columns: Sequence[ColumnDescriptor], groups: Sequence[GroupRows]) -> ReadPlan:
         return plan_rows(self._metadata, columns, groups, self._scan.opener.source.size)
 
@@ -392,7 +297,7 @@ class SelectiveScan:
         for column, values in zip(plan.columns, found, strict=True):
             yield column.node, values
 
-    def _joined(self, column: ColumnDescriptor, matches: Sequence[_Match], threads: int) -> AnyColumn:
+    def _joined(self, column: ColumnDescriptor, matches: Sequence[Match], threads: int) -> AnyColumn:
         """A column of the predicate in all matching rows.
 
         The values of undecided row groups were read for the predicate; the values of decided row groups are read here.

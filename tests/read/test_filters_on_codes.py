@@ -15,6 +15,7 @@ import fastpq
 from fastpq.arrays.layouts import DictionaryValues
 from fastpq.arrays.table import AnyColumn
 from fastpq.read import selective
+from fastpq.read.flat import VERDICTS
 from fastpq.read.scan import Scan
 
 ROWS = 4000
@@ -37,7 +38,8 @@ CONDITIONS: list[tuple[str, Any, Test]] = [
 
 @pytest.fixture
 def coded(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """For each column read for a predicate, whether its values are codes; small files are read for predicates first, too."""
+    """For each column read for a predicate, whether its values are codes or verdicts; small files are read for predicates first,
+    too."""
     seen: list[bool] = []
     columns = Scan.columns
 
@@ -53,7 +55,7 @@ def coded(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def is_coded(column: AnyColumn) -> bool:
-    return not column.is_nested and isinstance(column.values, DictionaryValues)
+    return not column.is_nested and (isinstance(column.values, DictionaryValues) or column.type is VERDICTS)
 
 
 def file_of(nulls: bool, octets: bool = False, **options: Any) -> tuple[io.BytesIO, list[str | None]]:
