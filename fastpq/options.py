@@ -185,8 +185,8 @@ class WriterProperties:
             ``"type"``.
         bloom_filter: mapping from columns to True, or to ``fpp`` (false positive rate, 0.01 unless given) and ``ndv`` (number of
             distinct values; None sizes the filter by the values). Default ``{}``.
-        sorting_columns: columns of the sort order present in the rows of each row group; the order is checked and recorded.
-            Default ``()``.
+        sorting_columns: columns of the sort order present in the rows of each row group, as names, as SortingColumn or as
+            pyarrow's SortingColumn; the order is checked and recorded. Default ``()``.
         sort_by: columns to sort the rows of each row group by before writing; the order is recorded. Default ``()``.
         arrow_schema: keep in the footer (ARROW:schema) Arrow types without a Parquet equivalent: timezones, dictionaries,
             layouts, durations, extension types; as pyarrow does. None does so for data with such types: Arrow data, DataFrames,

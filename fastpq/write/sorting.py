@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class RowOrder:
         properties: options of the file; ``sorting_columns`` and ``sort_by`` are used.
 
     Raises:
+        TypeError: a sorting column that is neither a name nor a SortingColumn.
         SchemaError: an unknown column, a column named twice, or a column with many values in a row.
         UnsupportedError: a column whose values have no order.
         ValueError: both options are given.
@@ -92,7 +94,7 @@ def _resolved(
     by_name = {column.name: column for column in schema.columns}
     found: dict[str, tuple[ColumnDescriptor, SortingColumn]] = {}
     for each in asked:
-        by = SortingColumn(each) if isinstance(each, str) else each
+        by = _sorting_column(schema, each)
         column = by_name.get(by.path)
         if column is None:
             raise SchemaError(f"an unknown sorting column: {by.path}")
@@ -104,3 +106,17 @@ def _resolved(
             raise UnsupportedError(f"sorting by a {column.type} column: its values have no order", column=by.path)
         found[by.path] = column, by
     return list(found.values())
+
+
+def _sorting_column(schema: ParquetSchema, given: Any) -> SortingColumn:
+    """A sorting column that is given as a name, a SortingColumn, or a SortingColumn of pyarrow."""
+    if isinstance(given, SortingColumn):
+        return given
+    if isinstance(given, str):
+        return SortingColumn(given)
+    index = getattr(given, "column_index", None)
+    if not isinstance(index, int):
+        raise TypeError(f"a sorting column is a name or a SortingColumn, not {type(given).__name__}")
+    if not 0 <= index < len(schema.columns):
+        raise SchemaError(f"a sorting column of number {index}, of {len(schema.columns)} columns")
+    return SortingColumn(schema.columns[index].name, descending=given.descending, nulls_first=given.nulls_first)

@@ -1,0 +1,273 @@
+"""What differs on purpose from pandas, pyarrow and fastparquet: each row of docs/pages/differences.md, by its case."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from tests.requirements import needs, peer
+
+needs(peer("fastparquet"))
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "differences.md"
+TABLE = pa.table({"n": [1, 2, 3], "t": ["x", None, "z"]})
+CASES: dict[str, Callable[[Path], None]] = {}
+
+
+def case(text: str) -> Callable[[Callable[[Path], None]], Callable[[Path], None]]:
+    """The test of a row of the page."""
+
+    def add(test: Callable[[Path], None]) -> Callable[[Path], None]:
+        assert text not in CASES
+        CASES[text] = test
+        return test
+
+    return add
+
+
+def ours(data: Any, **options: Any) -> bytes:
+    target = io.BytesIO()
+    fastpq.write_table(data, target, **options)
+    return target.getvalue()
+
+
+def theirs(table: pa.Table, **options: Any) -> bytes:
+    target = io.BytesIO()
+    pq.write_table(table, target, **options)
+    return target.getvalue()
+
+
+def count_of(data: bytes, *filters: Any) -> tuple[int, int]:
+    """Numbers of rows that pyarrow and fastpq read."""
+    found = pq.read_table(io.BytesIO(data), filters=list(filters)), fastpq.read_table(data, filters=list(filters))
+    return found[0].num_rows, found[1].num_rows
+
+
+@case("an INT96 timestamp outside of the years 1677 to 2262")
+def far_times(_: Path) -> None:
+    far = dt.datetime(3000, 1, 1)
+    data = theirs(pa.table({"at": pa.array([far], pa.timestamp("us"))}), use_deprecated_int96_timestamps=True)
+    assert pq.read_table(io.BytesIO(data))["at"].to_pylist()[0].year == 1830
+    assert fastpq.read_table(data)["at"].to_pylist() == [far]
+
+
+@case("a column named twice")
+def named_twice(_: Path) -> None:
+    data = ours(TABLE)
+    assert pq.read_table(io.BytesIO(data), columns=["n", "n"]).num_columns == 2
+    assert fastpq.read_table(data, ["n", "n"]).names == ["n"]
+
+
+@case("two columns of one name")
+def of_one_name(_: Path) -> None:
+    data = theirs(pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]))
+    with pytest.raises(pa.ArrowInvalid):
+        pq.read_table(io.BytesIO(data))
+    assert [column.to_pylist() for column in fastpq.read_table(data).columns] == [[1], [2]]
+
+
+@case("NaN in filters")
+def nan(_: Path) -> None:
+    assert count_of(ours({"x": [1.0, np.nan]}), ("x", ">", 0.5)) == (1, 2)
+    assert fastpq.read_table(ours({"x": [1.0, np.nan]}), filters=[("x", "==", np.nan)]).num_rows == 1
+
+
+@case("nulls in `in` and `not in`")
+def nulls(_: Path) -> None:
+    data = ours(TABLE)
+    assert count_of(data, ("t", "in", ["x", None])) == (2, 1)
+    assert count_of(data, ("t", "not in", ["x"])) == (2, 1)
+    assert fastpq.read_table(data, filters=[("t", "is null")]).num_rows == 1
+
+
+@case("filters")
+def rows_or_row_groups(folder: Path) -> None:
+    import fastparquet
+
+    path = folder / "rows.parquet"
+    path.write_bytes(ours(TABLE))
+    file = fastparquet.ParquetFile(path)
+    assert len(file.to_pandas(filters=[("n", "==", 2)])) == 3
+    assert len(file.to_pandas(filters=[("n", "==", 2)], row_filter=True)) == 1
+    assert fastpq.read_table(path, filters=[("n", "==", 2)]).num_rows == 1
+
+
+@case("directories without `name=`")
+def directories(folder: Path) -> None:
+    (folder / "2012").mkdir()
+    (folder / "2012" / "x.parquet").write_bytes(ours(TABLE))
+    named = ds.partitioning(field_names=["year"])
+    assert pq.read_table(folder, partitioning=named).column_names == ["n", "t", "year"]
+    assert fastpq.read_table(folder).names == ["n", "t"]
+    with pytest.raises(ValueError, match="partitioning must be"):
+        fastpq.read_dataset(folder, partitioning=named)
+
+
+@case("text in a column of dtype `object`")
+def objects(folder: Path) -> None:
+    frame = pd.DataFrame({"t": pd.Series(["x", None], dtype=object)})
+    path = folder / "objects.parquet"
+    frame.to_parquet(path)
+    assert fastpq.read_pandas(path)["t"].dtype == object
+    if int(pd.__version__.partition(".")[0]) >= 3:
+        assert pd.read_parquet(path)["t"].dtype == "str"
+
+
+@case("damaged pages")
+def damaged(_: Path) -> None:
+    data = bytearray(ours({"n": np.arange(1000)}, compression="none", use_dictionary=False))
+    data[fastpq.read_metadata(bytes(data)).row_group(0).column(0).data_page_offset + 500] ^= 1
+    assert pq.read_table(io.BytesIO(data)).num_rows == 1000
+    with pytest.raises(fastpq.FormatError):
+        fastpq.read_table(bytes(data))
+    unverified = fastpq.ReaderProperties(verify_checksums=False)
+    assert fastpq.read_table(bytes(data), properties=unverified).num_rows == 1000
+
+
+@case("a table without rows")
+def without_rows(_: Path) -> None:
+    empty = TABLE.slice(0, 0)
+    assert pq.read_metadata(io.BytesIO(theirs(empty))).num_row_groups == 1
+    assert pq.read_metadata(io.BytesIO(ours(empty))).num_row_groups == 0
+    assert pq.read_table(io.BytesIO(ours(empty))).schema == empty.schema
+
+
+@case("elements of lists")
+def elements(_: Path) -> None:
+    lists = pa.table({"a": [[1]]})
+    other = theirs(lists, use_compliant_nested_type=False)
+    assert [pq.ParquetFile(io.BytesIO(data)).schema.column(0).path for data in (other, ours(lists))] == [
+        "a.list.item", "a.list.element"
+    ]
+    with pytest.raises(TypeError, match="three levels"):
+        ours(lists, use_compliant_nested_type=False)
+
+
+@case("`sorting_columns`")
+def sorting(_: Path) -> None:
+    unsorted = pa.table({"n": [2, 1]})
+    theirs(unsorted, sorting_columns=[pq.SortingColumn(0)])
+    for column in ("n", pq.SortingColumn(0)):
+        with pytest.raises(fastpq.SchemaError, match="rows are not sorted by n"):
+            ours(unsorted, sorting_columns=[column])
+        data = ours(unsorted, sort_by=[column])
+        assert pq.read_table(io.BytesIO(data))["n"].to_pylist() == [1, 2]
+        assert pq.read_metadata(io.BytesIO(data)).row_group(0).sorting_columns == (pq.SortingColumn(0),)
+    down = pq.SortingColumn(0, descending=True, nulls_first=True)
+    assert pq.read_metadata(io.BytesIO(ours(unsorted, sorting_columns=[down]))).row_group(0).sorting_columns == (down,)
+    for wrong in (pq.SortingColumn(1), 7):
+        with pytest.raises((fastpq.SchemaError, TypeError), match="sorting column"):
+            ours(unsorted, sorting_columns=[wrong])
+
+
+@case("page index and checksums of pages")
+def indexes(_: Path) -> None:
+    chunks = [pq.read_metadata(io.BytesIO(data)).row_group(0).column(0) for data in (theirs(TABLE), ours(TABLE))]
+    assert [chunk.has_column_index for chunk in chunks] == [False, True]
+    assert [chunk.has_offset_index for chunk in chunks] == [False, True]
+    assert pq.read_table(io.BytesIO(ours(TABLE)), page_checksum_verification=True).equals(TABLE)
+
+
+@case("distinct values of a dictionary column")
+def distinct(_: Path) -> None:
+    table = pa.table({"t": ["x", "y", "z"] * 100})
+    statistics = [pq.read_metadata(io.BytesIO(data)).row_group(0).column(0).statistics for data in (theirs(table), ours(table))]
+    assert [found.distinct_count for found in statistics] == [None, 3]
+
+
+@case("categories of a large dictionary")
+def categories(_: Path) -> None:
+    table = pa.table({"t": pa.array([str(number) for number in range(50_000)]).dictionary_encode()})
+    sizes = [len(write(table, row_group_size=5000)) for write in (theirs, ours)]
+    assert sizes[1] < sizes[0] / 2
+    assert pq.read_table(io.BytesIO(ours(table, row_group_size=5000)))["t"].to_pylist() == table["t"].to_pylist()
+
+
+@case("text and numbers in one column")
+def mixed(_: Path) -> None:
+    frame = pd.DataFrame({"a": ["x", 1]})
+    with pytest.raises(pa.ArrowTypeError):
+        frame.to_parquet(io.BytesIO())
+    with pytest.raises(fastpq.SchemaError, match=r"value 1 is a .*int among values of kind str"):
+        ours(frame)
+
+
+@case("INT96")
+def int96(_: Path) -> None:
+    with pytest.raises(TypeError, match="INT96 timestamps are read, and written only from INT96 columns"):
+        ours(TABLE, use_deprecated_int96_timestamps=True)
+    data = theirs(pa.table({"at": pa.array([0], pa.timestamp("us"))}), use_deprecated_int96_timestamps=True)
+    again = ours(fastpq.ParquetFile(data).read())
+    assert pq.read_metadata(io.BytesIO(again)).schema.column(0).physical_type == "INT96"
+    assert pq.read_table(io.BytesIO(again))["at"].to_pylist() == [dt.datetime(1970, 1, 1)]
+
+
+@case("unsigned and nanosecond columns")
+def versions(_: Path) -> None:
+    table = pa.table({"u": pa.array([1], pa.uint32()), "at": pa.array([1000], pa.timestamp("ns"))})
+    changed = pq.read_table(io.BytesIO(theirs(table, version="1.0", store_schema=False)))
+    assert [field.type for field in changed.schema] == [pa.int64(), pa.timestamp("us")]
+    assert pq.read_table(io.BytesIO(ours(table, arrow_schema=False))).schema == table.schema
+    with pytest.raises(TypeError, match="there is one version"):
+        ours(table, version="1.0")
+
+
+@case("column names")
+def names(_: Path) -> None:
+    table = pa.table({"a b": [1]})
+    assert pq.read_table(io.BytesIO(theirs(table, flavor="spark"))).column_names == ["a_b"]
+    assert pq.read_table(io.BytesIO(ours(table))).column_names == ["a b"]
+    with pytest.raises(TypeError, match="column names are kept"):
+        ours(table, flavor="spark")
+
+
+@case("a write that fails")
+def failing(folder: Path) -> None:
+    path = folder / "old.parquet"
+    path.write_bytes(ours(TABLE))
+    with pytest.raises(fastpq.SchemaError):
+        fastpq.write_table({"a": ["x", 1]}, path)
+    assert fastpq.read_table(path)["n"].to_pylist() == [1, 2, 3]
+    schema = TABLE.schema
+    with pytest.raises(ValueError, match="schema"), pq.ParquetWriter(path, schema) as writer:
+        writer.write_table(pa.table({"other": [1]}))
+    assert pq.read_metadata(path).num_rows == 0     # what was there is lost
+
+
+@case("a dataset that gets more rows")
+def appended(folder: Path) -> None:
+    other = pa.table({"other": [1]})
+    pq.write_to_dataset(TABLE, folder / "theirs")
+    pq.write_to_dataset(other, folder / "theirs")
+    fastpq.write_dataset(TABLE, folder / "ours")
+    with pytest.raises(fastpq.SchemaError):
+        fastpq.write_dataset(other, folder / "ours")
+    assert [len(list((folder / name).glob("*.parquet"))) for name in ("theirs", "ours")] == [2, 1]
+
+
+def rows_of_page() -> list[str]:
+    found = re.findall(r"^\| (.+?) \|", PAGE.read_text(), re.MULTILINE)
+    return [row for row in found if row not in ("Case", "---")]
+
+
+def test_each_row_of_the_page_has_a_test() -> None:
+    assert rows_of_page() == list(CASES)
+
+
+# fastparquet leaves files to the garbage collector
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("text", CASES)
+def test_difference(text: str, tmp_path: Path) -> None:
+    CASES[text](tmp_path)
