@@ -27,6 +27,8 @@ cdef extern from "c/min_max.h" nogil:
     int compare_float16(const uint8_t* left, const uint8_t* right)
     int compare_bytes(const uint8_t* left, const uint8_t* right)
     uint64_t prefix_key(const uint8_t* data, size_t size)
+    void min_max_two_words(const uint8_t* values, int64_t count, size_t width, uint64_t flipped, uint8_t* minimum,
+                           uint8_t* maximum)
     int64_t count_nans_float16(const uint8_t* values, int64_t count)
     int64_t count_nans_float(const uint8_t* values, int64_t count)
     int64_t count_nans_double(const uint8_t* values, int64_t count)
@@ -91,13 +93,16 @@ cdef void _min_max_rows(int order, const uint8_t* values, int64_t count, size_t 
     cdef uint64_t low_key = _key(order, values, width)
     cdef uint64_t high_key = low_key, key
     cdef int64_t _
+    if 8 <= width <= 16:
+        min_max_two_words(values, count, width, <uint64_t>(order == ORDER_SIGNED_BYTES) << 63, minimum, maximum)
+        return
     for _ in range(1, count):
         value += width
         key = _key(order, value, width)
-        if key < low_key or (key == low_key and compare_fixed(order, value, low, width) < 0):
+        if key < low_key or (key == low_key and width > 8 and compare_fixed(order, value, low, width) < 0):
             low = value
             low_key = key
-        if key > high_key or (key == high_key and compare_fixed(order, value, high, width) > 0):
+        if key > high_key or (key == high_key and width > 8 and compare_fixed(order, value, high, width) > 0):
             high = value
             high_key = key
     memcpy(minimum, low, width)

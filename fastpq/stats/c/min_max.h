@@ -124,4 +124,34 @@ static inline uint64_t prefix_key(const uint8_t *data, size_t size) {
     return prefix;
 }
 
+/* Bounds of at least one value of 8 to 16 bytes in lexicographic order, with the bits of `flipped` inverted in the first eight bytes:
+ * the first bit for signed big-endian integers. The last eight bytes decide between equal first ones; both may overlap. */
+static inline __attribute__((always_inline)) void min_max_two_words_of(const uint8_t *values, int64_t count, const size_t width,
+                                                                       uint64_t flipped, uint8_t *minimum, uint8_t *maximum) {
+    uint64_t low = prefix_key(values, 8) ^ flipped, low_rest = prefix_key(values + width - 8, 8);
+    uint64_t high = low, high_rest = low_rest;
+    int64_t low_place = 0, high_place = 0;
+    for (int64_t i = 1; i < count; i++) {
+        const uint8_t *value = values + (size_t)i * width;
+        const uint64_t first = prefix_key(value, 8) ^ flipped, rest = prefix_key(value + width - 8, 8);
+        if (first < low || (first == low && rest < low_rest)) {
+            low = first;
+            low_rest = rest;
+            low_place = i;
+        } else if (first > high || (first == high && rest > high_rest)) {
+            high = first;
+            high_rest = rest;
+            high_place = i;
+        }
+    }
+    memcpy(minimum, values + (size_t)low_place * width, width);
+    memcpy(maximum, values + (size_t)high_place * width, width);
+}
+
+static void min_max_two_words(const uint8_t *values, int64_t count, size_t width, uint64_t flipped, uint8_t *minimum,
+                              uint8_t *maximum) {
+    if (width == 16) min_max_two_words_of(values, count, 16, flipped, minimum, maximum);
+    else min_max_two_words_of(values, count, width, flipped, minimum, maximum);
+}
+
 #endif
