@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fastpq.arrays.table import Column, ListColumn, StructColumn, Table
     from fastpq.datasets.dataset import ParquetDataset
     from fastpq.datasets.loading import read_dataset
+    from fastpq.datasets.metadata_writing import write_dataset_metadata
     from fastpq.datasets.partitioning import write_dataset
     from fastpq.encryption.properties import FileDecryptionProperties, FileEncryptionProperties
     from fastpq.errors import (
@@ -102,6 +103,7 @@ __all__ = [
     "recover_table",
     "unfinished_files",
     "write_dataset",
+    "write_dataset_metadata",
     "write_table",
 ]
 
@@ -159,6 +161,7 @@ _MODULE_OF = {
     "recover_table": "fastpq.recovery.recover",
     "unfinished_files": "fastpq.recovery.recover",
     "write_dataset": "fastpq.datasets.partitioning",
+    "write_dataset_metadata": "fastpq.datasets.metadata_writing",
     "write_table": "fastpq.api.writing",
 }
 

@@ -16,6 +16,7 @@ WRITING = {
     "fixed_text": "schema={name: 'S8'} makes values of fixed length",
     "flavor": "column names are kept as they are",
     "has_nulls": "schema=ParquetSchema.of(...) makes columns required",
+    "metadata_collector": "write_dataset(..., write_metadata_file=True) writes _metadata",
     "object_encoding": "objects become the type of their values; schema={name: 'string'} asks for another",
     "open_with": "filesystem=... takes a filesystem of fsspec or pyarrow",
     "partition_cols": "write_dataset(data, root, partition_by=[...]) makes partitions",

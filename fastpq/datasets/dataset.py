@@ -14,8 +14,9 @@ from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.extensions import export
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.datasets.dataset_answers import DatasetAnswers, Member
-from fastpq.datasets.discovery import DataFile, find_files
+from fastpq.datasets.discovery import DataFile, list_dataset
 from fastpq.datasets.hive import partition_value
+from fastpq.datasets.known_footers import KnownFooters, known_footers
 from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles, Taken
 from fastpq.datasets.partition_filters import filtered_columns, matching, may_match
 from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, types_of_partitions, united
@@ -76,7 +77,7 @@ class ParquetDataset(DatasetAnswers):
         if partitioning not in ("hive", None):
             raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
         taken: dict[str, Any] = {**options}
-        found = find_files(taken_place(where, taken))
+        found, metadata = list_dataset(taken_place(where, taken))
         given = DEFAULTS | taken
         self._strings: StringLayout = given["strings"]
         self._unit: Int96UnitName = given["coerce_int96_timestamp_unit"]
@@ -84,6 +85,7 @@ class ParquetDataset(DatasetAnswers):
         self._options = taken
         if not found:
             raise FileNotFoundError("a dataset of no files")
+        listed = found
         found = found if partitioning else [replace(file, partitions={}) for file in found]
         fields = None if isinstance(schema, str) else given_fields(schema)
         self._partitions = types_of_partitions(found, fields or {})
@@ -97,7 +99,11 @@ class ParquetDataset(DatasetAnswers):
         self._values = [values[number] for number in kept]
         self._own: list[dict[str, DatasetField] | None] = [None] * len(kept)    # columns of each file, known once it was open
         self._rows = [0] * len(kept)
-        self._opened = OpenedFiles(self._files, partial(ParquetFile, **taken), decryption_properties)
+        is_open = decryption_properties is None and given["on_error"] == "raise" and len(kept) > 1
+        footers = known_footers(metadata, listed, taken) if is_open else None
+        self._opened = OpenedFiles(self._files, partial(ParquetFile, **taken), decryption_properties, footers)
+        if footers is not None:
+            self._know_all(footers)
         self._conflicts: dict[str, tuple[str, str]] = {}       # columns without a type for all files: reason and path
         self._fields = (self._columns_by(schema) if fields is None else fields) | {
             name: DatasetField(Field(name, type_)) for name, type_ in self._partitions.items()
@@ -109,12 +115,19 @@ class ParquetDataset(DatasetAnswers):
     def __getstate__(self) -> dict[str, Any]:
         """The files and what is known of them; another process opens the files when it reads them."""
         refuse_keys("ParquetDataset", self._opened.decryption)
-        files = [replace(file, where=place_elsewhere(file.where)) for file in self._files]
+        files = [replace(file, where=place_elsewhere(file.where), about=None) for file in self._files]
         return {name: value for name, value in self.__dict__.items() if name != "_opened"} | {"_files": files}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._opened = OpenedFiles(self._files, partial(ParquetFile, **self._options), None)
+
+    def _know_all(self, footers: KnownFooters) -> None:
+        """Note the columns and rows of all files, which have one schema."""
+        with self._opened.opened(0, keep=True) as file:
+            own = self._look(0, file)
+        self._own = [own] * len(self._files)
+        self._rows = [footers.rows[file.path] if self._has_rows else 0 for file in self._files]
 
     def _values_of(self, file: DataFile) -> dict[str, Any]:
         return {name: partition_value(text, self._partitions[name], name) for name, text in file.partitions.items()}

@@ -11,6 +11,7 @@ from typing import TypeAlias, TypeVar, cast
 from fastpq.api.file import ParquetFile
 from fastpq.common.parallel import run_ordered
 from fastpq.datasets.discovery import DataFile
+from fastpq.datasets.known_footers import KnownFooters
 from fastpq.encryption.properties import FileDecryptionProperties
 from fastpq.errors import LimitError, SchemaError
 from fastpq.io.location import RemotePath
@@ -38,14 +39,20 @@ class OpenedFiles:
         files: the files.
         open_file: opens one, as ``open_file(where, decryption_properties=...)``.
         decryption: keys, or a function from a file's path to its keys.
+        footers: the footers of all files, of a dataset without keys; None to read these.
 
     Attributes:
         decryption: as given.
     """
 
     def __init__(
-        self, files: Sequence[DataFile], open_file: Callable[..., ParquetFile], decryption: DatasetDecryption
+        self,
+        files: Sequence[DataFile],
+        open_file: Callable[..., ParquetFile],
+        decryption: DatasetDecryption,
+        footers: KnownFooters | None = None,
     ) -> None:
+        self._footers = footers
         self._files = files
         self._open_file = open_file
         self.decryption = decryption
@@ -72,7 +79,8 @@ class OpenedFiles:
             return
         where, keys = self._files[number].where, self._keys_of(self._files[number].path)
         # a column missing in one file may be in another
-        file = self._open_file(where, decryption_properties=None if keys is None else keys.with_missing_columns())
+        own_keys = None if keys is None else keys.with_missing_columns()
+        file = self._with_known_footer(self._files[number]) or self._open_file(where, decryption_properties=own_keys)
         self._unused.add(keys, file)
         if keep and isinstance(where, RemotePath):
             self._keep(number, file)
@@ -80,6 +88,18 @@ class OpenedFiles:
         else:
             with file:
                 yield file
+
+    def _with_known_footer(self, listed: DataFile) -> ParquetFile | None:
+        """The file, opened without a read of its footer; None where the footer is not known, or the file may have changed."""
+        if self._footers is None:
+            return None
+        if not isinstance(listed.where, str):
+            return self._open_file(self._footers.known_file(listed)) if self._footers.age() < KEPT_SECONDS else None
+        file = self._open_file(self._footers.known_file(listed))
+        if listed.stamp() == self._footers.stamp(listed):
+            return file
+        file.close()
+        return None
 
     def check_keys(self) -> None:
         """Refuse keys for columns that no file has, after all files were opened.

@@ -22,10 +22,11 @@ from fastpq.convert.numpy_input import table_from
 from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
 from fastpq.datasets.appending import SchemaCheck, schema_without_partitions
 from fastpq.datasets.hive import format_partitions
+from fastpq.datasets.metadata_writing import settle_metadata
 from fastpq.datasets.open_writers import MOST_OPEN, MOST_OPEN_REMOTE, OpenWriters
 from fastpq.datasets.unify import given_fields
 from fastpq.encryption.properties import FileEncryptionProperties
-from fastpq.errors import SchemaError
+from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.io.location import Remote, RemotePath, locate, placed
 from fastpq.io.new_file import make_directories
 from fastpq.options import WriterProperties, spelled_out, with_options
@@ -53,6 +54,7 @@ def write_dataset(
     max_rows_per_file: int | None = None,
     index: bool | None = None,
     check_schema: bool = True,
+    write_metadata_file: bool | None = None,
     **options: Unpack[WriterOptions],
 ) -> list[str]:
     """Write rows as files below a directory, by the values of partition columns; files that are there stay (append).
@@ -84,19 +86,25 @@ def write_dataset(
         max_rows_per_file: most rows of a file; None for one file a partition.
         index: whether the index of a pandas DataFrame is kept, as for ``write_table``.
         check_schema: whether to refuse columns other than those of the files that are there. With False readers unite them.
+        write_metadata_file: whether to write ``_metadata`` and ``_common_metadata`` after the files, as
+            ``write_dataset_metadata``. None writes both anew where one is there, or removes both where the files, encrypted or of
+            different schemas, have no place in ``_metadata``. False removes both.
         **options: any of the fields of WriterProperties:
 
     Returns:
-        Paths of the files written.
+        Paths of the data files written.
 
     Raises:
         SchemaError: missing partition columns, values unfit for directory names, no column beside the partition columns, or
             columns other than those of the dataset; nothing is written then.
         FormatError: the file to compare with is no Parquet file.
+        UnsupportedError: ``write_metadata_file`` with encryption.
     """
     if isinstance(partition_by, str):
         raise SchemaError(f"partition_by is a list of names, not the one name {partition_by!r}")
     root = placed(root, filesystem, storage_options, timeout)
+    if write_metadata_file and encryption_properties is not None:
+        raise UnsupportedError("write_metadata_file would put statistics of encrypted files into a file in plaintext")
     if max_rows_per_file is not None and (isinstance(max_rows_per_file, bool) or not isinstance(max_rows_per_file, int)):
         raise TypeError(f"max_rows_per_file is a whole number, not {max_rows_per_file!r}")
     if max_rows_per_file is not None and max_rows_per_file < 1:
@@ -108,8 +116,23 @@ def write_dataset(
     batches = None if isinstance(data, Mapping) else batches_of(data)
     if batches is not None:
         described = WriterInput(schema, given, None, cast(FileEncryptionProperties | None, encryption_properties), index)
-        return _write_stream(described, batches, files, partition_by, max_rows_per_file, schema, Meter(progress))
-    table, files.metadata = _table(data, partition_by, encryption_properties is None, index)
+        written = _write_stream(described, batches, files, partition_by, max_rows_per_file, schema, Meter(progress))
+    else:
+        table, files.metadata = _table(data, partition_by, encryption_properties is None, index)
+        written = _write_table(table, files, partition_by, max_rows_per_file, schema, progress)
+    settle_metadata(root, write_metadata_file)
+    return written
+
+
+def _write_table(
+    table: Table,
+    files: _NewFiles,
+    partition_by: Sequence[str],
+    max_rows: int | None,
+    schema: Any,
+    progress: Progress | None,
+) -> list[str]:
+    """Write the rows of each partition; returns the paths of the files."""
     rest, written, meter = _without(table, partition_by), [], Meter(progress, table.num_rows)
     files.check(rest)
     groups = _groups(table, partition_by)
@@ -117,7 +140,7 @@ def write_dataset(
     files.make_folders(folders)
     for (_, rows), folder in zip(groups, folders, strict=True):
         whole = rest if rows is None else rest._of((column.take(rows) for column in rest.columns), len(rows))
-        step = max_rows_per_file or max(whole.num_rows, 1)
+        step = max_rows or max(whole.num_rows, 1)
         for start in range(0, max(whole.num_rows, 1), step):
             part = whole if step >= whole.num_rows else whole.slice(start, min(start + step, whole.num_rows))
             span = meter.span(part.num_rows)

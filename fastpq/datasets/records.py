@@ -35,6 +35,7 @@ _log = logging.getLogger("fastpq.datasets")
 FOLDER = "_fastpq_commits"
 NOTES = "_fastpq_jobs"  # folder of notes on uploads, by which a job that is run again finds the uploads of earlier runs
 TRIES = 50              # of a reader beside writers that commit without a pause, and of a writer among others
+_OUTDATED = frozenset({"_metadata", "_common_metadata"})       # of the files before a commit (fastpq.datasets.known_footers)
 VERSION = 1
 KEPT = 2                # records; a reader may have listed the one before the last
 
@@ -209,6 +210,8 @@ def commit_uploads(
             now.state.number + 1, job, (*now.ended, job), _still(now.state.abandoned, now.begun),
             tuple(sorted({*_still(now.state.removed, now.files), *removed(counted)})), streams,
         )
+        for name in _OUTDATED & now.files.keys():      # before the commit: without them readers read all footers
+            remove(filesystem, f"{root}/{name}")
         if _put_record(place, new):
             try:
                 finish(place)

@@ -36,19 +36,20 @@ class FsspecSource(Source):
     Args:
         place: filesystem, path and name, and the size if listed.
         attempts: most requests for the same bytes.
+        with_tail: whether to ask for the end of a file of a listed size.
     """
 
     is_remote = True
 
-    def __init__(self, place: Remote, attempts: int = DEFAULT_MAX_ATTEMPTS) -> None:
+    def __init__(self, place: Remote, attempts: int = DEFAULT_MAX_ATTEMPTS, *, with_tail: bool = True) -> None:
         self._tail = np.empty(0, np.uint8)
         self._place = place
         self._attempts = attempts
         self._options: dict[str, Any] = UNENCODED if _protocols(place) & {"http", "https"} else {}
         if is_of_arrow(place.filesystem):
             self._options = {"seekable": True}      # the wrapper takes a stream, and then seeks, for the first bytes of a file
-        size, tail = place.listed_size, self._listed_tail()
-        if not tail.endswith(MAGICS):       # not listed, or another file by now
+        size, tail = place.listed_size, self._listed_tail() if with_tail else b""
+        if size is None or (with_tail and not tail.endswith(MAGICS)):       # not listed, or another file by now
             size, tail = self._size_and_tail()
         if size is None:
             raise UnsupportedError(

@@ -32,6 +32,18 @@ class IOCounts(NamedTuple):
     bytes_read: int
 
 
+class KnownFile(NamedTuple):
+    """A file whose footer is known from another file.
+
+    Attributes:
+        where: its place, a path or a RemotePath.
+        footer: its serialized FileMetaData.
+    """
+
+    where: Any
+    footer: bytes
+
+
 class Neighbours(Protocol):
     """Opens files by their paths relative to a file (fastpq.io.siblings)."""
 
@@ -54,12 +66,14 @@ class Source:
         gives_views: whether arrays may be views of memory that exists anyway, of bytes or of a mapped file.
         coalesce_gap, coalesce_size: default gap and limit of read_ranges.
         siblings: opens other files by their relative paths; None if the source has no path.
+        footer: the serialized FileMetaData, if known without a read; else None.
     """
 
     is_remote = False
     walks_late = False
     gives_views = False
     siblings: Neighbours | None = None
+    footer: bytes | None = None
 
     def __init__(self, name: str, size: int) -> None:
         self.coalesce_gap = DEFAULT_COALESCE_GAP
@@ -343,7 +357,7 @@ def open_source(where: Any, *, memory_map: MemoryMap = False, properties: Reader
 
     Args:
         where: a local path (str, PathLike or ``file://`` URL), a bytes-like object, a seekable binary file object, an
-            fsspec URL (``scheme://``), or an object with an fsspec filesystem ``fs`` and a ``path``.
+            fsspec URL (``scheme://``), or an object with an fsspec filesystem ``fs`` and a ``path``; or a KnownFile.
         memory_map: ``"keep"`` maps a local file, and gives views of the map and of buffers for bytes without authentication. If
             the file is truncated while mapped, the operating system ends this process (SIGBUS) when a lost page is touched;
             writes into the file change the views. False and True copy the bytes: a file that shrinks is a FormatError.
@@ -358,9 +372,11 @@ def open_source(where: Any, *, memory_map: MemoryMap = False, properties: Reader
     """
     if not isinstance(memory_map, bool) and memory_map != "keep":
         raise TypeError(f'memory_map is True, False or "keep", not {memory_map!r}')
+    where, footer = where if isinstance(where, KnownFile) else (where, None)
     place = None if isinstance(where, _BUFFERS) else locate(where)
     attempts = DEFAULT_MAX_ATTEMPTS if properties is None else properties.max_attempts
-    source = _open_object(where, memory_map) if place is None else _open_place(place, memory_map, attempts)
+    source = _open_object(where, memory_map) if place is None else _open_place(place, memory_map, attempts, footer is not None)
+    source.footer = footer
     if properties is not None:
         source.coalesce_gap, source.coalesce_size = properties.coalesce_gap, properties.coalesce_size
         if place is not None:
@@ -370,11 +386,11 @@ def open_source(where: Any, *, memory_map: MemoryMap = False, properties: Reader
     return source
 
 
-def _open_place(place: str | Remote, memory_map: MemoryMap, attempts: int) -> Source:
+def _open_place(place: str | Remote, memory_map: MemoryMap, attempts: int, is_known: bool) -> Source:
     if isinstance(place, Remote):
         from fastpq.io.remote_source import FsspecSource
 
-        return FsspecSource(place, attempts)
+        return FsspecSource(place, attempts, with_tail=not is_known)
     file = FileOrigin(place)
     return OriginSource(file, place, _mapped(file) if memory_map == "keep" else None)
 

@@ -389,13 +389,17 @@ class FileMetaData:
         """All row groups, in their order."""
         return map(self.row_group, range(self.num_row_groups))
 
+    def decoded(self) -> fmt.FileMetaData:
+        """All structs of the footer, made anew."""
+        return fmt.decode(fmt.FileMetaData, self._footer)[0]
+
     def extended(self, row_groups: list[fmt.RowGroup]) -> FileMetaData:
         """The footer of the same file with more row groups at the end.
 
         Args:
             row_groups: entries of the new row groups.
         """
-        whole = fmt.decode(fmt.FileMetaData, self._footer)[0]
+        whole = self.decoded()
         whole.row_groups = [*whole.row_groups, *row_groups]
         whole.num_rows += sum(group.num_rows for group in row_groups)
         return FileMetaData(memoryview(fmt.encode(whole)), self.decryptor)
@@ -405,8 +409,7 @@ class FileMetaData:
             return NotImplemented
         if self._footer == other._footer:
             return True
-        mine, theirs = (fmt.decode(fmt.FileMetaData, metadata._footer)[0] for metadata in (self, other))
-        return bool(mine == theirs)
+        return bool(self.decoded() == other.decoded())
 
     def __hash__(self) -> int:
         return hash((self.num_rows, self.num_row_groups, self.num_schema_elements, self.created_by))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from fastpq.encryption.decryptor import open_encrypted_footer, open_signed_footer
+from fastpq.encryption.decryptor import FileDecryptor, open_encrypted_footer, open_signed_footer
 from fastpq.errors import FormatError, LimitError
 from fastpq.format.stored_footer import stored_footer
 from fastpq.metadata.file_metadata import FileMetaData
@@ -68,12 +68,14 @@ def read_footer(
 def read_finished(
     source: Source, properties: ReaderProperties, decryption_properties: FileDecryptionProperties | None
 ) -> FileMetaData:
-    """Read the footer of a finished file; refuses checkpoints.
+    """Read the footer of a finished file, unless it is known; refuses checkpoints.
 
     Raises:
         FormatError: no footer, a broken footer, or an unfinished file.
         KeyAccessError, TagVerificationError, CryptoError: as ``read_footer``.
     """
+    if source.footer is not None and decryption_properties is None:
+        return FileMetaData(memoryview(source.footer), FileDecryptor())
     metadata = read_footer(source.size, source.read, properties=properties, decryption_properties=decryption_properties)
     if metadata.key_value_bytes and metadata.is_checkpoint:
         raise FormatError(

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from fastpq.datasets.discovery import COMMON_METADATA, METADATA
 from fastpq.errors import FormatError
 from fastpq.io.sink import FileSink
 
@@ -46,7 +47,7 @@ def make_job_folder(root: str, job: str) -> str:
 
 
 def commit(root: str, job: str, moves: Mapping[str, str], removed: Iterable[str], stream: tuple[str, int] | None = None) -> None:
-    """Write the journal of a job, then carry out its renames and removals.
+    """Write the journal of a job, then carry out its renames and removals; ``_metadata`` of the files before is removed, too.
 
     Args:
         root: the dataset's folder.
@@ -56,7 +57,8 @@ def commit(root: str, job: str, moves: Mapping[str, str], removed: Iterable[str]
         stream: for streaming jobs, name of the stream and number of its batch.
     """
     folder = make_job_folder(root, job)
-    replace_json(os.path.join(folder, COMMIT), {"moves": dict(moves), "removed": sorted(removed), "stream": stream})
+    outdated = {name for name in (METADATA, COMMON_METADATA) if os.path.exists(os.path.join(root, name))}
+    replace_json(os.path.join(folder, COMMIT), {"moves": dict(moves), "removed": sorted({*removed, *outdated}), "stream": stream})
     _finish(root, job)
 
 

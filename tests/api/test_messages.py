@@ -77,7 +77,9 @@ def test_options_of_other_libraries(tmp_path: Path) -> None:
         assert set(re.findall(r"\w+_\w+", text)) <= ALLOWED | WriterProperties.__dataclass_fields__.keys()
 
 
-ALLOWED = {"write_table", "write_dataset", "reset_index", "storage_options", "partition_by", "BYTE_STREAM_SPLIT"}
+ALLOWED = {
+    "write_table", "write_dataset", "reset_index", "storage_options", "partition_by", "write_metadata_file", "BYTE_STREAM_SPLIT",
+}
 
 
 def test_targets(tmp_path: Path) -> None:

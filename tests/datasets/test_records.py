@@ -115,6 +115,35 @@ def test_cut_off_at_any_request(places: tuple[Remote, Remote], proxy: Proxy, ove
     assert outcomes == {False, True}
 
 
+def test_metadata_of_the_files_before(places: tuple[Remote, Remote]) -> None:
+    """``_metadata`` is used while the objects are the same, by their ETags, and goes with a commit."""
+    _, direct = places
+    root = RemotePath(direct.filesystem, direct.path)
+    (path,) = fastpq.write_dataset({"x": [1, 2]}, root, write_metadata_file=True)
+
+    def read_again() -> tuple[list[int], bool]:
+        direct.filesystem.invalidate_cache()
+        dataset = fastpq.ParquetDataset(root)
+        return sorted(dataset.read()["x"].to_pylist()), dataset._opened._footers is not None
+
+    (second,) = fastpq.write_dataset({"x": [3, 4]}, root)
+    assert read_again() == ([1, 2, 3, 4], True)
+    size = direct.filesystem.info(path)["size"]
+    fastpq.write_table({"x": [5, 6]}, RemotePath(direct.filesystem, path))
+    direct.filesystem.invalidate_cache()
+    assert direct.filesystem.info(path)["size"] == size
+    assert read_again() == ([3, 4, 5, 6], False)
+    fastpq.write_dataset_metadata(root)
+    assert read_again() == ([3, 4, 5, 6], True)
+    records.commit_uploads(direct, job(), pending(direct, 7))
+    assert not direct.filesystem.exists(f"{direct.path}/_metadata")
+    assert not direct.filesystem.exists(f"{direct.path}/_common_metadata")
+    assert read_again() == ([3, 4, 5, 6, 7], False)
+    fastpq.write_dataset_metadata(root)
+    assert read_again() == ([3, 4, 5, 6, 7], True)
+    assert second.endswith(".parquet")
+
+
 def test_lost_answers(places: tuple[Remote, Remote], proxy: Proxy) -> None:
     """Each lost answer is an error of reading, before which nothing happened, or none at all."""
     place, direct = places

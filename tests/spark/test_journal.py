@@ -93,6 +93,16 @@ def test_an_abort_after_the_commit_of_a_batch_began(tmp_path: Path, failing: Fai
     assert sorted(path.name for path in tmp_path.rglob("*.parquet")) == ["new-1.parquet", "new-2.parquet", "new-3.parquet"]
 
 
+@pytest.mark.parametrize("removed", [[], ["old.parquet"]])
+def test_a_commit_removes_metadata_of_the_files_before(tmp_path: Path, removed: list[str]) -> None:
+    fastpq.write_table({"id": [1]}, tmp_path / "old.parquet")
+    fastpq.write_dataset_metadata(tmp_path)
+    moves = staged(tmp_path, "job", [2, 3]).moves
+    journal.commit(str(tmp_path), "job", moves, removed)
+    assert not [path.name for path in tmp_path.iterdir() if path.name.endswith("_metadata")]
+    assert ids(tmp_path) == ([2, 3] if removed else [1, 2, 3])
+
+
 def test_an_abort_before_the_commit_removes_all(tmp_path: Path) -> None:
     writer = Writer(SCHEMA, WriteOptions(str(tmp_path)), False)
     writer.abort([staged(tmp_path, writer.job, [1])])
