@@ -15,7 +15,6 @@ from fastpq.stats.statistics import extreme
 from fastpq.stats.total_order import total_extreme
 
 cdef enum:
-    FIELDS = 6          # of a PageRecord
     LEVELS = 256
 
 
@@ -51,8 +50,19 @@ cdef class PageLog:
         return total_extreme(self.maxima, 1) if self.total_order else extreme(self.order, self.maxima, 1)
 
     def counts(self):
-        """Shape (pages, 6), int64: stored size, rows, entries, values without nulls, NaNs, bytes of BYTE_ARRAY values."""
-        return np.array(self.records.array(np.int64)).reshape(-1, FIELDS)
+        """Six lists with one entry a page: stored size, rows, entries, entries without value, NaNs, bytes of BYTE_ARRAY values."""
+        cdef list sizes = [], rows = [], entries = [], nulls = [], nans = [], unencoded = []
+        cdef PageRecord* page = self.page(0)
+        cdef size_t _
+        for _ in range(self.records.size // sizeof(PageRecord)):
+            sizes.append(page.size)
+            rows.append(page.rows)
+            entries.append(page.entries)
+            nulls.append(page.entries - page.present)
+            nans.append(page.nans)
+            unencoded.append(page.unencoded)
+            page += 1
+        return sizes, rows, entries, nulls, nans, unencoded
 
     def level_counts(self):
         """Shape (pages * levels,), int64: of each page the counts of all repetition levels, then of all definition levels."""

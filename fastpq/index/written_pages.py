@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from fastpq.stats.statistics import Order, is_monotonic
 FLOAT_ORDERS = (Order.ORDER_FLOAT16, Order.ORDER_FLOAT, Order.ORDER_DOUBLE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenPages:
+class WrittenPages(NamedTuple):
     """Counts and bounds of the data pages of one column chunk; each list has one entry a page.
 
     Attributes:
@@ -75,7 +74,9 @@ class WrittenPages:
         """
         order = order_of(self.column.type)
         null_pages = [values == nulls for values, nulls in zip(self.num_values, self.null_counts, strict=True)]
-        if order == Order.ORDER_NONE or any(
+        if order == Order.ORDER_NONE:
+            return None
+        if None in self.minima and any(
             bound is None and not empty for bound, empty in zip(self.minima, null_pages, strict=True)
         ):
             return None
@@ -112,6 +113,8 @@ class WrittenPages:
     def _boundary_order(
         self, minima: Sequence[bytes | None], maxima: Sequence[bytes | None], order: Order
     ) -> fmt.BoundaryOrder:
+        if len(self.sizes) < 2:
+            return fmt.BoundaryOrder.ASCENDING
         known = [[bound for bound in bounds if bound is not None] for bounds in (minima, maxima)]
         for sign, boundary_order in ((1, fmt.BoundaryOrder.ASCENDING), (-1, fmt.BoundaryOrder.DESCENDING)):
             if self.total_order and all(total_order.total_keys_are_monotonic(bounds, sign) for bounds in known):

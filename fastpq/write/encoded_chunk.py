@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from fastpq import format as fmt
 from fastpq.column.chunk_writer import ChunkWriter
@@ -18,8 +18,7 @@ from fastpq.write.row_groups import PlacedChunk
 from fastpq.write.spec import ColumnSpec
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedChunk:
+class EncodedChunk(NamedTuple):
     """A column chunk whose pages are still in memory.
 
     Attributes:
@@ -53,24 +52,27 @@ class EncodedChunk:
 
     def _written_pages(self) -> WrittenPages:
         column, log = self.spec.descriptor, self.writer.pages
-        sizes, rows, entries, present, nans, unencoded = log.counts().T
+        sizes, rows, entries, nulls, nans, unencoded = log.counts()
         repetition, definition = column.max_repetition_level, column.max_definition_level
-        levels = log.level_counts()
-        if levels.size:
-            levels = levels.reshape(len(sizes), repetition + 1 + definition + 1)
+        of_repetition: Sequence[int] = ()
+        of_definition: Sequence[int] = ()
+        if repetition or definition > 1:
+            levels = log.level_counts().reshape(len(sizes), repetition + 1 + definition + 1)
+            of_repetition = levels[:, : repetition + 1].ravel().tolist() if repetition else ()
+            of_definition = levels[:, repetition + 1 :].ravel().tolist() if definition > 1 else ()
         return WrittenPages(
             column=column,
-            sizes=sizes.tolist(),
-            num_rows=rows.tolist(),
-            num_values=entries.tolist(),
-            null_counts=(entries - present).tolist(),
+            sizes=sizes,
+            num_rows=rows,
+            num_values=entries,
+            null_counts=nulls,
             total_order=self.spec.settings.total_order,
             minima=log.minima,
             maxima=log.maxima,
-            nan_counts=nans.tolist(),
-            unencoded_byte_array_data_bytes=unencoded.tolist(),
-            repetition_level_histograms=levels[:, : repetition + 1].ravel().tolist() if repetition else (),
-            definition_level_histograms=levels[:, repetition + 1 :].ravel().tolist() if definition > 1 else (),
+            nan_counts=nans,
+            unencoded_byte_array_data_bytes=unencoded,
+            repetition_level_histograms=of_repetition,
+            definition_level_histograms=of_definition,
         )
 
     def _metadata(self, pages: WrittenPages, start: int) -> fmt.ColumnMetaData:

@@ -7,8 +7,8 @@ indexes stand before the footer (PageIndex.md). With checkpoint_every, footers a
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from fastpq import format as fmt
 from fastpq.encryption.cipher import ModuleCipher
@@ -25,8 +25,7 @@ MOST_ROW_GROUPS = 32768     # RowGroup.ordinal is an i16
 NO_PAGE = -1                # page ordinal in the AAD of modules without one
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedChunk:
+class PlacedChunk(NamedTuple):
     """A column chunk whose pages are in the new file.
 
     Attributes:

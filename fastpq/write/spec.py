@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from fastpq import format as fmt
 from fastpq.codecs.catalogue import codec_for_write
@@ -36,8 +37,7 @@ _TYPE_ORDER = fmt.ColumnOrder(TYPE_ORDER=fmt.TypeDefinedOrder())
 _COLLECTIONS = (Mapping, list, tuple, set, frozenset)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSpec:
+class ColumnSpec(NamedTuple):
     """How one column is written.
 
     Attributes:
@@ -68,7 +68,7 @@ class ColumnSpec:
         dictionary = encoding in _DICTIONARY_ENCODINGS
         value_encoding = fmt.Encoding.PLAIN if dictionary else encoding
         settings = replace(self.settings, dictionary=dictionary, value_encoding=value_encoding)
-        return replace(self, settings=settings, choice=choice)
+        return self._replace(settings=settings, choice=choice)
 
 
 def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[ColumnSpec]:
@@ -93,6 +93,7 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     for option in ("data_page_size", "data_page_rows", "dictionary_page_size"):
         if getattr(properties, option) > LARGEST_INT32:
             raise ValueError(f"{option} must be between 1 and {LARGEST_INT32}, not {getattr(properties, option)}")
+    names_columns = False
     columns = [(column, path, ".".join(path)) for column, path in zip(schema.columns, schema.paths, strict=True)]
     for option in ("compression", "compression_level", "column_encoding", "use_dictionary", "write_statistics", "bloom_filter"):
         given = getattr(properties, option)
@@ -100,7 +101,17 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
             continue
         if unknown := sorted(set(given) - {name for _, _, name in columns}):
             raise SchemaError(f"{option} names unknown columns: {', '.join(unknown)}")
-    return [_column_spec(column, path, name, properties) for column, path, name in columns]
+        names_columns = True
+    if names_columns:
+        return [_column_spec(column, path, name, properties) for column, path, name in columns]
+    specs: list[ColumnSpec] = []
+    alike: dict[object, ColumnSpec] = {}        # without options by name, columns of equal type and levels are written alike
+    for column, path, name in columns:
+        kind = column.type, column.max_definition_level, column.max_repetition_level
+        if kind not in alike:
+            alike[kind] = _column_spec(column, path, name, properties)
+        specs.append(alike[kind]._replace(descriptor=column, path=path))
+    return specs
 
 
 def _check_text(text: str) -> None:
