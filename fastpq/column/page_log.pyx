@@ -50,7 +50,7 @@ cdef class PageLog:
         return total_extreme(self.maxima, 1) if self.total_order else extreme(self.order, self.maxima, 1)
 
     def counts(self):
-        """Six lists with one entry a page: stored size, rows, entries, entries without value, NaNs, bytes of BYTE_ARRAY values."""
+        """Six lists, an entry a page: stored size, rows, entries, entries without value, NaNs, bytes of BYTE_ARRAY values."""
         cdef list sizes = [], rows = [], entries = [], nulls = [], nans = [], unencoded = []
         cdef PageRecord* page = self.page(0)
         cdef size_t _
