@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 import fastpq.spark
 from fastpq.datasets.records import find
-from fastpq.spark import journal
+from fastpq.spark import journal, keyservice
 from fastpq.spark.batches import open_file
 from fastpq.spark.keyservice import ServiceOptions
 from fastpq.spark.listing import list_files, store_of
@@ -67,6 +67,7 @@ def on_cluster(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Itera
         with pytest.MonkeyPatch.context() as environment, cluster(folder, variables) as running:
             for name, value in variables.items():
                 environment.setenv(name, value)     # for rows_in, which reads without Spark
+            environment.setattr(keyservice, "_factories", {})       # clients of other tests have other keys
             yield running
     finally:
         if mounted.returncode == 0:
