@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = ("fastpq", "tests", "benchmarks", "tools")     # copied, with the files beside them
+FOLDERS = ("fastpq", "tests", "docs", "benchmarks", "tools")    # copied, with the files beside them
 SHOWN = 4000        # characters of the log of a failed build
 
 
