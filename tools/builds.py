@@ -85,7 +85,7 @@ def _copy_extensions(folder: Path, headers: frozenset[str]) -> None:
 
 def _remove_deleted(source: Path, target: Path) -> None:
     """Remove files from a copy where the tree has none; C and extensions of a present .pyx stay."""
-    for path in target.rglob("*.[pchs]*"):        # .py, .pyx, .pxd, .pyi, .c, .h, .so
+    for path in target.rglob("*.[pchsm]*"):       # .py, .pyx, .pxd, .pyi, .c, .h, .so, .md
         there = source / path.relative_to(target)
         made = path.suffix in (".c", ".so") and there.with_name(f"{path.name.partition('.')[0]}.pyx").exists()
         if path.is_file() and path.suffix != ".pyc" and not made and not there.exists():

@@ -48,6 +48,7 @@ class _Reading(TypedDict, total=False):
     pushFilters: bool | str
     ignoreMissingFiles: bool | str
     planningFooters: int | str
+    lookupRows: int | str
     timeZone: str
 
 class _Writing(TypedDict, total=False):

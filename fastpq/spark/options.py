@@ -24,6 +24,7 @@ from fastpq.spark.refusals import refuse_key, refuse_secrets
 DEFAULT_MAX_PARTITION_BYTES = 128 << 20     # as spark.sql.files.maxPartitionBytes
 DEFAULT_BATCH_ROWS = 100_000
 DEFAULT_PLANNING_FOOTERS = 64               # files
+DEFAULT_LOOKUP_ROWS = 1_000
 DEFAULT_ROW_GROUP_BYTES = 128 << 20         # uncompressed; as parquet.block.size of parquet-java
 DEFAULT_MAX_OPEN_FILES = 32                 # of one task
 DEFAULT_ORPHAN_SECONDS = 24 * 3600.0
@@ -32,7 +33,7 @@ _PREFIX = "parquet.encryption."
 _CONFIGURATION_PREFIX = "kms.conf."
 _READ = {
     "path", "paths", "basepath", "maxpartitionbytes", "minpartitions", "batchrows", "mergeschema", "filters", "pushfilters",
-    "ignoremissingfiles", "maxfilespertrigger", "planningfooters", "timezone",
+    "ignoremissingfiles", "maxfilespertrigger", "planningfooters", "lookuprows", "timezone",
     "checkpointlocation",
 }
 _WRITE = {
@@ -69,6 +70,7 @@ class ReadOptions:
         max_files_per_trigger: most files in a batch of a stream; None for all present files.
         planning_footers: most files of a scan without filters for which planning reads all footers: Spark then takes less time
             for columns without nulls (fastpq.spark.handover).
+        lookup_rows: most rows that planning for the JVM reads itself where conditions leave no more; 0 for none.
         time_zone: time zone of timestamps in the names of folders; None reads them as timestamps without a time zone.
         service: options of the key service; None reads plaintext files only.
         stream_log: folder below which a stream keeps the log of its files; None for the first of the paths.
@@ -85,6 +87,7 @@ class ReadOptions:
     ignore_missing_files: bool = False
     max_files_per_trigger: int | None = None
     planning_footers: int = DEFAULT_PLANNING_FOOTERS
+    lookup_rows: int = DEFAULT_LOOKUP_ROWS
     time_zone: str | None = None
     service: ServiceOptions | None = None
     stream_log: str | None = None
@@ -143,6 +146,7 @@ def read_options(options: Mapping[str, str], *, push_filters: bool = False) -> R
         _flag(given, "ignoremissingfiles", False),
         limit or None,
         _integer(given, "planningfooters", DEFAULT_PLANNING_FOOTERS),
+        _integer(given, "lookuprows", DEFAULT_LOOKUP_ROWS),
         given.get("timezone"),
         _service(given),
         given.get("checkpointlocation"),

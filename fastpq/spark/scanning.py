@@ -63,6 +63,7 @@ def read(
             - ``pushFilters``: take filters from Spark's plans. Default: where the session allows it.
             - ``ignoreMissingFiles``: pass over files that vanish after planning. Default ``False``.
             - ``planningFooters``: most files whose footers are read while a scan is planned. Default ``64``.
+            - ``lookupRows``: most rows that planning reads itself, in scans with the jar. Default ``1000``.
             - ``timeZone``: time zone of timestamps in the names of folders. Default: the session's.
             - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
               files are read.
@@ -119,6 +120,7 @@ def scan(
             - ``pushFilters``: take filters from Spark's plans. Default: where the session allows it.
             - ``ignoreMissingFiles``: pass over files that vanish after planning. Default ``False``.
             - ``planningFooters``: most files whose footers are read while a scan is planned. Default ``64``.
+            - ``lookupRows``: most rows that planning reads itself, in scans with the jar. Default ``1000``.
             - ``timeZone``: time zone of timestamps in the names of folders. Default: the session's.
             - ``kms.client``: client of the key service: ``"package.module:Class"``, or ``"keyring"``. Without it only plaintext
               files are read.

@@ -63,6 +63,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, moto_url: str, azure_url: st
         "spark.log.level": "ERROR",
         "spark.sql.timeType.enabled": "true",
         "spark.sql.geospatial.enabled": "true",
+        "spark.fastpq.lookupRows": "0",         # scans of the small files of tests are tasks
         "spark.hadoop.parquet.crypto.factory.class": "org.apache.parquet.crypto.keytools.PropertiesDrivenCryptoFactory",
         "spark.hadoop.parquet.encryption.kms.client.class": "ManagedKeys$Kms",
         "spark.hadoop.test.wrap": key_list(MASTER_KEYS),

@@ -64,13 +64,13 @@ def test_conditions_on_folders_of_floating_point_numbers(
     """NaN is the largest number, FLOAT has 32 bits, and Spark applies the conditions again."""
     path, table = parted(tmp_path, *texts), table_of(id=st.LongType(), p=type_)
     tree = [op, ["p"], {"float": wanted}]
-    assert asked("filters", path, table, filters=[tree]) == {"verdicts": ["pruning"]}
+    assert asked("filters", path, table, filters=[tree])["verdicts"] == ["pruning"]
     assert files_in(asked("plan", path, table, conditions=[{"tree": tree}])) == left
 
 
 def test_conditions_on_folders_of_whole_numbers_are_exact(tmp_path: Path) -> None:
     path, table = parted(tmp_path, "1", "2"), table_of(id=st.LongType(), p=st.IntegerType())
-    assert asked("filters", path, table, filters=[[">", ["p"], {"integer": "1"}]]) == {"verdicts": ["exact"]}
+    assert asked("filters", path, table, filters=[[">", ["p"], {"integer": "1"}]])["verdicts"] == ["exact"]
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def is_collated(type_: st.DataType) -> bool:
 
 
 def as_json(value: Any, type_: st.DataType) -> Any:
-    """A value in the form of Values.java: whole numbers as text, bytes in base64.
+    """A value other than a float in the form of Values.java: whole numbers as text, bytes in base64.
 
     Raises:
         Inexact: a type without such a form.
@@ -135,7 +135,7 @@ def _of_file(aggregate: Aggregate, question: Question, footer: FileMetaData, con
         raise Inexact
     if kind == "count":
         return sum(_count(footer, column, number) for number in range(footer.num_row_groups))
-    if not _is_ordered_alike(column, wanted):
+    if not is_ordered_alike(column, wanted):
         raise Inexact
     if isinstance(wanted, st.DateType | st.TimestampType) and Calendar(footer).is_hybrid:
         raise Inexact
@@ -172,7 +172,7 @@ def _extremes(footer: FileMetaData, column: ColumnDescriptor, number: int) -> tu
     return found
 
 
-def _is_ordered_alike(column: ColumnDescriptor, wanted: st.DataType) -> bool:
+def is_ordered_alike(column: ColumnDescriptor, wanted: st.DataType) -> bool:
     """Whether the bounds of a column are values of the Spark type, in its units and its order."""
     stored = column.type
     if not isinstance(wanted, _ORDERED) or stored.physical == pt.Type.INT96:

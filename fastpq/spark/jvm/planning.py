@@ -6,6 +6,7 @@ import base64
 import json
 import pickle
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import types as st
@@ -18,6 +19,7 @@ from fastpq.spark.jvm.aggregates import answered, is_collated, largest_digits
 from fastpq.spark.jvm.column_statistics import column_statistics
 from fastpq.spark.jvm.conditions import PushedCondition, condition_of, known_columns
 from fastpq.spark.jvm.expressions import aggregate_of, columns_in, largest
+from fastpq.spark.jvm.lookups import is_lookup, lookup_rows
 from fastpq.spark.jvm.parts import PartialAggregates, part_limit
 from fastpq.spark.jvm.survivors import UNKNOWN, Survivor, enough, survivors
 from fastpq.spark.jvm.writing import begun, ended, target
@@ -31,6 +33,7 @@ _SETTINGS = {
     "ignoreMissingFiles": "spark.sql.files.ignoreMissingFiles",
     "mergeSchema": "spark.sql.parquet.mergeSchema",
     "minPartitions": "cores",
+    "lookupRows": "spark.fastpq.lookupRows",
 }
 # Least share of bytes reported to Spark's planner, however few rows conditions seem to keep. Spark copies tables of up to 10 MiB
 # to all executors: an estimate that is wrong makes that 80 MiB.
@@ -43,7 +46,7 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to a question of the JVM.
 
     Args:
-        question: ``ask`` (schema, filters, aggregates, plan, target, write, commit or abort),
+        question: ``ask`` (schema, filters, aggregates, lookup, plan, target, write, commit or abort),
             ``options``, ``session``, and more for each.
 
     Raises:
@@ -60,9 +63,11 @@ def answer(question: Mapping[str, Any]) -> dict[str, Any]:
         case "schema":
             return _schema(options)
         case "filters":
-            return {"verdicts": _verdicts(question, options)}
+            return _filters(question, options)
         case "plan":
             return _plan(question, options)
+        case "lookup":
+            return {"rows": _lookup(question, options)}
         case "aggregates":
             return _aggregates(question, options)
     raise ValueError(f"the question {question['ask']!r}: the jar and fastpq are of different versions")
@@ -104,13 +109,19 @@ def _files_of(question: Mapping[str, Any], options: ReadOptions) -> list[ListedF
     return [ListedFile(path, size, tuple((name, text) for name, text in partition)) for path, size, partition in listed]
 
 
-def _verdicts(question: Mapping[str, Any], options: ReadOptions) -> list[str]:
-    """For each condition: exact (Spark need not apply it), pruning (it saves reading), or no."""
-    columns = known_columns(_struct(question["table"]))
+def _filters(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
+    """For each condition: exact (Spark need not apply it), pruning (it saves reading), or no; all exact for a lookup."""
+    table = _struct(question["table"])
+    columns = known_columns(table)
     files = _files_of(question, options)
-    partition = partition_types(files, _struct(question["table"]), options.time_zone)
+    partition = partition_types(files, table, options.time_zone)
     found = [condition_of(tree, columns) for tree in question["filters"]]
-    return ["no" if condition is None else _verdict(condition, partition) for condition in found]
+    verdicts = ["no" if condition is None else _verdict(condition, partition) for condition in found]
+    trees = [condition.tree for condition in found if condition is not None]
+    is_whole = question.get("whole") and "no" not in verdicts and "pruning" in verdicts
+    if is_whole and is_lookup(trees, files, table, partition, options):
+        return {"verdicts": ["exact"] * len(verdicts), "lookup": True}
+    return {"verdicts": verdicts, "lookup": False}
 
 
 def _verdict(condition: PushedCondition, partition: Mapping[str, st.DataType]) -> str:
@@ -129,7 +140,7 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     is_worth = len(files) <= options.planning_footers
     found = survivors(files, conditions, partition, options.time_zone, footers if is_worth else None)
     limit = question.get("limit")
-    if limit is not None and options.filters is None and not options.ignore_missing_files:
+    if limit is not None and options.filters is None and not options.ignore_missing_files and not question.get("lookup"):
         found = enough(found, limit)
     left = [survivor.file for survivor in found]
     complete = footers.complete(left, schema) if is_worth and aggregates is None else frozenset[str]()
@@ -140,8 +151,11 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     groups = {survivor.file.path: survivor.row_groups for survivor in found if survivor.row_groups is not None}
     part = DatasetPart(left, groups, partition, limit)
     planned = plan_scan(files, schema, options, footers, pruning, Handover(complete=complete), part)
+    plan = planned[0].plan if planned else None
+    if plan is not None and question.get("lookup"):     # Spark does not apply the conditions again
+        plan = replace(plan, filters=pruning, pruning=None)
     answer = {
-        "plan": _pickled((planned[0].plan, aggregates)) if planned else "",
+        "plan": "" if plan is None else _pickled((plan, aggregates)),
         "tasks": [_pickled(task.splits) for task in planned],
         "complete": sorted(complete),
         "files": _as_question(files) if question.get("files") is None else None,
@@ -162,6 +176,13 @@ def _plan(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     }
 
 
+def _lookup(question: Mapping[str, Any], options: ReadOptions) -> list[list[Any]] | None:
+    """The rows of a lookup; None where tasks have to read them."""
+    table, files = _struct(question["table"]), _files_of(question, options)
+    partition = partition_types(files, table, options.time_zone)
+    return lookup_rows(_conditions(question, table), files, _struct(question["schema"]), partition, options)
+
+
 def _aggregates(question: Mapping[str, Any], options: ReadOptions) -> dict[str, Any]:
     """Rows of the aggregates that the footers tell exactly, and the types of the rows, or of the rows of parts.
 
@@ -170,7 +191,7 @@ def _aggregates(question: Mapping[str, Any], options: ReadOptions) -> dict[str, 
     table, files, footers = _struct(question["table"]), _files_of(question, options), Footers(options.service)
     partition = partition_types(files, table, options.time_zone)
     found = survivors(files, _conditions(question, table), partition, options.time_zone, None)
-    asked = _partial_aggregates(question, table)
+    asked = None if question.get("lookup") else _partial_aggregates(question, table)
     if asked is None or not set(asked.groups) <= partition.keys() or any(is_collated(partition[name]) for name in asked.groups):
         return {"rows": None, "types": None}
     known = AggregateQuestion(asked.groups, asked.aggregates, table, partition, options.time_zone)

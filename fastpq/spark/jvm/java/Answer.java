@@ -1,13 +1,16 @@
 package io.fastpq.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import java.util.OptionalLong;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.types.StructType;
 
-/** Aggregates that planning has answered from footers: a scan of the answer's rows, without a task. */
-final class Answer implements LocalScan {
+/** Rows that planning has answered, of aggregates or of a lookup: a scan without a task. */
+final class Answer implements LocalScan, SupportsReportStatistics {
     private final StructType schema;
     private final InternalRow[] rows;
     private final String description;
@@ -22,6 +25,11 @@ final class Answer implements LocalScan {
     static Answer of(Aggregates aggregates) {
         StructType schema = aggregates.schema();
         return new Answer(schema, rows(aggregates.rows(), schema), "fastpq, from footers: " + schema.catalogString());
+    }
+
+    /** The rows of a lookup. */
+    static Answer of(JsonNode found, StructType schema, String description) {
+        return new Answer(schema, rows(found, schema), description);
     }
 
     private static InternalRow[] rows(JsonNode found, StructType schema) {
@@ -49,5 +57,20 @@ final class Answer implements LocalScan {
     @Override
     public InternalRow[] rows() {
         return rows;
+    }
+
+    @Override
+    public Statistics estimateStatistics() {
+        return new Statistics() {
+            @Override
+            public OptionalLong sizeInBytes() {
+                return OptionalLong.of(Math.max(1, (long) rows.length * schema.defaultSize()));
+            }
+
+            @Override
+            public OptionalLong numRows() {
+                return OptionalLong.of(rows.length);
+            }
+        };
     }
 }

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
@@ -34,6 +35,7 @@ final class FastpqScanBuilder
     private StructType schema;
     private Predicate[] pushed = {};
     private ArrayNode conditions = Worker.JSON.createArrayNode();
+    private boolean isLookup;       // planning reads the few rows that the conditions leave
     private int limit = NO_LIMIT;
     private Aggregation asked;
     private Aggregates aggregates;      // null where Spark aggregates
@@ -61,8 +63,10 @@ final class FastpqScanBuilder
                 trees.add(tree);
             }
         }
+        question.put("whole", left.isEmpty());
         if (!known.isEmpty()) {
-            JsonNode verdicts = Worker.ask(Settings.driverPython(), question).get("verdicts");
+            JsonNode answer = Worker.ask(Settings.driverPython(), question), verdicts = answer.get("verdicts");
+            isLookup = answer.get("lookup").asBoolean();
             for (int i = 0; i < known.size(); i++) {
                 String verdict = verdicts.get(i).asText();
                 if (!verdict.equals("no")) {
@@ -103,8 +107,7 @@ final class FastpqScanBuilder
     private void ask(Aggregation aggregation) {
         asked = aggregation;
         averages.addAll(Aggregates.averages(aggregation));
-        ObjectNode question = question("aggregates");
-        question.set("conditions", conditions);
+        ObjectNode question = conditioned("aggregates");
         question.set("averages", averages);
         aggregates = Aggregates.of(aggregation, question);
     }
@@ -128,8 +131,14 @@ final class FastpqScanBuilder
         if (aggregates != null && aggregates.rows() != null) {
             return Answer.of(aggregates);
         }
-        ObjectNode question = question("plan");
-        question.set("conditions", conditions);
+        if (isLookup) {
+            JsonNode rows = Worker.ask(Settings.driverPython(), conditioned("lookup")).get("rows");
+            if (!rows.isNull()) {
+                String description = "fastpq lookup PushedFilters: " + Arrays.toString(pushed);
+                return Answer.of(rows, schema, description + " ReadSchema: " + schema.catalogString());
+            }
+        }
+        ObjectNode question = conditioned("plan");
         question.put("statistics", SQLConf.get().cboEnabled() || SQLConf.get().planStatsEnabled());
         if (limit != NO_LIMIT) {
             question.put("limit", limit);
@@ -138,6 +147,12 @@ final class FastpqScanBuilder
             aggregates.ask(question);
         }
         return new FastpqScan(schema, question, pushed, aggregates, stream);
+    }
+
+    private ObjectNode conditioned(String what) {
+        ObjectNode question = question(what).put("lookup", isLookup);
+        question.set("conditions", conditions);
+        return question;
     }
 
     private ObjectNode question(String what) {

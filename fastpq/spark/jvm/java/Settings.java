@@ -34,6 +34,7 @@ final class Settings {
         for (String name : new String[] {
             "spark.sql.session.timeZone", "spark.sql.timestampType", "spark.sql.files.maxPartitionBytes",
             "spark.sql.files.ignoreMissingFiles", "spark.sql.parquet.mergeSchema", "spark.sql.sources.partitionOverwriteMode",
+            "spark.fastpq.lookupRows",
         }) {
             session.put(name, setting(name));
         }

@@ -11,12 +11,14 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** Values that planning answers, as Spark holds them in rows: whole numbers are text, bytes are in base64. */
+/** Values that planning answers, as Spark holds them in rows: whole numbers, and bits of others, are text, bytes are in base64. */
 final class Values {
     private Values() {}
 
@@ -47,6 +49,12 @@ final class Values {
         }
         if (type instanceof IntegerType || type instanceof DateType) {
             return Integer.valueOf(value.asText());
+        }
+        if (type instanceof FloatType) {
+            return Float.intBitsToFloat(Integer.parseInt(value.asText()));
+        }
+        if (type instanceof DoubleType) {
+            return Double.longBitsToDouble(Long.parseLong(value.asText()));
         }
         return Long.valueOf(value.asText());
     }
