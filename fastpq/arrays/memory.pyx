@@ -159,7 +159,11 @@ cdef class Block:
     cdef size_t capacity
 
     def __cinit__(self, size_t size):
-        self.data = block_take(size, &self.capacity)
+        if size < SMALLEST_OFFERED:
+            self.data = block_take(size, &self.capacity)
+        else:
+            with nogil:         # the operating system takes long to map memory
+                self.data = block_take(size, &self.capacity)
         if self.data == NULL:
             raise MemoryError(f"no memory for {size} bytes")
 

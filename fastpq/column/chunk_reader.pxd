@@ -35,6 +35,9 @@ cdef class ChunkReader:
     cdef Scratch chosen                 # bits: chosen rows
     cdef Scratch valid                  # bits: chosen values among those present, and valid rows among those chosen
 
+    # Frees scratch memory of the reader itself, after its last value.
+    cdef void free(self) noexcept nogil
+
     cdef int _check(self, ColumnOutput output, int64_t offset, int64_t count) except -1
     cdef int _attach(self, Output output) except -1
     cdef int64_t _decode(self, ColumnOutput output, int64_t offset, int64_t count, const int64_t[:, ::1] ranges,

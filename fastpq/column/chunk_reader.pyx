@@ -87,6 +87,9 @@ cdef class ChunkReader:
             (<VerdictReader>self.values).judge = judge
 
     def __dealloc__(self):
+        self.free()
+
+    cdef void free(self) noexcept nogil:
         scratch_free(&self.bitmap)
         scratch_free(&self.part)
         scratch_free(&self.dense)

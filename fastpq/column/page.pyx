@@ -51,6 +51,10 @@ cdef class PageReader(PageWalker):
     def __dealloc__(self):
         scratch_free(&self.body)
 
+    cdef void free(self) noexcept nogil:
+        scratch_free(&self.body)
+        scratch_free(&self.window)
+
     cdef int next(self, Page* page, int64_t unwanted=0) except -1 nogil:
         cdef StoredPage stored
         cdef const uint8_t* sealed

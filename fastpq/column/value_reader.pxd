@@ -46,6 +46,8 @@ cdef class ValueReader:
     cdef Scratch sizes
     cdef Scratch passed                 # values decoded in vain, or before a choice
 
+    # Frees scratch memory, after the last value.
+    cdef void free(self) noexcept nogil
     # Makes views point into buffers of a list from now on.
     cdef int attach(self, list buffers) except -1
     # Moves to the first of count values of a data page.

@@ -74,6 +74,9 @@ cdef class ValueReader:
         self.dictionary_size = -1
 
     def __dealloc__(self):
+        self.free()
+
+    cdef void free(self) noexcept nogil:
         scratch_free(&self.previous)
         scratch_free(&self.dictionary)
         scratch_free(&self.stored)

@@ -27,6 +27,12 @@ LIKELY_EXPANSION = 16
 # Chunks of a local file found at once, without a read; one by one, the call takes longer than the work.
 AT_ONCE = 256
 
+# Stored and decoded bytes of consecutive chunks that are decoded without the interpreter between them; enough for few calls
+# of Python, and few enough to share a column between threads, and to answer Ctrl-C soon (benchmarks.gil).
+LARGEST_RUN = 16 << 20
+# Tasks of a read with threads, for each thread; with fewer, threads wait for the last of them.
+TASKS_A_THREAD = 8
+
 # ---- some rows (benchmarks.selective)
 
 # Bytes of pages held by views, for each byte of the values. Values with more are copied, and the pages released.

@@ -25,6 +25,7 @@ from fastpq.errors import ParquetError
 from fastpq.format.enums import CompressionCodec
 from fastpq.index.ranges import Int64s, cut_ranges
 from fastpq.io.source import Stored
+from fastpq.read.costs import AT_ONCE, LARGEST_RUN
 from fastpq.read.fetch import Fetching
 from fastpq.read.opener import ChunkOpener
 from fastpq.read.plan import ChunkPlan
@@ -74,10 +75,12 @@ class FlatReading:
         coded: read codes into a dictionary, not views; for ``reads_codes`` columns.
         judge: returns verdicts (uint8) on the values of a column without nulls; the reading is then a column of verdicts, 0 where
             null.
+        largest_run: bytes, stored and decoded, of chunks decoded together; -1 for each chunk alone.
     """
 
     __slots__ = (
-        "_buffers", "_chunks", "_entries", "_judge", "_layout", "_leaf", "_nulls", "_opener", "_output", "_reader", "_slots",
+        "_buffers", "_chunks", "_entries", "_judge", "_largest_run", "_layout", "_leaf", "_nulls", "_opener", "_output",
+        "_reader", "_slots",
     )
 
     def __init__(
@@ -91,6 +94,7 @@ class FlatReading:
         memory: Array | None = None,
         coded: bool = False,
         judge: Callable[[Column], Array] | None = None,
+        largest_run: int = LARGEST_RUN,
     ) -> None:
         self._opener = opener
         self._buffers = buffers
@@ -100,6 +104,7 @@ class FlatReading:
         if coded:
             self._layout = self._layout.coded()
         self._judge = judge
+        self._largest_run = largest_run
         self._entries: dict[int, Entries] = {}      # of chunks with codes, by their first row
         self._slots = [*islice(slots, len(chunks))]
         self._reader: ChunkReader | None = None     # of the only chunk, opened for its view
@@ -111,14 +116,18 @@ class FlatReading:
         self._nulls: list[int] = []     # of chunks with nulls
 
     def tasks(self) -> Iterator[Task]:
-        """One task for each chunk."""
-        for chunk, slot in zip(self._chunks, self._slots, strict=True):
-            yield Task(chunk.row_offset, chunk.num_rows, partial(self._decode, chunk, slot))
+        """One task for each run of chunks."""
+        for chunks, slots in self._runs():
+            rows = sum(chunk.num_rows for chunk in chunks)
+            yield Task(chunks[0].row_offset, rows, partial(self._decode_run, chunks, slots))
 
     def whole(self) -> AnyColumn:
         """The column, after all tasks one after the other."""
-        for chunk, slot in zip(self._chunks, self._slots, strict=True):
-            self._decode(chunk, slot)
+        if len(self._chunks) == 1:
+            self._decode(self._chunks[0], self._slots[0])
+        else:
+            for chunks, slots in self._runs():
+                self._decode_run(chunks, slots)
         return self.finish()
 
     def finish(self) -> AnyColumn:
@@ -143,6 +152,44 @@ class FlatReading:
         if null_count:
             codes[~column.validity_mask()] = 0
         return column
+
+    def _runs(self) -> Iterator[tuple[Sequence[ChunkPlan], Sequence[int]]]:
+        """Consecutive chunks to decode together, and their slots: of whole chunks of a local file, decoded into values."""
+        chunks, slots, width = self._chunks, self._slots, self._output.width
+        alone = self._reader is not None or self._judge is not None or self._layout.codes
+        largest = -1 if alone or not self._opener.source.walks_late else self._largest_run
+        first = size = 0
+        for number, chunk in enumerate(chunks):
+            whole = chunk.kept is None and chunk.num_values == chunk.num_rows
+            added = chunk.num_bytes + chunk.num_rows * width if whole else LARGEST_RUN + 1
+            if number > first and (size + added > largest or number - first == AT_ONCE):
+                yield chunks[first:number], slots[first:number]
+                first, size = number, 0
+            size += added
+        if chunks:
+            yield chunks[first:], slots[first:]
+
+    def _decode_run(self, chunks: Sequence[ChunkPlan], slots: Sequence[int]) -> None:
+        if len(chunks) == 1:
+            self._decode(chunks[0], slots[0])
+            return
+        from fastpq.column.chunk_run import read_chunks
+
+        readers: list[ChunkReader] = []
+        for chunk, slot in zip(chunks, slots, strict=True):
+            stored = self._buffers.take(slot)
+            try:
+                readers.append(self._opener.flat(chunk, stored, self._layout))
+            except ParquetError as error:
+                self._opener.place(error, chunk)
+                raise
+        try:
+            nulls = read_chunks(readers, self._output, chunks[0].row_offset)
+        except ParquetError as error:       # of the first chunk that is not read to its end
+            self._opener.place(error, next(chunk for chunk, reader in zip(chunks, readers, strict=True) if reader.remaining))
+            raise
+        if nulls:
+            self._nulls.append(nulls)
 
     def _decode(self, chunk: ChunkPlan, slot: int) -> None:
         reader = self._reader

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -283,9 +284,10 @@ def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
         raise SchemaError(f"row_groups is a list of indices, not {asked!r}")
     chosen = []
     for given in asked:
-        if not isinstance(given, SupportsIndex):
-            raise SchemaError(f"row_groups is a list of indices, and {given!r} is none")
-        index = given.__index__()
+        try:
+            index = operator.index(given)
+        except TypeError:
+            raise SchemaError(f"row_groups is a list of indices, and {given!r} is none") from None
         if not -count <= index < count:
             raise SchemaError(f"row group {index} of a file that has {count}")
         chosen.append(index % count)

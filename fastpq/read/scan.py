@@ -14,7 +14,7 @@ from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
 from fastpq.format.slots import untracked
 from fastpq.io.source import Stored
-from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION, WORTH_A_TASK, WORTH_A_THREAD
+from fastpq.read.costs import ALWAYS_PLAUSIBLE, LARGEST_RUN, PLAUSIBLE_EXPANSION, TASKS_A_THREAD, WORTH_A_TASK, WORTH_A_THREAD
 from fastpq.read.fetch import Fetching, fetching
 from fastpq.read.flat import FlatReading, FlatStream, Task
 from fastpq.read.opener import ChunkOpener
@@ -89,6 +89,8 @@ class Scan:
             if decoded + stored < max(WORTH_A_THREAD, len(chunks) * WORTH_A_TASK):
                 threads = 1
             at_once = threads == 1 and span is None and not source.is_remote
+            largest_run = LARGEST_RUN if threads == 1 else min(LARGEST_RUN, (decoded + stored) // (threads * TASKS_A_THREAD))
+            largest_run = largest_run if span is None else -1       # the rows of each chunk are counted
             slots = itertools.count()
             readings: list[Reading] = []
             read: list[AnyColumn] = []
@@ -99,7 +101,8 @@ class Scan:
                     judge = None if judges is None else judges.get(place)
                     coded = judge is None and (codes or opener.strings == "dictionary")
                     coded = coded and self._reads_codes(leaf, of_leaf, codes)
-                    reading: Reading = FlatReading(opener, leaf, of_leaf, rows, slots, buffers, memory, coded, judge)
+                    reading: Reading = FlatReading(
+                        opener, leaf, of_leaf, rows, slots, buffers, memory, coded, judge, largest_run)
                 else:
                     reading = self._nested(column, slots, buffers, (threads, max(1, stored)))
                 if at_once:

@@ -1,0 +1,3 @@
+from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
+
+def read_chunks(readers: list[ChunkReader], output: ColumnOutput, offset: int) -> int: ...

@@ -1,0 +1,172 @@
+"""Consecutive chunks of a flat column, decoded by one call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq.column import chunk_run
+from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
+from fastpq.column.chunk_run import read_chunks
+from fastpq.column.page import PageReader
+from fastpq.read.opener import ChunkOpener
+
+ROWS, GROUP = 1000, 70          # the last row group is shorter
+KEY = b"0123456789012345"
+
+
+def table() -> pa.Table:
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(-9, 9, ROWS)
+    words = [None if n < -7 else "a value longer than a view holds " + str(n) for n in numbers]
+    return pa.table({
+        "numbers": pa.array(numbers, mask=numbers == 3),
+        "required": pa.array(rng.random(ROWS)),
+        "booleans": pa.array(numbers > 0),
+        "words": words,
+        "plain": [None if word is None else f"{word} {number}" for number, word in enumerate(words)],
+        "decimals": pa.array(numbers.tolist(), pa.decimal128(20, 2)),
+        "nulls": pa.nulls(ROWS, pa.float32()),
+    })
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of chunks of each run."""
+    found: list[int] = []
+
+    def counted(readers: list[ChunkReader], output: ColumnOutput, offset: int) -> int:
+        found.append(len(readers))
+        return read_chunks(readers, output, offset)
+
+    monkeypatch.setattr(chunk_run, "read_chunks", counted)
+    return found
+
+
+def write(path: Path, **options: Any) -> pa.Table:
+    """A file of pyarrow with many row groups; values of the column "plain" are in no dictionary."""
+    made = table()
+    names = [name for name in made.column_names if name != "plain"]
+    pq.write_table(made, path, row_group_size=GROUP, use_dictionary=names, **options)
+    return made
+
+
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_runs_have_the_values_of_their_chunks(
+    tmp_path: Path, runs: list[int], threads: int, version: str, compression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fastpq.read.scan.WORTH_A_THREAD", 0)
+    monkeypatch.setattr("fastpq.read.scan.WORTH_A_TASK", 0)
+    made = write(tmp_path / "file", compression=compression, data_page_version=version, write_batch_size=16, data_page_size=64)
+    read = fastpq.read_table(tmp_path / "file", threads=threads)
+    assert pa.table(read).cast(made.schema).equals(made)
+    assert max(runs) > 1 if threads > 1 else runs == [-(-ROWS // GROUP)] * made.num_columns
+
+
+def test_runs_of_encrypted_chunks(tmp_path: Path, runs: list[int]) -> None:
+    made = table()
+    fastpq.write_table(
+        made, tmp_path / "file", row_group_size=GROUP, encryption_properties=fastpq.FileEncryptionProperties(KEY))
+    read = fastpq.read_table(tmp_path / "file", decryption_properties=fastpq.FileDecryptionProperties(KEY), threads=1)
+    assert pa.table(read).cast(made.schema).equals(made)
+    assert runs == [-(-ROWS // GROUP)] * made.num_columns
+
+
+def test_runs_end_at_a_number_of_bytes(tmp_path: Path, runs: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = write(tmp_path / "file", compression="none")
+    size = pq.read_metadata(tmp_path / "file").row_group(0).column(1).total_compressed_size + 8 * GROUP
+    monkeypatch.setattr("fastpq.read.scan.LARGEST_RUN", 4 * size)
+    read = fastpq.read_table(tmp_path / "file", columns=["required"], threads=1)
+    assert pa.table(read).cast(made.select(["required"]).schema).equals(made.select(["required"]))
+    assert runs[0] == 4
+    assert sum(runs) == -(-ROWS // GROUP)
+
+
+def test_chosen_rows_and_codes_are_read_chunk_by_chunk(tmp_path: Path, runs: list[int]) -> None:
+    made = write(tmp_path / "file")
+    with fastpq.ParquetFile(tmp_path / "file", threads=1) as file:
+        assert file.read(["required"], row_ranges=[(3, 900)])["required"].to_pylist() == made["required"].to_pylist()[3:900]
+    read = fastpq.read_table(tmp_path / "file", columns=["words"], strings="dictionary", threads=1)
+    assert read["words"].to_pylist() == made["words"].to_pylist()
+    assert runs == [900 // GROUP - 1]       # all row groups read whole, without the first and the last
+
+
+@pytest.mark.parametrize("broken", [0, 6, 14])
+def test_an_error_names_the_chunk(tmp_path: Path, broken: int, runs: list[int]) -> None:
+    write(tmp_path / "file", compression="none", write_page_checksum=True)
+    place = pq.read_metadata(tmp_path / "file").row_group(broken).column(1)
+    stored = bytearray((tmp_path / "file").read_bytes())
+    stored[(place.dictionary_page_offset or place.data_page_offset) + place.total_compressed_size - 1] ^= 1
+    (tmp_path / "file").write_bytes(stored)
+    with pytest.raises(fastpq.FormatError, match="CRC-32") as caught:
+        fastpq.read_table(tmp_path / "file", columns=["required"], threads=1)
+    assert (caught.value.context["column"], caught.value.context["row_group"]) == ("required", broken)
+    assert runs == [-(-ROWS // GROUP)]
+
+
+def test_an_error_of_an_unopened_chunk_names_the_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "file")
+    calls = iter(range(1000))
+    opened = PageReader
+
+    def failing(*arguments: Any) -> PageReader:
+        if next(calls) == 4:
+            raise fastpq.UnsupportedError("a chunk of the future")
+        return opened(*arguments)
+
+    monkeypatch.setattr("fastpq.read.opener.PageReader", failing)
+    with pytest.raises(fastpq.UnsupportedError, match="future") as caught:
+        fastpq.read_table(tmp_path / "file", columns=["required"], threads=1)
+    assert caught.value.context["row_group"] == 4
+
+
+def unread(path: Path, column: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[ChunkReader], ColumnOutput]:
+    """Readers of all chunks of a column before their first values, and the output."""
+    given: list[tuple[list[ChunkReader], ColumnOutput]] = []
+
+    def kept(readers: list[ChunkReader], output: ColumnOutput, offset: int) -> int:
+        given.append((readers, output))
+        return 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chunk_run, "read_chunks", kept)
+        fastpq.read_table(path, columns=[column], threads=1)
+    return given[0]
+
+
+def test_bad_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = write(tmp_path / "file")
+    readers, output = unread(tmp_path / "file", "required", monkeypatch)
+    for target, offset in ((output, 1), (output, -1), (ColumnOutput(ROWS - 1, 8, False), 0), (ColumnOutput(ROWS, 4, False), 0)):
+        with pytest.raises(ValueError, match=r"rows at|width"):
+            read_chunks(readers, target, offset)
+    for other in (None, output):
+        with pytest.raises(TypeError):
+            read_chunks([*readers, other], output, 0)       # type: ignore[list-item]
+    assert read_chunks([], output, 0) == 0
+    assert read_chunks(readers, output, 0) == 0
+    assert output.values.view(np.float64).tolist() == made["required"].to_pylist()
+    assert read_chunks(readers, output, ROWS) == 0          # nothing is left
+
+
+def test_readers_of_codes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "file")
+    opened: list[ChunkReader] = []
+    flat_reader = ChunkOpener.flat
+
+    def kept(self: ChunkOpener, *arguments: Any) -> ChunkReader:
+        opened.append(flat_reader(self, *arguments))
+        return opened[-1]
+
+    monkeypatch.setattr(ChunkOpener, "flat", kept)
+    fastpq.read_table(tmp_path / "file", columns=["words"], strings="dictionary", threads=1)
+    with pytest.raises(TypeError, match="codes"):
+        read_chunks(opened, ColumnOutput(ROWS, 4, True), 0)
