@@ -36,7 +36,8 @@ FOLDER = "_fastpq_commits"
 NOTES = "_fastpq_jobs"  # folder of notes on uploads, by which a job that is run again finds the uploads of earlier runs
 TRIES = 50              # of a reader beside writers that commit without a pause, and of a writer among others
 _OUTDATED = frozenset({"_metadata", "_common_metadata"})       # of the files before a commit (fastpq.datasets.known_footers)
-VERSION = 1
+VERSION = 2
+READABLE = (1, VERSION)     # records of version 1 have removed files by their paths alone
 KEPT = 2                # records; a reader may have listed the one before the last
 
 _RECORD = re.compile(r"(\d{20})\.json")
@@ -52,7 +53,8 @@ class State:
         by: name of the job that put the record.
         committed: jobs whose commits have happened, and whose uploads may still be listed.
         abandoned: jobs that must not commit any more.
-        removed: paths of removed files relative to the dataset, which may still be there.
+        removed: identities of removed files, which may still be there, by path relative to the dataset. Another file of the path
+            counts; the empty text stands for any.
         streams: number of the last batch of each stream.
     """
 
@@ -60,7 +62,7 @@ class State:
     by: str = ""
     committed: tuple[str, ...] = ()
     abandoned: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
+    removed: Mapping[str, str] = field(default_factory=dict)
     streams: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -73,18 +75,19 @@ class Snapshot:
         begun: uploads of jobs that are neither committed nor cleaned up, by job.
         ended: jobs that are committed, and whose lists of uploads are still there.
         files: information about all objects outside the folder of records, by path relative to the dataset.
+        removed: identities of the removed files that are still there, by path.
     """
 
     state: State
     begun: Mapping[str, tuple[Upload, ...]]
     ended: tuple[str, ...]
     files: Mapping[str, Mapping[str, Any]]
+    removed: Mapping[str, str]
 
     def visible(self, root: str) -> dict[str, Mapping[str, Any]]:
         """Files that count, by path relative to the dataset at root."""
         hidden = {relative(root, upload.path) for uploads in self.begun.values() for upload in uploads}
-        hidden.update(self.state.removed)
-        return {path: about for path, about in self.files.items() if path not in hidden}
+        return {path: about for path, about in self.files.items() if path not in hidden and path not in self.removed}
 
 
 class CommitRefused(OSError):
@@ -161,6 +164,7 @@ def snapshot(filesystem: Any, root: str, folder: str | None = None) -> Snapshot:
             {job: uploads for job, uploads in begun.items() if job not in state.committed},
             ended,
             {path: about for path, about in files.items() if not path.startswith(f"{FOLDER}/")},
+            _left(filesystem, state.removed, files),
         )
     raise OSError(errno.EAGAIN, f"other jobs committed {TRIES} times while the dataset was listed", root)
 
@@ -208,7 +212,7 @@ def commit_uploads(
         counted = {path: about for path, about in now.visible(root).items() if path not in own}
         new = State(
             now.state.number + 1, job, (*now.ended, job), _still(now.state.abandoned, now.begun),
-            tuple(sorted({*_still(now.state.removed, now.files), *removed(counted)})), streams,
+            {**now.removed, **_identities(filesystem, counted, removed(counted))}, streams,
         )
         for name in _OUTDATED & now.files.keys():      # before the commit: without them readers read all footers
             remove(filesystem, f"{root}/{name}")
@@ -229,7 +233,7 @@ def abandon_job(place: Remote, job: str) -> None:
             return
         abandoned = tuple({*_still(now.state.abandoned, now.begun), job})
         new = State(
-            now.state.number + 1, f"abandons {job}", now.ended, abandoned, _still(now.state.removed, now.files), now.state.streams
+            now.state.number + 1, f"abandons {job}", now.ended, abandoned, now.removed, now.state.streams
         )
         if _put_record(place, new):
             for upload in now.begun[job]:
@@ -252,7 +256,7 @@ def finish(place: Remote) -> list[str]:
     """Remove what committed jobs left: removed files, lists of uploads, earlier records; returns the names of the jobs."""
     filesystem, root = place.filesystem, place.path
     now = snapshot(filesystem, root)
-    for path in now.state.removed:
+    for path in now.removed:
         remove(filesystem, f"{root}/{path}")
     for job in now.ended:
         remove(filesystem, f"{root}/{FOLDER}/begun-{job}.json")
@@ -327,6 +331,18 @@ def _still(names: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if name in known)
 
 
+def _left(filesystem: Any, removed: Mapping[str, str], files: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Of removed files those that are there, and not others under their paths."""
+    now = _identities(filesystem, files, removed)
+    return {path: removed[path] for path, identity in now.items() if removed[path] in ("", identity)}
+
+
+def _identities(filesystem: Any, files: Mapping[str, Mapping[str, Any]], paths: Iterable[str]) -> dict[str, str]:
+    """Identities of those paths that are files."""
+    store = store_at(filesystem)
+    return {path: store.identity(files[path]) for path in paths if path in files}
+
+
 def _names(filesystem: Any, root: str) -> frozenset[str]:
     folder = f"{root.rstrip('/')}/{FOLDER}"
     return frozenset(relative(folder, path) for path in find(filesystem, folder))
@@ -337,10 +353,12 @@ def _state_of(filesystem: Any, root: str, names: Iterable[str]) -> State:
     if latest is None:
         return State()
     found = _read(filesystem, root, latest)
-    with contextlib.suppress(KeyError, TypeError, ValueError):
-        lists = {name: tuple(map(str, found[name])) for name in ("committed", "abandoned", "removed")}
+    with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
+        committed, abandoned = (tuple(map(str, found[name])) for name in ("committed", "abandoned"))
+        removed = found["removed"] if found["version"] > 1 else dict.fromkeys(found["removed"], "")
+        removed = {str(path): str(identity) for path, identity in removed.items()}
         streams = {str(name): int(batch) for name, batch in found["streams"].items()}
-        return State(int(found["number"]), str(found["by"]), **lists, streams=streams)
+        return State(int(found["number"]), str(found["by"]), committed, abandoned, removed, streams)
     raise FormatError("a commit's record has not the parts of one", path=f"{root}/{FOLDER}/{latest}")
 
 
@@ -362,8 +380,8 @@ def _read(filesystem: Any, root: str, name: str) -> Any:
         found = json.loads(filesystem.cat_file(path))
     except ValueError:
         raise FormatError("a commit's record is no JSON", path=path) from None
-    if not isinstance(found, dict) or found.get("version") != VERSION:
-        raise FormatError(f"a commit's record of another version than {VERSION}: a newer fastpq wrote it", path=path)
+    if not isinstance(found, dict) or found.get("version") not in READABLE:
+        raise FormatError(f"a commit's record of a version above {VERSION}: a newer fastpq wrote it", path=path)
     return found
 
 

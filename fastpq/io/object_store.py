@@ -106,6 +106,10 @@ class ObjectStore(ABC):
     def version(self, about: Mapping[str, Any]) -> str:
         """The version of an object, as in ``Conditions.if_match``, from the filesystem's information."""
 
+    def identity(self, about: Mapping[str, Any]) -> str:
+        """What tells an object from those that had, or will have, its path, from the filesystem's information."""
+        return self.version(about)
+
     @abstractmethod
     def changed(self, about: Mapping[str, Any]) -> datetime | None:
         """The time of an object's last change, from the filesystem's information; None where it is unknown."""

@@ -5,13 +5,17 @@ Readers see all or nothing.
 
 from __future__ import annotations
 
+import io
 import json
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.fs
+import pyarrow.parquet as pq
 import pytest
 from fsspec.implementations.dirfs import DirFileSystem
 
@@ -254,7 +258,7 @@ def test_records_in_another_filesystem(places: tuple[Remote, Remote], object_sto
     assert fastpq.read_table(direct.path, filesystem=direct.filesystem)["x"].to_pylist() == [1]
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"version": 2}', b'{"version": 1, "number": "x"}', b'{"version": 1}'])
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"version": 3}', b'{"version": 1, "number": "x"}', b'{"version": 2}'])
 def test_broken_records(places: tuple[Remote, Remote], content: bytes) -> None:
     _, direct = places
     records.commit_uploads(direct, job(), pending(direct, 1))
@@ -268,5 +272,53 @@ def test_a_record_says_what_counts(places: tuple[Remote, Remote]) -> None:
     records.commit_uploads(direct, "one", pending(direct, 1), stream=("s", 4))
     found = json.loads(direct.filesystem.cat_file(f"{direct.path}/{records.FOLDER}/{1:020d}.json"))
     assert found == {
-        "version": 1, "number": 1, "by": "one", "committed": ["one"], "abandoned": [], "removed": [], "streams": {"s": 4},
+        "version": 2, "number": 1, "by": "one", "committed": ["one"], "abandoned": [], "removed": {}, "streams": {"s": 4},
     }
+
+
+def write_plainly(place: Remote, name: str, value: int) -> None:
+    """As writers do that know nothing of records."""
+    content = io.BytesIO()
+    pq.write_table(pa.table({"x": [value]}), content)
+    place.filesystem.pipe_file(f"{place.path}/{name}", content.getvalue())
+
+
+def test_a_new_file_under_the_name_of_a_removed_one(places: tuple[Remote, Remote]) -> None:
+    """Another writer's ``part-0.parquet`` is replaced by a commit, and written again, even with the same bytes."""
+    _, direct = places
+    write_plainly(direct, "part-0.parquet", 1)
+    write_plainly(direct, "part-1.parquet", 1)
+    records.commit_uploads(direct, job(), pending(direct, 2), everything)
+    assert read(direct) == [2]
+    time.sleep(1.1)         # S3 tells times in seconds
+    write_plainly(direct, "part-0.parquet", 1)
+    assert read(direct) == [1, 2]
+    records.commit_uploads(direct, job(), pending(direct, 3))
+    records.clean_up(direct, 0)
+    assert read(direct) == [1, 2, 3]
+
+
+def test_a_removed_file_that_is_still_there(places: tuple[Remote, Remote], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, direct = places
+    write_plainly(direct, "part-0.parquet", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "finish", lambda place: [])
+        records.commit_uploads(direct, job(), pending(direct, 2), everything)
+    assert f"{direct.path}/part-0.parquet" in records.find(direct.filesystem, direct.path)
+    assert read(direct) == [2]
+    records.commit_uploads(direct, job(), pending(direct, 3))
+    assert read(direct) == [2, 3]
+    assert f"{direct.path}/part-0.parquet" not in records.find(direct.filesystem, direct.path)
+
+
+def test_records_with_paths_of_removed_files(places: tuple[Remote, Remote]) -> None:
+    """Of version 1."""
+    _, direct = places
+    for number in range(2):
+        write_plainly(direct, f"part-{number}.parquet", number)
+    lists = {"committed": [], "abandoned": [], "removed": ["part-0.parquet"]}
+    record = {"version": 1, "number": 1, "by": "one", "streams": {}, **lists}
+    direct.filesystem.pipe_file(f"{direct.path}/{records.FOLDER}/{1:020d}.json", json.dumps(record).encode())
+    assert read(direct) == [1]
+    records.clean_up(direct, 0)
+    assert f"{direct.path}/part-0.parquet" not in records.find(direct.filesystem, direct.path)
