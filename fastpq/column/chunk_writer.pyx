@@ -21,7 +21,7 @@ from fastpq.encodings.dictionary cimport DictionaryEncoder
 from fastpq.encodings.levels cimport bitmap_to_levels, bytes_to_levels, level_width, levels_all_valid, levels_bound
 from fastpq.encodings.numbers cimport PLAIN, PLAIN_DICTIONARY, RLE
 from fastpq.encodings.rle cimport hybrid_bound, hybrid_encode
-from fastpq.encodings.views cimport Slice
+from fastpq.encodings.views cimport Slice, slices_size
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.encryption.modules cimport DATA_PAGE, DATA_PAGE_HEADER, DICTIONARY_PAGE, DICTIONARY_PAGE_HEADER
 from fastpq.format.page_header cimport (
@@ -67,9 +67,10 @@ cdef class ChunkWriter:
         self.page_counts = {}
 
     def __dealloc__(self):
-        scratch_free(&self.codes)
-        scratch_free(&self.body)
-        scratch_free(&self.packed)
+        with nogil:             # the operating system takes long to take large blocks back
+            scratch_free(&self.codes)
+            scratch_free(&self.body)
+            scratch_free(&self.packed)
 
     def begin_dictionary(self, ColumnInput entries not None):
         """Begin the dictionary page with given entries, used or not, in their order; without effect above its greatest size.
@@ -144,8 +145,7 @@ cdef class ChunkWriter:
                 for i in range(present):
                     unencoded += <int64_t>slices[codes[i]].size
             else:
-                for i in range(present):
-                    unencoded += <int64_t>slices[i].size
+                unencoded = slices_size(slices, present)
         self.pages.last().unencoded = unencoded
         return self.pages.observe_codes(codes, present, self.dictionary.slice_values(), self.dictionary.table.count)
 
@@ -179,16 +179,19 @@ cdef class ChunkWriter:
         cdef const uint8_t* values = NULL
         cdef Slice* slices = NULL
         cdef uint32_t* codes
-        cdef bint full = False
+        cdef bint full = False, pays
         cdef list pages = []
-        scratch_reserve(&self.codes, <size_t>self.num_values * sizeof(uint32_t))
+        with nogil:
+            scratch_reserve(&self.codes, <size_t>self.num_values * sizeof(uint32_t))
         codes = <uint32_t*>self.codes.data
         while row < stop:
             rows = self._rows_within(row, min(most_rows, stop - row), most_entries)
             done = self._encode(row, rows, codes + taken, &present, &values, &slices)
-            keeps = self.is_begun or self.settings.keep_dictionary
-            if row == start and not (keeps or self._dictionary_pays(done, present, slices)):
-                return start
+            if row == start and not (self.is_begun or self.settings.keep_dictionary):
+                with nogil:
+                    pays = self._dictionary_pays(done, present, slices)
+                if not pays:
+                    return start
             full = done < present
             if full:
                 rows = self._rows_of(row, rows, done)
@@ -230,13 +233,11 @@ cdef class ChunkWriter:
             raise MemoryError("the dictionary's hash table")
         return done
 
-    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const Slice* slices) noexcept:
+    cdef bint _dictionary_pays(self, int64_t done, int64_t present, const Slice* slices) noexcept nogil:
         """Whether dictionary and indices of the first page are smaller than the plain values of the page."""
-        cdef int64_t bits = bit_width(self.dictionary.table.count), plain_size = present * <int64_t>self.input.stored_width, i
+        cdef int64_t bits = bit_width(self.dictionary.table.count), plain_size = present * <int64_t>self.input.stored_width
         if self.input.variable:
-            plain_size = 4 * present
-            for i in range(present):
-                plain_size += <int64_t>slices[i].size
+            plain_size = 4 * present + slices_size(slices, present)
         return present == 0 or (done == present and self.dictionary.plain_size + done * bits // 8 < plain_size)
 
     def _rows_of(self, int64_t start, int64_t most, int64_t values):
@@ -253,16 +254,15 @@ cdef class ChunkWriter:
     cdef int64_t _page_rows(self, int64_t start, int64_t stop) except -1:
         """The number of rows of the next page of plain values, at least one."""
         cdef int64_t rows = min(<int64_t>self.settings.data_page_rows, stop - start)
-        cdef int64_t size = 0, bound = self.settings.data_page_size, present, i
+        cdef int64_t size, bound = self.settings.data_page_size, present
         cdef Slice* slices
         if not self.input.variable:
             return self._rows_within(start, rows, bound // <int64_t>max(self.input.stored_width, <size_t>1))
         rows = self._rows_within(start, rows, bound)
         while True:
-            present = self.input.slices(start, rows, &slices)
-            size = 0
-            for i in range(present):
-                size += 4 + <int64_t>slices[i].size
+            with nogil:
+                present = self.input.slices(start, rows, &slices)
+                size = 4 * present + slices_size(slices, present)
             if size <= bound or rows <= 1:
                 return rows
             rows = max(1, min(rows - 1, rows * bound // size))
@@ -300,13 +300,12 @@ cdef class ChunkWriter:
         cdef const uint8_t* values = NULL
         cdef Slice* slices = NULL
         cdef uint8_t* body
-        cdef int64_t present, size = 0, i
+        cdef int64_t present, size = 0
         cdef PageLevels levels
         with nogil:
             if self.input.variable:
                 present = self.input.slices(start, rows, &slices)
-                for i in range(present):
-                    size += 4 + <int64_t>slices[i].size
+                size = 4 * present + slices_size(slices, present)
                 if self.bloom_filter is not None:
                     self.bloom_filter.insert_slices(slices, present)
             else:
