@@ -108,8 +108,9 @@ class Trials:
         self.proxy.trouble = kill
         ended = self._run(way, tell)
         what = f"killed {moment} {self.proxy.requests[-1] if self.proxy.requests else number}"
+        came = len(self.proxy.requests) > number        # jobs ask how far tasks are: some runs need fewer requests
         self.proxy.reset()
-        self._expect(ended == -signal.SIGKILL, way, f"{what}: ended with {ended}")
+        self._expect(ended == (-signal.SIGKILL if came else 0), way, f"{what}: ended with {ended}")
         found = self._read(way)
         self._expect(found in (way.before, way.after), way, f"{what}: rows {found[:9]}")
         if number % 2:      # every other time the work is done again beside what the dead process left
