@@ -21,6 +21,7 @@ from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles, Taken
 from fastpq.datasets.partition_filters import filtered_columns, matching, may_match
 from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, types_of_partitions, united
 from fastpq.errors import ParquetError, SchemaError
+from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.options import ReaderProperties
 from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
@@ -99,8 +100,9 @@ class ParquetDataset(DatasetAnswers):
         self._values = [values[number] for number in kept]
         self._own: list[dict[str, DatasetField] | None] = [None] * len(kept)    # columns of each file, known once it was open
         self._rows = [0] * len(kept)
-        is_open = decryption_properties is None and given["on_error"] == "raise" and len(kept) > 1
-        footers = known_footers(metadata, listed, taken) if is_open else None
+        self._is_simple = decryption_properties is None and given["on_error"] == "raise"
+        self._alike: tuple[FileMetaData, dict[str, DatasetField]] | None = None       # footer and columns of a file
+        footers = known_footers(metadata, listed, taken) if self._is_simple and len(kept) > 1 else None
         self._opened = OpenedFiles(self._files, partial(ParquetFile, **taken), decryption_properties, footers)
         if footers is not None:
             self._know_all(footers)
@@ -116,7 +118,8 @@ class ParquetDataset(DatasetAnswers):
         """The files and what is known of them; another process opens the files when it reads them."""
         refuse_keys("ParquetDataset", self._opened.decryption)
         files = [replace(file, where=place_elsewhere(file.where), about=None) for file in self._files]
-        return {name: value for name, value in self.__dict__.items() if name != "_opened"} | {"_files": files}
+        kept = {name: value for name, value in self.__dict__.items() if name != "_opened"}
+        return kept | {"_files": files, "_alike": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -159,12 +162,22 @@ class ParquetDataset(DatasetAnswers):
         """The columns of an open file, noted with its rows."""
         known = self._own[number]
         if known is None:
-            columns = file.read(row_groups=[])
-            for name in columns.names:
-                columns[name]       # refuses two columns of one name
             self._rows[number] = file.count() if self._has_rows else 0
-            self._own[number] = known = {name: field_of_column(name, column) for name, column in columns.items()}
+            self._own[number] = known = self._columns_of(file)
         return known
+
+    def _columns_of(self, file: ParquetFile) -> dict[str, DatasetField]:
+        """The columns of an open file; of files whose footers describe the same columns, the first one is looked at."""
+        alike = self._alike
+        if alike is not None and file.metadata.describes_alike(alike[0]):
+            return alike[1]
+        columns = file.read(row_groups=[])
+        for name in columns.names:
+            columns[name]       # refuses two columns of one name
+        found = {name: field_of_column(name, column) for name, column in columns.items()}
+        if self._is_simple:
+            self._alike = file.metadata, found
+        return found
 
     @property
     def schema(self) -> ParquetSchema:
