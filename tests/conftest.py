@@ -58,9 +58,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests of servers and run these first, while other processes run the rest. Deselect tests of other systems."""
     for item in items:
-        for server in SERVERS.keys() & set(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        for server in SERVERS.keys() & fixtures:
             item.add_marker("slow")
-            item.add_marker(pytest.mark.xdist_group(SERVERS[server]))
+            # tests of Spark with object stores are many: another process runs them, in a session of its own
+            item.add_marker(pytest.mark.xdist_group(SERVERS[server] + " in stores" * ("object_store" in fixtures)))
     absent = {"linux"} if sys.platform != "linux" else set()
     if "FASTPQ_TEST_FIPS" not in os.environ:
         absent.add("fips")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -19,9 +20,9 @@ from fastpq.schema import types as pt
 from fastpq.schema.tree import ColumnDescriptor
 from fastpq.spark.batches import FileScan, ScanPlan, scan_split
 from fastpq.spark.filters import columns_of
-from fastpq.spark.footers import Footers
+from fastpq.spark.footers import MOST_CHUNKS
 from fastpq.spark.jvm.aggregates import as_json, is_ordered_alike
-from fastpq.spark.jvm.survivors import UNKNOWN, survivors
+from fastpq.spark.jvm.survivors import survivor_of, survivors
 from fastpq.spark.listing import ListedFile
 from fastpq.spark.options import ReadOptions
 from fastpq.spark.planning import Split
@@ -54,16 +55,16 @@ def is_lookup(
     if options.filters is not None or not options.lookup_rows:
         return False
     plan = _plan(conditions, st.StructType(), partition, options)
+    near = _near(conditions, files, partition, options)
     rows = 0
     try:
-        splits = _splits(conditions, files, partition, options)
-        for split in splits or ():
-            for found in scan_split(split, plan, lambda scan: _matches(scan, table)):
+        for file in near or ():
+            for found in scan_split(Split(file, None, file.size), plan, lambda scan: _matches(scan, table)):
                 if found is None or (rows := rows + found) > options.lookup_rows:
                     return False
     except (ParquetError, OSError):     # the task that reads the file raises the error
         return False
-    return splits is not None
+    return near is not None
 
 
 def lookup_rows(
@@ -86,13 +87,13 @@ def lookup_rows(
         FileNotFoundError: a file was deleted after planning.
         ParquetError: as in fastpq.errors, with the file's path, row group and column.
     """
-    splits = _splits(conditions, files, partition, options)
-    if splits is None or not all(isinstance(part.dataType, _SIMPLE) for part in schema.fields):
+    near = _near(conditions, files, partition, options)
+    if near is None or not all(isinstance(part.dataType, _SIMPLE) for part in schema.fields):
         return None
     plan = _plan(conditions, schema, partition, options)
     rows: list[list[Any]] = []
-    for split in splits:
-        for batch in scan_split(split, plan, _batches):
+    for file in near:
+        for batch in scan_split(Split(file, None, file.size), plan, _batches):
             if batch is None or len(rows) + batch.num_rows > options.lookup_rows:
                 return None
             columns = (_as_json(array, part.dataType) for array, part in zip(batch.columns, schema.fields, strict=True))
@@ -113,34 +114,36 @@ def _plan(
     )
 
 
-def _splits(
+def _near(
     conditions: Sequence[Any], files: Sequence[ListedFile], partition: Mapping[str, st.DataType], options: ReadOptions
-) -> list[Split] | None:
-    """What the conditions leave of the files; None for many files, or for a footer that cannot be read."""
-    near = [one.file for one in survivors(files, conditions, partition, options.time_zone, None)]       # by folders alone
-    if len(near) > MOST_FILES:
-        return None
-    left = survivors(near, conditions, partition, options.time_zone, Footers(options.service))
-    if any(one.rows == UNKNOWN for one in left):
-        return None
-    return [Split(one.file, one.row_groups, one.size) for one in left]
+) -> list[ListedFile] | None:
+    """The files that folders do not rule out; None for many."""
+    left = [one.file for one in survivors(files, conditions, partition, options.time_zone, None)]
+    return left if len(left) <= MOST_FILES else None
+
+
+def _groups(scan: FileScan) -> tuple[int, ...] | None:
+    """Row groups that the statistics of the footer leave; None for all."""
+    return survivor_of(scan.split.file, scan.file.metadata, scan.plan.filters.children, scan.constants).row_groups
 
 
 def _matches(scan: FileScan, table: st.StructType) -> Iterator[int | None]:
     """Number of the rows for which the filters hold; None where these are judged on many rows, or otherwise than by Spark."""
     columns = {name: table[name].dataType for name in columns_of(scan.plan.filters)}
-    if scan.calendar.is_hybrid or not all(_is_judged_alike(scan, name, type_) for name, type_ in columns.items()):
+    chunks = scan.file.metadata.num_row_groups * len(scan.plan.filters.children)
+    is_alike = all(_is_judged_alike(scan, name, type_) for name, type_ in columns.items())
+    if chunks > MOST_CHUNKS or scan.calendar.is_hybrid or not is_alike:
         yield None
         return
-    filters = scan.wanted()
-    if filters is False:
+    filters, groups = scan.wanted(), _groups(scan)
+    if filters is False or groups == ():
         yield 0
         return
-    expected = scan.file.explain(filters, (), row_groups=scan.split.row_groups)
+    expected = scan.file.explain(filters, (), row_groups=groups)
     if sum(group.rows for group in expected.row_groups) > MOST_CANDIDATES or expected.bytes_read > MOST_BYTES:
         yield None
         return
-    yield from (batch.num_rows for batch in scan.tables_of(filters, scan.split.row_groups))
+    yield from (batch.num_rows for batch in scan.tables_of(filters, groups))
 
 
 def _is_judged_alike(scan: FileScan, name: str, wanted: st.DataType) -> bool:
@@ -162,12 +165,13 @@ def _is_judged_alike(scan: FileScan, name: str, wanted: st.DataType) -> bool:
 
 def _batches(scan: FileScan) -> Iterator[pa.RecordBatch | None]:
     """The rows of a file; None where many bytes have to be read."""
-    filters = scan.wanted()
-    if filters is False:
+    filters, groups = scan.wanted(), _groups(scan)
+    if filters is False or groups == ():
         return
-    if scan.file.explain(filters, scan.leaves(), row_groups=scan.split.row_groups).bytes_read > MOST_BYTES:
+    if scan.file.explain(filters, scan.leaves(), row_groups=groups).bytes_read > MOST_BYTES:
         yield None
         return
+    scan.split = replace(scan.split, row_groups=groups)
     yield from scan.batches()
 
 

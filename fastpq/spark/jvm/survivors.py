@@ -68,7 +68,7 @@ def survivors(
     chunks = sum(footer.num_row_groups for footer in found if footer is not None) * len(conditions)
     useful = conditions if chunks <= MOST_CHUNKS else ()
     pairs = zip(left, found, strict=True)
-    judged = [_judged(file, footer, useful, partition_values(file, types, zone)) for file, footer in pairs]
+    judged = [survivor_of(file, footer, useful, partition_values(file, types, zone)) for file, footer in pairs]
     return [survivor for survivor in judged if survivor.row_groups != ()]
 
 
@@ -90,9 +90,17 @@ def _may_hold(conditions: Sequence[Any], constants: Mapping[str, Any]) -> bool:
     return all(and_together(tree, constants) is not False for tree in conditions)
 
 
-def _judged(
+def survivor_of(
     file: ListedFile, footer: FileMetaData | None, conditions: Sequence[Any], constants: Mapping[str, Any]
 ) -> Survivor:
+    """What conditions leave of a file, by its statistics.
+
+    Args:
+        file: the file.
+        footer: its footer; None where it cannot be read.
+        conditions: as for survivors.
+        constants: values of the file's partition columns.
+    """
     if footer is None:
         return Survivor(file, None, UNKNOWN, file.size)
     predicate = _predicate(footer, conditions, constants)
