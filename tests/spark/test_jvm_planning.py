@@ -12,8 +12,9 @@ import pytest
 from pyspark.sql import types as st
 
 import fastpq
+from fastpq.errors import KeyAccessError
 from fastpq.spark import footers
-from fastpq.spark.batches import open_file
+from fastpq.spark.batches import FileScan, open_file
 from fastpq.spark.filters import holds
 from fastpq.spark.jvm import scan
 from fastpq.spark.jvm.planning import answer
@@ -161,3 +162,19 @@ def test_statistics_of_many_files_open_each_footer_a_few_times(tmp_path: Path, m
     plan = asked("plan", tmp_path, table_of(**{name: st.LongType() for name in names}), statistics=True)
     assert plan["columns"] == {name: {"nulls": 0, "min": "0", "max": "10", "distinct": 11} for name in names}
     assert len(opened) <= 3 * files
+
+
+def test_a_lookup_of_columns_whose_keys_the_driver_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks read the rows."""
+    fastpq.write_table({"id": [1, 2]}, tmp_path / "a.parquet")
+    table, tree = table_of(id=st.LongType()), ["=", ["id"], {"integer": "2"}]
+    more = {"lookup": True, "conditions": [{"tree": tree}]}
+    assert asked("filters", tmp_path, table, filters=[tree], whole=True) == {"verdicts": ["exact"], "lookup": True}
+    assert asked("lookup", tmp_path, table, **more) == {"rows": [["2"]]}
+
+    def refuse(scan: FileScan) -> None:
+        raise KeyAccessError("no key")
+
+    monkeypatch.setattr(FileScan, "batches", refuse)
+    assert asked("lookup", tmp_path, table, **more) == {"rows": None}
+    assert len(asked("plan", tmp_path, table, **more)["tasks"]) == 1

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from fastpq.errors import ParquetError
+from fastpq.errors import KeyAccessError, ParquetError
 from fastpq.filters.predicate import And
 from fastpq.schema import types as pt
 from fastpq.schema.tree import ColumnDescriptor
@@ -92,12 +92,15 @@ def lookup_rows(
         return None
     plan = _plan(conditions, schema, partition, options)
     rows: list[list[Any]] = []
-    for file in near:
-        for batch in scan_split(Split(file, None, file.size), plan, _batches):
-            if batch is None or len(rows) + batch.num_rows > options.lookup_rows:
-                return None
-            columns = (_as_json(array, part.dataType) for array, part in zip(batch.columns, schema.fields, strict=True))
-            rows += map(list, zip(*columns, strict=True)) if batch.num_columns else [[]] * batch.num_rows
+    try:
+        for file in near:
+            for batch in scan_split(Split(file, None, file.size), plan, _batches):
+                if batch is None or len(rows) + batch.num_rows > options.lookup_rows:
+                    return None
+                columns = (_as_json(array, part.dataType) for array, part in zip(batch.columns, schema.fields, strict=True))
+                rows += map(list, zip(*columns, strict=True)) if batch.num_columns else [[]] * batch.num_rows
+    except KeyAccessError:      # executors may have keys that the driver lacks
+        return None
     return rows
 
 
