@@ -21,7 +21,7 @@ from fastpq.datasets.opened_files import DatasetDecryption, OpenedFiles, Taken
 from fastpq.datasets.partition_filters import filtered_columns, matching, may_match
 from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_fields, schema_of, types_of_partitions, united
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.metadata.file_metadata import FileMetaData, are_described_alike
 from fastpq.options import ReaderProperties
 from fastpq.read.int96 import coarser, units_of
 from fastpq.read.opener import StringLayout
@@ -169,7 +169,7 @@ class ParquetDataset(DatasetAnswers):
     def _columns_of(self, file: ParquetFile) -> dict[str, DatasetField]:
         """The columns of an open file; of files whose footers describe the same columns, the first one is looked at."""
         alike = self._alike
-        if alike is not None and file.metadata.describes_alike(alike[0]):
+        if alike is not None and are_described_alike(file.metadata, alike[0]):
             return alike[1]
         columns = file.read(row_groups=[])
         for name in columns.names:

@@ -352,11 +352,6 @@ class FileMetaData:
         stored = bytes(self._footer[offsets[0] : offsets[-1] + last])
         return (_parsed if len(stored) > LONGEST_SCHEMA_KEPT else _kept)(stored, len(offsets))
 
-    def describes_alike(self, other: FileMetaData) -> bool:
-        """Whether another footer has the same schema, key-value metadata and writer; False for some long schemas."""
-        alike = self.created_by == other.created_by and self.schema is other.schema
-        return alike and self._footer[slice(*self._key_values)] == other._footer[slice(*other._key_values)]
-
     def _schema_element(self, offset: int) -> fmt.SchemaElement:
         return fmt.decode(fmt.SchemaElement, self._footer, offset)[0]
 
@@ -442,3 +437,9 @@ class FileMetaData:
 
 def _unpickled(footer: bytes) -> FileMetaData:
     return FileMetaData(memoryview(footer), FileDecryptor())
+
+
+def are_described_alike(one: FileMetaData, other: FileMetaData) -> bool:
+    """Whether footers have the same schema, key-value metadata and writer; False for some long schemas."""
+    alike = one.created_by == other.created_by and one.schema is other.schema
+    return alike and one._footer[slice(*one._key_values)] == other._footer[slice(*other._key_values)]
