@@ -12,6 +12,7 @@ cdef extern from "c/int96.h" nogil:
 
 cdef extern from "c/big_endian.h" nogil:
     int64_t reverse_decimals(const uint8_t* stored, size_t size, int64_t count, uint8_t* out, size_t width) noexcept
+    int64_t store_decimals(const uint8_t* values, size_t width, int64_t count, uint8_t* out, size_t size) noexcept
 
 
 cdef int64_t from_stored(int conversion, const uint8_t* stored, size_t stored_width, int64_t count, uint8_t* out,
@@ -120,12 +121,14 @@ cdef int64_t decimals_from_fixed(const uint8_t* stored, size_t stored_width, int
 
 cdef int64_t decimals_to_fixed(const uint8_t* values, size_t width, int64_t count, uint8_t* out,
                                size_t stored_width) noexcept nogil:
-    cdef int64_t i
+    cdef int64_t i, first = store_decimals(values, width, count, out, stored_width)
     cdef size_t j, kept
     cdef uint8_t sign
     cdef const uint8_t* value
     cdef uint8_t* target
-    for i in range(count):
+    if first < 0:
+        return OUT_OF_RANGE
+    for i in range(first, count):
         value = values + <size_t>i * width
         target = out + <size_t>i * stored_width
         sign = 0xFF if value[width - 1] & 0x80 else 0

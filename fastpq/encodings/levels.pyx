@@ -19,6 +19,7 @@ from fastpq.format.varint cimport write_varint
 cdef extern from "c/bitmap.h" nogil:
     int64_t count_bits(const uint8_t* bitmap, int64_t offset, int64_t count) noexcept
     void merge_bits(uint8_t* target, int64_t offset, const uint8_t* source, int64_t count) noexcept
+    int64_t join_short_runs(const uint8_t** data, const uint8_t* end, uint8_t* bitmap, int64_t done, int64_t count) noexcept
     void set_bits(uint8_t* target, int64_t offset, int64_t count) noexcept
     void bits_to_bytes(const uint8_t* bitmap, int64_t offset, int64_t count, uint8_t* out) noexcept
     void bytes_to_bits(const uint8_t* flags, int64_t count, uint8_t* bitmap) noexcept
@@ -41,11 +42,14 @@ cdef enum:
 
 cdef int64_t levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, uint8_t* bitmap) noexcept nogil:
     cdef HybridDecoder decoder
-    cdef int64_t done = 0, ones = 0, run
+    cdef int64_t done = 0, run
     cdef int status
     hybrid_start(&decoder, data, size, 1)
     memset(bitmap, 0, <size_t>(count + 7) // 8)
-    while done < count:
+    while True:
+        done = join_short_runs(&decoder.pos, decoder.end, bitmap, done, count)
+        if done == count:
+            return count_bits(bitmap, 0, count)
         status = hybrid_ensure(&decoder)
         if status < 0:
             return TRUNCATED if status == TRUNCATED else BAD_LEVEL
@@ -54,14 +58,11 @@ cdef int64_t levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, u
             decoder.rle_left -= run
             if decoder.rle_value:
                 set_bits(bitmap, done, run)
-                ones += run
         else:
             run = min(decoder.packed_count, count - done)
             merge_bits(bitmap, done, decoder.packed, run)
-            ones += count_bits(decoder.packed, 0, run)
             decoder.packed_next = decoder.packed_count
         done += run
-    return ones
 
 
 cdef int64_t bit_packed_levels_to_bitmap(const uint8_t* data, size_t size, int64_t count, uint8_t* bitmap) noexcept nogil:

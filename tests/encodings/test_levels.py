@@ -39,6 +39,39 @@ def test_runs_at_odd_places() -> None:
     assert ones == 12
 
 
+def run_of(kind: int, size: int, bits: int) -> bytes:
+    """A run of `size` levels 0 (kind 0) or 1, or of `size` bit-packed groups of eight (kind 2) with the low bits of `bits`."""
+    number = size << 1 | (kind == 2)
+    header = bytes([number]) if number < 128 else bytes([number & 127 | 128, number >> 7])
+    return header + ((bits % (1 << 8 * size)).to_bytes(size, "little") if kind == 2 else bytes([kind]))
+
+
+SIZES = st.integers(1, 63) | st.integers(1, 9) | st.integers(54, 140)
+RUNS = st.lists(st.tuples(st.integers(0, 2), SIZES, st.integers(0, 1 << 60)), min_size=1, max_size=80)
+
+
+@given(RUNS, st.integers(0, 700))
+def test_runs_of_any_length(runs: list[tuple[int, int, int]], cut: int) -> None:
+    stream = b"".join(run_of(kind, size, bits * 0x1000000000000001) for kind, size, bits in runs)
+    count = max(1, sum(size * 8 if kind == 2 else size for kind, size, _ in runs) - cut)
+    expected = [bool(level) for level in reference.hybrid(stream, 1, count)]
+    bitmap, ones = levels.decode(stream, count)
+    assert flags_of(bitmap, count) == expected
+    assert ones == sum(expected)
+    assert bitmap.tolist() == bitmap_of(expected).tolist()      # padding bits are clear
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 40), st.integers(0, 1 << 60)), min_size=20, max_size=80),
+       st.integers(0, 19), st.sampled_from([b"\x08\x02", b"\x08\xff", b"\x00\x01", b"\x01", b"\xff\xff\xff\xff\xff\x01\x01"]))
+def test_a_bad_run_among_short_ones(runs: list[tuple[int, int, int]], place: int, bad: bytes) -> None:
+    parts = [run_of(*run) for run in runs]
+    count = sum(size * 8 if kind == 2 else size for kind, size, _ in runs)
+    with pytest.raises(FormatError):
+        levels.decode(b"".join([*parts[:place], bad, *parts[place:]]), count)
+    with pytest.raises(FormatError):
+        levels.decode(b"".join(parts[:-1]), count)
+
+
 @given(FLAGS, st.integers(0, 20))
 def test_encodes_what_the_reference_decodes(flags: list[bool], offset: int) -> None:
     bitmap = bitmap_of([False] * offset + flags)
@@ -68,6 +101,18 @@ def test_spread_and_pick(flags: list[bool], dtype: str) -> None:
     assert levels.spread(bitmap_of(flags), len(flags), values[mask]).tobytes() == expected.tobytes()
     shifted = bitmap_of([True] * 3 + flags)
     assert levels.pick(shifted, 3, values).tobytes() == values[mask].tobytes()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("dtype", ["u1", "<i4", "<i8", "V16", "V12"])
+def test_spread_of_many(dtype: str, share: float) -> None:
+    random = np.random.default_rng(5)
+    for count in (63, 64, 65, 127, 128, 640, 1000):
+        mask = random.random(count) < share
+        values = random.integers(0, 256, (count, np.dtype(dtype).itemsize), dtype=np.uint8).view(dtype).reshape(-1)
+        expected = np.zeros(count, dtype)
+        expected[mask] = values[mask]
+        assert levels.spread(bitmap_of(mask.tolist()), count, values[mask]).tobytes() == expected.tobytes()
 
 
 @given(FLAGS, st.integers(0, 70))

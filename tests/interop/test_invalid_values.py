@@ -63,6 +63,20 @@ def test_decimals_over_their_precision(kind: str, sign: int, dictionary: bool, n
                 assert (stored[0] if nested else stored)[2] == too_large
 
 
+@pytest.mark.parametrize("rows", [1, 3, 300])
+@pytest.mark.parametrize("precision", [1, 4, 11, 18, 21, 33])
+def test_decimals_over_their_stored_bytes(precision: int, rows: int) -> None:
+    """Arrow data whose values have more bytes than their precision asks for, at any place of a chunk."""
+    stored = ((10**precision).bit_length() + 8) // 8
+    for value in (1 << 8 * stored - 1, -(1 << 8 * stored - 1) - 1, 1 << 126, -(1 << 126)):
+        for place in {0, rows // 2, rows - 1}:
+            values = [5] * place + [value] + [-5] * (rows - place - 1)
+            data = b"".join(number.to_bytes(16, "little", signed=True) for number in values)
+            array = pa.Array.from_buffers(pa.decimal128(precision, 0), rows, [None, pa.py_buffer(data)])
+            with pytest.raises(fastpq.SchemaError, match="physical type cannot hold"):
+                fastpq.write_table(pa.table({"d": array}), io.BytesIO(), use_dictionary=False)
+
+
 @pytest.mark.parametrize("layout", ["plain", "view"])
 def test_decimals_of_bytes_and_in_the_file(layout: str) -> None:
     sink = io.BytesIO()

@@ -1,4 +1,4 @@
-/* Decimals of fixed width: big-endian two's complement integers to little-endian ones. */
+/* Decimals of fixed width: big-endian two's complement integers to little-endian ones, and back. */
 #ifndef FASTPQ_BIG_ENDIAN_H
 #define FASTPQ_BIG_ENDIAN_H
 
@@ -42,6 +42,58 @@ static int64_t reverse_decimals(const uint8_t *stored, size_t size, int64_t coun
             return first;
     }
     return count;
+}
+
+/* A value is shifted to the top of its words, so that its `size` bytes come first; the bytes behind are written too, and the next value
+ * replaces them. Returns 0 if a value needs more bytes. */
+static inline __attribute__((always_inline)) int store_values(const uint8_t *values, const size_t width, int64_t count,
+                                                              uint8_t *out, const size_t size, const int words) {
+    const int shift = 8 * (8 * words - (int)size);
+    uint64_t lost = 0; /* bits set where a value and its stored bytes differ */
+    for (int64_t i = 0; i < count; i++, values += width, out += size) {
+        int64_t low = 0, high;
+        memcpy(&low, values, width < 8 ? width : 8);
+        if (width == 4) low = (int32_t)low;
+        high = low >> 63;
+        if (width == 16) memcpy(&high, values + 8, 8);
+        if (words == 1) {
+            const uint64_t top = (uint64_t)low << shift, stored = __builtin_bswap64(top);
+            lost |= (uint64_t)(((int64_t)top >> shift) ^ low) | (uint64_t)((low >> 63) ^ high);
+            memcpy(out, &stored, 8);
+        } else {
+            const unsigned __int128 value = (unsigned __int128)(uint64_t)high << 64 | (uint64_t)low, top = value << shift;
+            const uint64_t stored[2] = {__builtin_bswap64((uint64_t)(top >> 64)), __builtin_bswap64((uint64_t)top)};
+            lost |= (uint64_t)(((int64_t)(top >> 64) >> shift) ^ high);
+            memcpy(out, stored, 16);
+        }
+    }
+    return lost == 0;
+}
+
+static inline __attribute__((always_inline)) int store_values_of_width(const uint8_t *values, const size_t width, int64_t count,
+                                                                       uint8_t *out, size_t size) {
+    switch (size) {
+        case 4: return store_values(values, width, count, out, 4, 1);
+        case 8: return store_values(values, width, count, out, 8, 1);
+        case 16: return store_values(values, width, count, out, 16, 2);
+        default: return store_values(values, width, count, out, size, size > 8 ? 2 : 1);
+    }
+}
+
+/* Stores `count` values of `width` bytes as big-endian integers of `size` bytes. Returns the number of values stored, the others being left
+ * to the caller: those near the end of out, where no whole word begins, and all values of other widths. Returns -1 if a value needs
+ * more bytes. */
+static int64_t store_decimals(const uint8_t *values, size_t width, int64_t count, uint8_t *out, size_t size) {
+    int64_t some;
+    if (size == 0 || size > 16) return 0;
+    some = count - (int64_t)((size > 8 ? 16 : 8) - 1) / (int64_t)size;
+    if (some <= 0) return 0;
+    switch (width) {
+        case 4: return store_values_of_width(values, 4, some, out, size) ? some : -1;
+        case 8: return store_values_of_width(values, 8, some, out, size) ? some : -1;
+        case 16: return store_values_of_width(values, 16, some, out, size) ? some : -1;
+    }
+    return 0;
 }
 
 #endif

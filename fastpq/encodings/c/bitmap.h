@@ -83,6 +83,48 @@ static inline void copy_bits(const uint8_t *source, int64_t offset, int64_t coun
     }
 }
 
+#define FASTPQ_RUN_BITS 56  /* most bits joined to the bits of a byte before, in one word */
+#define FASTPQ_RUN_BYTES 72 /* readable bytes that a short run asks for: its header, 63 groups of eight bits, and a word */
+#define FASTPQ_RUN_ROOM 576 /* bits that a short run asks for in the bitmap: 63 groups of eight bits, and a word */
+
+/* Decodes runs of one-bit values (the RLE and bit-packing hybrid) to the bits from `done` on, at most count bits in all, and moves *in
+ * on. Stops before the first run with a header of more than a byte, with more than FASTPQ_RUN_BITS equal values, that is damaged, or
+ * is near the end of its bytes or of the bitmap. Returns the number of bits in the bitmap. */
+static int64_t join_short_runs(const uint8_t **in, const uint8_t *end, uint8_t *bitmap, int64_t done, int64_t count) {
+    const uint8_t *next = *in;
+    uint8_t *out = bitmap + (done >> 3);
+    int used = (int)(done & 7); /* bits of the byte at out, held in `bits` */
+    uint64_t bits = used ? *out & ((UINT64_C(1) << used) - 1) : 0;
+    while (end - next >= FASTPQ_RUN_BYTES && count - done >= FASTPQ_RUN_ROOM) {
+        const int header = next[0], size = header >> 1;
+        if (header >= 0x80 || size == 0) break;
+        if (header & 1) {
+            next++;
+            done += 8 * size;
+            for (int left = size; left > 0; left -= FASTPQ_RUN_BITS / 8) {
+                const int bytes = left < FASTPQ_RUN_BITS / 8 ? left : FASTPQ_RUN_BITS / 8;
+                bits |= (load64(next) & ((UINT64_C(1) << 8 * bytes) - 1)) << used;
+                memcpy(out, &bits, 8);
+                bits >>= 8 * bytes;
+                out += bytes;
+                next += bytes;
+            }
+        } else {
+            if (size > FASTPQ_RUN_BITS || next[1] > 1) break;
+            bits |= (((UINT64_C(1) << size) - 1) & (0 - (uint64_t)next[1])) << used;
+            memcpy(out, &bits, 8);
+            next += 2;
+            done += size;
+            used += size;
+            bits >>= used & ~7;
+            out += used >> 3;
+            used &= 7;
+        }
+    }
+    *in = next;
+    return done;
+}
+
 FASTPQ_CLONES static void bits_to_bytes(const uint8_t *bitmap, int64_t offset, int64_t count, uint8_t *out) {
     for (int64_t i = 0; i < count; i += 64) {
         const uint64_t word = bits64(bitmap, offset + i, offset + count);
@@ -238,6 +280,46 @@ static inline __attribute__((always_inline)) void expand_of_width(const uint8_t 
     }
 }
 
+#ifdef FASTPQ_X86_CLONES
+#include <immintrin.h>
+
+/* Expands whole blocks of 64 values of 4 or 8 bytes; returns the number of values, and moves *dense on. */
+__attribute__((target("avx512f,popcnt"), always_inline)) static inline int64_t expand_lanes(const uint8_t *bitmap, int64_t count,
+                                                                                            const uint8_t **dense, uint8_t *out,
+                                                                                            const int width) {
+    const int lanes = 64 / width;
+    const uint8_t *from = *dense;
+    int64_t i = 0;
+    for (; i + 64 <= count; i += 64) {
+        const uint64_t word = load64(bitmap + (i >> 3));
+#pragma GCC unroll 8
+        for (int lane = 0; lane < 64; lane += lanes, out += 64) {
+            const uint32_t places = (uint32_t)(word >> lane) & ((UINT32_C(1) << lanes) - 1);
+            const int ones = __builtin_popcount(places);
+            const uint32_t first = (UINT32_C(1) << ones) - 1;
+            __m512i values;
+            if (width == 4)
+                values = _mm512_maskz_expand_epi32((__mmask16)places, _mm512_maskz_loadu_epi32((__mmask16)first, from));
+            else values = _mm512_maskz_expand_epi64((__mmask8)places, _mm512_maskz_loadu_epi64((__mmask8)first, from));
+            _mm512_storeu_si512(out, values);
+            from += ones * width;
+        }
+    }
+    *dense = from;
+    return i;
+}
+
+__attribute__((target("avx512f,popcnt"))) static int64_t expand_lanes4(const uint8_t *bitmap, int64_t count,
+                                                                       const uint8_t **dense, uint8_t *out) {
+    return expand_lanes(bitmap, count, dense, out, 4);
+}
+
+__attribute__((target("avx512f,popcnt"))) static int64_t expand_lanes8(const uint8_t *bitmap, int64_t count,
+                                                                       const uint8_t **dense, uint8_t *out) {
+    return expand_lanes(bitmap, count, dense, out, 8);
+}
+#endif
+
 static inline __attribute__((always_inline)) int64_t compact_of_width(const uint8_t *bitmap, int64_t offset, int64_t count,
                                                                       const uint8_t *values, uint8_t *out, const size_t width) {
     uint8_t *start = out;
@@ -255,7 +337,8 @@ static inline __attribute__((always_inline)) int64_t compact_of_width(const uint
     return width ? (out - start) / (int64_t)width : count_bits(bitmap, offset, count);
 }
 
-FASTPQ_CLONES static void expand_values(const uint8_t *bitmap, int64_t count, const uint8_t *dense, uint8_t *out, size_t width) {
+FASTPQ_CLONES static void expand_portably(const uint8_t *bitmap, int64_t count, const uint8_t *dense, uint8_t *out,
+                                          size_t width) {
     switch (width) {
         case 1: expand_of_width(bitmap, count, dense, out, 1); break;
         case 2: expand_of_width(bitmap, count, dense, out, 2); break;
@@ -264,6 +347,15 @@ FASTPQ_CLONES static void expand_values(const uint8_t *bitmap, int64_t count, co
         case 16: expand_of_width(bitmap, count, dense, out, 16); break;
         default: expand_of_width(bitmap, count, dense, out, width);
     }
+}
+
+static inline void expand_values(const uint8_t *bitmap, int64_t count, const uint8_t *dense, uint8_t *out, size_t width) {
+    int64_t done = 0;
+#ifdef FASTPQ_X86_CLONES
+    if ((width == 4 || width == 8) && __builtin_cpu_supports("avx512f"))
+        done = width == 4 ? expand_lanes4(bitmap, count, &dense, out) : expand_lanes8(bitmap, count, &dense, out);
+#endif
+    expand_portably(bitmap + (done >> 3), count - done, dense, out + (size_t)done * width, width);
 }
 
 FASTPQ_CLONES static int64_t compact_values(const uint8_t *bitmap, int64_t offset, int64_t count, const uint8_t *values,
