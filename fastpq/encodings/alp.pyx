@@ -24,6 +24,7 @@ cdef extern from "c/alp.h" nogil:
                            uint8_t* exceptional) noexcept
     int64_t alp_integers64(const uint8_t* values, int64_t count, int exponent, int factor, uint64_t* integers,
                            uint8_t* exceptional) noexcept
+    int64_t alp_positions(const uint8_t* exceptional, int64_t count, uint16_t* positions) noexcept
     int32_t alp_frame32(uint32_t* integers, const uint8_t* exceptional, int64_t count, uint64_t* bits) noexcept
     int64_t alp_frame64(uint64_t* integers, const uint8_t* exceptional, int64_t count, uint64_t* bits) noexcept
 
@@ -193,11 +194,18 @@ cdef int64_t cost_of(const uint8_t* values, int64_t count, size_t width, const P
     return count * bits + exceptions * (16 + 8 * <int64_t>width)
 
 
+cdef inline void copy_value(const uint8_t* values, int64_t place, size_t width, uint8_t* out) noexcept nogil:
+    if width == 4:          # constant sizes are moved without a call
+        memcpy(out, values + 4 * place, 4)
+    else:
+        memcpy(out, values + 8 * place, 8)
+
+
 cdef int64_t take_sample(const uint8_t* values, int64_t count, size_t width, int64_t most, uint8_t* out) noexcept nogil:
     """Copy at most `most` of the values, evenly spread, to out; returns the number copied."""
     cdef int64_t i, some = min(count, most)
     for i in range(some):
-        memcpy(out + <size_t>i * width, values + <size_t>(i * count // some) * width, width)
+        copy_value(values, i * count // some, width, out + <size_t>i * width)
     return some
 
 
@@ -264,7 +272,8 @@ cdef uint8_t* write_vector(const uint8_t* values, int64_t count, size_t width, P
     cdef uint8_t exceptional[VECTOR]
     cdef uint64_t base
     cdef int bits
-    cdef uint16_t exceptions, position
+    cdef uint16_t positions[VECTOR + 8]
+    cdef uint16_t exceptions
     cdef int64_t i
     exceptions = <uint16_t>to_integers(values, count, width, pair.exponent, pair.factor, &integers, exceptional, &base, &bits)
     out[0] = <uint8_t>pair.exponent
@@ -274,15 +283,13 @@ cdef uint8_t* write_vector(const uint8_t* values, int64_t count, size_t width, P
     out[4 + width] = <uint8_t>bits
     out += 5 + width
     out += write_packed(&integers, count, width, bits, out)
-    for i in range(count):
-        if exceptional[i]:
-            position = <uint16_t>i
-            memcpy(out, &position, 2)
-            out += 2
-    for i in range(count):
-        if exceptional[i]:
-            memcpy(out, values + <size_t>i * width, width)
-            out += width
+    if exceptions:
+        alp_positions(exceptional, count, positions)
+        memcpy(out, positions, 2 * <size_t>exceptions)
+        out += 2 * <size_t>exceptions
+        for i in range(exceptions):
+            copy_value(values, positions[i], width, out + <size_t>i * width)
+        out += exceptions * width
     return out
 
 

@@ -56,6 +56,29 @@ def test_worked_example_of_the_specification() -> None:
     assert len(ours) <= len(data)
 
 
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 1023, 1024, 1025, 2500])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.3, 1.0])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_exceptions_at_any_place(dtype: Any, share: float, count: int) -> None:
+    random = np.random.default_rng(count)
+    odd = np.array([np.nan, np.inf, -np.inf, -0.0, 1 / 3, np.pi * 1e30, np.finfo(dtype).tiny, np.finfo(dtype).max], dtype)
+    values = (random.integers(-9999, 9999, count) / 100).astype(dtype)
+    values = np.where(random.random(count) < share, odd[random.integers(0, len(odd), count)], values).astype(dtype)
+    assert b"".join(reference.alp(alp.encode(values), values.itemsize)) == values.tobytes()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_integers_around_powers_of_two(sign: int, dtype: Any) -> None:
+    """The largest integers that ALP stores, and the first beyond."""
+    for power in range(20, 65):
+        whole = [sign * ((1 << power) + step) for step in range(-40, 41)]
+        values = np.array(whole, np.float64).astype(dtype)
+        assert b"".join(reference.alp(alp.encode(values), values.itemsize)) == values.tobytes()
+    values = sign * np.arange((1 << 51) - 100, 1 << 51, dtype=np.float64)
+    assert len(alp.encode(values)) < len(values) * 2        # no exceptions
+
+
 def test_frame_of_reference_example() -> None:
     vector = vector64([111, 444, 777, 0], 10, 12)
     assert len(vector) == 13 + 5

@@ -88,8 +88,8 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
 }
 
 /* Converts count values to integers and sets exceptional[i] to 1 for each value not restored by its integer, bit for bit; returns
- * the number of exceptional values. Adding and subtracting 1.5 * 2^(digits of the mantissa - 1) rounds to the nearest integer. */
-#define FASTPQ_ALP_INTEGERS(NAME, SIGNED, UNSIGNED, VALUE, MAGIC, LIMIT, TENS, TENTHS)                                    \
+ * the number of exceptional values. Adding and subtracting MAGIC, 1.5 * 2^(digits of the mantissa - 1), rounds to the nearest integer. */
+#define FASTPQ_ALP_INTEGERS(NAME, UNSIGNED, VALUE, MAGIC, LIMIT, TENS, TENTHS, INTEGER)                                   \
     FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int exponent, int factor, UNSIGNED *integers, \
                                       uint8_t *exceptional) {                                                             \
         const VALUE up = TENS[exponent], down = TENTHS[factor], ten = TENS[factor], tenth = TENTHS[exponent];             \
@@ -101,36 +101,67 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
             memcpy(&bits, values + sizeof(VALUE) * (size_t)i, sizeof(VALUE));                                             \
             VALUE rounded = value * up * down + MAGIC - MAGIC;                                                            \
             rounded = rounded > -LIMIT && rounded < LIMIT ? rounded : 0; /* NaN too */                                    \
-            const SIGNED integer = (SIGNED)rounded;                                                                       \
-            again = (VALUE)integer * ten * tenth;                                                                         \
+            again = rounded * ten * tenth;                                                                                \
             memcpy(&bits_again, &again, sizeof(VALUE));                                                                   \
             exceptional[i] = bits != bits_again;                                                                          \
             exceptions += bits != bits_again;                                                                             \
-            integers[i] = (UNSIGNED)integer;                                                                              \
+            integers[i] = INTEGER(rounded);                                                                               \
         }                                                                                                                 \
         return exceptions;                                                                                                \
     }
-FASTPQ_ALP_INTEGERS(alp_integers32, int32_t, uint32_t, float, 12582912.0f, 2147483520.0f, alp_tens32, alp_tenths32)
-FASTPQ_ALP_INTEGERS(alp_integers64, int64_t, uint64_t, double, 6755399441055744.0, 4503599627370496.0, alp_tens64, alp_tenths64)
+
+static inline uint32_t alp_integer32(float rounded) { return (uint32_t)(int32_t)rounded; }
+
+/* The integer in a double below 2^51, from the low bits of its sum with MAGIC: few processors convert vectors to 64-bit integers. */
+static inline uint64_t alp_integer64(double rounded) {
+    const double magic = 6755399441055744.0, sum = rounded + magic;
+    uint64_t bits, bits_of_magic;
+    memcpy(&bits, &sum, 8);
+    memcpy(&bits_of_magic, &magic, 8);
+    return bits - bits_of_magic;
+}
+
+FASTPQ_ALP_INTEGERS(alp_integers32, uint32_t, float, 12582912.0f, 2147483520.0f, alp_tens32, alp_tenths32, alp_integer32)
+FASTPQ_ALP_INTEGERS(alp_integers64, uint64_t, double, 6755399441055744.0, 2251799813685248.0, alp_tens64, alp_tenths64,
+                    alp_integer64)
 #undef FASTPQ_ALP_INTEGERS
+
+/* Writes the places of the exceptional values among count values; returns their number. positions has room for eight more. */
+static int64_t alp_positions(const uint8_t *exceptional, int64_t count, uint16_t *positions) {
+    int64_t size = 0, i = 0;
+    for (; i + 8 <= count; i += 8) {
+        uint64_t word;
+        memcpy(&word, exceptional + i, 8);
+        if (word == 0) continue;
+        for (int j = 0; j < 8; j++) {
+            positions[size] = (uint16_t)(i + j);
+            size += exceptional[i + j];
+        }
+    }
+    for (; i < count; i++) {
+        positions[size] = (uint16_t)i;
+        size += exceptional[i];
+    }
+    return size;
+}
 
 /* Replaces the integers of exceptions by the first unexceptional integer, then subtracts the smallest integer from all integers;
  * returns the smallest. *bits is the bitwise OR of the differences. */
-#define FASTPQ_ALP_FRAME(NAME, SIGNED, UNSIGNED)                                                        \
-    static SIGNED NAME(UNSIGNED *integers, const uint8_t *exceptional, int64_t count, uint64_t *bits) { \
-        UNSIGNED placeholder = 0, all = 0;                                                              \
-        SIGNED least;                                                                                   \
-        int64_t first = 0;                                                                              \
-        while (first < count && exceptional[first]) first++;                                            \
-        if (first < count) placeholder = integers[first];                                               \
-        least = (SIGNED)placeholder;                                                                    \
-        for (int64_t i = 0; i < count; i++) {                                                           \
-            integers[i] = exceptional[i] ? placeholder : integers[i];                                   \
-            least = (SIGNED)integers[i] < least ? (SIGNED)integers[i] : least;                          \
-        }                                                                                               \
-        for (int64_t i = 0; i < count; i++) all |= integers[i] -= (UNSIGNED)least;                      \
-        *bits = all;                                                                                    \
-        return least;                                                                                   \
+#define FASTPQ_ALP_FRAME(NAME, SIGNED, UNSIGNED)                                                                      \
+    FASTPQ_CLONES static SIGNED NAME(UNSIGNED *integers, const uint8_t *exceptional, int64_t count, uint64_t *bits) { \
+        UNSIGNED placeholder = 0, all = 0;                                                                            \
+        SIGNED least;                                                                                                 \
+        int64_t first = 0;                                                                                            \
+        while (first < count && exceptional[first]) first++;                                                          \
+        if (first < count) placeholder = integers[first];                                                             \
+        least = (SIGNED)placeholder;                                                                                  \
+        for (int64_t i = 0; i < count; i++) {                                                                         \
+            integers[i] = exceptional[i] ? placeholder : integers[i];                                                 \
+            least = (SIGNED)integers[i] < least ? (SIGNED)integers[i] : least;                                        \
+        }                                                                                                             \
+        for (int64_t i = 0; i < count; i++) all |= integers[i] -= (UNSIGNED)least;                                    \
+        *bits = all;                                                                                                  \
+        return least;                                                                                                 \
     }
 FASTPQ_ALP_FRAME(alp_frame32, int32_t, uint32_t)
 FASTPQ_ALP_FRAME(alp_frame64, int64_t, uint64_t)
