@@ -41,6 +41,16 @@ def total_size(SliceReader reader not None):
     return total
 
 
+def size_of_views(const int32_t[::1] words):
+    """Bytes of all values of views together; words are the views, four words each, the lengths first."""
+    cdef Py_ssize_t i
+    cdef int64_t total = 0
+    with nogil:
+        for i in range(words.shape[0] // 4):
+            total += words[4 * i]
+    return total
+
+
 def to_offsets(SliceReader reader not None, bint wide, int64_t size):
     """Copy values into one run of bytes.
 

@@ -74,8 +74,7 @@ class Column(ColumnBase):
         bits = 0 if self.validity is None else self.validity.nbytes
         if not isinstance(self.values, BinaryViews):
             return bits + self.values.nbytes
-        lengths = np.ascontiguousarray(self.values.views).view(np.int32)[::4]
-        return bits + self.values.views.nbytes + int(lengths.sum(dtype=np.int64))
+        return bits + self.values.views.nbytes + binary.size_of_views(np.ascontiguousarray(self.values.views).view(np.int32))
 
     # ---- parts
 

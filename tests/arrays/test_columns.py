@@ -6,12 +6,15 @@ import copy
 import pickle
 from collections.abc import Callable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import fastpq
 from fastpq import Column, ColumnType, ListColumn, SchemaError, StructColumn, Type
+from fastpq.arrays import binary
 from fastpq.arrays.column_base import ColumnBase
 from fastpq.arrays.table import AnyColumn
 from fastpq.convert.numpy_input import column_from_numpy
@@ -118,3 +121,17 @@ def test_paths_without_a_leaf_are_refused(make: Callable[[], AnyColumn], path: l
 def test_places_have_one_dimension(make: Callable[[], AnyColumn], indices: Any) -> None:
     with pytest.raises(SchemaError, match="not of one dimension"):
         make().take(indices)
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 1000])
+def test_sizes_of_views(count: int) -> None:
+    words = np.random.default_rng(count).integers(0, 1 << 31, (count, 4)).astype(np.int32)
+    assert binary.size_of_views(words.ravel()) == sum(words[:, 0].tolist())     # above 2^31 in all
+
+
+def test_used_bytes_count_each_value(tmp_path: Path) -> None:
+    texts = ["a", "a longer text than a view holds", "", "a longer text than a view holds"]
+    fastpq.write_table({"x": texts}, tmp_path / "x.parquet")
+    column = fastpq.read_table(tmp_path / "x.parquet", strings="views")["x"]
+    bits = 0 if column.validity is None else column.validity.nbytes
+    assert column.used_bytes() == bits + 16 * len(texts) + sum(map(len, texts))
