@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -20,6 +20,7 @@ from fastpq.common.progress import Progress
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.io.source import IOCounts, open_source
+from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.metadata.footer import read_finished
 from fastpq.metadata.key_values import KeyValues
 from fastpq.options import ReaderProperties
@@ -105,7 +106,9 @@ class ParquetFile(IndexedFile):
         self._arrow_schema = given["arrow_schema"] and self._metadata.key_value_bytes > 0
         if self._metadata.created_by is None or mistakes_of(self._metadata.created_by):
             properties = for_writer(properties, self._metadata)
-        self._file = OpenFile(self._source, self._metadata, properties, strings, unit, threads)
+        self._arrow = _StoredFields(self._metadata)
+        coded = self._arrow.is_dictionary if self._arrow_schema else None
+        self._file = OpenFile(self._source, self._metadata, properties, strings, unit, threads, becomes_dictionary=coded)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Place and options, by which another process opens the file again; UnsupportedError for streams, buffers and keys."""
@@ -377,10 +380,11 @@ class ParquetFile(IndexedFile):
         if not self._arrow_schema:
             return table
         table = table.with_metadata(self._texts)
-        if self._arrow is None:
+        fields = self._arrow.known
+        if fields is None:
             return table
         nodes = dict.fromkeys(leaf.top for leaf in leaves)
-        table = self._arrow.restored(table, nodes)
+        table = fields.restored(table, nodes)
         from fastpq.arrow.hints import has_dictionary
         if not any(map(has_dictionary, table.columns)):
             return table
@@ -392,15 +396,6 @@ class ParquetFile(IndexedFile):
         metadata = self._metadata
         return KeyValues(lambda: metadata.key_value_metadata, ARROW_KEY)
 
-    @cached_property
-    def _arrow(self) -> ArrowFields | None:
-        stored = self._metadata.key_value(ARROW_KEY)
-        if stored is None:
-            return None
-        from fastpq.arrow.hints import ArrowFields
-
-        return ArrowFields(stored, self.schema.root.children)
-
     def _while_open(self, tables: Iterator[Table]) -> Iterator[Table]:
         """The given Tables, with the path of the file in errors; a file closed meanwhile is an error."""
         while True:
@@ -409,3 +404,28 @@ class ParquetFile(IndexedFile):
             if table is None:
                 return
             yield table
+
+
+@dataclass
+class _StoredFields:
+    """The Arrow fields of a file's columns, decoded on first use. The room of Arrow loads for a file with ARROW:schema alone.
+
+    Attributes:
+        metadata: the file's footer.
+    """
+
+    metadata: FileMetaData
+
+    @cached_property
+    def known(self) -> ArrowFields | None:
+        """The fields; None for a file without the entry."""
+        stored = self.metadata.key_value(ARROW_KEY)
+        if stored is None:
+            return None
+        from fastpq.arrow.hints import ArrowFields
+
+        return ArrowFields(stored, self.metadata.schema.root.children)
+
+    def is_dictionary(self, leaf: ColumnDescriptor) -> bool:
+        """Whether the Arrow field of a flat column is a dictionary."""
+        return self.known is not None and self.known.has_dictionary(leaf)

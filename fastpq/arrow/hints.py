@@ -114,6 +114,15 @@ class ArrowFields:
         fields = [field for node in self._numbers if (field := self._field(node)) is not None]
         return [path for field in fields for path in _durations(field)]
 
+    def has_dictionary(self, node: ParquetNode) -> bool:
+        """Whether the Arrow field of a flat column is a dictionary.
+
+        Args:
+            node: schema node of the column.
+        """
+        field = None if self._schema is None else self._field(node)
+        return field is not None and stored_field(field).dictionary is not None
+
     def _field(self, node: ParquetNode) -> FieldNode | None:
         if node not in self._fields:
             self._fields[node] = self._decoded(node)

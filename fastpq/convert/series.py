@@ -400,7 +400,8 @@ def _coded(column: Column, categories: Any, ordered: bool, kind: Entry) -> Any:
         if bool((places < 0).any()):        # of a DataFrame appended to the file later
             categories, ordered = categories.append(own[places < 0]), False
             places = categories.get_indexer(own)
-        codes = places.astype(np.int32)[codes] if len(own) else codes
+        if not np.array_equal(places, np.arange(len(own))):
+            codes = places.astype(np.int32)[codes]
     if column.null_count or not len(own):
         codes = np.where(column.validity_mask(), codes, np.int32(-1))
     return pd.Series(pd.Categorical.from_codes(codes, categories, ordered=ordered), copy=False)

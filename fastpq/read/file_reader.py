@@ -65,6 +65,7 @@ class OpenFile(NamedTuple):
         int96_unit: unit of INT96 timestamps; ``"auto"`` tries nanoseconds.
         threads: chunks decoded at the same time.
         int96_units: other units of INT96 columns, by number of the leaf.
+        becomes_dictionary: whether the values of a flat column become codes after the read, so that its stored codes are read.
     """
 
     source: Source
@@ -74,6 +75,7 @@ class OpenFile(NamedTuple):
     int96_unit: Int96UnitName
     threads: int
     int96_units: Mapping[int, TimeUnitName] = MappingProxyType({})
+    becomes_dictionary: Callable[[ColumnDescriptor], bool] | None = None
 
     def opener(
         self, leaves: Iterable[ColumnDescriptor], strings: StringLayout | None = None, allowance: Allowance | None = None
@@ -86,7 +88,9 @@ class OpenFile(NamedTuple):
             allowance: shared with another opener of the same read.
         """
         types = self.types(leaves) if self.metadata.schema.has_int96 else {}
-        return ChunkOpener(self.source, self.metadata.decryptor, self.properties, strings or self.strings, types, allowance)
+        coded = self.becomes_dictionary if strings is None else None
+        layout = strings or self.strings
+        return ChunkOpener(self.source, self.metadata.decryptor, self.properties, layout, types, allowance, coded)
 
     def types(self, leaves: Iterable[ColumnDescriptor]) -> dict[int, ColumnType]:
         """Types in memory other than the schema's, by the number of the leaf."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
@@ -39,6 +39,7 @@ class ChunkOpener:
         strings: layout of variable-length values.
         types: types in memory other than the schema's, by the number of the leaf.
         allowance: bytes that the values may take; None for ``max_allocation`` of the properties.
+        becomes_dictionary: whether a flat column is read as codes where it can be, whatever the layout of strings; None for none.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class ChunkOpener:
         strings: StringLayout,
         types: Mapping[int, ColumnType],
         allowance: Allowance | None = None,
+        becomes_dictionary: Callable[[ColumnDescriptor], bool] | None = None,
     ) -> None:
         self.source = source
         self.allowance = allowance or Allowance(properties.max_allocation or default_allocation())
@@ -56,6 +58,7 @@ class ChunkOpener:
         self.properties = properties
         self.strings = strings
         self.types = types
+        self.becomes_dictionary = becomes_dictionary
         self._layouts: dict[int, Layout] = {}
 
     def type_of(self, leaf: ColumnDescriptor) -> ColumnType:

@@ -53,7 +53,8 @@ def with_orders(
         if not isinstance(node, ColumnDescriptor) or node.index not in claims or column.is_nested:
             return column
         entries = known[node.index]
-        return column if entries is None else in_order(column, entries, claims[node.index])
+        found = column if entries is None else in_order(column, entries, claims[node.index])
+        return found if found is not column or file.strings == "dictionary" else file.opener([node]).strings_of(column.as_views())
 
     return table._of(map(ordered, table.columns, nodes))
 
@@ -149,9 +150,15 @@ def in_order(column: Column, entries: Column, is_ordered: bool) -> Column:
         entries: the entries in order.
         is_ordered: whether their order has a meaning.
     """
-    joined = concat_values([entries.as_views().values, column.as_views().values])
+    coded = column.values if isinstance(column.values, DictionaryValues) else None
+    values = column if coded is None else coded.dictionary
+    joined = concat_values([entries.as_views().values, values.as_views().values])
     codes, rows = encode_dictionary(SliceReader(joined, None))
     codes = codes[len(entries) :]
+    if coded is not None and len(values):
+        codes = codes[coded.codes]
+    elif coded is not None:         # nulls alone
+        codes = coded.codes.copy()
     if column.null_count:
         codes[~column.validity_mask()] = 0
     known = int(np.searchsorted(rows, len(entries)))        # rows of first appearance ascend

@@ -94,12 +94,13 @@ class Scan:
             slots = itertools.count()
             readings: list[Reading] = []
             read: list[AnyColumn] = []
+            becomes = opener.becomes_dictionary
             for place, (column, rows) in enumerate(wanted):
                 leaf, of_leaf = column.leaves[0]
                 if leaf.is_flat:
                     memory = None if out is None else out.memory(column.name)
                     judge = None if judges is None else judges.get(place)
-                    coded = judge is None and (codes or opener.strings == "dictionary")
+                    coded = judge is None and (codes or opener.strings == "dictionary" or bool(becomes and becomes(leaf)))
                     coded = coded and self._reads_codes(leaf, of_leaf, codes)
                     reading: Reading = FlatReading(
                         opener, leaf, of_leaf, rows, slots, buffers, memory, coded, judge, largest_run)

@@ -20,7 +20,11 @@ from pandas.testing import assert_frame_equal
 
 import fastpq
 from fastpq import format as fmt
+from fastpq.arrays.binary import encode_dictionary
+from fastpq.arrays.layouts import BinaryOffsets, BinaryViews, DictionaryValues
 from fastpq.arrays.nodes import FieldNode
+from fastpq.arrays.slices import SliceReader
+from fastpq.arrays.table import Column
 from fastpq.arrow import export_stream
 from fastpq.arrow.flatbuffer import Scalar, flatbuffer
 from fastpq.arrow.hints import ArrowFields
@@ -163,6 +167,46 @@ def test_ordered_dictionaries_both_ways(kind: str, options: dict[str, Any]) -> N
     assert back.chunk(0).dictionary.to_pylist() == entries.to_pylist()
     assert back.to_pylist() == table["c"].to_pylist()
     assert pa.table(fastpq.read_table(ours, filters=("c", "==", "low" if kind != "bytes" else b"low")))["c"].type.ordered
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_rows_of_dictionaries_are_not_hashed(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
+    """Stored codes are read, and renumbered by the entries of their row group: three row groups, of one order."""
+    hashed = []
+
+    def encode(reader: SliceReader) -> Any:
+        codes, rows = encode_dictionary(reader)
+        hashed.append(len(codes))
+        return codes, rows
+
+    for name in ("fastpq.read.ordered", "fastpq.read.flat", "fastpq.arrays.binary"):
+        monkeypatch.setattr(f"{name}.encode_dictionary", encode)
+    codes = np.concatenate([np.arange(2000) % 5, np.arange(2000) % 3 + 2, np.arange(2000) % 7])
+    values = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes == 3), [f"entry {n}" for n in range(7)], ordered=ordered)
+    target = io.BytesIO()
+    pq.write_table(pa.table({"x": values, "nulls": pa.nulls(6000, values.type)}), target, row_group_size=2000)
+    table = fastpq.read_table(target)
+    assert pa.table(table)["x"].to_pylist() == values.to_pylist()
+    assert table["nulls"].null_count == 6000
+    frame = fastpq.read_pandas(target, columns=["x"])
+    assert_frame_equal(frame, pd.read_parquet(target, columns=["x"]))
+    assert frame["x"].cat.categories.tolist() == values.dictionary.to_pylist()
+    assert 0 < max(hashed) < 50
+
+
+@pytest.mark.parametrize("strings", ["views", "offsets", "dictionary"])
+def test_layout_of_dictionaries_without_an_order(strings: Any) -> None:
+    """Dictionary pages of row groups that do not agree: codes that were read become what was asked for."""
+    target = io.BytesIO()
+    parts = [pa.array(text).dictionary_encode() for text in (["b", "a", None], ["a", "c", "b"])]
+    with pq.ParquetWriter(target, pa.schema({"x": parts[0].type})) as writer:
+        for part in parts:
+            writer.write_table(pa.table({"x": part}))
+    column = fastpq.read_table(target, strings=strings)["x"]
+    assert isinstance(column, Column)
+    layouts = {"views": BinaryViews, "offsets": BinaryOffsets, "dictionary": DictionaryValues}
+    assert isinstance(column.values, layouts[strings])
+    assert column.to_pylist() == ["b", "a", None, "a", "c", "b"]
 
 
 def test_ordered_categoricals_of_pandas() -> None:
