@@ -17,6 +17,8 @@ enum {
     OUT_SLACK = 80,  /* bytes stored from the begin of an element at most */
     SHORT = 16,      /* bytes of the elements that need one load and store: nearly all */
     INLINE = 60,     /* longest literal with its length in the tag */
+    BEHIND = 256,    /* bytes produced by the bounded loop first: literals have this offset in the table of the fast loop */
+    RARE = 0x80,     /* flag of copies with offsets of four bytes, above every length */
     BLOCK = 1 << 16, /* bytes compressed at a time; offsets within fit into 16 bits */
     TABLE_BITS = 14,
     MARGIN = 15, /* last bytes of a block, never searched for matches */
@@ -29,8 +31,12 @@ enum {
     {FASTPQ_BLOCK(f, 0),   FASTPQ_BLOCK(f, 32),  FASTPQ_BLOCK(f, 64),  FASTPQ_BLOCK(f, 96), \
      FASTPQ_BLOCK(f, 128), FASTPQ_BLOCK(f, 160), FASTPQ_BLOCK(f, 192), FASTPQ_BLOCK(f, 224)}
 #define FASTPQ_STEP(tag) (((tag) & 3) == 0 ? ((tag) >> 2) + 2 : ((tag) & 3) == 1 ? 2 : ((tag) & 3) == 2 ? 3 : 5)
-/* uncompressed length, and the high bits of an offset of 11 bits above */
-#define FASTPQ_LENGTH(tag) (((tag) & 3) == 1 ? (4 + ((tag) >> 2 & 7)) | ((tag) >> 5) << 16 : ((tag) >> 2) + 1)
+/* Uncompressed length with the flag RARE; above these eight bits the high bits of an offset of 11 bits, or BEHIND */
+#define FASTPQ_LENGTH(tag)                                              \
+    (((tag) & 3) == 1 ? (4 + ((tag) >> 2 & 7)) | ((tag) >> 5) << 8      \
+                      : (((tag) >> 2) + 1) | (((tag) & 3) == 0 ? BEHIND \
+                                              : ((tag) & 3) == 3 ? RARE \
+                                                                 : 0))
 
 static const uint8_t snappy_steps[256] = FASTPQ_TAGS(FASTPQ_STEP);
 static const uint32_t snappy_lengths[256] = FASTPQ_TAGS(FASTPQ_LENGTH);
@@ -70,11 +76,11 @@ static inline void copy_8(uint8_t *out, const uint8_t *from) {
 
 /* The ranges may overlap where from is before out: all 16 bytes are loaded first. */
 static inline void copy_16(uint8_t *out, const uint8_t *from) {
-    uint64_t low, high;
-    memcpy(&low, from, 8);
-    memcpy(&high, from + 8, 8);
-    memcpy(out, &low, 8);
-    memcpy(out + 8, &high, 8);
+    struct {
+        uint8_t bytes[16];
+    } whole;
+    memcpy(&whole, from, 16);
+    memcpy(out, &whole, 16);
 }
 
 static inline void copy_64(uint8_t *out, const uint8_t *from) {
@@ -103,7 +109,7 @@ typedef struct {
 /* An element that is no SHORT one, or a copy of itself; IN_SLACK and OUT_SLACK bytes are there. Returns 0 for a broken one. */
 static inline int snappy_long_element(snappy_place *at) {
     uint32_t tag = *at->in++, entry = snappy_lengths[tag];
-    size_t length = entry & 0xff, offset;
+    size_t length = entry & (RARE - 1), offset;
     const uint8_t *from;
     uint8_t *out = at->out, *end;
     if ((tag & 3) == 0) {
@@ -120,7 +126,7 @@ static inline int snappy_long_element(snappy_place *at) {
         at->out += length;
         return 1;
     }
-    offset = (entry >> 16 << 8) + (load_4(at->in) & snappy_offset_masks[tag & 3]);
+    offset = (entry >> 8 << 8) + (load_4(at->in) & snappy_offset_masks[tag & 3]);
     if (offset == 0 || offset > (size_t)(out - at->target)) return 0;
     from = out - offset;
     end = out + length;
@@ -142,7 +148,7 @@ static inline int snappy_long_element(snappy_place *at) {
 /* The next element with every bound checked; returns 0 for a broken one. */
 static inline int snappy_last_element(snappy_place *at) {
     uint32_t tag = *at->in++, entry = snappy_lengths[tag], trailer = 0, i;
-    size_t length = entry & 0xff, offset, left = (size_t)(at->in_end - at->in), j;
+    size_t length = entry & (RARE - 1), offset, left = (size_t)(at->in_end - at->in), j;
     uint32_t extra = (tag & 3) == 0 ? (length > INLINE ? (uint32_t)length - INLINE : 0) : (uint32_t)snappy_steps[tag] - 1;
     if (extra > left) return 0;
     for (i = 0; i < extra; i++) trailer |= (uint32_t)at->in[i] << 8 * i;
@@ -153,12 +159,47 @@ static inline int snappy_last_element(snappy_place *at) {
         memcpy(at->out, at->in, length);
         at->in += length;
     } else {
-        offset = (entry >> 16 << 8) + trailer;
+        offset = (entry >> 8 << 8) + trailer;
         if (offset == 0 || offset > (size_t)(at->out - at->target) || length > (size_t)(at->out_end - at->out)) return 0;
         for (j = 0; j < length; j++) at->out[j] = at->out[(ptrdiff_t)j - (ptrdiff_t)offset];
     }
     at->out += length;
     return 1;
+}
+
+/* SHORT elements, as long as the place has room for whole words, up to the next other element. */
+static inline void snappy_short_elements(snappy_place *at) {
+    const uint8_t *in = at->in, *last_in = at->in_end - IN_SLACK, *target = at->target;
+    uint8_t *out = at->out, *last_out = at->out_end - OUT_SLACK;
+    do {
+        size_t tag = *in, kind = tag & 3;
+        uint32_t entry = snappy_lengths[tag];
+        size_t length = entry & 0xff, offset = (entry >> 8 << 8) + (load_4(in + 1) & snappy_offset_masks[kind]);
+        const uint8_t *literal = in + 1, *after_literal = in + 2 + (tag >> 2), *from = out - offset, *next = in + 1 + kind;
+        if (__builtin_expect(length > SHORT, 0)) break;
+        if (__builtin_expect(offset < length, 0)) break; /* a pattern; a literal's offset is BEHIND */
+        if (__builtin_expect(offset > (size_t)(out - target), 0)) break;
+        /* One path for literals and copies: a branch between them would be mispredicted at every other element, and a look-up of
+         * the next element's place would take longer than all else in the loop. GCC makes a branch of the conditional. */
+#if defined(__x86_64__)
+        __asm__("test $3, %b4\n\tcmove %2, %0\n\tcmove %3, %1"
+                : "+r"(next), "+r"(from)
+                : "r"(after_literal), "r"(literal), "q"(tag)
+                : "cc");
+#else
+        next = kind == 0 ? after_literal : next;
+        from = kind == 0 ? literal : from;
+#endif
+        copy_16(out, from);
+        in = next;
+        out += length;
+    } while (in <= last_in && out <= last_out);
+    at->in = in;
+    at->out = out;
+}
+
+static inline int snappy_has_slack(const snappy_place *at) {
+    return at->in_end - at->in >= IN_SLACK && at->out_end - at->out >= OUT_SLACK;
 }
 
 /* Decompresses a stream of size bytes to target, of room bytes. Returns the length stated by the stream; bytes are written where
@@ -169,18 +210,11 @@ static int64_t snappy_decode(const uint8_t *stream, size_t size, uint8_t *target
     snappy_place at = {stream + head, stream + size, target, target + room, target};
     if (head == 0) return SNAPPY_BROKEN;
     if (stated != room) return stated > room ? SNAPPY_TOO_LONG : (int64_t)stated;
-    while (at.in_end - at.in >= IN_SLACK && at.out_end - at.out >= OUT_SLACK) {
-        uint32_t tag = *at.in, literal = (tag & 3) == 0 ? 1 : 0, entry = snappy_lengths[tag];
-        size_t length = entry & 0xff, produced = (size_t)(at.out - target);
-        size_t offset = (entry >> 16 << 8) + (load_4(at.in + 1) & snappy_offset_masks[tag & 3]);
-        /* one path for short literals and copies: a branch between them would be mispredicted at every other element */
-        if (__builtin_expect((length > SHORT) | (~literal & 1u & ((offset < length) | (offset > produced))), 0)) {
-            if (!snappy_long_element(&at)) return SNAPPY_BROKEN;
-            continue;
-        }
-        copy_16(at.out, literal ? at.in + 1 : at.out - offset);
-        at.in += snappy_steps[tag];
-        at.out += length;
+    while (at.in < at.in_end && at.out - target < BEHIND)
+        if (!snappy_last_element(&at)) return SNAPPY_BROKEN;
+    while (snappy_has_slack(&at)) {
+        snappy_short_elements(&at);
+        if (snappy_has_slack(&at) && !snappy_long_element(&at)) return SNAPPY_BROKEN;
     }
     while (at.in < at.in_end)
         if (!snappy_last_element(&at)) return SNAPPY_BROKEN;
