@@ -41,7 +41,8 @@ cdef class CodeReader(ValueReader):
         layout: the Layout of a column type of variable length.
     """
 
-    def __cinit__(self, pages, layout):
+    def __init__(self, pages, layout):
+        ValueReader.__init__(self, pages, layout)
         self.others = DictionaryEncoder(0)
         self.width = sizeof(View)       # of the entries of the dictionary page
 

@@ -5,6 +5,7 @@ from fastpq.arrays.allowance cimport Allowance
 from fastpq.codecs.codec cimport Codec
 from fastpq.column.page_walker cimport PageWalker, StoredPage
 from fastpq.column.scratch cimport Scratch
+from fastpq.encryption.cipher cimport ModuleCipher
 
 
 cdef enum PageKind:
@@ -48,6 +49,8 @@ cdef class PageReader(PageWalker):
     cdef readonly object retained   # array of the last retained page's values
     cdef const uint8_t* retained_data   # first byte of the array
     cdef bint in_place              # the stored body at hand was read to the array
+    # A reader of another chunk of the column, with the same codec and checks, and without a directory.
+    cdef PageReader beside(self, chunk, ModuleCipher cipher, bint expect_dictionary)
     # Frees scratch memory, after the last page.
     cdef void free(self) noexcept nogil
     # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most

@@ -59,6 +59,8 @@ cdef class PageWalker:
     cdef int64_t max_page_size
     cdef int64_t max_dictionary_size
 
+    # Sets the chunk, its cipher, and whether its metadata names a dictionary page.
+    cdef int walk_over(self, chunk, ModuleCipher cipher, bint expect_dictionary) except -1
     # The bytes [position, position + size) of the chunk; valid until the next call for bytes outside of them.
     cdef const uint8_t* at(self, int64_t position, int64_t size) except NULL nogil
     # Steps to the next page, of any type; False at the end of the chunk. The body is neither opened nor checked.

@@ -67,18 +67,8 @@ cdef class PageWalker:
     """
 
     def __init__(self, chunk, ModuleCipher cipher not None, bint expect_dictionary, object properties, object directory=None):
-        cdef const uint8_t[::1] view
         cdef int64_t page
-        if isinstance(chunk, StoredBytes):
-            self.source = chunk
-            self.size = self.source.size
-        else:
-            view = chunk
-            self.owner = chunk if isinstance(chunk, np.ndarray) else np.frombuffer(chunk, np.uint8)
-            self.size = view.shape[0]
-            self.data = &view[0] if self.size else NULL
-        self.cipher = cipher
-        self.expect_dictionary = expect_dictionary
+        self.walk_over(chunk, cipher, expect_dictionary)
         self.verify_checksums = properties.verify_checksums
         self.max_page_size = properties.max_page_size
         self.max_dictionary_size = properties.max_dictionary_size
@@ -92,6 +82,20 @@ cdef class PageWalker:
 
     def __dealloc__(self):
         scratch_free(&self.window)
+
+    cdef int walk_over(self, chunk, ModuleCipher cipher, bint expect_dictionary) except -1:
+        cdef const uint8_t[::1] view
+        if isinstance(chunk, StoredBytes):
+            self.source = chunk
+            self.size = self.source.size
+        else:
+            view = chunk
+            self.owner = chunk if isinstance(chunk, np.ndarray) else np.frombuffer(chunk, np.uint8)
+            self.size = view.shape[0]
+            self.data = &view[0] if self.size else NULL
+        self.cipher = cipher
+        self.expect_dictionary = expect_dictionary
+        return 0
 
     cdef const uint8_t* at(self, int64_t position, int64_t size) except NULL nogil:
         if self.source is None:

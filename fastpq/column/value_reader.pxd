@@ -46,6 +46,8 @@ cdef class ValueReader:
     cdef Scratch sizes
     cdef Scratch passed                 # values decoded in vain, or before a choice
 
+    # A reader of the values of another chunk of the column.
+    cdef ValueReader beside(self, PageReader pages)
     # Frees scratch memory, after the last value.
     cdef void free(self) noexcept nogil
     # Makes views point into buffers of a list from now on.

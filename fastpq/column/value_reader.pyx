@@ -58,7 +58,10 @@ cdef class ValueReader:
         layout: the Layout of the column type.
     """
 
-    def __cinit__(self, PageReader pages not None, object layout):
+    def __cinit__(self, *_):
+        self.dictionary_size = -1
+
+    def __init__(self, PageReader pages not None, object layout):
         self.pages = pages
         self.physical = layout.physical
         self.conversion = layout.conversion
@@ -71,7 +74,22 @@ cdef class ValueReader:
         largest_decimal(self.digits, self.largest)
         self.ticks = layout.ticks
         self.encodings = layout.encodings
-        self.dictionary_size = -1
+
+    cdef ValueReader beside(self, PageReader pages):
+        cdef ValueReader other = ValueReader.__new__(ValueReader)
+        other.pages = pages
+        other.physical = self.physical
+        other.conversion = self.conversion
+        other.variable = self.variable
+        other.stored_width = self.stored_width
+        other.width = self.width
+        other.units = self.units
+        other.text = self.text
+        other.digits = self.digits
+        other.largest = self.largest
+        other.ticks = self.ticks
+        other.encodings = self.encodings
+        return other
 
     def __dealloc__(self):
         self.free()

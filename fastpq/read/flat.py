@@ -175,14 +175,7 @@ class FlatReading:
             return
         from fastpq.column.chunk_run import read_chunks
 
-        readers: list[ChunkReader] = []
-        for chunk, slot in zip(chunks, slots, strict=True):
-            stored = self._buffers.take(slot)
-            try:
-                readers.append(self._opener.flat(chunk, stored, self._layout))
-            except ParquetError as error:
-                self._opener.place(error, chunk)
-                raise
+        readers = self._opener.flat_run(chunks, map(self._buffers.take, slots), self._layout)
         try:
             nulls = read_chunks(readers, self._output, chunks[0].row_offset)
         except ParquetError as error:       # of the first chunk that is not read to its end

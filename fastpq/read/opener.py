@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
@@ -106,6 +106,29 @@ class ChunkOpener:
         """
         layout = layout or self.layout(chunk.column)
         return ChunkReader(self.pages(chunk, stored, layout), layout, chunk.num_values, judge)
+
+    def flat_run(self, chunks: Sequence[ChunkPlan], stored: Iterable[Stored], layout: Layout) -> list[ChunkReader]:
+        """A ChunkReader before the first value of each whole chunk of a flat column.
+
+        Args:
+            chunks: plans without pages and rows of their own.
+            stored: stored bytes of each chunk, asked for one after the other.
+            layout: storage of the values.
+        """
+        readers: list[ChunkReader] = []
+        first = chunks[0]
+        for chunk, part in zip(chunks, stored, strict=True):
+            try:
+                if readers and chunk.codec == first.codec:
+                    metadata = chunk.metadata
+                    cipher = self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
+                    readers.append(readers[0].beside(part, cipher, chunk.has_dictionary, chunk.num_values))
+                else:
+                    readers.append(self.flat(chunk, part, layout))
+            except ParquetError as error:
+                self.place(error, chunk)
+                raise
+        return readers
 
     def nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
         """A NestedReader before the first row of a nested column's chunk."""

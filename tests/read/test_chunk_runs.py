@@ -14,7 +14,8 @@ import fastpq
 from fastpq.column import chunk_run
 from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
 from fastpq.column.chunk_run import read_chunks
-from fastpq.column.page import PageReader
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.read.opener import ChunkOpener
 
 ROWS, GROUP = 1000, 70          # the last row group is shorter
@@ -115,14 +116,14 @@ def test_an_error_names_the_chunk(tmp_path: Path, broken: int, runs: list[int]) 
 def test_an_error_of_an_unopened_chunk_names_the_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "file")
     calls = iter(range(1000))
-    opened = PageReader
+    cipher_of = FileDecryptor.chunk_cipher
 
-    def failing(*arguments: Any) -> PageReader:
+    def failing(*arguments: Any) -> ModuleCipher:
         if next(calls) == 4:
             raise fastpq.UnsupportedError("a chunk of the future")
-        return opened(*arguments)
+        return cipher_of(*arguments)
 
-    monkeypatch.setattr("fastpq.read.opener.PageReader", failing)
+    monkeypatch.setattr(FileDecryptor, "chunk_cipher", failing)
     with pytest.raises(fastpq.UnsupportedError, match="future") as caught:
         fastpq.read_table(tmp_path / "file", columns=["required"], threads=1)
     assert caught.value.context["row_group"] == 4
@@ -170,3 +171,17 @@ def test_readers_of_codes_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     fastpq.read_table(tmp_path / "file", columns=["words"], strings="dictionary", threads=1)
     with pytest.raises(TypeError, match="codes"):
         read_chunks(opened, ColumnOutput(ROWS, 4, True), 0)
+    with pytest.raises(TypeError, match="codes"):
+        opened[0].beside(np.empty(0, np.uint8), ModuleCipher(), False, 0)
+
+
+def test_chunks_of_several_codecs(tmp_path: Path, runs: list[int]) -> None:
+    made = table()
+    parts = []
+    for number, codec in enumerate(("snappy", "zstd", "none", "snappy")):
+        parts.append(tmp_path / f"{number}")
+        pq.write_table(made.slice(number * 250, 250), parts[-1], compression=codec, row_group_size=GROUP)
+    fastpq.merge_files(parts, tmp_path / "all")
+    read = pa.table(fastpq.read_table(tmp_path / "all", threads=1))
+    assert read.cast(made.schema).equals(made)
+    assert set(runs) == {4 * -(-250 // GROUP)}
