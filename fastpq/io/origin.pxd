@@ -5,8 +5,8 @@ from libc.stdint cimport int64_t, uint8_t
 
 cdef class Origin:
     cdef readonly int64_t size
-    # Copies bytes into out; returns their number, less than size only at the end.
-    cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size) except -1 nogil
+    # Copies bytes into out; returns their number, less than size only at the end. behind: bytes that are copied next.
+    cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size, int64_t behind=*) except -1 nogil
 
 
 cdef struct Piece:

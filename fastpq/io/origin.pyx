@@ -8,7 +8,10 @@ from libc.errno cimport EINTR, errno
 from libc.stdint cimport int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
-from posix.unistd cimport close, pread
+from posix.unistd cimport close
+
+cdef extern from "c/read_ahead.h" nogil:
+    int64_t read_ahead(int file, uint8_t* out, size_t size, int64_t offset, int64_t behind) noexcept
 
 import os
 
@@ -20,7 +23,7 @@ from fastpq.errors import FormatError
 cdef class Origin:
     """A file, or memory of the caller; read_at is for compiled code."""
 
-    cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size) except -1 nogil:
+    cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size, int64_t behind=0) except -1 nogil:
         with gil:
             raise NotImplementedError
 
@@ -73,10 +76,10 @@ cdef class FileOrigin(Origin):
         """Number of the file descriptor, valid as long as this object."""
         return self.descriptor
 
-    cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size) except -1 nogil:
+    cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size, int64_t behind=0) except -1 nogil:
         cdef int64_t filled = 0, count
         while filled < size:
-            count = pread(self.descriptor, out + filled, <size_t>(size - filled), offset + filled)
+            count = read_ahead(self.descriptor, out + filled, <size_t>(size - filled), offset + filled, behind)
             if count == 0:
                 break
             if count > 0:
@@ -102,7 +105,7 @@ cdef class MemoryOrigin(Origin):
         self.size = data.shape[0]
         self.data = &data[0] if self.size else NULL
 
-    cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size) except -1 nogil:
+    cdef int64_t read_at(self, int64_t offset, uint8_t* out, int64_t size, int64_t behind=0) except -1 nogil:
         cdef int64_t count = min(size, self.size - offset) if offset < self.size else 0
         if count:
             memcpy(out, self.data + offset, <size_t>count)
@@ -148,7 +151,7 @@ cdef class StoredBytes:
         return np.asarray(out)
 
     cdef int copy(self, int64_t position, uint8_t* out, int64_t size) except -1 nogil:
-        cdef int64_t skipped, wanted, count
+        cdef int64_t skipped, left, wanted, count
         cdef int low = 0, high = self.count - 1, middle
         while low < high:       # the last piece that begins at the position or before
             middle = (low + high + 1) // 2
@@ -158,8 +161,9 @@ cdef class StoredBytes:
                 high = middle - 1
         while size:
             skipped = position - self.pieces[low].position
-            wanted = min(size, self.pieces[low].size - skipped)
-            count = self.origin.read_at(self.pieces[low].start + skipped, out, wanted)
+            left = self.pieces[low].size - skipped
+            wanted = min(size, left)
+            count = self.origin.read_at(self.pieces[low].start + skipped, out, wanted, left - wanted)
             if count != wanted:
                 with gil:
                     raise ends_early(count, wanted, self.pieces[low].start + skipped)

@@ -32,10 +32,10 @@ enum {
      FASTPQ_BLOCK(f, 128), FASTPQ_BLOCK(f, 160), FASTPQ_BLOCK(f, 192), FASTPQ_BLOCK(f, 224)}
 #define FASTPQ_STEP(tag) (((tag) & 3) == 0 ? ((tag) >> 2) + 2 : ((tag) & 3) == 1 ? 2 : ((tag) & 3) == 2 ? 3 : 5)
 /* Uncompressed length with the flag RARE; above these eight bits the high bits of an offset of 11 bits, or BEHIND */
-#define FASTPQ_LENGTH(tag)                                              \
-    (((tag) & 3) == 1 ? (4 + ((tag) >> 2 & 7)) | ((tag) >> 5) << 8      \
-                      : (((tag) >> 2) + 1) | (((tag) & 3) == 0 ? BEHIND \
-                                              : ((tag) & 3) == 3 ? RARE \
+#define FASTPQ_LENGTH(tag)                                                \
+    (((tag) & 3) == 1 ? (4 + ((tag) >> 2 & 7)) | ((tag) >> 5) << 8        \
+                      : (((tag) >> 2) + 1) | (((tag) & 3) == 0   ? BEHIND \
+                                              : ((tag) & 3) == 3 ? RARE   \
                                                                  : 0))
 
 static const uint8_t snappy_steps[256] = FASTPQ_TAGS(FASTPQ_STEP);
