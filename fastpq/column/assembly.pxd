@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint8_t
 
-from fastpq.column.chunk_reader cimport Output
+from fastpq.column.column_output cimport Output
 from fastpq.arrays.memory cimport GrowingBuffer
 
 

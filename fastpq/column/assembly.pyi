@@ -2,7 +2,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from fastpq.column.chunk_reader import Output
+from fastpq.column.column_output import Output
 from fastpq.schema.shape import Layer, LeafShape
 
 class LayerOutput:

@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 import numpy as np
 
-from fastpq.column.chunk_reader cimport Output
+from fastpq.column.column_output cimport Output
 from fastpq.arrays.memory cimport GrowingBuffer
 
 from fastpq.errors import FormatError, LimitError

@@ -1,22 +1,10 @@
 """Decoding of column chunks into the caller's memory."""
 
 from libc.stdint cimport int64_t, uint8_t
+from fastpq.column.column_output cimport ColumnOutput, Output
 from fastpq.column.page cimport Page, PageReader
 from fastpq.column.scratch cimport Scratch
 from fastpq.column.value_reader cimport ValueReader
-
-
-cdef class Output:
-    cdef readonly list buffers          # targets of views
-    cdef readonly int64_t width
-
-
-cdef class ColumnOutput(Output):
-    cdef readonly object values         # uint8, rows * width bytes
-    cdef readonly object validity       # uint8 bitmap of rows bits, or None
-    cdef readonly int64_t rows
-    cdef uint8_t* data
-    cdef uint8_t* bits
 
 
 cdef class ChunkReader:

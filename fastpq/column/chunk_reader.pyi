@@ -3,26 +3,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastpq.column.column_output import ColumnOutput
 from fastpq.column.layout import Judge, Layout
 from fastpq.column.page import PageReader
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.index.ranges import RowRanges
 from fastpq.io.source import Stored
-
-class Output:
-    @property
-    def buffers(self) -> list[np.ndarray[Any, Any]]: ...
-    @property
-    def width(self) -> int: ...
-
-class ColumnOutput(Output):
-    @property
-    def values(self) -> np.ndarray[Any, Any]: ...
-    @property
-    def validity(self) -> np.ndarray[Any, Any] | None: ...
-    @property
-    def rows(self) -> int: ...
-    def __init__(self, rows: int, width: int, nullable: bool, values: np.ndarray[Any, Any] | None = None) -> None: ...
 
 class ChunkReader:
     @property

@@ -7,10 +7,9 @@ from several threads at the same time.
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-import numpy as np
-
 from fastpq.column.code_reader cimport CodeReader, VerdictReader
 from fastpq.column.stored_values cimport BOOLEAN, COPY
+from fastpq.column.column_output cimport ColumnOutput, Output
 from fastpq.column.page cimport DICTIONARY, NO_PAGE, PASSED, PageReader
 from fastpq.column.scratch cimport scratch_free, scratch_reserve
 from fastpq.column.value_reader cimport ValueReader
@@ -22,7 +21,6 @@ from fastpq.encodings.numbers cimport DELTA_BYTE_ARRAY, PLAIN
 from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.index.ranges cimport RowRanges
 
-from fastpq.arrays import memory
 from fastpq.errors import FormatError, LimitError
 
 
@@ -31,40 +29,6 @@ cdef enum:
     MOST_IDLE_ROWS = 32         # between two ranges, decoded and dropped: passing over rows costs a new start of the decoders
     LONG_RANGE = 256            # rows of a range decoded to its place at once; shorter ones with short gaps are decoded together
     PIECE = 1 << 16             # bytes decoded at a time, before chosen values are copied; few enough to stay in the cache
-
-
-cdef class Output:
-    """The target of a read; string views point into the buffers."""
-
-
-cdef class ColumnOutput(Output):
-    """The target of a read of one flat column.
-
-    Args:
-        rows: number of rows.
-        width: bytes of one value in memory.
-        nullable: whether to keep a validity bitmap.
-        values: uint8 array of rows * width bytes, to fill or filled already; None to allocate the array.
-    """
-
-    def __cinit__(self, int64_t rows, int64_t width, bint nullable, object values=None):
-        cdef const uint8_t[::1] view
-        self.rows = rows
-        self.width = width
-        try:
-            self.values = memory.empty(rows * width) if values is None else values
-            self.validity = np.zeros((rows + 7) // 8, dtype=np.uint8) if nullable else None
-        except (MemoryError, ValueError) as error:
-            raise LimitError(f"no memory for {rows} values of {width} bytes") from error
-        self.buffers = []
-        view = self.values
-        if view.shape[0] != rows * width:
-            raise ValueError(f"an output of {view.shape[0]} bytes for {rows} values of {width}")
-        if rows * width and self.values.flags.writeable:
-            self.data = <uint8_t*>&view[0]
-        if nullable and rows:
-            view = self.validity
-            self.bits = <uint8_t*>&view[0]
 
 
 cdef class ChunkReader:

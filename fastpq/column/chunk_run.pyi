@@ -1,3 +1,4 @@
-from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
+from fastpq.column.chunk_reader import ChunkReader
+from fastpq.column.column_output import ColumnOutput
 
 def read_chunks(readers: list[ChunkReader], output: ColumnOutput, offset: int) -> int: ...

@@ -6,8 +6,9 @@ Between two chunks the interpreter finds nothing of its own in the processor's c
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 
-from fastpq.column.chunk_reader cimport ChunkReader, ColumnOutput
+from fastpq.column.chunk_reader cimport ChunkReader
 from fastpq.column.code_reader cimport CodeReader
+from fastpq.column.column_output cimport ColumnOutput
 
 from fastpq.errors import LimitError
 

@@ -19,7 +19,8 @@ from fastpq.arrays.concat import concat_values
 from fastpq.arrays.flat_column import Column
 from fastpq.arrays.layouts import VIEW_DTYPE, Array, BinaryViews, DictionaryValues
 from fastpq.arrays.slices import SliceReader
-from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
+from fastpq.column.chunk_reader import ChunkReader
+from fastpq.column.column_output import ColumnOutput
 from fastpq.encodings.dictionary import renumber
 from fastpq.errors import ParquetError
 from fastpq.format.enums import CompressionCodec

@@ -14,7 +14,7 @@ import numpy as np
 
 from fastpq.arrays.allowance import AllocationError
 from fastpq.column.assembly import NestedOutput
-from fastpq.column.chunk_reader import ColumnOutput
+from fastpq.column.column_output import ColumnOutput
 from fastpq.errors import CryptoError, FormatError, ParquetError, SchemaError, TagVerificationError
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import Int64s, RowRanges

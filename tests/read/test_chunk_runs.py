@@ -12,8 +12,9 @@ import pytest
 
 import fastpq
 from fastpq.column import chunk_run
-from fastpq.column.chunk_reader import ChunkReader, ColumnOutput
+from fastpq.column.chunk_reader import ChunkReader
 from fastpq.column.chunk_run import read_chunks
+from fastpq.column.column_output import ColumnOutput
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.read.opener import ChunkOpener
