@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq.types import ColumnType, Timestamp, Type
 from tests.requirements import needs, peer
 
 needs(peer("fastparquet"))
@@ -272,12 +273,16 @@ def types_of_schema(_: Path) -> None:
 
 @case("INT96")
 def int96(_: Path) -> None:
-    with pytest.raises(TypeError, match="INT96 timestamps are read, and written only from INT96 columns"):
+    with pytest.raises(TypeError, match=r"schema=\{name: ColumnType\(Type.INT96, None, Timestamp\('ns'\)\)\} writes INT96"):
         ours(TABLE, use_deprecated_int96_timestamps=True)
     data = theirs(pa.table({"at": pa.array([0], pa.timestamp("us"))}), use_deprecated_int96_timestamps=True)
     again = ours(fastpq.ParquetFile(data).read())
     assert pq.read_metadata(io.BytesIO(again)).schema.column(0).physical_type == "INT96"
     assert pq.read_table(io.BytesIO(again))["at"].to_pylist() == [dt.datetime(1970, 1, 1)]
+    for values in (np.array(["2020-01-01"], "M8[us]"), pa.array([dt.datetime(2020, 1, 1)])):
+        data = ours({"at": values, "other": values}, schema={"at": ColumnType(Type.INT96, None, Timestamp("ns"))})
+        assert [pq.read_metadata(io.BytesIO(data)).schema.column(i).physical_type for i in (0, 1)] == ["INT96", "INT64"]
+        assert pq.read_table(io.BytesIO(data))["at"].cast("timestamp[us]").to_pylist() == [dt.datetime(2020, 1, 1)]
 
 
 @case("unsigned and nanosecond columns")
