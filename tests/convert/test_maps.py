@@ -22,8 +22,9 @@ def read_back(data: Any, schema: Any) -> list[Any]:
     table = pq.read_table(io.BytesIO(sink.getvalue()))
     assert table.schema.field("m").type == schema["m"]
     table.validate(full=True)
-    assert fastpq.read_table(sink.getvalue())["m"].to_pylist() == table["m"].to_pylist()
-    return table["m"].to_pylist()
+    found: list[Any] = table["m"].to_pylist()
+    assert fastpq.read_table(sink.getvalue())["m"].to_pylist() == found
+    return found
 
 
 @pytest.mark.parametrize(
