@@ -120,11 +120,12 @@ class WriterInput:
         of_pandas = not of_arrays and is_dataframe(data)
         has_nullability = isinstance(data, Table) or not (of_arrays or of_pandas)
         if of_pandas:
-            data, described = table_from_dataframe(data, with_categories=self._keys is None, index=self._index)
+            with_categories, maps = self._keys is None, () if self._schema is None else self._schema.maps
+            data, described = table_from_dataframe(data, with_categories=with_categories, index=self._index, maps=maps)
             self.describe(PANDAS_KEY, described)
         elif self._index is not None:
             raise no_index_of(data)
-        table = table_from(data, None if self._schema is None else self._schema.types)
+        table = table_from(data) if self._schema is None else table_from(data, self._schema.types, self._schema.maps)
         if self._names is not None and self._names != table.names and sorted(self._names) == sorted(table.names):
             table = table.select(self._names)
         for key, value in table.metadata.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ from fastpq.arrays.nested_columns import StructColumn
 from fastpq.arrays.nodes import NULLABLE, ORDERED, FieldNode
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.categories import MOST_CATEGORIES, categories_as_json
-from fastpq.convert.dataframe_labels import label_entries, label_text
-from fastpq.convert.numpy_input import column_from_numpy
+from fastpq.convert.dataframe_labels import label_entries, label_text, level_name
+from fastpq.convert.numpy_input import column_from_numpy, map_column
 from fastpq.convert.pandas_metadata import Entry
 from fastpq.convert.time_zones import zone_name
 from fastpq.errors import ParquetError, SchemaError
@@ -57,7 +58,7 @@ def column_from_pandas(values: Any, name: str) -> AnyColumn:
 
 
 def table_from_dataframe(
-    frame: pandas.DataFrame, *, with_categories: bool, index: bool | None = None
+    frame: pandas.DataFrame, *, with_categories: bool, index: bool | None = None, maps: Collection[str] = ()
 ) -> tuple[Table, str]:
     """A table of a DataFrame's columns and index levels, and pandas' metadata as JSON.
 
@@ -67,6 +68,7 @@ def table_from_dataframe(
         frame: DataFrame.
         with_categories: whether the JSON lists categories and attributes; both are data, to be kept out of plaintext metadata.
         index: whether to keep the index; None keeps a RangeIndex in the JSON alone.
+        maps: names of columns of maps, whose objects are dicts or lists of pairs.
 
     Raises:
         SchemaError: two columns of one name, or unsupported values.
@@ -83,7 +85,7 @@ def table_from_dataframe(
             values = frame.index.get_level_values(number) if frame.index.nlevels > 1 else frame.index
             if isinstance(values, pd.RangeIndex) and index is None and frame.index.nlevels == 1:
                 bounds = {"start": values.start, "stop": values.stop, "step": values.step}
-                levels.append({"kind": "range", "name": _name(values.name), **bounds})
+                levels.append({"kind": "range", "name": level_name(values.name), **bounds})
                 continue
             field = _name(values.name)
             if field is None or field in taken:
@@ -97,8 +99,11 @@ def table_from_dataframe(
     entries: list[Entry] = []
     for name, field, values in series:
         try:
-            columns[field] = _column(values, field)
+            is_map = field in maps and values.dtype == object
+            columns[field] = map_column(values.to_numpy(), field) if is_map else _column(values, field)
             entries.append(_entry(name, field, values, columns[field], with_categories))
+            if field in levels:
+                entries[-1]["name"] = level_name(name)
         except ParquetError as error:
             raise error.at(column=field) from None
     described = {
@@ -278,7 +283,11 @@ def _entry(name: Any, field: str, values: pandas.Series[Any], column: AnyColumn,
     dtype = values.dtype
     details: dict[str, Any] = {}
     if isinstance(dtype, pd.SparseDtype):
-        details["sparse"], dtype = str(dtype), dtype.subtype
+        details["sparse"] = f"Sparse[{dtype.subtype}]"
+        fill = np.asarray(dtype.fill_value)
+        if with_categories and fill.dtype.kind in "biuf" and np.isfinite(fill):
+            details["fill_value"] = fill.item()
+        dtype = dtype.subtype
     is_missing = name is not None and not isinstance(name, tuple) and pd.api.types.is_scalar(name) and pd.isna(name)
     found: Entry = {"name": None if is_missing else _name(name), "field_name": field}
     if isinstance(dtype, pd.CategoricalDtype):

@@ -10,11 +10,12 @@ import ast
 import datetime as dt
 import decimal
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastpq.convert.pandas_metadata import Entry, PandasMetadata, details_of, text_or_none
+from fastpq.convert.pandas_metadata import Entry, PandasMetadata, details_of, name_of_level, text_or_none
 from fastpq.convert.time_zones import zone_name
 from fastpq.errors import SchemaError
 
@@ -49,11 +50,13 @@ def label_entries(labels: pandas.Index[Any]) -> list[Entry]:
 def _entry(level: pandas.Index[Any]) -> Entry:
     import pandas as pd
 
-    name = None if level.name is None else label_text(level.name)
+    name = level_name(level.name)
     dtype = level.dtype
     entry: Entry = {"name": name, "field_name": name, "pandas_type": str(dtype), "numpy_type": str(dtype), "metadata": None}
     if isinstance(dtype, np.dtype) and dtype.kind in "iufM":
         return entry
+    if _is_extended_number(dtype):
+        return entry | {"pandas_type": str(dtype.numpy_dtype)}
     if isinstance(dtype, pd.DatetimeTZDtype):
         zone = {"timezone": zone_name(dtype.tz)}
         return entry | {"pandas_type": "datetimetz", "numpy_type": f"datetime64[{dtype.unit}]", "metadata": zone}
@@ -76,6 +79,20 @@ def _entry(level: pandas.Index[Any]) -> Entry:
     return text
 
 
+def _is_extended_number(dtype: Any) -> bool:
+    """Whether a dtype is one of pandas' nullable or Arrow dtypes of integers or floats."""
+    if getattr(dtype, "kind", "O") not in "iuf" or not hasattr(dtype, "numpy_dtype"):
+        return False
+    return bool(np.dtype(dtype.numpy_dtype).kind in "iuf")
+
+
+def level_name(name: Any) -> str | int | None:
+    """The name of a level in the metadata: an integer as such, as in pyarrow; any other name as text."""
+    if name is None or (isinstance(name, int | np.integer) and not isinstance(name, bool)):
+        return None if name is None else int(name)
+    return label_text(name)
+
+
 def column_labels(fields: Sequence[str], described: PandasMetadata) -> pandas.Index[Any]:
     """The column labels of fields; text where the metadata have no labels, or labels in contradiction to the text.
 
@@ -94,11 +111,12 @@ def column_labels(fields: Sequence[str], described: PandasMetadata) -> pandas.In
         rows = [_tuple(text, len(levels)) for text in texts]
         if None not in rows:
             parts = [_typed(list(values), entry) for values, entry in zip(zip(*rows, strict=True), levels, strict=True)]
-            return pd.MultiIndex.from_arrays(parts, names=[text_or_none(entry.get("name")) for entry in levels])
+            return pd.MultiIndex.from_arrays(parts, names=[name_of_level(entry.get("name")) for entry in levels])
     if len(levels) > 1 and not fields:
-        return pd.MultiIndex.from_arrays([[] for _ in levels], names=[text_or_none(entry.get("name")) for entry in levels])
+        parts = [_typed([], entry) for entry in levels]
+        return pd.MultiIndex.from_arrays(parts, names=[name_of_level(entry.get("name")) for entry in levels])
     found = _typed(texts, levels[0]) if levels else pd.Index(texts, tupleize_cols=False)
-    found.name = text_or_none(levels[0].get("name")) if levels else None
+    found.name = name_of_level(levels[0].get("name")) if levels else None
     return found
 
 
@@ -129,6 +147,8 @@ def _typed(texts: list[str | None], entry: Entry) -> pandas.Index[Any]:
             return convert(texts)
         except (ValueError, TypeError, OverflowError, LookupError, OSError, ArithmeticError):
             break       # nonsense of a stranger
+    if not texts and entry.get("numpy_type") == "str":
+        return pd.Index([], dtype="str")
     return pd.Index(texts, tupleize_cols=False)
 
 
@@ -138,11 +158,11 @@ def _conversion(kind: str, entry: Entry) -> Callable[[list[Any]], pandas.Index[A
 
     details, numpy_type = details_of(entry), str(entry.get("numpy_type"))
     if kind.startswith(("int", "uint")) and kind != "interval":
-        dtype = numpy_type if numpy_type.startswith(("int", "uint")) else "int64"
-        return lambda texts: pd.Index(np.array([_integer(text) for text in texts], dtype))
+        plain, dtype = _dtypes(numpy_type, ("int", "uint"), "int64")
+        return lambda texts: pd.Index(np.array([_integer(text) for text in texts], plain), dtype=dtype)
     if kind.startswith("float"):
-        dtype = numpy_type if numpy_type.startswith("float") else "float64"
-        return lambda texts: pd.Index(np.array([float(text) for text in texts], dtype))
+        plain, dtype = _dtypes(numpy_type, ("float", "double"), "float64")
+        return lambda texts: pd.Index(np.array([float(text) for text in texts], plain), dtype=dtype)
     if kind == "datetimetz":
         return lambda texts: _instants(texts, numpy_type).tz_convert(str(details["timezone"]))
     if kind.startswith("datetime"):
@@ -167,6 +187,21 @@ def _conversion(kind: str, entry: Entry) -> Callable[[list[Any]], pandas.Index[A
         case "string" if details.get("labels") == "string":
             return lambda texts: pd.Index(texts, dtype="string")
     return None
+
+
+def _dtypes(name: str, stems: tuple[str, ...], default: str) -> tuple[str, str | None]:
+    """NumPy's dtype of labels that are numbers, and pandas' nullable or Arrow dtype of a name; None for NumPy's own.
+
+    Args:
+        name: name of the dtype.
+        stems: beginnings of names of the kind.
+        default: NumPy's dtype for a name of another kind.
+    """
+    if not name.lower().startswith(stems):
+        return default, None
+    if name.endswith("[pyarrow]"):
+        return default, name if find_spec("pyarrow") else None
+    return name.lower(), None if name.islower() else name
 
 
 _FLAGS = {"True": True, "False": False}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from fastpq.arrays.table import Table
 from fastpq.convert.dataframe_labels import column_labels
-from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, PandasMetadata, RangeLevel, pandas_metadata, text_or_none
+from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, PandasMetadata, RangeLevel, name_of_level, pandas_metadata
 from fastpq.convert.series import Backend, index_of, series_of
 from fastpq.errors import ParquetError, SchemaError, UnsupportedError
 
@@ -87,7 +87,7 @@ def _index(described: PandasMetadata, series: dict[str, Any], fields: list[str],
             if len(bounds) == rows:
                 levels.append(pd.RangeIndex(bounds.start, bounds.stop, bounds.step, name=level.name))
         elif level in fields:
-            label = text_or_none(described.columns.get(level, {"name": level}).get("name"))
+            label = name_of_level(described.columns.get(level, {"name": level}).get("name"))
             levels.append(index_of(series[level], label))
     if len(levels) > 1:
         return pd.MultiIndex.from_arrays(levels, names=[level.name for level in levels])

@@ -18,7 +18,7 @@ from fastpq.convert.casting import change_unit
 from fastpq.convert.nulls import null_column
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.schema.nested_types import DataType, Field, ListType, StructType, element_of
+from fastpq.schema.nested_types import DataType, Field, ListType, MapType, StructType, element_of
 from fastpq.schema.types import ColumnType, Date, Decimal, Float16, Integer, Time, Timestamp, Type, Unknown
 
 
@@ -126,6 +126,11 @@ def fit(column: AnyColumn, field: Field, arrow: FieldNode | None) -> AnyColumn:
     match column:
         case ListColumn(pairs=None) if isinstance(field.type, ListType):
             elements = _inner(column.elements, field.type.element)
+            return column._with(type=field.type, elements=elements)
+        case ListColumn(pairs=StructColumn() as pairs) if isinstance(field.type, MapType):
+            parts = zip(pairs.children, (field.type.key, field.type.value), strict=True)
+            children = tuple(_inner(child, part) for child, part in parts)
+            elements = pairs._with(type=StructType((field.type.key, field.type.value)), children=children)
             return column._with(type=field.type, elements=elements)
         case StructColumn() if isinstance(field.type, StructType):
             return _struct(column, field.type)

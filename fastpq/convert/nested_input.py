@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.arrays.nodes import FieldNode
 from fastpq.convert.object_input import is_missing
 from fastpq.errors import SchemaError
-from fastpq.schema.nested_types import ListType, StructType
+from fastpq.schema.nested_types import ListType, MapType, StructType
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import AnyColumn
@@ -109,6 +110,43 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     if offsets[-1] <= MAX_INT32:
         offsets = offsets.astype(np.int32)
     type_ = ListType(elements.as_field("element"))
+    return ListColumn._made(type_, offsets, elements, validity=validity, null_count=nulls, nullable=bool(nulls))
+
+
+def maps_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn:
+    """A column of maps.
+
+    Args:
+        objects: a sequence of dicts or of lists of pairs, with None for null.
+        convert: makes a column of the keys, and of the values.
+        name: name of the column, for errors.
+
+    Raises:
+        SchemaError: values other than dicts and lists of pairs, or a key that is None.
+    """
+    values = [None if value is None or is_missing(value) else value for value in objects]
+    pairs: list[Any] = []
+    lengths = np.zeros(len(values) + 1, np.int64)
+    for number, value in enumerate(values):
+        if value is None:
+            continue
+        items = list(value.items() if isinstance(value, dict) else value if isinstance(value, _LISTS) else [value])
+        wrong = [item for item in items if not isinstance(item, list | tuple) or len(item) != 2 or item[0] is None]
+        if wrong:
+            message = f"value {number} is no map: give a dict, or a list of pairs of a key and a value"
+            raise SchemaError(message, column=name or None).showing(value)
+        lengths[number + 1] = len(items)
+        pairs.extend(items)
+    offsets = np.cumsum(lengths)
+    if offsets[-1] <= MAX_INT32:
+        offsets = offsets.astype(np.int32)
+    keys, mapped = (convert([pair[part] for pair in pairs]) for part in (0, 1))
+    type_ = MapType(replace(keys.as_field("key"), nullable=False), replace(mapped.as_field("value"), nullable=True))
+    ends = (keys._with(nullable=False), mapped._with(nullable=True))
+    elements = StructColumn._made(StructType((type_.key, type_.value)), ends, len(pairs), nullable=False)
+    there = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    nulls = len(there) - int(np.count_nonzero(there))
+    validity = pack_bitmap(there) if nulls else None
     return ListColumn._made(type_, offsets, elements, validity=validity, null_count=nulls, nullable=bool(nulls))
 
 

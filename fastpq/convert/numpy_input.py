@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.strings import from_fixed, from_string_dtype, scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.casting import cast_binary, cast_numeric, duration_unit, infer_numeric, is_raw
-from fastpq.convert.nested_input import are_nested, lists_of_rows, nested_from_objects, struct_of_parts
+from fastpq.convert.nested_input import are_nested, lists_of_rows, maps_from_objects, nested_from_objects, struct_of_parts
 from fastpq.convert.object_input import NO_ORDER, convert_objects, without_nan, without_pandas_scalars
 from fastpq.errors import SchemaError
 from fastpq.schema.parquet_schema import ParquetSchema
@@ -85,13 +85,31 @@ def column_from_numpy(
     return _flat(values, type, nullable, name)
 
 
-def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None = None) -> Table:
+def map_column(values: Any, name: str) -> AnyColumn:
+    """A column of maps, of dicts or lists of pairs; of other values the column of their own type.
+
+    Args:
+        values: a list or an array of objects, or anything that ``column_from_numpy`` takes.
+        name: name of the column, for errors.
+
+    Raises:
+        SchemaError: as ``maps_from_objects``.
+    """
+    if not isinstance(values, list | tuple) and not (isinstance(values, np.ndarray) and values.dtype == object):
+        return column_from_numpy(values, name=name)
+    return maps_from_objects(values, partial(column_from_numpy, name=name), name)
+
+
+def table_from(
+    obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None = None, maps: Collection[str] = ()
+) -> Table:
     """A table from a mapping of columns, a structured array, a Table or an Arrow object.
 
     Args:
         obj: a mapping of names to values accepted by ``column_from_numpy``; a structured array; a Table; or an object with
             ``__arrow_c_stream__`` or ``__arrow_c_array__``.
         schema: types to cast columns to, by name; a ParquetSchema, flat only, also sets nullability.
+        maps: names of columns of maps, whose objects are dicts or lists of pairs.
 
     Raises:
         SchemaError: values unfit for their types, unequal lengths, names in schema missing in the object.
@@ -113,6 +131,9 @@ def table_from(obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None
     columns = []
     for name, values in obj.items():
         type_, nullable = wanted.get(name, (None, None))
+        if name in maps:
+            columns.append((name, map_column(values, name)))
+            continue
         columns.append((name, column_from_numpy(values, type=type_, nullable=nullable, name=str(name))))
     if isinstance(obj, Table):
         return Table(columns, num_rows=obj.num_rows, metadata=obj.metadata)

@@ -33,7 +33,7 @@ class RangeLevel:
     """
 
     bounds: range
-    name: str | None
+    name: str | int | None
 
 
 @dataclass
@@ -100,13 +100,18 @@ def text_or_none(found: Any) -> str | None:
     return found if isinstance(found, str) else None
 
 
+def name_of_level(found: Any) -> str | int | None:
+    """The name of a level of an index or of labels: a text or an integer; None for anything else."""
+    return found if isinstance(found, str) or type(found) is int else None
+
+
 def _range_level(entry: Any) -> RangeLevel | None:
     if not isinstance(entry, dict) or entry.get("kind") != "range":
         return None
     bounds = [entry.get(name) for name in ("start", "stop", "step")]
     if not all(type(bound) is int and abs(bound) < _MAX_INDEX for bound in bounds) or not bounds[2]:
         return None
-    return RangeLevel(range(*bounds), text_or_none(entry.get("name")))  # type: ignore[arg-type]
+    return RangeLevel(range(*bounds), name_of_level(entry.get("name")))  # type: ignore[arg-type]
 
 
 def _object(text: str | None) -> dict[str, Any]:

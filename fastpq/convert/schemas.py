@@ -19,7 +19,7 @@ from fastpq.convert.fitting import fit
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.convert.time_zones import zone_name
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.schema.nested_types import DataType, Field
+from fastpq.schema.nested_types import DataType, Field, MapType
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, Date, Json, String, Type, Uuid
 
@@ -48,6 +48,7 @@ class GivenSchema:
 
     Attributes:
         types: types of flat columns.
+        maps: names of columns of maps.
 
     Raises:
         SchemaError: no type.
@@ -55,6 +56,7 @@ class GivenSchema:
 
     def __init__(self, schema: Any) -> None:
         self.types: dict[str, ColumnType] = {}
+        self.maps: set[str] = set()
         self._fields: dict[str, tuple[Field, FieldNode]] = {}
         if isinstance(schema, ParquetSchema):
             self.types = {column.name: column.type for column in schema.columns if column.is_flat}
@@ -75,6 +77,8 @@ class GivenSchema:
                 raise error.at(column=str(name)) from None
             if isinstance(type_, ColumnType):
                 self.types[name] = type_
+            elif isinstance(type_, MapType):
+                self.maps.add(name)
             if field is not None:
                 self._fields[name] = Field(name, type_, field.nullable), field
 

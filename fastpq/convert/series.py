@@ -16,7 +16,7 @@ from fastpq.convert.categories import categories_of
 from fastpq.convert.pandas_metadata import Entry, details_of, text_or_none
 from fastpq.convert.time_zones import zone_of
 from fastpq.errors import FormatError, UnsupportedError
-from fastpq.schema.types import ColumnType, Date, Time, Timestamp, Type, Unknown
+from fastpq.schema.types import ColumnType, Date, Integer, Time, Timestamp, Type, Unknown
 
 if TYPE_CHECKING:
     import pandas
@@ -54,6 +54,8 @@ def series_of(column: AnyColumn, entry: Entry, backend: Backend | None = None) -
         if extension is not None and extension[0] == "interval" and isinstance(column, StructColumn):
             found = _intervals(column, extension[1])
             return found if entry.get("pandas_type") != "categorical" else _categorical(column, found, entry)
+        if isinstance(column, StructColumn) and numpy_type in ("complex64", "complex128"):
+            return pd.Series(_complex_numbers(column), copy=False)
         if not isinstance(column, Column):
             return pd.Series(objects_of(column), dtype=object)
         if backend is None and _is_categorical(column, entry):
@@ -61,6 +63,12 @@ def series_of(column: AnyColumn, entry: Entry, backend: Backend | None = None) -
         return _flat(column, _dtype_of(column, backend) if backend else numpy_type, entry)
     except (ValueError, TypeError, OverflowError, KeyError) as error:
         raise FormatError(f"pandas' metadata says {numpy_type or extension} of values that are {column.type}: {error}") from error
+
+
+def _complex_numbers(column: StructColumn) -> np.ndarray[Any, Any]:
+    """Structs of a real and an imaginary part as complex numbers, NaN where null; other structs as objects."""
+    values = column.to_numpy(nulls="nan", structured=True)
+    return values if values.dtype.kind == "c" else objects_of(column)
 
 
 def _has_arrow_dtype(entry: Entry, numpy_type: str) -> bool:
@@ -71,10 +79,12 @@ def _sparse(column: AnyColumn, entry: Entry, name: str) -> Any:
     """A Series of a sparse dtype; a dense one where the name is not of a sparse dtype."""
     import pandas as pd
 
-    dense = series_of(column, entry | {"metadata": None})
+    dense, details = series_of(column, entry | {"metadata": None}), details_of(entry)
     try:
         dtype = pd.api.types.pandas_dtype(name)
-        return dense.astype(dtype) if isinstance(dtype, pd.SparseDtype) else dense
+        if not isinstance(dtype, pd.SparseDtype):
+            return dense
+        return dense.astype(pd.SparseDtype(dtype.subtype, details["fill_value"]) if "fill_value" in details else dtype)
     except (TypeError, ValueError):
         return dense
 
@@ -124,7 +134,8 @@ def _flat(column: Column, numpy_type: str, entry: Entry) -> Any:
     logical, dtype = column.type.logical, column.type.numpy_dtype
     if column.type.is_text:
         return _text(column, numpy_type, entry)
-    if isinstance(logical, Unknown) or (numpy_type == "object" and logical is None and dtype.kind in "biu"):
+    is_integer = logical is None or isinstance(logical, Integer)
+    if isinstance(logical, Unknown) or (numpy_type == "object" and is_integer and dtype.kind in "biu"):
         return pd.Series(objects_of(column), dtype=object)
     if isinstance(logical, Time) and not numpy_type.startswith("timedelta64"):
         return _times(column, logical)

@@ -412,7 +412,8 @@ class FileMetaData:
         return bool(self.decoded() == other.decoded())
 
     def __hash__(self) -> int:
-        return hash((self.num_rows, self.num_row_groups, self.num_schema_elements, self.created_by))
+        schema = tuple((element.name, element.type) for element in self.schema_elements)
+        return hash((self.num_rows, self.num_row_groups, schema, self.created_by))
 
     def __reduce__(self) -> tuple[Any, ...]:
         if type(self.decryptor) is not FileDecryptor:

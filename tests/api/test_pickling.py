@@ -54,6 +54,15 @@ def test_metadata(path: Path, tmp_path: Path) -> None:
     assert elsewhere(pickle.dumps((metadata, other)), "[m.num_rows for m in it], it[0] == it[1]") == "[3, 3] False"
 
 
+def test_hashes_of_metadata_differ_by_schema() -> None:
+    hashes = set()
+    for schema in ({"a": "i4"}, {"a": "f4"}, {"b": "i4"}):
+        with fastpq.ParquetWriter(sink := io.BytesIO(), schema=schema):
+            pass
+        hashes.add(hash(fastpq.read_metadata(sink.getvalue())))
+    assert len(hashes) == 3
+
+
 def test_metadata_as_pyarrow_does(path: Path) -> None:
     pq.write_table(pq.read_table(path), path)
     theirs, ours = (pickle.loads(pickle.dumps(read(path))) for read in (pq.read_metadata, fastpq.read_metadata))

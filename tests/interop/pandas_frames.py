@@ -34,9 +34,15 @@ def _numbers() -> dict[str, pd.DataFrame]:
         found[dtype] = _frame(pd.array([0, 1, None], dtype=dtype))
         found[f"{dtype} full"] = _frame(pd.array([0, 1, 1], dtype=dtype))
         found[f"{dtype} null"] = _frame(pd.array([None, None], dtype=dtype))
+    for dtype in ("complex64", "complex128"):
+        found[dtype] = _frame(np.array([1 + 2j, -3j], dtype))
+    found["complex nan"] = _frame(pd.Series([1 + 2j, np.nan]))
+    found["complex no rows"] = _frame(np.array([], np.complex128))
     found["float nan"] = _frame([1.5, np.nan, -0.0])
     found["float32 nan"] = _frame(np.array([1.5, np.nan, 2], np.float32))
     found["sparse"] = _frame(pd.arrays.SparseArray([0, 0, 1]))
+    found["sparse filled"] = _frame(pd.arrays.SparseArray([5, 5, 1], fill_value=5))
+    found["sparse zeros"] = _frame(pd.arrays.SparseArray([0.0, 1.5, 0.0], fill_value=0.0))
     found["sparse nan"] = _frame(pd.arrays.SparseArray([np.nan, 1.0, np.nan]))
     return found
 
@@ -104,6 +110,7 @@ def _objects() -> dict[str, pd.DataFrame]:
         "uuid": [uuid.UUID(int=1), uuid.UUID(int=2)],
         "object bool": [True, None, False],
         "object int": [1, None, 2],
+        "object int over int64": [1 << 63, None, (1 << 64) - 1],
         "object none": [None, None],
         "object timedelta": [dt.timedelta(1), dt.timedelta(2)],
         "object timestamp": [pd.Timestamp("2020", tz="UTC"), pd.Timestamp("2020", tz="US/Eastern")],
@@ -149,11 +156,13 @@ def _indexes() -> dict[str, pd.DataFrame]:
         "offset": pd.date_range("2020", periods=4, tz=OFFSETS[0]), "timedelta": pd.to_timedelta(["1D", "2D", "3D", "50D"]),
         "period": pd.period_range("2020", periods=4, freq="M"), "interval": pd.interval_range(0, 4),
         "category": pd.CategoricalIndex(list("abca"), ["c", "b", "a"], ordered=True),
-        "int name": pd.Index(four, name=7), "tuple name": pd.Index(four, name=("a", 1)),
+        "int name": pd.Index(four, name=7), "range int name": pd.RangeIndex(4, name=0),
+        "tuple name": pd.Index(four, name=("a", 1)),
         "multi": pd.MultiIndex.from_product([["a", "b"], [1, 2]], names=["l", None]),
         "multi range": pd.MultiIndex.from_arrays([pd.RangeIndex(4), list("abab")]),
         "multi category": pd.MultiIndex.from_arrays([pd.Categorical(list("abab")), four], names=["c", "d"]),
         "multi zoned": pd.MultiIndex.from_product([pd.date_range("2020", periods=2, tz="UTC"), [1, 2]], names=["c", "d"]),
+        "multi int names": pd.MultiIndex.from_product([["a", "b"], [1, 2]], names=[0, 1]),
         "multi of one name": pd.MultiIndex.from_arrays([four, [5, 6, 7, 8]], names=["a", "a"]),
         "multi null": pd.MultiIndex.from_arrays([["a", None, "b", "b"], four], names=["c", "d"]),
     }
@@ -168,6 +177,9 @@ def _labels() -> dict[str, pd.DataFrame]:
     cases: dict[str, Any] = {
         "int": [0, 1], "int named": pd.Index([0, 1], name="n"), "int8": pd.Index(np.array([0, 1], np.int8)),
         "uint64": pd.Index(np.array([0, 1], np.uint64)), "range": pd.RangeIndex(3, 7, 2), "float": [0.5, 1.0],
+        "Int64": pd.Index(pd.array([0, 1], dtype="Int64")), "UInt8": pd.Index(pd.array([0, 1], dtype="UInt8")),
+        "Float32": pd.Index(pd.array([0.5, 1], dtype="Float32")), "arrow int": pd.Index([0, 1], dtype="int32[pyarrow]"),
+        "arrow float": pd.Index([0.5, 1], dtype="double[pyarrow]"), "int name": pd.Index(["a", "b"], name=3),
         "bool": [True, False],
         "text named": pd.Index(["a", "b"], name="n"), "object": pd.Index(["a", "b"], dtype=object),
         "string": pd.Index(["a", "b"], dtype="string"), "null": ["a", None], "bytes": [b"a", b"b"],
@@ -179,6 +191,7 @@ def _labels() -> dict[str, pd.DataFrame]:
         "multi": pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]), "multi int": pd.MultiIndex.from_tuples([("a", 1),
         ("b", 2)]),
         "multi named": pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")], names=["u", "v"]),
+        "multi int names": pd.MultiIndex.from_tuples([("a", "x"), ("b", "y")], names=[0, 1]),
         "multi datetime": pd.MultiIndex.from_product([["a"], days], names=["k", "d"]),
     }
     return {f"labels {name}": pd.DataFrame([[1, 2.5], [3, 4.5]], columns=labels) for name, labels in cases.items()}
@@ -187,9 +200,16 @@ def _labels() -> dict[str, pd.DataFrame]:
 def _shapes() -> dict[str, pd.DataFrame]:
     described = pd.DataFrame({"a": [1]})
     described.attrs = {"unit": "m", "n": [1, 2]}
+    days = pd.to_datetime(["2020-01-01"])
     nothing = {"a": np.array([], np.int32), "b": pd.Series([], dtype="str"), "c": pd.Series([], dtype="M8[us]")}
     return {
         "empty": pd.DataFrame(),
+        "empty, labels of levels": pd.DataFrame(
+            columns=pd.MultiIndex.from_product([pd.Index([], dtype="str"), np.array([], np.int64)])
+        ),
+        "no columns, labels of levels": pd.DataFrame(
+            index=[1, 2], columns=pd.MultiIndex.from_product([days[:0], pd.Index([], dtype="str")], names=["d", None])
+        ),
         "no columns": pd.DataFrame(index=[1, 2, 3]),
         "no columns, a range": pd.DataFrame(index=range(3)),
         "no rows": pd.DataFrame(nothing),

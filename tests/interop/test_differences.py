@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq.types import ColumnType, Timestamp, Type
 from tests.requirements import needs, peer
 
 needs(peer("fastparquet"))
@@ -125,6 +126,62 @@ def objects(folder: Path) -> None:
         assert pd.read_parquet(path)["t"].dtype == "str"
 
 
+@case("partition columns")
+def partitions(folder: Path) -> None:
+    fastpq.write_dataset(pd.DataFrame({"n": [1, 2], "year": [2020, 2021]}), folder / "rows", partition_by=["year"])
+    assert pq.read_table(folder / "rows").schema.field("year").type == pa.dictionary(pa.int32(), pa.int32())
+    assert pd.read_parquet(folder / "rows")["year"].dtype == "category"
+    assert fastpq.read_table(folder / "rows")["year"].to_numpy().dtype == np.int32
+    assert fastpq.read_pandas(folder / "rows")["year"].dtype == "int32"
+
+
+@case("an empty directory")
+def empty_directory(folder: Path) -> None:
+    assert pq.read_table(folder).shape == (0, 0)
+    with pytest.raises(FileNotFoundError, match="no data file"):
+        fastpq.read_table(folder)
+
+
+@case("`_common_metadata`")
+def common_metadata(folder: Path) -> None:
+    frame = pd.DataFrame({"n": [1, 2]}, index=pd.Index([8, 9], name="i"))
+    table = pa.Table.from_pandas(frame)
+    pq.write_table(table.replace_schema_metadata(None), folder / "part.parquet")
+    pq.write_metadata(table.schema, folder / "_common_metadata")
+    assert pq.ParquetDataset(folder).read_pandas().to_pandas().index.name == "i"
+    assert list(fastpq.read_pandas(folder).columns) == ["n", "i"]
+
+
+@case("a name of `columns` that the file has not")
+def unknown_name(_: Path) -> None:
+    data = ours(TABLE)
+    assert pq.ParquetFile(io.BytesIO(data)).read(["n", "m"]).column_names == ["n"]
+    with pytest.raises(fastpq.SchemaError, match="no column 'm'"):
+        fastpq.ParquetFile(data).read(["n", "m"])
+
+
+@case("values of filters")
+def values_of_filters(folder: Path) -> None:
+    path = folder / "rows.parquet"
+    path.write_bytes(ours(TABLE))
+    for condition, count in ((("t", "==", b"x"), 1), (("t", "in", "xz"), 2)):
+        assert pq.read_table(path, filters=[condition]).num_rows == count
+        with pytest.raises(fastpq.SchemaError):
+            fastpq.read_table(path, filters=[condition])
+
+
+@case("Arrow types of `ARROW:schema`")
+def arrow_types(_: Path) -> None:
+    given = pa.table({
+        "day": pa.array([86_400_000], pa.date64()), "time": pa.array([1], pa.time32("s")),
+        "list": pa.array([[1]], pa.list_(pa.field("item", pa.int64()))),
+    })
+    theirs_again, ours_again = pq.read_table(io.BytesIO(theirs(given))).schema, pa.table(fastpq.read_table(ours(given))).schema
+    assert [field.type for field in theirs_again][:2] == [pa.date32(), pa.time32("ms")]
+    assert [field.type for field in ours_again][:2] == [pa.date64(), pa.time32("s")]
+    assert [schema.field("list").type.value_field.name for schema in (theirs_again, ours_again)] == ["element", "item"]
+
+
 @case("damaged pages")
 def damaged(_: Path) -> None:
     data = bytearray(ours({"n": np.arange(1000)}, compression="none", use_dictionary=False))
@@ -204,14 +261,28 @@ def mixed(_: Path) -> None:
         ours(frame)
 
 
+@case("values for the types of `schema`")
+def types_of_schema(_: Path) -> None:
+    for values, type_ in (([0, 1], pa.bool_()), (["1.50"], pa.decimal128(5, 2))):
+        frame, schema = pd.DataFrame({"a": values}), pa.schema([("a", type_)])
+        frame.to_parquet(data := io.BytesIO(), schema=schema)
+        assert pq.read_table(data).schema.field("a").type == type_
+        with pytest.raises(fastpq.SchemaError, match="do not fit"):
+            ours(frame, schema=schema)
+
+
 @case("INT96")
 def int96(_: Path) -> None:
-    with pytest.raises(TypeError, match="INT96 timestamps are read, and written only from INT96 columns"):
+    with pytest.raises(TypeError, match=r"schema=\{name: ColumnType\(Type.INT96, None, Timestamp\('ns'\)\)\} writes INT96"):
         ours(TABLE, use_deprecated_int96_timestamps=True)
     data = theirs(pa.table({"at": pa.array([0], pa.timestamp("us"))}), use_deprecated_int96_timestamps=True)
     again = ours(fastpq.ParquetFile(data).read())
     assert pq.read_metadata(io.BytesIO(again)).schema.column(0).physical_type == "INT96"
     assert pq.read_table(io.BytesIO(again))["at"].to_pylist() == [dt.datetime(1970, 1, 1)]
+    for values in (np.array(["2020-01-01"], "M8[us]"), pa.array([dt.datetime(2020, 1, 1)])):
+        data = ours({"at": values, "other": values}, schema={"at": ColumnType(Type.INT96, None, Timestamp("ns"))})
+        assert [pq.read_metadata(io.BytesIO(data)).schema.column(i).physical_type for i in (0, 1)] == ["INT96", "INT64"]
+        assert pq.read_table(io.BytesIO(data))["at"].cast("timestamp[us]").to_pylist() == [dt.datetime(2020, 1, 1)]
 
 
 @case("unsigned and nanosecond columns")

@@ -17,7 +17,6 @@ from tests.interop.pandas_frames import FRAMES
 IN_ANOTHER_FORM: dict[str, Any] = {
     "object timestamp": lambda frame: frame.assign(c=pd.to_datetime(frame["c"], utc=True)),
     "object int and float": lambda frame: frame.astype(float),
-    "index int name": lambda frame: frame.rename_axis("7"),
     "index tuple name": lambda frame: frame.rename_axis(index=["('a', '1')"]),
     "labels mixed": lambda frame: frame.set_axis(["a", "1"], axis=1),
     "labels tuples": lambda frame: frame.set_axis(["('a', '1')", "('b', '2')"], axis=1),
