@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import TracebackType
@@ -390,6 +390,15 @@ class ParquetFile(IndexedFile):
             return table
         from fastpq.read.ordered import with_orders
         return with_orders(table, nodes, self._file, self._orders)
+
+    def _read_codes(self, wanted: Callable[[ColumnDescriptor], bool]) -> None:
+        """Read the stored codes of more flat columns, where all values are in dictionaries, whatever the layout of strings.
+
+        Args:
+            wanted: returns whether a column is one of these.
+        """
+        before = self._file.becomes_dictionary
+        self._file = self._file._replace(becomes_dictionary=lambda leaf: wanted(leaf) or bool(before and before(leaf)))
 
     @cached_property
     def _texts(self) -> KeyValues:

@@ -116,6 +116,7 @@ def read_pandas(
     from fastpq.convert.dataframe_labels import fields_by_label
     from fastpq.convert.dataframes import dataframe_of, dataframe_of_table
     from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, pandas_metadata
+    from fastpq.convert.series import becomes_objects
 
     given: dict[str, Any] = {**options}
     if not given.keys().isdisjoint(PLACING):
@@ -129,6 +130,8 @@ def read_pandas(
                 if isinstance(columns, Iterable) and not isinstance(columns, str):
                     columns = [field_of_label(column, by_label) for column in columns]
                     columns += [name for name in described.index if name in file.schema.names and name not in columns]
+                if dtype_backend is None:
+                    file._read_codes(lambda leaf: becomes_objects(leaf.type, described.columns.get(leaf.name, {})))
                 table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)
                 return dataframe_of(table, described, dtype_backend)
         except (FileNotFoundError, IsADirectoryError):

@@ -60,12 +60,13 @@ class Column(ColumnBase):
         self._check_validity()
 
     def __len__(self) -> int:
-        match self.values:
+        values = self.values
+        if isinstance(values, np.ndarray):
+            return len(values)
+        match values:
             case BinaryViews(views=array) | DictionaryValues(codes=array):
                 return len(array)
-            case BinaryOffsets(offsets=array):
-                return max(len(array) - 1, 0)
-        return len(self.values)
+        return max(len(values.offsets) - 1, 0)
 
     def _array_bytes(self) -> int:
         return self.values.nbytes

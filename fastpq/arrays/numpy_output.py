@@ -220,12 +220,14 @@ def _durations(values: Array, unit: str) -> list[Any]:
 
 def _times(values: Array, unit: str) -> list[Any]:
     """datetime.time; numpy.timedelta64 for nanoseconds and for values outside of one day."""
+    from fastpq.arrays.python_times import times_of
+
     deltas = values.astype(np.int64).view(f"timedelta64[{unit}]")
     if unit == "ns":
         return list(deltas)
     inside = (values >= 0) & (values < UNITS_A_DAY[unit])
-    durations: list[datetime.timedelta] = np.where(inside, deltas, np.zeros((), deltas.dtype)).tolist()
-    objects: list[Any] = [(_EPOCH + duration).time() for duration in durations]
+    microseconds = np.where(inside, values.astype(np.int64), 0) * (UNITS_A_DAY["us"] // UNITS_A_DAY[unit])
+    objects: list[Any] = times_of(microseconds, None).tolist()
     for i in np.flatnonzero(~inside).tolist():
         objects[i] = deltas[i]
     return objects

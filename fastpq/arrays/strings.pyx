@@ -40,11 +40,16 @@ cdef extern from "numpy/arrayobject.h" nogil:
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     object PyUnicode_DecodeUTF8(const char* data, Py_ssize_t size, const char* errors)
+    object PyUnicode_New(Py_ssize_t size, Py_UCS4 largest)
+    void* PyUnicode_1BYTE_DATA(object text)
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
 
 cdef extern from "c/utf8.h" nogil:
     int utf8_is_valid(const uint8_t* data, size_t size)
 
 cdef extern from "c/text.h" nogil:
+    int text_is_ascii(const uint8_t* data, size_t size)
     int64_t ucs4_utf8_size(const uint32_t* text, size_t size)
     size_t ucs4_to_utf8(const uint32_t* text, size_t size, uint8_t* out)
 
@@ -119,7 +124,7 @@ cdef int64_t _pack(
 
 
 def to_objects(SliceReader reader not None, bint text, str name=""):
-    """Values as an object array of str or bytes, and None where null.
+    """Values as an object array of str or bytes, and None where null; rows of one dictionary entry share one object.
 
     Args:
         reader: the values.
@@ -132,6 +137,8 @@ def to_objects(SliceReader reader not None, bint text, str name=""):
     cdef Slice block[SLICE_BLOCK]
     cdef int64_t start = 0, n, i
     cdef object value
+    if reader.entries() >= 0:
+        return _shared_objects(reader, text, name)
     array = np.empty(reader.count, dtype=object)
     cdef PyObject** out = <PyObject**> cnp.PyArray_DATA(array)
     while start < reader.count:
@@ -140,18 +147,54 @@ def to_objects(SliceReader reader not None, bint text, str name=""):
         for i in range(n):
             if block[i].data == NULL:
                 continue                        # numpy.empty filled the array with None
-            if text:
-                try:
-                    value = PyUnicode_DecodeUTF8(<const char*> block[i].data, <Py_ssize_t> block[i].size, NULL)
-                except UnicodeDecodeError as error:
-                    raise FormatError(f"value {start + i} is not UTF-8", column=name or None) from error
-            else:
-                value = PyBytes_FromStringAndSize(<const char*> block[i].data, <Py_ssize_t> block[i].size)
+            value = _object_of(&block[i], text, name, start + i)
             Py_INCREF(value)
             Py_XDECREF(out[start + i])
             out[start + i] = <PyObject*> value
         start += n
     return array
+
+
+cdef object _shared_objects(SliceReader reader, bint text, str name):
+    """Values of codes as an object array: one object for each entry in use."""
+    cdef int64_t i, code
+    cdef PyObject* value
+    cdef uint32_t each
+    entries = np.empty(reader.entries(), dtype=object)
+    numbers = np.arange(reader.entries(), dtype=np.uint32)
+    cdef const uint32_t* mapping = <const uint32_t*> cnp.PyArray_DATA(numbers)
+    cdef PyObject** made = <PyObject**> cnp.PyArray_DATA(entries)
+    array = np.empty(reader.count, dtype=object)
+    cdef PyObject** out = <PyObject**> cnp.PyArray_DATA(array)
+    for i in range(reader.count):
+        code = reader.read_codes(i, 1, mapping, &each)
+        if code <= 0:
+            raise_status(code)
+            continue                            # null: numpy.empty filled the array with None
+        value = made[each]
+        if value == <PyObject*> None:
+            entry = _object_of(&reader.dictionary[each], text, name, i)
+            value = <PyObject*> entry
+            Py_INCREF(entry)
+            Py_XDECREF(made[each])
+            made[each] = value
+        Py_INCREF(<object> value)
+        Py_XDECREF(out[i])
+        out[i] = value
+    return array
+
+
+cdef inline object _object_of(const Slice* value, bint text, str name, int64_t row):
+    if not text:
+        return PyBytes_FromStringAndSize(<const char*> value.data, <Py_ssize_t> value.size)
+    if value.size > 1 and text_is_ascii(value.data, value.size):        # of shorter texts Python has one object each
+        made = PyUnicode_New(<Py_ssize_t> value.size, 127)
+        memcpy(PyUnicode_1BYTE_DATA(made), value.data, value.size)
+        return made
+    try:
+        return PyUnicode_DecodeUTF8(<const char*> value.data, <Py_ssize_t> value.size, NULL)
+    except UnicodeDecodeError as error:
+        raise FormatError(f"value {row} is not UTF-8", column=name or None) from error
 
 
 def from_string_dtype(cnp.ndarray array not None):
@@ -294,7 +337,10 @@ def from_objects(cnp.ndarray array not None, bint text, str name):
 
 
 cdef const char* _bytes_of(object value, bint text, Py_ssize_t* length, str name, int64_t row) except NULL:
-    """The bytes of a bytes object, or of a str as UTF-8; the str keeps its UTF-8."""
+    """The bytes of a bytes object, or of a str as UTF-8; a str beyond ASCII keeps its UTF-8."""
+    if text and type(value) is str and PyUnicode_IS_COMPACT_ASCII(value):
+        length[0] = PyUnicode_GET_LENGTH(value)
+        return <const char*> PyUnicode_1BYTE_DATA(value)
     if text and isinstance(value, str):
         try:
             return PyUnicode_AsUTF8AndSize(value, length)

@@ -12,7 +12,8 @@ import binascii
 import struct
 
 from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, FieldNode
-from fastpq.arrow.flatbuffer import FlatTable, Scalar, TableReader, flatbuffer
+from fastpq.arrow.flatbuffer import FlatTable, Scalar, flatbuffer
+from fastpq.arrow.table_reader import TableReader
 from fastpq.errors import FormatError, UnsupportedError
 from fastpq.format.stored_footer import ARROW_KEY
 
@@ -119,8 +120,12 @@ def _node(field: TableReader, left: list[int], depth: int) -> FieldNode:
     left[0] -= 1
     if left[0] < 0 or field.count(_CHILDREN) > left[0] or not depth:
         raise FormatError(f"a field of {ARROW_KEY} has more children than its column")
-    children = tuple(_node(child, left, depth - 1) for child in field.items(_CHILDREN))
-    metadata = {pair.text(_KEY) or b"": pair.text(_VALUE) or b"" for pair in field.items(_METADATA)} or None
+    children: tuple[FieldNode, ...] = ()
+    metadata: dict[bytes, bytes] | None = None
+    if field.count(_CHILDREN):
+        children = tuple(_node(child, left, depth - 1) for child in field.items(_CHILDREN))
+    if field.count(_METADATA):
+        metadata = {pair.text(_KEY) or b"": pair.text(_VALUE) or b"" for pair in field.items(_METADATA)}
     type_ = field.table(_TYPE)
     if type_ is None:
         raise FormatError(f"a field of {ARROW_KEY} has no type")

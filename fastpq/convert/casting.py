@@ -251,9 +251,9 @@ def pack_decimals(unscaled: Sequence[int], type_: ColumnType, name: str) -> Arra
     assert isinstance(logical, Decimal)
     assert dtype is not None
     bound = 10**logical.precision
-    for i, value in enumerate(unscaled):
-        if not -bound < value < bound:
-            raise SchemaError(f"value {i} has more than {logical.precision} digits", column=name or None)
+    if not -bound < min(unscaled, default=0) <= max(unscaled, default=0) < bound:
+        i = next(i for i, value in enumerate(unscaled) if not -bound < value < bound)
+        raise SchemaError(f"value {i} has more than {logical.precision} digits", column=name or None)
     if dtype.kind == "i":
         return np.array(unscaled, dtype)
     width = dtype.itemsize

@@ -6,11 +6,13 @@ categories, periods and intervals. pyarrow is not needed. pandas is imported onl
 
 from __future__ import annotations
 
+import datetime
 import json
 import warnings
 from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.layouts import DictionaryValues
 from fastpq.arrays.nested_columns import StructColumn
 from fastpq.arrays.nodes import NULLABLE, ORDERED, FieldNode
+from fastpq.arrays.strings import scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.categories import MOST_CATEGORIES, categories_as_json
 from fastpq.convert.dataframe_labels import label_entries, label_text, level_name
@@ -157,6 +160,8 @@ def _column(values: pandas.Series[Any], name: str) -> AnyColumn:
         return _intervals(values, name)
     if isinstance(dtype, pd.StringDtype) and dtype.storage.startswith("pyarrow"):
         return column_from_numpy(values.array.__arrow_array__(), name=name)
+    if isinstance(dtype, np.dtype) and dtype.kind == "O":
+        return _objects(values, name)
     missing = values.isna().to_numpy(np.bool_)
     if isinstance(dtype, pd.DatetimeTZDtype):
         instants = _moments(values.array.tz_convert("UTC").tz_localize(None).to_numpy(), missing, name)
@@ -165,12 +170,12 @@ def _column(values: pandas.Series[Any], name: str) -> AnyColumn:
         return instants._with(type=type_, arrow=FieldNode(f"ts{dtype.unit[0]}:{zone_name(dtype.tz)}"))
     if isinstance(dtype, np.dtype) and dtype.kind == "M":
         return _moments(values.to_numpy(), missing, name)
-    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+    if isinstance(dtype, np.dtype):
         return column_from_numpy(_masked(values.to_numpy(), missing), nullable=True, name=name)
     if getattr(dtype, "kind", "O") in "biuf" and hasattr(dtype, "numpy_dtype"):
         filled = values.array.to_numpy(dtype=dtype.numpy_dtype, na_value=0)
         return column_from_numpy(_masked(filled, missing), nullable=True, name=name)
-    return _objects(values, missing, name)
+    return _objects(values, name)
 
 
 def _masked(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -184,10 +189,20 @@ def _moments(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any], name: 
     return found.with_arrow(FieldNode("tss:")) if values.dtype == "M8[s]" else found
 
 
-def _objects(values: pandas.Series[Any], missing: np.ndarray[Any, Any], name: str) -> AnyColumn:
+# Types without a missing value for pandas: no NaN, NaT or NA is of these.
+_NEVER_MISSING: set[type] = {str, bytes, bool, int, UUID, list, tuple, dict, np.ndarray}
+_NEVER_MISSING |= {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
+
+
+def _objects(values: pandas.Series[Any], name: str) -> AnyColumn:
     import pandas as pd
 
-    objects = values.to_numpy(dtype=object)
+    objects = np.ascontiguousarray(values.to_numpy(dtype=object))
+    is_text = isinstance(values.dtype, pd.StringDtype)
+    type_ = _TEXT if is_text else None
+    _, firsts = scan_objects(objects)
+    if firsts.keys() <= _NEVER_MISSING:
+        return column_from_numpy(objects, type=type_, nullable=True, name=name)
     first = next((value for value in objects if value is not None and value is not pd.NA), None)
     if type(first).__module__.startswith("pandas"):     # Timestamp, Timedelta, Period, Interval
         if isinstance(first, pd.Timestamp):
@@ -196,11 +211,11 @@ def _objects(values: pandas.Series[Any], missing: np.ndarray[Any, Any], name: st
             found = values.infer_objects()
         if found.dtype != object:
             return _column(found, name)
+    missing = values.isna().to_numpy(np.bool_)
     if missing.any():
         objects = objects.copy()
         objects[missing] = None
-    is_text = isinstance(values.dtype, pd.StringDtype)
-    return column_from_numpy(objects, type=_TEXT if is_text else None, nullable=True, name=name)
+    return column_from_numpy(objects, type=type_, nullable=True, name=name)
 
 
 def _periods(values: pandas.Series[Any], name: str) -> AnyColumn:

@@ -14,6 +14,7 @@ from fastpq.arrays.bitmap import pack_bitmap
 from fastpq.arrays.layouts import MAX_INT32, Array
 from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.arrays.nodes import FieldNode
+from fastpq.arrays.python_lists import joined, lengths_of
 from fastpq.convert.object_input import is_missing
 from fastpq.errors import SchemaError
 from fastpq.schema.nested_types import ListType, MapType, StructType
@@ -91,22 +92,22 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     values: Any = objects.filled(None) if isinstance(objects, np.ma.MaskedArray) else objects
     if is_missing(next(value for value in values if value is not None)):
         values = [None if is_missing(each) else each for each in values]
-    there = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    array = _as_objects(values)
+    first = next(value for value in values if value is not None)
+    lengths, wrong = lengths_of(array) if not isinstance(first, dict) else _dicts(array)
+    if wrong >= 0:
+        if is_missing(array[wrong]):
+            return nested_from_objects([None if is_missing(each) else each for each in values], convert, name)
+        found, expected = type(array[wrong]).__name__, type(first).__name__
+        raise SchemaError(f"value {wrong} is a {found} among {expected}s", column=name or None)
+    there = lengths >= 0
     nulls = len(there) - int(np.count_nonzero(there))
     validity = pack_bitmap(there) if nulls else None
-    first = next(value for value in values if value is not None)
-    kinds: tuple[type, ...] = (dict,) if isinstance(first, dict) else _LISTS
-    for number, value in enumerate(values):
-        if value is not None and not isinstance(value, kinds):
-            if is_missing(value):
-                return nested_from_objects([None if is_missing(each) else each for each in values], convert, name)
-            found, expected = type(value).__name__, type(first).__name__
-            raise SchemaError(f"value {number} is a {found} among {expected}s", column=name or None)
     if isinstance(first, dict):
         return _structs(values, convert, name, validity, nulls)
-    lengths = np.fromiter((0 if value is None else len(value) for value in values), np.int64, len(values))
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    elements = convert(_elements(values))
+    offsets = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
+    elements = convert(_elements(array, lengths))
     if offsets[-1] <= MAX_INT32:
         offsets = offsets.astype(np.int32)
     type_ = ListType(elements.as_field("element"))
@@ -150,9 +151,29 @@ def maps_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn:
     return ListColumn._made(type_, offsets, elements, validity=validity, null_count=nulls, nullable=bool(nulls))
 
 
-def _elements(values: Sequence[Any]) -> Any:
+def _as_objects(values: Any) -> Array:
+    """Values as a contiguous object array, each list or array one object."""
+    if isinstance(values, np.ndarray):
+        return np.ascontiguousarray(values)
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _dicts(array: Array) -> tuple[Array, int]:
+    """As ``lengths_of``, of dicts."""
+    sizes = np.empty(len(array), np.int64)
+    for number, value in enumerate(array):
+        if value is not None and not isinstance(value, dict):
+            return sizes, number
+        sizes[number] = -1 if value is None else len(value)
+    return sizes, -1
+
+
+def _elements(array: Array, lengths: Array) -> Any:
     """The elements of all lists: an array of the dtype of the arrays where all are of one dtype, a list otherwise."""
-    lists = [value for value in values if value is not None]
+    elements = joined(array, lengths)
+    if elements is not None:
+        return elements
+    lists = [value for value in array if value is not None]
     dtypes = {value.dtype if type(value) is np.ndarray and value.ndim == 1 else None for value in lists}
     if len(dtypes) == 1 and None not in dtypes:
         return np.concatenate(lists)

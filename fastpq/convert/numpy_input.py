@@ -28,6 +28,8 @@ NullMask = NDArray[np.bool_]
 # Type, storage, nulls, and the unit of durations.
 Converted = tuple[ColumnType, Values, NullMask | None, str | None]
 
+_FLAT_KINDS = frozenset("biufmMSUT")     # kinds of dtypes without fields and objects
+
 
 def column_from_numpy(
     values: Any, *, type: ColumnType | None = None, nullable: bool | None = None, name: str = ""
@@ -63,6 +65,8 @@ def column_from_numpy(
     Raises:
         SchemaError: values unfit for any type, or for the given type; nulls with ``nullable=False``.
     """
+    if values.__class__ is np.ndarray and values.ndim == 1 and values.dtype.kind in _FLAT_KINDS:
+        return _flat(values, type, nullable, name)
     if isinstance(values, VariantColumn):
         values = values.to_struct()
     if isinstance(values, AnyColumn):
@@ -316,9 +320,14 @@ def _flat(values: Any, type_: ColumnType | None, nullable: bool | None, name: st
         raise _unwanted_null(int(np.argmax(nulls)), name)
     else:
         column = Column._made(type_, storage, validity=pack_bitmap(~nulls), null_count=int(np.count_nonzero(nulls)))
-    if type_.is_text:
+    if type_.is_text and not _holds_str(array):
         _check_text(column, name)
     return column if unit is None else column.with_arrow(duration_field(unit, nullable=nullable))
+
+
+def _holds_str(array: Array) -> bool:
+    """Whether the values of a converted array of objects, all of one kind, are str, which became UTF-8."""
+    return array.dtype == object and isinstance(next((value for value in array if value is not None), None), str)
 
 
 def _check_text(column: Column, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from fastpq.arrays.decimals import EXACT
 from fastpq.arrays.layouts import Array, BinaryOffsets
+from fastpq.arrays.python_times import days_of, microseconds_of
 from fastpq.arrays.strings import from_objects
 from fastpq.convert.casting import (
     cast_numeric,
@@ -50,8 +52,6 @@ _KINDS: dict[type, str] = {
 
 
 NO_ORDER = "a set has no order: give a list, for example sorted(values)"
-
-_EPOCH_ORDINAL = datetime.date(1970, 1, 1).toordinal()
 
 
 def sort_of(value: Any) -> str | None:
@@ -220,6 +220,11 @@ def _present(array: Array, nulls: NDArray[np.bool_]) -> list[Any]:
 
 def _numbers(array: Array, nulls: NDArray[np.bool_], kind: str, name: str) -> Array:
     """A bool, int64, uint64, float64, datetime64 or timedelta64 array of the values, zero where null."""
+    match kind:
+        case "date":
+            return days_of(array, name).view("M8[D]")
+        case "time":
+            return microseconds_of(array, name).view("m8[us]")
     present = _present(array, nulls)
     dense: Array
     match kind:
@@ -230,13 +235,8 @@ def _numbers(array: Array, nulls: NDArray[np.bool_], kind: str, name: str) -> Ar
             _check_exact(array, present, dense, name)
         case "int":
             dense = _integers(array, present, name)
-        case "date":
-            days = np.fromiter(map(datetime.date.toordinal, present), np.int64, len(present))
-            dense = (days - _EPOCH_ORDINAL).view("M8[D]")
         case "datetime":
             dense = np.array(_naive(array, present, name), "M8[us]")
-        case "time":
-            dense = np.array(_microseconds(array, present, name), "m8[us]")
         case "timedelta":
             dense = np.array(present, "m8[us]")
         case _:
@@ -283,14 +283,6 @@ def _naive(array: Array, present: list[Any], name: str) -> list[Any]:
     return [value.astimezone(datetime.UTC).replace(tzinfo=None) for value in present] if aware else present
 
 
-def _microseconds(array: Array, present: list[Any], name: str) -> list[int]:
-    for value in present:
-        if value.tzinfo is not None:
-            i = next(i for i, other in enumerate(array) if other is value)
-            raise SchemaError(f"value {i} is a time with a time zone", column=name or None)
-    return [((v.hour * 60 + v.minute) * 60 + v.second) * 1_000_000 + v.microsecond for v in present]
-
-
 def _convert_uuids(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> ConvertedObjects:
     type_ = type_ or ColumnType(Type.FIXED_LEN_BYTE_ARRAY, 16, Uuid())
     if type_.physical != Type.FIXED_LEN_BYTE_ARRAY or type_.length != 16 or isinstance(type_.logical, Decimal):
@@ -306,9 +298,26 @@ def _convert_decimals(array: Array, nulls: NDArray[np.bool_], type_: ColumnType 
         raise SchemaError(f"decimals do not fit a {type_} column", column=name or None)
     scale, factor = type_.logical.scale, 10**type_.logical.scale
     unscaled = [0] * len(array)
-    for i, value in zip(np.flatnonzero(~nulls).tolist(), _present(array, nulls), strict=True):
-        unscaled[i] = _unscaled(value, scale, i, name) if isinstance(value, decimal.Decimal) else int(value) * factor
+    rows, present = np.flatnonzero(~nulls).tolist(), _present(array, nulls)
+    found = _all_unscaled(present, scale)
+    for place, (i, value) in enumerate(zip(rows, present, strict=True)):
+        if found is not None:
+            unscaled[i] = found[place]
+        else:
+            unscaled[i] = _unscaled(value, scale, i, name) if isinstance(value, decimal.Decimal) else int(value) * factor
     return type_, pack_decimals(unscaled, type_, name), None
+
+
+def _all_unscaled(values: list[Any], scale: int) -> list[int] | None:
+    """The unscaled integers of decimals; None for other numbers, and where a value is no decimal of the scale."""
+    if not isinstance(values[0], decimal.Decimal):
+        return None
+    try:
+        scaled = [*map(EXACT.scaleb, values, repeat(decimal.Decimal(scale)))]
+        found = [*map(int, scaled)]
+    except (decimal.DecimalException, ValueError, OverflowError):
+        return None
+    return found if scaled == found else None
 
 
 def _unscaled(value: decimal.Decimal, scale: int, i: int, name: str) -> int:

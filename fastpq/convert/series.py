@@ -11,6 +11,9 @@ from fastpq.arrays.layouts import DictionaryValues
 from fastpq.arrays.nested_columns import ListColumn, StructColumn
 from fastpq.arrays.nodes import ORDERED
 from fastpq.arrays.numpy_output import UNITS_A_DAY, fixed_values
+from fastpq.arrays.python_lists import cut
+from fastpq.arrays.python_times import times_of
+from fastpq.arrays.strings import to_objects
 from fastpq.arrays.table import AnyColumn, Column
 from fastpq.convert.categories import categories_of
 from fastpq.convert.pandas_metadata import Entry, details_of, text_or_none
@@ -57,7 +60,7 @@ def series_of(column: AnyColumn, entry: Entry, backend: Backend | None = None) -
         if isinstance(column, StructColumn) and numpy_type in ("complex64", "complex128"):
             return pd.Series(_complex_numbers(column), copy=False)
         if not isinstance(column, Column):
-            return pd.Series(objects_of(column), dtype=object)
+            return pd.Series(objects_of(column), dtype=object, copy=False)
         if backend is None and _is_categorical(column, entry):
             return _categorical(column, None, entry)
         return _flat(column, _dtype_of(column, backend) if backend else numpy_type, entry)
@@ -69,6 +72,20 @@ def _complex_numbers(column: StructColumn) -> np.ndarray[Any, Any]:
     """Structs of a real and an imaginary part as complex numbers, NaN where null; other structs as objects."""
     values = column.to_numpy(nulls="nan", structured=True)
     return values if values.dtype.kind == "c" else objects_of(column)
+
+
+def becomes_objects(type_: ColumnType, entry: Entry) -> bool:
+    """Whether texts or bytes of a column become Python objects, one for each distinct value where the values are codes.
+
+    Args:
+        type_: type of the column.
+        entry: its entry in pandas' metadata; empty without.
+    """
+    numpy_type = text_or_none(entry.get("numpy_type")) or ""
+    if not type_.is_variable or entry.get("pandas_type") == "categorical" or _has_arrow_dtype(entry, numpy_type):
+        return False
+    is_python = numpy_type in ("str", "string") and details_of(entry).get("storage") == "python"
+    return not type_.is_text or numpy_type == "object" or is_python
 
 
 def _has_arrow_dtype(entry: Entry, numpy_type: str) -> bool:
@@ -136,11 +153,11 @@ def _flat(column: Column, numpy_type: str, entry: Entry) -> Any:
         return _text(column, numpy_type, entry)
     is_integer = logical is None or isinstance(logical, Integer)
     if isinstance(logical, Unknown) or (numpy_type == "object" and is_integer and dtype.kind in "biu"):
-        return pd.Series(objects_of(column), dtype=object)
+        return pd.Series(objects_of(column), dtype=object, copy=False)
     if isinstance(logical, Time) and not numpy_type.startswith("timedelta64"):
         return _times(column, logical)
     if isinstance(logical, Date) or dtype.kind in "OVT":
-        return pd.Series(objects_of(column), dtype=object)
+        return pd.Series(objects_of(column), dtype=object, copy=False)
     if numpy_type in _NULLABLE and dtype.kind in "biuf":
         return _nullable(column, numpy_type)
     if dtype.kind in "biu" and column.null_count and (column.arrow is None or not column.arrow.is_duration):
@@ -194,7 +211,7 @@ def _text(column: Column, numpy_type: str, entry: Entry) -> Any:
     import pandas as pd
 
     if numpy_type == "object":
-        return pd.Series(objects_of(column), dtype=object)
+        return pd.Series(objects_of(column), dtype=object, copy=False)
     if details_of(entry).get("storage") == "python" and numpy_type in ("str", "string"):
         missing = np.nan if numpy_type == "str" else pd.NA
         return pd.Series(pd.array(objects_of(column), dtype=pd.StringDtype("python", na_value=missing)))
@@ -215,9 +232,8 @@ def _times(column: Column, logical: Time) -> Any:
     ticks, day = fixed_values(column).astype(np.int64), UNITS_A_DAY[logical.unit]
     if bool((ticks < 0).any() or (ticks >= day).any()) or (logical.unit == "ns" and bool((ticks % 1000).any())):
         return pd.Series(column.to_numpy(nulls="nan"))
-    if logical.unit == "ns":
-        column = column._with(type=ColumnType(Type.INT64, None, Time("us")), values=ticks // 1000)
-    return pd.Series(column.to_pylist(), dtype=object)
+    microseconds = ticks // 1000 if logical.unit == "ns" else ticks * (UNITS_A_DAY["us"] // UNITS_A_DAY[logical.unit])
+    return pd.Series(times_of(microseconds, column.validity_mask() if column.null_count else None), dtype=object, copy=False)
 
 
 def _nullable(column: Column, numpy_type: str) -> Any:
@@ -247,7 +263,7 @@ def _with_missing(column: Column) -> Any:
     import pandas as pd
 
     if column.type.physical == Type.BOOLEAN:
-        return pd.Series(objects_of(column), dtype=object)
+        return pd.Series(objects_of(column), dtype=object, copy=False)
     values = fixed_values(column).astype(np.float64)
     values[~column.validity_mask()] = np.nan
     return pd.Series(values, copy=False)
@@ -262,6 +278,8 @@ def objects_of(column: AnyColumn) -> np.ndarray[Any, Any]:
         return _arrays(column)
     if isinstance(column, Column) and isinstance(column.type.logical, Date) and len(column):
         return _dates(column)
+    if isinstance(column, Column) and column.type.is_variable:
+        return to_objects(column._reader(), column.type.is_text)
     values = column.to_pylist()
     return np.fromiter(values, dtype=object, count=len(values))
 
@@ -292,11 +310,7 @@ def _arrays(column: ListColumn) -> np.ndarray[Any, Any]:
         values = _flat(elements, "", {}).to_numpy()
     else:
         values = objects_of(elements)
-    bounds = column.offsets.tolist()
-    found = np.fromiter(map(values.__getitem__, map(slice, bounds[:-1], bounds[1:])), dtype=object, count=len(column))
-    if column.null_count:
-        found[~column.validity_mask()] = None
-    return found
+    return cut(values, column.offsets.astype(np.int64), column.validity_mask() if column.null_count else None)
 
 
 # ---- extension types of pandas

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from fastpq.arrays.layouts import MAX_INT32
 from fastpq.arrays.nodes import DURATION_UNITS, FieldNode, duration_field
-from fastpq.arrays.table import AnyColumn
+from fastpq.arrays.table import AnyColumn, Column
 from fastpq.convert.casting import decimal_type, integer_type
 from fastpq.convert.fitting import fit
 from fastpq.convert.nulls import null_column
@@ -69,7 +70,11 @@ class DatasetField(NamedTuple):
             if not self.field.nullable and count:
                 raise SchemaError("a file lacks a column that the schema made required", column=name)
             return _laid_out(self.of_nulls(count), strings)
-        one = column_from_numpy(np.array([value], object), type=cast(ColumnType, type_), nullable=True, name=name)
+        is_small = type(value) is int and abs(value) <= MAX_INT32
+        array = np.array([value], np.int64 if is_small else object)
+        one = column_from_numpy(array, type=cast(ColumnType, type_), nullable=True, name=name)
+        if isinstance(one, Column) and isinstance(one.values, np.ndarray) and not one.null_count:
+            return one._with(values=np.repeat(one.values, count))
         return _laid_out(one.take(np.zeros(count, np.int64)), strings)
 
 

@@ -55,6 +55,7 @@ class NewFile:
         self._target = os.path.realpath(path) if follow_links else os.path.join(os.path.realpath(folder), name)
         self._replaces = replaces
         old = _status_of(self._target)
+        self._is_replacement = old is not None
         asked = stat.S_IMODE(old.st_mode) if old is not None else 0o666 if mode is None else mode
         self._temporary: str | None = None
         descriptor = _unnamed(os.path.dirname(self._target), asked)
@@ -94,7 +95,8 @@ class NewFile:
         if self._temporary is not None:
             self.file.close()       # some filesystems report errors of writing here
         with _synced(os.path.dirname(self._target)) as folder:
-            if self._temporary is None and not self._take_free_place(folder):
+            # a name for the rename, where there is or was an old file
+            if self._temporary is None and ((self._is_replacement and self._replaces) or not self._take_free_place(folder)):
                 self._name(folder)
             if self._temporary is not None:
                 self._rename(self._temporary)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from fastpq import format as fmt
@@ -78,12 +79,10 @@ class EncodedChunk(NamedTuple):
     def _metadata(self, pages: WrittenPages, start: int) -> fmt.ColumnMetaData:
         """The footer's metadata of pages from file offset start on."""
         spec, writer = self.spec, self.writer
-        encodings = {encoding for _, encoding in writer.page_counts}
-        if spec.settings.max_definition_level:
-            encodings.add(fmt.Encoding.RLE)
+        encodings, stats = _encodings(tuple(sorted(writer.page_counts.items())), spec.settings.max_definition_level > 0)
         return fmt.ColumnMetaData(
             type=spec.descriptor.type.physical,
-            encodings=sorted(encodings),
+            encodings=encodings,
             path_in_schema=list(spec.path),
             codec=spec.codec.number,
             num_values=writer.num_values,
@@ -94,11 +93,20 @@ class EncodedChunk(NamedTuple):
             statistics=_statistics(spec, writer, pages),
             size_statistics=pages.size_statistics() if spec.settings.statistics else None,
             geospatial_statistics=self.geospatial_statistics,
-            encoding_stats=[
-                fmt.PageEncodingStats(page_type=page_type, encoding=encoding, count=count)
-                for (page_type, encoding), count in sorted(writer.page_counts.items())
-            ],
+            encoding_stats=stats,
         )
+
+
+@lru_cache(maxsize=256)
+def _encodings(
+    page_counts: tuple[tuple[tuple[fmt.PageType, fmt.Encoding], int], ...], has_levels: bool
+) -> tuple[list[fmt.Encoding], list[fmt.PageEncodingStats]]:
+    """Encodings of pages and of their levels, and counts of pages; chunks with equal counts share these lists."""
+    encodings = {encoding for (_, encoding), _ in page_counts}
+    if has_levels:
+        encodings.add(fmt.Encoding.RLE)
+    stats = [fmt.PageEncodingStats(page_type=kind, encoding=encoding, count=count) for (kind, encoding), count in page_counts]
+    return sorted(encodings), stats
 
 
 def _statistics(spec: ColumnSpec, writer: ChunkWriter, pages: WrittenPages) -> fmt.Statistics | None:

@@ -18,7 +18,7 @@ from fastpq.encryption.properties import FileEncryptionProperties
 from fastpq.errors import LimitError
 from fastpq.index.bloom_filter import SplitBlockBloomFilter
 from fastpq.index.bloom_format import serialized_filter
-from fastpq.io.sink import Sink
+from fastpq.io.sink import BytesLike, Sink
 from fastpq.schema.parquet_schema import ParquetSchema
 
 MOST_ROW_GROUPS = 32768     # RowGroup.ordinal is an i16
@@ -44,6 +44,17 @@ class PlacedChunk(NamedTuple):
     bloom_filter: SplitBlockBloomFilter | None
 
 
+class _SealedChunk(NamedTuple):
+    """A PlacedChunk whose indexes are sealed modules."""
+
+    entry: fmt.ColumnChunk
+    metadata: fmt.ColumnMetaData
+    cipher: ModuleCipher
+    column_index: BytesLike | None
+    offset_index: BytesLike | None
+    bloom_filter: SplitBlockBloomFilter | None
+
+
 class RowGroups:
     """The row groups of a new file, from its magic to its footer; ``len`` is their number.
 
@@ -63,8 +74,8 @@ class RowGroups:
         self._encryptor = open_file_encryptor(encryption_properties, self._paths)
         self._row_groups: list[fmt.RowGroup] = []
         # sealed page indexes of the row groups since the last footer, with the chunks' entries
-        self._column_indexes: list[tuple[fmt.ColumnChunk, memoryview]] = []
-        self._offset_indexes: list[tuple[fmt.ColumnChunk, memoryview]] = []
+        self._column_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
+        self._offset_indexes: list[tuple[fmt.ColumnChunk, BytesLike]] = []
         sink.write(self._encryptor.magic)
 
     def __len__(self) -> int:
@@ -100,7 +111,7 @@ class RowGroups:
             chunks: its column chunks, whose pages are written one chunk after another as they are drawn.
         """
         row_group.file_offset, row_group.ordinal = self._sink.written, len(self._row_groups)
-        placed = list(chunks)
+        placed = [_sealed(chunk) for chunk in chunks]
         for chunk in placed:
             if chunk.bloom_filter is not None:
                 self._place_filter(chunk.bloom_filter, chunk)
@@ -114,11 +125,9 @@ class RowGroups:
             stored = self._encryptor.column_chunk(chunk.entry, chunk.cipher)
             row_group.columns.append(stored)
             if chunk.column_index is not None:
-                sealed = chunk.cipher.seal(ModuleType.COLUMN_INDEX, NO_PAGE, fmt.encode(chunk.column_index))
-                self._column_indexes.append((stored, memoryview(sealed)))
+                self._column_indexes.append((stored, chunk.column_index))
             if chunk.offset_index is not None:
-                sealed = chunk.cipher.seal(ModuleType.OFFSET_INDEX, NO_PAGE, fmt.encode(chunk.offset_index))
-                self._offset_indexes.append((stored, memoryview(sealed)))
+                self._offset_indexes.append((stored, chunk.offset_index))
         self._row_groups.append(row_group)
 
     def write_footer(self, footer: fmt.FileMetaData) -> None:
@@ -145,9 +154,24 @@ class RowGroups:
         footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
         self._sink.write(self._encryptor.frame_footer(fmt.encode(footer)))
 
-    def _place_filter(self, bloom_filter: SplitBlockBloomFilter, chunk: PlacedChunk) -> None:
+    def _place_filter(self, bloom_filter: SplitBlockBloomFilter, chunk: _SealedChunk) -> None:
         """Write the bloom filter of a chunk, and its place to the chunk's metadata."""
         chunk.metadata.bloom_filter_offset = self._sink.written
         for module in serialized_filter(bloom_filter, chunk.cipher):
             self._sink.write(module)
         chunk.metadata.bloom_filter_length = self._sink.written - chunk.metadata.bloom_filter_offset
+
+
+def _sealed(chunk: PlacedChunk) -> _SealedChunk:
+    """A placed chunk with its indexes as modules: the encoded indexes of many chunks are fewer objects."""
+    column_index = offset_index = None
+    if chunk.column_index is not None:
+        column_index = _module(chunk.cipher, ModuleType.COLUMN_INDEX, chunk.column_index)
+    if chunk.offset_index is not None:
+        offset_index = _module(chunk.cipher, ModuleType.OFFSET_INDEX, chunk.offset_index)
+    return _SealedChunk(chunk.entry, chunk.metadata, chunk.cipher, column_index, offset_index, chunk.bloom_filter)
+
+
+def _module(cipher: ModuleCipher, kind: ModuleType, index: fmt.ColumnIndex | fmt.OffsetIndex) -> BytesLike:
+    sealed = cipher.seal(kind, NO_PAGE, fmt.encode(index))
+    return sealed if isinstance(sealed, bytes) else memoryview(sealed)

@@ -110,7 +110,7 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
         kind = column.type, column.max_definition_level, column.max_repetition_level
         if kind not in alike:
             alike[kind] = _column_spec(column, path, name, properties)
-        specs.append(alike[kind]._replace(descriptor=column, path=path))
+        specs.append(ColumnSpec(column, path, *alike[kind][2:]))
     return specs
 
 

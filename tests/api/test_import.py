@@ -132,6 +132,7 @@ def test_arrow_metadata_load_no_export(small: Path, tmp_path: Path) -> None:
         "fastpq.arrow.flatbuffer",
         "fastpq.arrow.hints",
         "fastpq.arrow.ipc_schema",
+        "fastpq.arrow.table_reader",
     }
 
 

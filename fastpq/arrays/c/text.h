@@ -1,10 +1,25 @@
-/* Code points to UTF-8. */
+/* Code points to UTF-8, and short texts of ASCII. */
 #ifndef FASTPQ_TEXT_H
 #define FASTPQ_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Whether all bytes are below 0x80. */
+static inline int text_is_ascii(const uint8_t *data, size_t size) {
+    uint64_t seen = 0, word;
+    if (size < 8) {
+        for (size_t i = 0; i < size; i++) seen |= data[i];
+        return (seen & 0x80) == 0;
+    }
+    for (size_t i = 0; i + 8 < size; i += 8) {
+        memcpy(&word, data + i, 8);
+        seen |= word;
+    }
+    memcpy(&word, data + size - 8, 8);
+    return ((seen | word) & UINT64_C(0x8080808080808080)) == 0;
+}
 
 /* Bytes of code points in UTF-8; -1 where one is a surrogate or no code point. */
 static inline int64_t ucs4_utf8_size(const uint32_t *text, size_t size) {
