@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests import requirements
+from tests import bytecode, requirements  # noqa: F401 - by its import, bytecode is kept
 from tests.interop.parquet_java import ParquetJava
 from tests.io.azure_server import azure_server
 from tests.io.google_server import google_server
@@ -24,6 +24,7 @@ settings.load_profile("shared machine")
 
 # Servers by fixture. Tests with the fixture are marked slow and run in one process, so that one process starts the server.
 SERVERS = {"parquet_java": "parquet-java", "spark": "spark", "on_cluster": "spark cluster"}
+USES_STORES = pytest.StashKey[bool]()       # whether this process runs tests with object_store
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -135,6 +136,7 @@ def google_url() -> Iterator[str]:
 @pytest.fixture(scope="session", params=KINDS)
 def object_store(request: pytest.FixtureRequest) -> Store:
     """Each kind of object store, with its server."""
+    request.config.stash[USES_STORES] = True
     kind = request.param
     return Store(kind, request.getfixturevalue({"s3": "moto_url", "azure": "azure_url", "google": "google_url"}[kind]))
 
