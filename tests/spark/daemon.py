@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pyspark import daemon
 
-PACKAGES = ("numpy", "pandas", "pyarrow", "pyarrow.parquet", "fsspec")
+PACKAGES = ("numpy", "pyarrow", "pyarrow.parquet", "fsspec")
 STORES = ("s3fs", "adlfs", "gcsfs")
 
 
@@ -41,10 +41,15 @@ exec {python} "$@"
 
 
 def main() -> None:
-    """Load the modules and that of the worker; then run PySpark's daemon."""
-    for name in (*sys.argv.pop(1).split(","), sys.argv[1]):
+    """Load the modules that a worker needs, and the module of the worker; then run PySpark's daemon."""
+    modules, worker = sys.argv.pop(1).split(","), sys.argv[1]
+    if worker == "pyspark.sql.worker.lookup_data_sources":      # once in a session, and without a source
+        modules = []
+    elif worker == "pyspark.worker":        # whose tasks alone need pandas
+        modules.append("pandas")
+    for name in (*modules, worker):
         import_module(name)
-    daemon.manager()  # type: ignore[no-untyped-call]
+    daemon.manager()
 
 
 if __name__ == "__main__":
