@@ -57,7 +57,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of servers and run these first, while other processes run the rest. Deselect tests of other systems."""
+    """Mark the tests of servers and run these first, then other slow ones: no process ends long after the others.
+
+    Tests of other systems are deselected.
+    """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for server in SERVERS.keys() & fixtures:
@@ -72,7 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     foreign = [item for item in items if any(item.get_closest_marker(name) for name in absent)]
     items[:] = [item for item in items if item not in foreign]
     config.hook.pytest_deselected(items=foreign)
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("xdist_group", "slow")])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -67,7 +67,8 @@ def _archive() -> Path | None:
     if java is None or shutil.which("jcmd") is None or " " in str(BUILD):
         return None
     program, home = Path(java).resolve(), Path(pyspark.__file__).parent
-    known = f"{program} {program.stat().st_mtime_ns} {home} {pyspark.__version__}"
+    changes = [path.stat().st_mtime_ns for path in (program, home / "jars")]        # of jars that changed a JVM takes no archive
+    known = f"{program} {home} {pyspark.__version__} {changes} {QUICK}"
     return BUILD / f"spark-classes-{hashlib.sha256(known.encode()).hexdigest()[:16]}.jsa"
 
 
