@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import fastpq
 from tests.interop.automatic_encodings import files
@@ -22,7 +23,7 @@ def test_spark_reads_every_automatic_encoding(spark: Any, tmp_path: Path) -> Non
         rows = spark.read.parquet(*paths).selectExpr("_metadata.file_name as file", "_metadata.row_index as number", "x")
         found: dict[str, list[Any]] = {file: [] for file in typed}
         for row in sorted(rows.collect(), key=lambda row: row.number):
-            found[row.file].append(_plain(row.x))
+            found[unquote(row.file)].append(_plain(row.x))
         for file, (name, values) in typed.items():
             assert found[file] == values, name
 
