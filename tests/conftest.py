@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests import requirements
+from tests import bytecode, requirements  # noqa: F401 - by its import, bytecode is kept
 from tests.interop.parquet_java import ParquetJava
 from tests.io.azure_server import azure_server
 from tests.io.google_server import google_server
@@ -24,6 +24,7 @@ settings.load_profile("shared machine")
 
 # Servers by fixture. Tests with the fixture are marked slow and run in one process, so that one process starts the server.
 SERVERS = {"parquet_java": "parquet-java", "spark": "spark", "on_cluster": "spark cluster"}
+USES_STORES = pytest.StashKey[bool]()       # whether this process runs tests with object_store
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,7 +57,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of servers and run these first, while other processes run the rest. Deselect tests of other systems."""
+    """Mark the tests of servers and run these first, then other slow ones: no process ends long after the others.
+
+    Tests of other systems are deselected.
+    """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         for server in SERVERS.keys() & fixtures:
@@ -71,7 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     foreign = [item for item in items if any(item.get_closest_marker(name) for name in absent)]
     items[:] = [item for item in items if item not in foreign]
     config.hook.pytest_deselected(items=foreign)
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("xdist_group", "slow")])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -135,6 +139,7 @@ def google_url() -> Iterator[str]:
 @pytest.fixture(scope="session", params=KINDS)
 def object_store(request: pytest.FixtureRequest) -> Store:
     """Each kind of object store, with its server."""
+    request.config.stash[USES_STORES] = True
     kind = request.param
     return Store(kind, request.getfixturevalue({"s3": "moto_url", "azure": "azure_url", "google": "google_url"}[kind]))
 

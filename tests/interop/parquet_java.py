@@ -17,10 +17,10 @@ TIMEOUT = 600.0     # seconds for one call; after these the JVM counts as hangin
 SHOWN = 4000        # characters of the JVM's log in the error after the JVM ended
 
 
-def class_path(folder: Path) -> str:
-    """Compile the programs of java/ into a folder; returns the class path for running the programs."""
+def class_path(folder: Path, programs: str = "*.java") -> str:
+    """Compile programs of java/ into a folder; returns the class path for running the programs."""
     path = f"{folder}:{java_jars()}/*"
-    command: list[str | Path] = ["javac", "-cp", path, "-d", folder, *SOURCES.glob("*.java")]
+    command: list[str | Path] = ["javac", "-cp", path, "-d", folder, *SOURCES.glob(programs)]
     subprocess.run(command, check=True, capture_output=True, text=True, env=environment())
     return path
 

@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pyspark
 
-from tests.spark.conftest import KEYS_VARIABLE, QUICK_JVM
+from tests.spark.conftest import KEYS_VARIABLE
+from tests.spark.daemon import PACKAGES, python_with
+from tests.spark.jvms import QUICK, quick_jvm
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 2         # and executors of a driver, one on each
@@ -50,10 +52,11 @@ def cluster(folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python_with(folder, *PACKAGES),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
+        "SPARK_DAEMON_JAVA_OPTS": quick_jvm(),
+        "SPARK_LAUNCHER_OPTS": QUICK,
         "SPARK_WORKER_DIR": str(folder / "work"),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "PYTHONWARNINGS": "ignore",

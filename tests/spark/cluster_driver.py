@@ -29,7 +29,7 @@ from fastpq.spark.source import FastpqDataSource
 from fastpq.spark.writer import Writer
 from tests.narrowing import present
 from tests.spark.cluster import WORKERS
-from tests.spark.conftest import QUICK_JVM
+from tests.spark.jvms import quick_jvm
 from tests.spark.traces import PLANTED, gather
 
 BEFORE, AFTER = 50, 100
@@ -45,8 +45,8 @@ SETTINGS = {
     "spark.executor.memory": "512m",
     "spark.executor.cores": "1",
     "spark.cores.max": str(WORKERS),
-    "spark.driver.extraJavaOptions": QUICK_JVM,
-    "spark.executor.extraJavaOptions": QUICK_JVM,
+    "spark.driver.extraJavaOptions": quick_jvm(),
+    "spark.executor.extraJavaOptions": quick_jvm(),
     "spark.ui.port": "0",
     "spark.shuffle.compress": "false",              # so that a search finds what is there
     "spark.shuffle.spill.compress": "false",

@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 
 from fastpq.spark.jvm.jar import JAR, build
+from tests import bytecode
+from tests.conftest import USES_STORES
 from tests.interop.parquet_java import class_path
 from tests.io.object_stores import Store
+from tests.requirements import java_jars
+from tests.spark.daemon import PACKAGES, STORES, python_with
+from tests.spark.jvms import QUICK, RUN_LOCALLY, make_archive, quick_jvm
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = "tests.spark.kms:client"
-QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"      # sessions of minutes: C2 and G1 take more time than they save
 KEYS_VARIABLE = "FASTPQ_TEST_MASTER_KEYS"
 
 
@@ -26,33 +30,58 @@ def store_environment(url: str) -> dict[str, str]:
     return Store("s3", url).environment()
 
 
-def jvm_classes(folder: Path) -> None:
-    """Unpack the classes of fastpq's jar, without the file that makes them the source of the short name ``fastpq``.
+def jar_of_classes(folder: Path) -> Path:
+    """A jar of the key service of the tests and of fastpq's classes, which are not the source of the short name ``fastpq``.
 
     The tests of the Python source have that name; the tests of the jar give the name of the class.
     """
-    if build():
-        with zipfile.ZipFile(JAR) as jar:
-            jar.extractall(folder, [name for name in jar.namelist() if name.endswith(".class")])
+    class_path(folder, "ManagedKeys.java")
+    found = folder / "classes.jar"
+    with zipfile.ZipFile(found, "w") as jar:
+        for path in folder.glob("*.class"):
+            jar.write(path, path.name)
+        if build():
+            with zipfile.ZipFile(JAR) as ours:
+                for name in ours.namelist():
+                    if name.endswith(".class"):
+                        jar.writestr(name, ours.read(name))
+    return found
 
 
 @pytest.fixture(scope="package")
-def spark(tmp_path_factory: pytest.TempPathFactory, moto_url: str, azure_url: str, google_url: str) -> Iterator[Any]:
+def class_archive(kept_bytecode: None) -> None:
+    """The archive of Spark's classes is there, for quick_jvm()."""
+    java_jars()
+    make_archive()
+
+
+@pytest.fixture(scope="package", autouse=True)
+def kept_bytecode() -> Iterator[None]:
+    """Bytecode is kept by drivers and workers."""
+    with pytest.MonkeyPatch.context() as environment:
+        if not bytecode.IS_KEPT:
+            environment.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            environment.setenv("PYTHONPYCACHEPREFIX", str(bytecode.FOLDER))
+        yield
+
+
+@pytest.fixture(scope="package")
+def spark(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, moto_url: str, azure_url: str, google_url: str,
+    class_archive: None,
+) -> Iterator[Any]:
     """local[2], with the key service of the tests in Java and in Python, and with the tests' object stores."""
     from pyspark.sql import SparkSession
 
     from tests.encryption.keys.peers import MASTER_KEYS, key_list
 
+    stores = STORES if request.config.stash.get(USES_STORES, False) else ()
     scratch, classes = tmp_path_factory.mktemp("spark"), tmp_path_factory.mktemp("classes")
-    class_path(classes)
-    jvm_classes(classes)
     settings = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        **RUN_LOCALLY,
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": QUICK_JVM,
-        "spark.driver.extraClassPath": str(classes),
+        "spark.driver.extraJavaOptions": quick_jvm(),
+        "spark.jars": str(jar_of_classes(classes)),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -60,7 +89,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory, moto_url: str, azure_url: st
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": scratch.as_uri(),
         "spark.eventLog.compress": "false",
-        "spark.log.level": "ERROR",
         "spark.sql.timeType.enabled": "true",
         "spark.sql.geospatial.enabled": "true",
         "spark.fastpq.lookupRows": "0",         # scans of the small files of tests are tasks
@@ -73,9 +101,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory, moto_url: str, azure_url: st
     for name, value in settings.items():
         builder = builder.config(name, value)
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        environment.setenv("PYSPARK_PYTHON", python_with(scratch, *PACKAGES, *stores, "fastpq.spark"))
         environment.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         environment.setenv("PYTHONPATH", str(ROOT))
+        environment.setenv("SPARK_LAUNCHER_OPTS", QUICK)
         environment.setenv(KEYS_VARIABLE, key_list(MASTER_KEYS))
         for store in (Store("s3", moto_url), Store("azure", azure_url), Store("google", google_url)):
             for name, value in store.environment().items():

@@ -11,15 +11,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import fastpq.spark
-from tests.spark.conftest import QUICK_JVM
+from tests.spark.jvms import RUN_LOCALLY, quick_jvm
 
 SETTINGS = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    **RUN_LOCALLY,
     "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": QUICK_JVM,
-    "spark.ui.enabled": "false",
-    "spark.log.level": "ERROR",
+    "spark.driver.extraJavaOptions": quick_jvm(),
 }
 
 

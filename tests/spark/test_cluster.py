@@ -49,7 +49,7 @@ TIMEOUT = 1800      # seconds for a driver's scenarios: a last guard against one
 
 
 @pytest.fixture(scope="module")
-def on_cluster(tmp_path_factory: pytest.TempPathFactory, moto_url: str) -> Iterator[Cluster]:
+def on_cluster(tmp_path_factory: pytest.TempPathFactory, moto_url: str, class_archive: None) -> Iterator[Cluster]:
     java_jars()
     bucket = f"bucket-{uuid.uuid4().hex}"
     filesystem_of(moto_url).mkdir(bucket)

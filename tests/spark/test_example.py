@@ -13,7 +13,7 @@ import pytest
 
 from fastpq.spark.example.__main__ import compile_client, run_example
 from tests.requirements import java_jars, peer
-from tests.spark.conftest import QUICK_JVM
+from tests.spark.jvms import quick_jvm
 
 artefacts = peer("tools.artefacts", "fastpq[release]")
 
@@ -38,11 +38,12 @@ def installed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("class_archive")
 def test_the_pipeline(installed: Path, tmp_path: Path) -> None:
     java_jars()
     folder = tmp_path / "empty"
     folder.mkdir()
-    environment = {name: value for name, value in os.environ.items() if name in PASSED_ON} | {"JDK_JAVA_OPTIONS": QUICK_JVM}
+    environment = {name: value for name, value in os.environ.items() if name in PASSED_ON} | {"JDK_JAVA_OPTIONS": quick_jvm()}
     done = subprocess.run(
         [installed, "-m", "fastpq.spark.example"], cwd=folder, env=environment, capture_output=True, text=True, timeout=TIMEOUT,
         check=False,

@@ -3,6 +3,8 @@ small files."""
 
 from __future__ import annotations
 
+import uuid
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,26 +34,48 @@ def old_times(spark: Any) -> Any:
     )
 
 
+class NativeTimes:
+    """Datasets of old times by Spark's own source, each written, and read by that source, once for all tests."""
+
+    def __init__(self, source: Any, folder: Path) -> None:
+        self._source, self._folder = source, folder
+
+    @cache  # noqa: B019 - lives as long as the module's tests
+    def path(self, stored: str, mode: str, condition: str) -> str:
+        """The folder of the times that meet a condition."""
+        target = self._folder / uuid.uuid4().hex
+        write_old_times(self._source, target, stored, mode, condition)
+        return str(target)
+
+    @cache  # noqa: B019
+    def texts(self, path: str) -> list[str]:
+        """The rows of a dataset, as Spark's own source reads them."""
+        return texts(self._source.read.parquet(path))
+
+
+@pytest.fixture(scope="module")
+def native_times(source: Any, tmp_path_factory: pytest.TempPathFactory) -> NativeTimes:
+    return NativeTimes(source, tmp_path_factory.mktemp("times"))
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 @pytest.mark.parametrize(("mode", "since"), [("CORRECTED", "0001-01-01"), ("LEGACY", "1900-01-01")])
-def test_old_times_of_native_files(source: Any, tmp_path: Path, way: str, stored: str, mode: str, since: str) -> None:
+def test_old_times_of_native_files(source: Any, native_times: NativeTimes, way: str, stored: str, mode: str, since: str) -> None:
     """Values since 1900 are the same in both calendars; older ones of LEGACY files are refused."""
-    write_old_times(source, tmp_path / "native", stored, mode, f"day >= date'{since}'")
-    expected = texts(source.read.parquet(str(tmp_path / "native")))
-    assert texts(source.read.format(way).load(str(tmp_path / "native"))) == expected
+    path = native_times.path(stored, mode, f"day >= date'{since}'")
+    assert texts(source.read.format(way).load(path)) == native_times.texts(path)
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("stored", ["INT96", "TIMESTAMP_MICROS"])
 @pytest.mark.parametrize("column", ["day", "instant", "days"])
-def test_old_times_of_another_calendar(source: Any, tmp_path: Path, way: str, stored: str, column: str) -> None:
-    write_old_times(source, tmp_path / "native", stored, "LEGACY", "day < date'1600-01-01'")
-    read = source.read.format(way).load(str(tmp_path / "native"))
+def test_old_times_of_another_calendar(source: Any, native_times: NativeTimes, way: str, stored: str, column: str) -> None:
+    path = native_times.path(stored, "LEGACY", "day < date'1600-01-01'")
+    read = source.read.format(way).load(path)
     with pytest.raises(Exception, match=r"UnsupportedError: .*legacy calendar"):
         texts(read.select(column))
-    alone = read.select("local") if way == FORMAT else source.read.format(way).schema("local timestamp_ntz").load(
-        str(tmp_path / "native"))
+    alone = read.select("local") if way == FORMAT else source.read.format(way).schema("local timestamp_ntz").load(path)
     assert len(texts(alone)) == 15          # local timestamps are in one calendar always
     if column == "day":
         with pytest.raises(Exception, match=r"UnsupportedError: .*legacy calendar"):      # not answered from statistics

@@ -62,20 +62,27 @@ def test_filters_and_columns_are_in_the_plan(spark: Any, native: tuple[Any, str]
     assert rows_of(found) == rows_of(expected.filter(condition).select("id", "nested.x"))
 
 
+@pytest.fixture(scope="module")
+def floats(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a column of floats. The float nearest to 0.1 is above the double."""
+    path = tmp_path_factory.mktemp("floats")
+    for number, values in enumerate(("0.1", "0.1, 0.5, 0.05", "cast('NaN' as double), -0.0, null", "3e38, -3e38")):
+        spark.sql(f"select cast(v as float) f32 from (select explode(array({values})) v)").coalesce(1).write.parquet(
+            str(path / f"part={number}"))
+    return str(path)
+
+
 @pytest.mark.parametrize("condition", [
     "f32 = 0.1D", "f32 <> 0.1D", "f32 < 0.1D", "f32 <= 0.1D", "f32 > 0.1D", "f32 >= double(float(0.1))",
     "f32 = double(float(0.1))", "f32 in (0.1D, 0.5D)", "f32 > double('NaN')", "f32 = double('NaN')", "f32 <=> 0.5D",
     "f32 < 1e39D", "f32 = cast(0.1 as float)",
 ])
-def test_doubles_against_a_column_of_floats(spark: Any, tmp_path: Path, condition: str) -> None:
-    """The float nearest to 0.1 is above the double; rows and whole row groups are compared as doubles."""
-    for number, values in enumerate(("0.1", "0.1, 0.5, 0.05", "cast('NaN' as double), -0.0, null", "3e38, -3e38")):
-        spark.sql(f"select cast(v as float) f32 from (select explode(array({values})) v)").coalesce(1).write.parquet(
-            str(tmp_path / f"part={number}"))
-    path = str(tmp_path)
-    found = spark.read.format(FORMAT).load(path).where(condition)
-    assert sorted(map(str, found.collect())) == sorted(map(str, spark.read.parquet(path).where(condition).collect()))
-    assert found.count() == spark.read.parquet(path).where(condition).count()
+def test_doubles_against_a_column_of_floats(spark: Any, floats: str, condition: str) -> None:
+    """Rows and whole row groups are compared as doubles."""
+    found = spark.read.format(FORMAT).load(floats).where(condition)
+    expected = sorted(map(str, spark.read.parquet(floats).where(condition).collect()))
+    assert sorted(map(str, found.collect())) == expected
+    assert found.count() == len(expected)
 
 
 def test_a_table(spark: Any, native: tuple[Any, str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.spark.conftest import QUICK_JVM
+from tests.spark.jvms import quick_jvm
 
 SCRIPT = """
 import logging
@@ -70,10 +70,11 @@ print("done")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("class_archive")
 def test_a_session_with_the_jar(tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(root), "PYSPARK_PYTHON": sys.executable, "HOME": str(tmp_path)}
-    command = [sys.executable, "-c", SCRIPT, str(tmp_path), QUICK_JVM]
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), quick_jvm()]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1200, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("the format fastpq reads in columns, by the jar") == 1

@@ -17,6 +17,7 @@ import fastpq
 from fastpq.spark.batches import open_file
 from fastpq.spark.listing import list_files
 from tests.io.object_stores import Store
+from tests.spark.daemon import PACKAGES, python_with
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES, ROWS = 5, 5
@@ -49,9 +50,11 @@ def wait_for(batches: int, folder: Path, process: subprocess.Popen[bytes]) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("class_archive")
 def test_each_row_once(moto_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store("s3", moto_url)
-    for name, value in {**store.environment(), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}.items():
+    python = python_with(tmp_path, *PACKAGES, "s3fs")
+    for name, value in {**store.environment(), "PYSPARK_PYTHON": python, "PYTHONPATH": str(ROOT)}.items():
         monkeypatch.setenv(name, value)
     table = f"{store.scheme}://{store.new_bucket()}/set"
     (tmp_path / "in").mkdir()

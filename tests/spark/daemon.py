@@ -1,0 +1,56 @@
+"""PySpark's daemon of workers, which loads modules before its first fork: each of a thousand workers would load these anew.
+
+``python -m tests.spark.daemon MODULE,... WORKER``. Sessions whose workers load the modules, as those of users do, are those of
+test_jvm_session.py and test_example.py.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from pyspark import daemon
+
+PACKAGES = ("numpy", "pyarrow", "pyarrow.parquet", "fsspec")
+STORES = ("s3fs", "adlfs", "gcsfs")
+
+
+def python_with(folder: Path, *modules: str) -> str:
+    """Write an interpreter for PYSPARK_PYTHON, whose daemons have loaded modules.
+
+    Spark has no setting for the daemons that plan: ``spark.python.daemon.module`` is for tasks alone.
+
+    Args:
+        folder: a folder for the interpreter.
+        modules: the modules.
+    """
+    path, python = folder / "python", shlex.quote(sys.executable)
+    path.write_text(
+        f"""#!/bin/sh
+if [ "$2" = pyspark.daemon ]; then
+    shift 2
+    exec {python} -m tests.spark.daemon {",".join(modules)} "$@"
+fi
+exec {python} "$@"
+"""
+    )
+    path.chmod(0o755)
+    return str(path)
+
+
+def main() -> None:
+    """Load the modules that a worker needs, and the module of the worker; then run PySpark's daemon."""
+    modules, worker = sys.argv.pop(1).split(","), sys.argv[1]
+    if worker == "pyspark.sql.worker.lookup_data_sources":      # once in a session, and without a source
+        modules = []
+    elif worker == "pyspark.worker":        # whose tasks alone need pandas
+        modules.append("pandas")
+    for name in (*modules, worker):
+        import_module(name)
+    daemon.manager()
+
+
+if __name__ == "__main__":
+    main()
