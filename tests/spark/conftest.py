@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 import zipfile
@@ -50,9 +51,10 @@ def jar_of_classes(folder: Path) -> Path:
 
 @pytest.fixture(scope="package")
 def class_archive(kept_bytecode: None) -> None:
-    """The archive of Spark's classes is there, for quick_jvm()."""
+    """The archive of Spark's classes is there, for quick_jvm(); not on CI, where making it takes as long as one run saves."""
     java_jars()
-    make_archive()
+    if os.environ.get("CI") != "true":
+        make_archive()
 
 
 @pytest.fixture(scope="package", autouse=True)
