@@ -84,7 +84,12 @@ def codec_for_write(name: str | None, level: int | None = None, package: bool = 
     wanted = "uncompressed" if name is None else name.lower()
     kind = _NAMED.get(_ALIASES.get(wanted, wanted))
     if kind is None:
-        raise SchemaError(f"unknown compression {name!r}; known are {', '.join(_NAMED)}")
+        from difflib import get_close_matches
+
+        known = [*_NAMED, *(alias for alias in _ALIASES if alias not in _NAMED)]
+        near = get_close_matches(wanted, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
+        raise SchemaError(f"unknown compression {name!r}; {hint}")
     if level is None:
         return _made(kind, None, package)
     if kind.levels is None:

@@ -24,6 +24,7 @@ WRITING = {
     "metadata_collector": "write_dataset(..., write_metadata_file=True) writes _metadata",
     "object_encoding": "objects become the type of their values; schema={name: 'string'} asks for another",
     "open_with": "filesystem=... takes a filesystem of fsspec or pyarrow",
+    "preserve_index": "index=False leaves the index of a DataFrame out, index=True keeps a plain range as a column too",
     "partition_cols": "write_dataset(data, root, partition_by=[...]) makes partitions",
     "partition_on": "write_dataset(data, root, partition_by=[...]) makes partitions",
     "row_group_offsets": "row_group_size is the number of rows of a row group",

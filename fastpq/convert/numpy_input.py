@@ -159,6 +159,8 @@ def _no_table(obj: Any) -> SchemaError:
     if callable(getattr(obj, "collect", None)):
         return SchemaError(f"{what}; a query has rows after .collect()")
     if isinstance(obj, list | tuple):
+        if obj and (hasattr(obj[0], "__arrow_c_stream__") or hasattr(obj[0], "__arrow_c_array__")):
+            return SchemaError(f"{what}: iter([...]) of tables is written one table after the other")
         return SchemaError(f"{what}: rows become columns by {{name: [row[name] for row in rows] for name in names}}")
     if isinstance(obj, np.ndarray):
         return SchemaError(f"{what}: give {{name: array}}")

@@ -145,13 +145,17 @@ def resolved(given: Any) -> tuple[DataType, FieldNode | None]:
         return ColumnType(Type.INT64), duration_field("us")
     try:
         dtype = np.dtype(given)
-    except TypeError:
+    except (TypeError, ValueError):         # ValueError: a text that NumPy takes for a list of formats
         raise _no_type(given) from None
     return _of_dtype(dtype, given)
 
 
 def _no_type(given: Any) -> SchemaError:
-    return SchemaError(f"{given!r} is no type: give a ColumnType, a dtype, an Arrow type, or a name such as 'timestamp[us]'")
+    names = ", ".join([*_NAMES, "decimal(9, 2)", "timestamp[us]", "time[us]", "duration[us]"])
+    return SchemaError(
+        f"{given!r} is no type: give a ColumnType, a dtype or its name, an Arrow type (for lists, maps and structs), or one of the "
+        f"names {names}"
+    )
 
 
 def _named(name: str) -> tuple[ColumnType, FieldNode | None] | None:

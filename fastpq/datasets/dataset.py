@@ -32,6 +32,7 @@ from fastpq.schema.types import TimeUnitName, Type
 
 Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, by name and number of the leaf
 DatasetSchema: TypeAlias = Literal["union", "first"] | ParquetSchema | Mapping[str, Any] | Any
+REPR_COLUMNS = 10       # names in a repr
 LEAST_BATCH = 4096      # rows read for a head, however few are wanted
 
 
@@ -113,6 +114,12 @@ class ParquetDataset(DatasetAnswers):
         for name in self._partitions.keys() & self._conflicts.keys():
             del self._conflicts[name]       # the columns of the files are not read
         self._schema: ParquetSchema = schema_of(self._fields.values())
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_schema"):        # in the traceback of a failed __init__
+            return "<ParquetDataset>"
+        more = ", ..." if len(self._schema.names) > REPR_COLUMNS else ""
+        return f"<ParquetDataset of {len(self._files)} files: {', '.join(self._schema.names[:REPR_COLUMNS])}{more}>"
 
     def __getstate__(self) -> dict[str, Any]:
         """The files and what is known of them; another process opens the files when it reads them."""

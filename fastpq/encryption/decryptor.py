@@ -144,7 +144,7 @@ def open_file_decryptor(
     from fastpq.encryption.properties import FileDecryptionProperties
 
     if not isinstance(properties, FileDecryptionProperties):
-        raise TypeError(f"decryption_properties are FileDecryptionProperties, not {type(properties).__name__}")
+        raise TypeError(f"decryption_properties are fastpq.FileDecryptionProperties, not {type(properties)}")
     if algorithm is None:
         if encrypted_footer:
             raise FormatError("an encrypted footer without an encryption algorithm")

@@ -248,4 +248,4 @@ def open_file_encryptor(
 
 def _check_encryption(properties: object) -> None:
     if not isinstance(properties, FileEncryptionProperties):
-        raise TypeError(f"encryption_properties are FileEncryptionProperties, not {type(properties).__name__}")
+        raise TypeError(f"encryption_properties are fastpq.FileEncryptionProperties, not {type(properties)}")

@@ -205,7 +205,8 @@ class ParquetSchema:
             raise SchemaError(f"a column is named by a str, a tuple or a number, not by {key!r}")
         nodes = _find_path(self.root, key) if isinstance(key, tuple) else _find_dotted(self.root, key)
         if not nodes:
-            raise SchemaError(f"there is no column {key!r}{self._near(key)}")
+            shown = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+            raise SchemaError(f"there is no column {shown!r}{self._near(key)}")
         if len(nodes) > 1:
             raise SchemaError(f"{len(nodes)} columns are named {key!r}: select one by its number")
         node = nodes[0]
