@@ -153,8 +153,8 @@ def resolved(given: Any) -> tuple[DataType, FieldNode | None]:
 def _no_type(given: Any) -> SchemaError:
     names = ", ".join([*_NAMES, "decimal(9, 2)", "timestamp[us]", "time[us]", "duration[us]"])
     return SchemaError(
-        f"{given!r} is no type: give a ColumnType, a dtype or its name, an Arrow type (for lists, maps and structs), or one of the "
-        f"names {names}"
+        f"{given!r} is no type: give a ColumnType, a dtype or its name, an Arrow type (for lists, maps and structs), or one of "
+        f"the names {names}"
     )
 
 

@@ -295,8 +295,8 @@ def _bind(filters: Any, schema: ParquetSchema, types: Mapping[int, ColumnType], 
             return _bind(filter_of(filters, schema), schema, types, joined)
     what = repr(type(filters)) if hasattr(filters, "__array__") else repr(filters)      # no values of a mask in logs
     raise SchemaError(
-        f"{what} is not a filter: a tuple (column, op, value), a list of filters, a list of lists, And or Or, or an expression of "
-        "pyarrow.compute or Polars"
+        f"{what} is not a filter: a tuple (column, op, value), a list of filters, a list of lists, And or Or, or an expression "
+        "of pyarrow.compute or Polars"
     )
 
 
