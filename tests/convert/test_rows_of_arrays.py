@@ -135,3 +135,19 @@ def test_masked_among_maps_is_null(tmp_path: Path) -> None:
     schema = {"m": pa.map_(pa.string(), pa.int64())}
     fastpq.write_table({"m": [np.ma.masked, {"a": 1}]}, tmp_path / "x.parquet", schema=schema)
     assert pq.read_table(tmp_path / "x.parquet")["m"].to_pylist() == [None, [("a", 1)]]
+
+
+@pytest.mark.parametrize("kind", [np.datetime64, np.timedelta64])
+def test_nat_among_objects_is_null(kind: Any, tmp_path: Path) -> None:
+    """Arrays of different units become objects, and NaT among these 0."""
+    first, other = kind(5, "s"), kind(7, "ms")
+    columns = {"flat": [first, kind("NaT", "s"), None, other], "rows": [np.array([first, "NaT"], first.dtype), [other], None, []]}
+    columns["nulls"] = [kind("NaT", "s"), None, kind("NaT", "ms"), None]
+    fastpq.write_table(columns, tmp_path / "x.parquet")
+    found = pq.read_table(tmp_path / "x.parquet")
+    assert found["flat"].is_null().to_pylist() == [False, True, True, False]
+    assert found["nulls"].null_count == 4
+    assert [None if row is None else [value is None for value in row] for row in found["rows"].to_pylist()] == [
+        [False, True], [False], None, []]
+    assert fastpq.read_table(tmp_path / "x.parquet")["flat"].to_numpy(nulls="nan").astype(f"{first.dtype.kind}8[ms]").tolist()[::3] == [
+        kind(5000, "ms").tolist(), other.tolist()]
