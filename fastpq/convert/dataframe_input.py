@@ -7,6 +7,7 @@ categories, periods and intervals. pyarrow is not needed. pandas is imported onl
 from __future__ import annotations
 
 import datetime
+import decimal
 import json
 import warnings
 from collections.abc import Collection
@@ -210,7 +211,10 @@ def _objects(values: pandas.Series[Any], name: str) -> AnyColumn:
             found = values.infer_objects()
         if found.dtype != object:
             return _column(found, name)
-    missing = values.isna().to_numpy(np.bool_)
+    try:
+        missing = values.isna().to_numpy(np.bool_)
+    except decimal.InvalidOperation as error:
+        raise SchemaError("a signaling NaN among the values", column=name or None) from error
     if missing.any():
         objects = objects.copy()
         objects[missing] = None
