@@ -1,9 +1,9 @@
 """Lists, tuples and arrays of an object array, to and from one array of elements with the bounds of each list."""
 
-from cpython.list cimport PyList_CheckExact, PyList_GET_SIZE
+from cpython.list cimport PyList_Check, PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from cpython.tuple cimport PyTuple_CheckExact, PyTuple_GET_SIZE
+from cpython.tuple cimport PyTuple_Check, PyTuple_GET_SIZE
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
@@ -34,7 +34,7 @@ def lengths_of(cnp.ndarray array not None):
         array: one-dimensional and contiguous.
 
     Returns:
-        the lengths, and -1; where a value is neither None nor a list, a tuple nor an array, its row in place of -1.
+        the lengths, and -1; where a value is neither None nor a list, a tuple nor an array of a dimension, its row in place of -1.
     """
     cdef PyObject** values = _objects_of(array)
     cdef int64_t count = array.shape[0], i
@@ -46,14 +46,12 @@ def lengths_of(cnp.ndarray array not None):
             out[i] = -1
             continue
         value = <object> values[i]
-        if PyList_CheckExact(value):
+        if PyList_Check(value):             # no len(), which a subclass may define
             out[i] = PyList_GET_SIZE(value)
-        elif PyTuple_CheckExact(value):
+        elif PyTuple_Check(value):
             out[i] = PyTuple_GET_SIZE(value)
-        elif type(value) is cnp.ndarray and cnp.PyArray_NDIM(value) == 1:
+        elif cnp.PyArray_Check(value) and cnp.PyArray_NDIM(value) > 0:
             out[i] = cnp.PyArray_DIM(value, 0)
-        elif isinstance(value, (list, tuple, cnp.ndarray)):
-            out[i] = len(value)             # Python code of a subclass may run
         else:
             return lengths, i
     return lengths, -1

@@ -146,7 +146,10 @@ def _durations(field: FieldNode) -> Iterator[tuple[str, ...]]:
 
 
 def _opened(text: str, count: int) -> IpcSchema | None:
-    return _parsed(text, count) if len(text) > LONGEST_KEPT else _kept(text, count)
+    if len(text) > LONGEST_KEPT:
+        return _parsed(text, count)
+    kept = _kept(text, count)
+    return None if kept is None else kept.anew()
 
 
 def _parsed(text: str, count: int) -> IpcSchema | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import copy
 import struct
 
 from fastpq.arrays.nodes import KEYS_SORTED, NULLABLE, ORDERED, FieldNode
@@ -81,6 +82,12 @@ class IpcSchema:
         self._schema = schema
         # Decoded fields and their numbers of nodes. Fields with metadata, mutable dicts, are decoded anew for each caller.
         self._known: dict[int, tuple[FieldNode, int]] = {}
+
+    def anew(self) -> IpcSchema:
+        """This schema for another caller: each may read as many bytes of names and metadata as the first."""
+        other = copy.copy(self)
+        other._schema = self._schema.anew()
+        return other
 
     def __len__(self) -> int:
         return self._schema.count(_FIELDS)

@@ -66,6 +66,10 @@ cdef class TableReader:
         cdef _Buffer buffer = _Buffer(data)
         return _table(buffer, buffer.unsigned32(0))
 
+    def anew(self):
+        """The same table for another caller, with all bytes of strings and vectors still to be read."""
+        return _table(_Buffer(self._buffer.data), self._position)
+
     def scalar(self, int slot, str code, int64_t default=0):
         """The number in a slot; ``code`` is struct's letter for its type: B, h, i or q."""
         cdef int64_t place = self._place(slot), wide

@@ -7,6 +7,7 @@ categories, periods and intervals. pyarrow is not needed. pandas is imported onl
 from __future__ import annotations
 
 import datetime
+import decimal
 import json
 import warnings
 from collections.abc import Collection
@@ -23,7 +24,7 @@ from fastpq.arrays.nodes import NULLABLE, ORDERED, FieldNode
 from fastpq.arrays.strings import scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.categories import MOST_CATEGORIES, categories_as_json
-from fastpq.convert.dataframe_labels import label_entries, label_text, level_name
+from fastpq.convert.dataframe_labels import label_entries, label_text, level_name, levels_of
 from fastpq.convert.numpy_input import column_from_numpy, map_column
 from fastpq.convert.pandas_metadata import Entry
 from fastpq.convert.time_zones import zone_name
@@ -84,8 +85,7 @@ def table_from_dataframe(
         raise SchemaError("a DataFrame with two columns of one name")
     levels: list[Any] = []
     if index is not False:
-        for number in range(frame.index.nlevels):
-            values = frame.index.get_level_values(number) if frame.index.nlevels > 1 else frame.index
+        for number, values in enumerate(levels_of(frame.index)):
             if isinstance(values, pd.RangeIndex) and index is None and frame.index.nlevels == 1:
                 bounds = {"start": values.start, "stop": values.stop, "step": values.step}
                 levels.append({"kind": "range", "name": level_name(values.name), **bounds})
@@ -211,7 +211,10 @@ def _objects(values: pandas.Series[Any], name: str) -> AnyColumn:
             found = values.infer_objects()
         if found.dtype != object:
             return _column(found, name)
-    missing = values.isna().to_numpy(np.bool_)
+    try:
+        missing = values.isna().to_numpy(np.bool_)
+    except decimal.InvalidOperation as error:
+        raise SchemaError("a signaling NaN among the values", column=name or None) from error
     if missing.any():
         objects = objects.copy()
         objects[missing] = None

@@ -44,7 +44,17 @@ def label_text(label: Any) -> str:
 
 def label_entries(labels: pandas.Index[Any]) -> list[Entry]:
     """The entries of the levels of column labels, for ``column_indexes``."""
-    return [_entry(labels.get_level_values(level)) for level in range(labels.nlevels)]
+    return [_entry(level) for level in levels_of(labels)]
+
+
+def levels_of(index: pandas.Index[Any]) -> list[pandas.Index[Any]]:
+    """The values of each level of an index, in order; pandas takes an integer for the name of a level before its number."""
+    import pandas as pd
+
+    if not isinstance(index, pd.MultiIndex):
+        return [index]
+    unnamed = index.set_names([None] * index.nlevels)
+    return [unnamed.get_level_values(number).rename(name) for number, name in enumerate(index.names)]
 
 
 def _entry(level: pandas.Index[Any]) -> Entry:

@@ -36,8 +36,12 @@ def are_nested(values: Any) -> bool:
             return False
     elif not isinstance(values, list | tuple):
         return False
-    first = next((value for value in values if value is not None and not is_missing(value)), None)
+    first = next((value for value in values if not _is_null(value)), None)
     return isinstance(first, (*_LISTS, dict))
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or value is np.ma.masked or is_missing(value)
 
 
 def lists_of_rows(shape: tuple[int, ...], values: AnyColumn) -> AnyColumn:
@@ -90,14 +94,16 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
         SchemaError: lists and dicts mixed with each other or with other values, or keys other than str.
     """
     values: Any = objects.filled(None) if isinstance(objects, np.ma.MaskedArray) else objects
-    if is_missing(next(value for value in values if value is not None)):
-        values = [None if is_missing(each) else each for each in values]
+    if _is_null(next(value for value in values if value is not None)):
+        values = [None if _is_null(each) else each for each in values]
     array = _as_objects(values)
     first = next(value for value in values if value is not None)
     lengths, wrong = lengths_of(array) if not isinstance(first, dict) else _dicts(array)
     if wrong >= 0:
-        if is_missing(array[wrong]):
-            return nested_from_objects([None if is_missing(each) else each for each in values], convert, name)
+        if _is_null(array[wrong]):
+            return nested_from_objects([None if _is_null(each) else each for each in values], convert, name)
+        if isinstance(first, _LISTS) and isinstance(array[wrong], np.ndarray):
+            raise SchemaError(f"value {wrong} is an array without a dimension", column=name or None)
         found, expected = type(array[wrong]).__name__, type(first).__name__
         raise SchemaError(f"value {wrong} is a {found} among {expected}s", column=name or None)
     there = lengths >= 0
@@ -107,7 +113,10 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
         return _structs(values, convert, name, validity, nulls)
     offsets = np.zeros(len(array) + 1, np.int64)
     np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
-    elements = convert(_elements(array, lengths))
+    joined_elements = _elements(array, lengths)
+    if len(joined_elements) != offsets[-1]:     # a subclass has its own __iter__, or another thread changed a list
+        raise SchemaError(f"lists of {offsets[-1]} elements gave {len(joined_elements)}", column=name or None)
+    elements = convert(joined_elements)
     if offsets[-1] <= MAX_INT32:
         offsets = offsets.astype(np.int32)
     type_ = ListType(elements.as_field("element"))
@@ -125,7 +134,7 @@ def maps_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn:
     Raises:
         SchemaError: values other than dicts and lists of pairs, or a key that is None.
     """
-    values = [None if value is None or is_missing(value) else value for value in objects]
+    values = [None if _is_null(value) else value for value in objects]
     pairs: list[Any] = []
     lengths = np.zeros(len(values) + 1, np.int64)
     for number, value in enumerate(values):

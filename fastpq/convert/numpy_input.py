@@ -18,7 +18,7 @@ from fastpq.arrays.strings import from_fixed, from_string_dtype, scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.casting import cast_binary, cast_numeric, duration_unit, infer_numeric, is_raw
 from fastpq.convert.nested_input import are_nested, lists_of_rows, maps_from_objects, nested_from_objects, struct_of_parts
-from fastpq.convert.object_input import NO_ORDER, convert_objects, without_nan, without_pandas_scalars
+from fastpq.convert.object_input import NO_ORDER, convert_objects, nat_among, without_nan, without_pandas_scalars
 from fastpq.errors import SchemaError
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, String, Type, Unknown
@@ -256,6 +256,7 @@ def _convert(array: Array, type_: ColumnType | None, name: str) -> Converted:
         case "O":
             array, nulls, firsts = without_nan(*without_pandas_scalars(array, *scan_objects(array), name))
             type_, values, dtype = convert_objects(array, nulls, firsts, type_, name)
+            nulls = nulls | nat_among(array, firsts)
             return type_, _zeros(type_, len(array)) if nulls.all() else values, nulls, duration_unit(dtype, type_)
         case "T":
             offsets, data, missing = from_string_dtype(array)

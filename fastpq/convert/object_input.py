@@ -140,6 +140,21 @@ def without_pandas_scalars(
     return array, nulls, firsts
 
 
+def nat_among(array: Array, firsts: dict[type, int]) -> NDArray[np.bool_]:
+    """True where an object is NaT of NumPy.
+
+    Args:
+        array, firsts: as for ``without_nan``.
+    """
+    found = np.zeros(len(array), np.bool_)
+    if not firsts.keys().isdisjoint(_MOMENTS):
+        found[:] = [type(value) in _MOMENTS and bool(np.isnat(value)) for value in array]
+    return found
+
+
+_MOMENTS = frozenset({np.datetime64, np.timedelta64})
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value is NA or NaT of pandas."""
     return type(value).__name__ in ("NAType", "NaTType") and type(value).__module__.partition(".")[0] == "pandas"

@@ -91,3 +91,25 @@ def test_types_of_partition_columns(tmp_path: Path) -> None:
         assert found["zip"].to_pylist() == ["007"]
     with pytest.raises(fastpq.SchemaError, match="a partition column is of numbers"):
         fastpq.read_dataset(tmp_path, schema={"a": "int64", "zip": "bytes"})
+
+
+@pytest.mark.parametrize("names", [[1, 0], ["x", 0], [0, None], [1, 1]])
+def test_levels_named_by_numbers_of_others(names: list[Any], tmp_path: Path) -> None:
+    """pandas takes an integer for the name of a level before its number."""
+    levels = pd.MultiIndex.from_tuples([(1, "x"), (2, "y")], names=names)
+    rows = pd.DataFrame({"a": [1, 2]}, index=levels)
+    labels = pd.DataFrame([[1, 2]], columns=levels)
+    for frame in (rows, labels):
+        fastpq.write_table(frame, tmp_path / "x.parquet")
+        found = fastpq.read_pandas(tmp_path / "x.parquet")
+        for axis, expected in zip(found.axes, frame.axes, strict=True):
+            assert axis.tolist() == expected.tolist() and axis.names == expected.names
+    fastpq.write_table(rows, tmp_path / "x.parquet")
+    if len(set(names)) == 2:
+        assert pd.read_parquet(tmp_path / "x.parquet").index.tolist() == levels.tolist()
+
+
+def test_an_index_of_one_level(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [1, 2]}, index=pd.MultiIndex.from_arrays([[5, 6]], names=["x"]))
+    fastpq.write_table(frame, tmp_path / "x.parquet")
+    assert fastpq.read_pandas(tmp_path / "x.parquet").index.tolist() == [5, 6]

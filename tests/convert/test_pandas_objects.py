@@ -194,3 +194,9 @@ def test_lists_there_and_back(values: list[Any]) -> None:
 def plain(value: Any) -> Any:
     return [plain(each) for each in value] if isinstance(value, np.ndarray) else value
 
+
+
+def test_a_signaling_nan_is_an_error_of_its_column() -> None:
+    frame = pd.DataFrame({"a": pd.Series([Decimal("2.5"), Decimal("snan")], dtype=object)})
+    with pytest.raises(fastpq.SchemaError, match="signaling NaN.*column a"):
+        fastpq.write_table(frame, io.BytesIO())

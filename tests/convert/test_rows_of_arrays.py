@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -87,3 +88,66 @@ def test_dataframes(tmp_path: Path) -> None:
     fastpq.write_table({"a": np.arange(6).reshape(2, 3)}, tmp_path / "x")
     for frame in (fastpq.read_pandas(tmp_path / "x"), fastpq.read_table(tmp_path / "x").to_pandas()):
         assert [list(row) for row in frame["a"]] == [[0, 1, 2], [3, 4, 5]]
+
+
+class Longer(list[int]):
+    def __len__(self) -> int:
+        return 1000
+
+
+class Shorter(list[int]):
+    def __len__(self) -> int:
+        return 1
+
+
+class Repeated(list[int]):
+    def __iter__(self) -> Any:
+        yield from range(5)
+
+
+@pytest.mark.parametrize("kind", [Longer, Shorter])
+def test_lists_with_a_length_of_their_own(kind: type[list[int]], tmp_path: Path) -> None:
+    """Elements are counted, and not asked for: the rows would lie in other memory, or in other rows."""
+    fastpq.write_table({"a": [kind([1, 2]), [3], None]}, tmp_path / "x.parquet")
+    assert pq.read_table(tmp_path / "x.parquet")["a"].to_pylist() == [[1, 2], [3], None]
+
+
+def test_lists_with_elements_of_their_own() -> None:
+    with pytest.raises(fastpq.SchemaError, match="lists of 3 elements gave 6"):
+        fastpq.write_table({"a": [Repeated([1, 2]), [3]]}, io.BytesIO())
+
+
+@pytest.mark.parametrize("values", [[np.array(5), [3]], [[3], None, np.array(5)], [np.array([3]), np.array(5)]])
+def test_arrays_without_a_dimension_are_no_lists(values: list[Any]) -> None:
+    with pytest.raises(fastpq.SchemaError, match="is an array without a dimension"):
+        fastpq.write_table({"a": values}, io.BytesIO())
+
+
+@pytest.mark.parametrize("values", [[[1, 2]], [{"x": 1}], [np.array([1, 2])], []])
+def test_masked_among_rows_is_null(values: list[Any], tmp_path: Path) -> None:
+    masked = np.ma.masked
+    fastpq.write_table({"a": [masked, *values, masked]}, tmp_path / "x.parquet")
+    expected = [None, *(value.tolist() if isinstance(value, np.ndarray) else value for value in values), None]
+    assert pq.read_table(tmp_path / "x.parquet")["a"].to_pylist() == expected
+
+
+def test_masked_among_maps_is_null(tmp_path: Path) -> None:
+    schema = {"m": pa.map_(pa.string(), pa.int64())}
+    fastpq.write_table({"m": [np.ma.masked, {"a": 1}]}, tmp_path / "x.parquet", schema=schema)
+    assert pq.read_table(tmp_path / "x.parquet")["m"].to_pylist() == [None, [("a", 1)]]
+
+
+@pytest.mark.parametrize("kind", [np.datetime64, np.timedelta64])
+def test_nat_among_objects_is_null(kind: Any, tmp_path: Path) -> None:
+    """Arrays of different units become objects, and NaT among these 0."""
+    first, other = kind(5, "s"), kind(7, "ms")
+    columns = {"flat": [first, kind("NaT", "s"), None, other], "rows": [np.array([first, "NaT"], first.dtype), [other], None, []]}
+    columns["nulls"] = [kind("NaT", "s"), None, kind("NaT", "ms"), None]
+    fastpq.write_table(columns, tmp_path / "x.parquet")
+    found = pq.read_table(tmp_path / "x.parquet")
+    assert found["flat"].is_null().to_pylist() == [False, True, True, False]
+    assert found["nulls"].null_count == 4
+    assert [None if row is None else [value is None for value in row] for row in found["rows"].to_pylist()] == [
+        [False, True], [False], None, []]
+    assert fastpq.read_table(tmp_path / "x.parquet")["flat"].to_numpy(nulls="nan").astype(f"{first.dtype.kind}8[ms]").tolist()[::3] == [
+        kind(5000, "ms").tolist(), other.tolist()]

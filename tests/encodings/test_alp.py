@@ -79,6 +79,17 @@ def test_integers_around_powers_of_two(sign: int, dtype: Any) -> None:
     assert len(alp.encode(values)) < len(values) * 2        # no exceptions
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("digits", range(1, 9))
+def test_decimals_of_many_digits(digits: int, sign: int, dtype: Any) -> None:
+    """Values times a power of ten that lie between two floats of the sum which rounds them."""
+    random = np.random.default_rng(digits)
+    for places in range(8):
+        values = (sign * random.integers(0, 10**digits, 2000) / 10**places).astype(dtype)
+        assert b"".join(reference.alp(alp.encode(values), values.itemsize)) == values.tobytes()
+
+
 def test_frame_of_reference_example() -> None:
     vector = vector64([111, 444, 777, 0], 10, 12)
     assert len(vector) == 13 + 5

@@ -408,3 +408,13 @@ def test_the_order_of_entries_is_lost_with_a_row_group() -> None:
         with pytest.raises(fastpq.FormatError):
             file.read()
     assert fastpq.read_table(broken, on_error="skip")["c"].to_pylist() == ["high", None, "low"]
+
+
+def test_a_file_opened_often_keeps_its_fields() -> None:
+    """The schema is kept decoded, and each of its readers has an allowance of its own."""
+    fields = [pa.field("a", pa.int64(), metadata={"k": "v" * 50}), pa.field("d", pa.duration("us"), metadata={"m": "n" * 50})]
+    table = pa.table([pa.array([1, 2]), pa.array([1, 2], pa.duration("us"))], schema=pa.schema(fields))
+    out = io.BytesIO()
+    pq.write_table(table, out)
+    for _ in range(100):
+        assert pa.table(fastpq.read_table(out.getvalue())).schema.equals(table.schema, check_metadata=True)

@@ -183,7 +183,7 @@ static inline void snappy_short_elements(snappy_place *at) {
          * the next element's place would take longer than all else in the loop. GCC makes a branch of the conditional. */
 #if defined(__x86_64__)
         __asm__("test $3, %b4\n\tcmove %2, %0\n\tcmove %3, %1"
-                : "+r"(next), "+r"(from)
+                : "+&r"(next), "+r"(from)
                 : "r"(after_literal), "r"(literal), "q"(tag)
                 : "cc");
 #else

@@ -89,7 +89,7 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
 
 /* Converts count values to integers and sets exceptional[i] to 1 for each value not restored by its integer, bit for bit; returns
  * the number of exceptional values. Adding and subtracting MAGIC, 1.5 * 2^(digits of the mantissa - 1), rounds to the nearest integer. */
-#define FASTPQ_ALP_INTEGERS(NAME, UNSIGNED, VALUE, MAGIC, LIMIT, TENS, TENTHS, INTEGER)                                   \
+#define FASTPQ_ALP_INTEGERS(NAME, UNSIGNED, VALUE, MAGIC, LIMIT, TENS, TENTHS, WHOLE, INTEGER)                            \
     FASTPQ_CLONES static int64_t NAME(const uint8_t *values, int64_t count, int exponent, int factor, UNSIGNED *integers, \
                                       uint8_t *exceptional) {                                                             \
         const VALUE up = TENS[exponent], down = TENTHS[factor], ten = TENS[factor], tenth = TENTHS[exponent];             \
@@ -100,7 +100,7 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
             memcpy(&value, values + sizeof(VALUE) * (size_t)i, sizeof(VALUE));                                            \
             memcpy(&bits, values + sizeof(VALUE) * (size_t)i, sizeof(VALUE));                                             \
             VALUE rounded = value * up * down + MAGIC - MAGIC;                                                            \
-            rounded = rounded > -LIMIT && rounded < LIMIT ? rounded : 0; /* NaN too */                                    \
+            rounded = WHOLE(rounded > -LIMIT && rounded < LIMIT ? rounded : 0); /* NaN too */                             \
             again = rounded * ten * tenth;                                                                                \
             memcpy(&bits_again, &again, sizeof(VALUE));                                                                   \
             exceptional[i] = bits != bits_again;                                                                          \
@@ -110,7 +110,13 @@ static void alp_unpacked(const uint8_t *in, int64_t available, int64_t first, in
         return exceptions;                                                                                                \
     }
 
+/* The value of the stored integer: the sum of MAGIC and a number below -2^22 may end in a half. */
+static inline float alp_whole32(float rounded) { return (float)(int32_t)rounded; }
+
 static inline uint32_t alp_integer32(float rounded) { return (uint32_t)(int32_t)rounded; }
+
+/* Within LIMIT all sums with MAGIC are integers. */
+static inline double alp_whole64(double rounded) { return rounded; }
 
 /* The integer in a double below 2^51, from the low bits of its sum with MAGIC: few processors convert vectors to 64-bit integers. */
 static inline uint64_t alp_integer64(double rounded) {
@@ -121,9 +127,10 @@ static inline uint64_t alp_integer64(double rounded) {
     return bits - bits_of_magic;
 }
 
-FASTPQ_ALP_INTEGERS(alp_integers32, uint32_t, float, 12582912.0f, 2147483520.0f, alp_tens32, alp_tenths32, alp_integer32)
+FASTPQ_ALP_INTEGERS(alp_integers32, uint32_t, float, 12582912.0f, 2147483520.0f, alp_tens32, alp_tenths32, alp_whole32,
+                    alp_integer32)
 FASTPQ_ALP_INTEGERS(alp_integers64, uint64_t, double, 6755399441055744.0, 2251799813685248.0, alp_tens64, alp_tenths64,
-                    alp_integer64)
+                    alp_whole64, alp_integer64)
 #undef FASTPQ_ALP_INTEGERS
 
 /* Writes the places of the exceptional values among count values; returns their number. positions has room for eight more. */
