@@ -120,7 +120,7 @@ class WriterInput:
         of_pandas = not of_arrays and is_dataframe(data)
         has_nullability = isinstance(data, Table) or not (of_arrays or of_pandas)
         if of_pandas:
-            with_categories, maps = self._keys is None, () if self._schema is None else self._schema.maps
+            with_categories, maps = self._keys is None, None if self._schema is None else self._schema.maps
             data, described = table_from_dataframe(data, with_categories=with_categories, index=self._index, maps=maps)
             self.describe(PANDAS_KEY, described)
         elif self._index is not None:

@@ -10,7 +10,7 @@ import datetime
 import decimal
 import json
 import warnings
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -29,7 +29,7 @@ from fastpq.convert.numpy_input import column_from_numpy, map_column
 from fastpq.convert.pandas_metadata import Entry
 from fastpq.convert.time_zones import zone_name
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.schema.nested_types import StructType
+from fastpq.schema.nested_types import DataType, StructType
 from fastpq.schema.types import ColumnType, Date, Decimal, String, Time, Timestamp, Type, Unknown
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def column_from_pandas(values: Any, name: str) -> AnyColumn:
 
 
 def table_from_dataframe(
-    frame: pandas.DataFrame, *, with_categories: bool, index: bool | None = None, maps: Collection[str] = ()
+    frame: pandas.DataFrame, *, with_categories: bool, index: bool | None = None, maps: Mapping[str, DataType] | None = None
 ) -> tuple[Table, str]:
     """A table of a DataFrame's columns and index levels, and pandas' metadata as JSON.
 
@@ -72,7 +72,7 @@ def table_from_dataframe(
         frame: DataFrame.
         with_categories: whether the JSON lists categories and attributes; both are data, to be kept out of plaintext metadata.
         index: whether to keep the index; None keeps a RangeIndex in the JSON alone.
-        maps: names of columns of maps, whose objects are dicts or lists of pairs.
+        maps: types with maps, whose objects are dicts or lists of pairs, by name of the column.
 
     Raises:
         SchemaError: two columns of one name, or unsupported values.
@@ -102,8 +102,8 @@ def table_from_dataframe(
     entries: list[Entry] = []
     for name, field, values in series:
         try:
-            is_map = field in maps and values.dtype == object
-            columns[field] = map_column(values.to_numpy(), field) if is_map else _column(values, field)
+            type_ = maps.get(field) if maps and values.dtype == object else None
+            columns[field] = _column(values, field) if type_ is None else map_column(values.to_numpy(), type_, field)
             entries.append(_entry(name, field, values, columns[field], with_categories))
             if field in levels:
                 entries[-1]["name"] = level_name(name)

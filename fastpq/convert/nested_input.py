@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -82,13 +82,16 @@ def struct_of_parts(array: Array, convert: Convert) -> StructColumn:
     return StructColumn._made(type_, ends, len(data), validity=validity, null_count=nulls, nullable=nullable)
 
 
-def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn | StructColumn:
+def nested_from_objects(
+    objects: Any, convert: Convert, name: str, by_key: Mapping[str, Convert] | None = None
+) -> ListColumn | StructColumn:
     """A column of lists or of dicts.
 
     Args:
         objects: a sequence of lists (tuples, arrays) or dicts, with None for null; a key missing in a dict is null in its row.
         convert: makes a column of the elements, or of the values of a key.
         name: name of the column, for errors.
+        by_key: makes a column of the values of some keys, in the place of ``convert``.
 
     Raises:
         SchemaError: lists and dicts mixed with each other or with other values, or keys other than str.
@@ -101,7 +104,7 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     lengths, wrong = lengths_of(array) if not isinstance(first, dict) else _dicts(array)
     if wrong >= 0:
         if _is_null(array[wrong]):
-            return nested_from_objects([None if _is_null(each) else each for each in values], convert, name)
+            return nested_from_objects([None if _is_null(each) else each for each in values], convert, name, by_key)
         if isinstance(first, _LISTS) and isinstance(array[wrong], np.ndarray):
             raise SchemaError(f"value {wrong} is an array without a dimension", column=name or None)
         found, expected = type(array[wrong]).__name__, type(first).__name__
@@ -110,7 +113,7 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     nulls = len(there) - int(np.count_nonzero(there))
     validity = pack_bitmap(there) if nulls else None
     if isinstance(first, dict):
-        return _structs(values, convert, name, validity, nulls)
+        return _structs(values, lambda key: (by_key or {}).get(key, convert), name, validity, nulls)
     offsets = np.zeros(len(array) + 1, np.int64)
     np.cumsum(np.maximum(lengths, 0), out=offsets[1:])
     joined_elements = _elements(array, lengths)
@@ -123,12 +126,13 @@ def nested_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn
     return ListColumn._made(type_, offsets, elements, validity=validity, null_count=nulls, nullable=bool(nulls))
 
 
-def maps_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn:
+def maps_from_objects(objects: Any, of_keys: Convert, of_values: Convert, name: str) -> ListColumn:
     """A column of maps.
 
     Args:
         objects: a sequence of dicts or of lists of pairs, with None for null.
-        convert: makes a column of the keys, and of the values.
+        of_keys: makes a column of the keys.
+        of_values: makes a column of the values.
         name: name of the column, for errors.
 
     Raises:
@@ -150,7 +154,7 @@ def maps_from_objects(objects: Any, convert: Convert, name: str) -> ListColumn:
     offsets = np.cumsum(lengths)
     if offsets[-1] <= MAX_INT32:
         offsets = offsets.astype(np.int32)
-    keys, mapped = (convert([pair[part] for pair in pairs]) for part in (0, 1))
+    keys, mapped = (convert([pair[part] for pair in pairs]) for part, convert in enumerate((of_keys, of_values)))
     type_ = MapType(replace(keys.as_field("key"), nullable=False), replace(mapped.as_field("value"), nullable=True))
     ends = (keys._with(nullable=False), mapped._with(nullable=True))
     elements = StructColumn._made(StructType((type_.key, type_.value)), ends, len(pairs), nullable=False)
@@ -189,13 +193,13 @@ def _elements(array: Array, lengths: Array) -> Any:
     return list(chain.from_iterable(lists))
 
 
-def _structs(values: Sequence[Any], convert: Convert, name: str, validity: Any, nulls: int) -> StructColumn:
+def _structs(values: Sequence[Any], convert_of: Callable[[str], Convert], name: str, validity: Any, nulls: int) -> StructColumn:
     keys = dict.fromkeys(chain.from_iterable(value for value in values if value is not None))
     wrong = [key for key in keys if not isinstance(key, str)]
     if wrong:
         shown = repr(wrong[0])
         raise SchemaError(f"the key {shown} is not a str, as the name of a field is", column=name or None).showing(shown)
-    children = {key: convert([None if value is None else value.get(key) for value in values]) for key in keys}
+    children = {key: convert_of(key)([None if value is None else value.get(key) for value in values]) for key in keys}
     type_ = StructType(tuple(child.as_field(key) for key, child in children.items()))
     ends = tuple(children.values())
     return StructColumn._made(type_, ends, len(values), validity=validity, null_count=nulls, nullable=bool(nulls))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,9 +17,17 @@ from fastpq.arrays.slices import SliceReader
 from fastpq.arrays.strings import from_fixed, from_string_dtype, scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.convert.casting import cast_binary, cast_numeric, duration_unit, infer_numeric, is_raw
-from fastpq.convert.nested_input import are_nested, lists_of_rows, maps_from_objects, nested_from_objects, struct_of_parts
-from fastpq.convert.object_input import NO_ORDER, convert_objects, nat_among, without_nan, without_pandas_scalars
+from fastpq.convert.nested_input import (
+    Convert,
+    are_nested,
+    lists_of_rows,
+    maps_from_objects,
+    nested_from_objects,
+    struct_of_parts,
+)
+from fastpq.convert.object_input import NO_ORDER, convert_objects, is_missing, nat_among, without_nan, without_pandas_scalars
 from fastpq.errors import SchemaError
+from fastpq.schema.nested_types import DataType, Field, ListType, MapType, StructType, holds_map
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.schema.types import ColumnType, String, Type, Unknown
 from fastpq.variant.variant_column import VariantColumn
@@ -89,23 +97,40 @@ def column_from_numpy(
     return _flat(values, type, nullable, name)
 
 
-def map_column(values: Any, name: str) -> AnyColumn:
-    """A column of maps, of dicts or lists of pairs; of other values the column of their own type.
+def map_column(values: Any, type_: DataType, name: str) -> AnyColumn:
+    """A column with maps, of dicts or lists of pairs where the type has maps; of other values the column of their own type.
+
+    Keys, values and fields keep the types of their objects.
 
     Args:
         values: a list or an array of objects, or anything that ``column_from_numpy`` takes.
+        type_: the type, a map or of maps inside of lists, structs and maps.
         name: name of the column, for errors.
 
     Raises:
         SchemaError: as ``maps_from_objects``.
     """
-    if not isinstance(values, list | tuple) and not (isinstance(values, np.ndarray) and values.dtype == object):
+    is_array = isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1
+    if not holds_map(type_) or not (is_array or isinstance(values, list | tuple)):
         return column_from_numpy(values, name=name)
-    return maps_from_objects(values, partial(column_from_numpy, name=name), name)
+
+    def of(field: Field) -> Convert:
+        return partial(map_column, type_=field.type, name=name)
+
+    if isinstance(type_, MapType):
+        return maps_from_objects(values, of(type_.key), of(type_.value), name)
+    if are_nested(values):
+        first = next(value for value in values if value is not None and not is_missing(value))
+        if isinstance(type_, ListType) and not isinstance(first, dict):
+            return nested_from_objects(values, of(type_.element), name)
+        if isinstance(type_, StructType) and isinstance(first, dict):
+            by_key = {field.name: of(field) for field in type_.fields}
+            return nested_from_objects(values, partial(column_from_numpy, name=name), name, by_key)
+    return column_from_numpy(values, name=name)
 
 
 def table_from(
-    obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None = None, maps: Collection[str] = ()
+    obj: Any, schema: Mapping[str, ColumnType] | ParquetSchema | None = None, maps: Mapping[str, DataType] | None = None
 ) -> Table:
     """A table from a mapping of columns, a structured array, a Table or an Arrow object.
 
@@ -113,7 +138,7 @@ def table_from(
         obj: a mapping of names to values accepted by ``column_from_numpy``; a structured array; a Table; or an object with
             ``__arrow_c_stream__`` or ``__arrow_c_array__``.
         schema: types to cast columns to, by name; a ParquetSchema, flat only, also sets nullability.
-        maps: names of columns of maps, whose objects are dicts or lists of pairs.
+        maps: types with maps, whose objects are dicts or lists of pairs, by name of the column.
 
     Raises:
         SchemaError: values unfit for their types, unequal lengths, names in schema missing in the object.
@@ -135,8 +160,8 @@ def table_from(
     columns = []
     for name, values in obj.items():
         type_, nullable = wanted.get(name, (None, None))
-        if name in maps:
-            columns.append((name, map_column(values, name)))
+        if maps and name in maps:
+            columns.append((name, map_column(values, maps[name], name)))
             continue
         columns.append((name, column_from_numpy(values, type=type_, nullable=nullable, name=str(name))))
     if isinstance(obj, Table):

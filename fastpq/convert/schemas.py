@@ -16,11 +16,13 @@ from fastpq.arrow.fields import field_of
 from fastpq.arrow.hints import stored_field, with_field
 from fastpq.convert.casting import decimal_type, duration_unit, infer_numeric, time_type, timestamp_type
 from fastpq.convert.fitting import fit
+from fastpq.convert.nulls import null_column
 from fastpq.convert.numpy_input import column_from_numpy
 from fastpq.convert.time_zones import zone_name
 from fastpq.errors import ParquetError, SchemaError
-from fastpq.schema.nested_types import DataType, Field, MapType
-from fastpq.schema.parquet_schema import ParquetSchema
+from fastpq.schema.nested_types import DataType, Field, holds_map
+from fastpq.schema.parquet_schema import GroupNode, ParquetSchema
+from fastpq.schema.shape import shape_field, shape_of
 from fastpq.schema.types import ColumnType, Date, Json, String, Type, Uuid
 
 _STRING, _BYTES = ColumnType(Type.BYTE_ARRAY, logical=String()), ColumnType(Type.BYTE_ARRAY)
@@ -48,7 +50,7 @@ class GivenSchema:
 
     Attributes:
         types: types of flat columns.
-        maps: names of columns of maps.
+        maps: types that are maps or have maps inside, by name of the column.
 
     Raises:
         SchemaError: no type.
@@ -56,11 +58,12 @@ class GivenSchema:
 
     def __init__(self, schema: Any) -> None:
         self.types: dict[str, ColumnType] = {}
-        self.maps: set[str] = set()
-        self._fields: dict[str, tuple[Field, FieldNode]] = {}
+        self.maps: dict[str, DataType] = {}
+        self._fields: dict[str, tuple[Field, FieldNode | None]] = {}
         if isinstance(schema, ParquetSchema):
             self.types = {column.name: column.type for column in schema.columns if column.is_flat}
             self._names = list(self.types)
+            self._take_maps(schema)
             return
         given: Mapping[Any, Any]
         if hasattr(schema, "__arrow_c_schema__"):
@@ -77,10 +80,19 @@ class GivenSchema:
                 raise error.at(column=str(name)) from None
             if isinstance(type_, ColumnType):
                 self.types[name] = type_
-            elif isinstance(type_, MapType):
-                self.maps.add(name)
+            elif holds_map(type_):
+                self.maps[name] = type_
             if field is not None:
                 self._fields[name] = Field(name, type_, field.nullable), field
+
+    def _take_maps(self, schema: ParquetSchema) -> None:
+        every = range(len(schema.columns))
+        for node in schema.root.children:
+            if isinstance(node, GroupNode):
+                field = shape_field(shape_of(node, every))
+                if holds_map(field.type):
+                    self.maps[field.name] = field.type
+                    self._fields[field.name] = field, None
 
     def empty(self) -> Table:
         """A table without rows, of all columns."""
@@ -90,6 +102,8 @@ class GivenSchema:
         if name not in self._fields:
             return column_from_numpy(np.empty(0, object), type=self.types[name], nullable=True, name=name)
         field, node = self._fields[name]
+        if node is None:
+            return null_column(field.type, 0)._with(nullable=field.nullable)
         return with_field(field_of(node).empty(), node)._with(nullable=field.nullable)
 
     def applied(self, table: Table) -> Table:
@@ -111,7 +125,8 @@ class GivenSchema:
             return column
         field, node = self._fields[name]
         try:
-            found = with_field(fit(column, field, node), node)
+            found = fit(column, field, column.arrow if node is None else node)
+            found = found if node is None else with_field(found, node)
         except ParquetError as error:
             raise error.at(column=name) from None
         if not field.nullable and found.null_count:

@@ -20,6 +20,7 @@ from fastpq.common.progress import Meter, Progress
 from fastpq.convert.dataframe_input import is_dataframe, table_from_dataframe
 from fastpq.convert.numpy_input import table_from
 from fastpq.convert.pandas_metadata import PANDAS_KEY, without_columns
+from fastpq.convert.schemas import GivenSchema
 from fastpq.datasets.appending import SchemaCheck, schema_without_partitions
 from fastpq.datasets.hive import format_partitions
 from fastpq.datasets.metadata_writing import settle_metadata
@@ -30,6 +31,7 @@ from fastpq.errors import SchemaError, UnsupportedError
 from fastpq.io.location import Remote, RemotePath, locate, placed
 from fastpq.io.new_file import make_directories
 from fastpq.options import WriterProperties, spelled_out, with_options
+from fastpq.schema.nested_types import DataType
 from fastpq.schema.parquet_schema import ParquetSchema
 from fastpq.variant.shredding_choice import Shredding
 
@@ -118,7 +120,8 @@ def write_dataset(
         described = WriterInput(schema, given, None, cast(FileEncryptionProperties | None, encryption_properties), index)
         written = _write_stream(described, batches, files, partition_by, max_rows_per_file, schema, Meter(progress))
     else:
-        table, files.metadata = _table(data, partition_by, encryption_properties is None, index)
+        maps = None if schema is None else GivenSchema(schema).maps
+        table, files.metadata = _table(data, partition_by, encryption_properties is None, index, maps)
         written = _write_table(table, files, partition_by, max_rows_per_file, schema, progress)
     settle_metadata(root, write_metadata_file)
     return written
@@ -275,16 +278,16 @@ class _NewFiles:
 
 
 def _table(
-    data: Any, partition_by: Sequence[str], with_categories: bool, index: bool | None
+    data: Any, partition_by: Sequence[str], with_categories: bool, index: bool | None, maps: Mapping[str, DataType] | None
 ) -> tuple[Table, Mapping[str, str]]:
     """The data as a Table, and the description of a DataFrame for the key-value metadata."""
     described: Mapping[str, str] = {}
     if is_dataframe(data):
-        data, text = table_from_dataframe(data, with_categories=with_categories, index=index)
+        data, text = table_from_dataframe(data, with_categories=with_categories, index=index, maps=maps)
         described = _of_parts({PANDAS_KEY: text}, partition_by)
     elif index is not None:
         raise no_index_of(data)
-    return table_from(data), described
+    return table_from(data, maps=maps), described
 
 
 def _of_parts(described: Mapping[str, str], partition_by: Sequence[str]) -> Mapping[str, str]:

@@ -82,6 +82,18 @@ NestedType: TypeAlias = ListType | StructType | MapType
 DataType: TypeAlias = ColumnType | NestedType
 
 
+def holds_map(type_: DataType) -> bool:
+    """Whether a type is a map, or has one inside."""
+    match type_:
+        case MapType():
+            return True
+        case ListType(element):
+            return holds_map(element.type)
+        case StructType(fields, None):
+            return any(holds_map(field.type) for field in fields)
+    return False
+
+
 def element_of(type_: ListType | MapType) -> Field:
     """The field of the items of a list or map: a list's element, a map's struct of key and value."""
     return type_.entry if isinstance(type_, MapType) else type_.element

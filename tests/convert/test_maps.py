@@ -69,6 +69,57 @@ def test_pandas_reads_the_frame() -> None:
         assert found.index.equals(frame.index)
 
 
+NESTED = [
+    (pa.list_(pa.map_(pa.string(), pa.int32())), [[{"a": 1}, None], [], None, [[("b", None)]]],
+     [[[("a", 1)], None], [], None, [[("b", None)]]]),
+    (pa.struct({"x": pa.map_(pa.string(), pa.int32()), "y": pa.int8()}),
+     [{"x": {"a": 1}}, None, {"y": 2}, {"x": [("b", 2)], "y": None}],
+     [{"x": [("a", 1)], "y": None}, None, {"x": None, "y": 2}, {"x": [("b", 2)], "y": None}]),
+    (pa.map_(pa.string(), pa.map_(pa.string(), pa.int32())), [{"a": {"b": 1}, "c": None}, [("d", [("e", 2)])], {"f": {}}, None],
+     [[("a", [("b", 1)]), ("c", None)], [("d", [("e", 2)])], [("f", [])], None]),
+    (pa.map_(pa.string(), pa.list_(pa.struct({"m": pa.map_(pa.int16(), pa.string())}))),
+     [{"a": [{"m": {1: "x"}}, {}]}, {"b": []}],
+     [[("a", [{"m": [(1, "x")]}, {"m": None}])], [("b", [])]]),
+    (pa.large_list(pa.map_(pa.string(), pa.int32())), [[{}], [None], []], [[[]], [None], []]),
+    (pa.list_(pa.map_(pa.string(), pa.int32())), [None, None], [None, None]),
+]
+
+
+@pytest.mark.parametrize(("type_", "values", "expected"), NESTED)
+def test_maps_inside(type_: pa.DataType, values: list[Any], expected: list[Any]) -> None:
+    batches = iter([{"m": values[:1]}, {"m": values[1:]}])
+    for data in ({"m": values}, pd.DataFrame({"m": pd.Series(values, dtype=object)}), batches):
+        assert read_back(data, {"m": type_}) == expected
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        (pa.list_(pa.map_(pa.string(), pa.int32())), [5]),
+        (pa.list_(pa.map_(pa.string(), pa.int32())), {"a": 1}),
+        (pa.list_(pa.map_(pa.string(), pa.int32())), 5),
+        (pa.struct({"x": pa.map_(pa.string(), pa.int32())}), [("a", 1)]),
+        (pa.struct({"x": pa.map_(pa.string(), pa.int32())}), {"x": {"a": 1}, "z": 1}),
+        (pa.map_(pa.string(), pa.map_(pa.string(), pa.int32())), {"a": 5}),
+        (pa.map_(pa.string(), pa.map_(pa.string(), pa.int32())), {"a": {"b": "text"}}),
+    ],
+)
+def test_no_maps_inside(type_: pa.DataType, value: Any) -> None:
+    with pytest.raises(fastpq.SchemaError):
+        read_back({"m": [value]}, {"m": type_})
+
+
+@pytest.mark.parametrize(("type_", "values", "expected"), NESTED)
+def test_maps_of_a_parquet_schema(type_: pa.DataType, values: list[Any], expected: list[Any]) -> None:
+    like = pa.table({"m": pa.array([], type_), "i": pa.array([], pa.int16())})
+    pq.write_table(like, sink := io.BytesIO())
+    schema = fastpq.read_schema(sink.getvalue())
+    fastpq.write_table({"m": values, "i": list(range(len(values)))}, sink := io.BytesIO(), schema=schema)
+    table = pq.read_table(io.BytesIO(sink.getvalue()))
+    assert table["m"].to_pylist() == expected
+    assert fastpq.read_schema(sink.getvalue()) == schema
+
+
 @pytest.mark.parametrize("value", [5, "ab", [1], [("a", 1, 2)], {None: 1}, [(None, 1)]])
 def test_no_maps(value: Any) -> None:
     with pytest.raises(fastpq.SchemaError, match="value 1 is no map"):
