@@ -125,7 +125,7 @@ def column_labels(fields: Sequence[str], described: PandasMetadata) -> pandas.In
     if len(levels) > 1 and not fields:
         parts = [_typed([], entry) for entry in levels]
         return pd.MultiIndex.from_arrays(parts, names=[name_of_level(entry.get("name")) for entry in levels])
-    found = _typed(texts, levels[0]) if levels else pd.Index(texts, tupleize_cols=False)
+    found = _typed(texts, levels[0]) if levels else _of_texts(texts)
     found.name = name_of_level(levels[0].get("name")) if levels else None
     return found
 
@@ -159,7 +159,17 @@ def _typed(texts: list[str | None], entry: Entry) -> pandas.Index[Any]:
             break       # nonsense of a stranger
     if not texts and entry.get("numpy_type") == "str":
         return pd.Index([], dtype="str")
-    return pd.Index(texts, tupleize_cols=False)
+    return _of_texts(texts)
+
+
+def _of_texts(texts: list[str | None]) -> pandas.Index[Any]:
+    """Labels that are texts; objects where a text is no UTF-8 in the file, and pandas' dtype does not hold its surrogates."""
+    import pandas as pd
+
+    try:
+        return pd.Index(texts, tupleize_cols=False)
+    except UnicodeEncodeError:
+        return pd.Index(texts, dtype=object, tupleize_cols=False)
 
 
 def _conversion(kind: str, entry: Entry) -> Callable[[list[Any]], pandas.Index[Any]] | None:

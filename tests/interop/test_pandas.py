@@ -376,3 +376,16 @@ def test_forged_entries_change_no_value(entry: dict[str, Any]) -> None:
 def test_a_period_of_no_frequency() -> None:
     with pytest.raises(FormatError, match="pandas' metadata says period"):
         fastpq.read_pandas(forged("columns", [{"field_name": "int", "numpy_type": "period[nonsense]"}]))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_labels_that_are_no_utf8(count: int) -> None:
+    """A label in pandas' metadata has a byte that no UTF-8 has; pandas' dtype of text does not take it."""
+    out = io.BytesIO()
+    fastpq.write_table(pd.DataFrame({f"name{number}": [1, 2] for number in range(count)}), out)
+    stored = out.getvalue()
+    broken = stored.replace(b'"name": "name0"', b'"name": "nam\xff0"')
+    assert broken != stored
+    frame = fastpq.read_pandas(broken)
+    assert frame.columns.tolist() == ["nam\udcff0", "name1"][:count]
+    assert frame["nam\udcff0"].tolist() == [1, 2]
