@@ -34,7 +34,7 @@ def lengths_of(cnp.ndarray array not None):
         array: one-dimensional and contiguous.
 
     Returns:
-        the lengths, and -1; where a value is neither None nor a list, a tuple nor an array of a dimension, its row in place of -1.
+        the lengths, and -1; where a value is none of these, or an array without a dimension, its row in place of -1.
     """
     cdef PyObject** values = _objects_of(array)
     cdef int64_t count = array.shape[0], i

@@ -103,7 +103,8 @@ def test_levels_named_by_numbers_of_others(names: list[Any], tmp_path: Path) -> 
         fastpq.write_table(frame, tmp_path / "x.parquet")
         found = fastpq.read_pandas(tmp_path / "x.parquet")
         for axis, expected in zip(found.axes, frame.axes, strict=True):
-            assert axis.tolist() == expected.tolist() and axis.names == expected.names
+            assert axis.tolist() == expected.tolist()
+            assert axis.names == expected.names
     fastpq.write_table(rows, tmp_path / "x.parquet")
     if len(set(names)) == 2:
         assert pd.read_parquet(tmp_path / "x.parquet").index.tolist() == levels.tolist()

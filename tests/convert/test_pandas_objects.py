@@ -198,5 +198,5 @@ def plain(value: Any) -> Any:
 
 def test_a_signaling_nan_is_an_error_of_its_column() -> None:
     frame = pd.DataFrame({"a": pd.Series([Decimal("2.5"), Decimal("snan")], dtype=object)})
-    with pytest.raises(fastpq.SchemaError, match="signaling NaN.*column a"):
+    with pytest.raises(fastpq.SchemaError, match=r"signaling NaN.*column a"):
         fastpq.write_table(frame, io.BytesIO())

@@ -147,7 +147,7 @@ def test_nat_among_objects_is_null(kind: Any, tmp_path: Path) -> None:
     found = pq.read_table(tmp_path / "x.parquet")
     assert found["flat"].is_null().to_pylist() == [False, True, True, False]
     assert found["nulls"].null_count == 4
-    assert [None if row is None else [value is None for value in row] for row in found["rows"].to_pylist()] == [
-        [False, True], [False], None, []]
-    assert fastpq.read_table(tmp_path / "x.parquet")["flat"].to_numpy(nulls="nan").astype(f"{first.dtype.kind}8[ms]").tolist()[::3] == [
-        kind(5000, "ms").tolist(), other.tolist()]
+    rows = [row and [value is None for value in row] for row in found["rows"].to_pylist()]
+    assert rows == [[False, True], [False], None, []]
+    values = fastpq.read_table(tmp_path / "x.parquet")["flat"].to_numpy(nulls="nan")[[0, 3]]
+    assert values.astype(other.dtype).tolist() == [kind(5000, "ms").tolist(), other.tolist()]
