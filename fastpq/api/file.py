@@ -435,6 +435,10 @@ class _StoredFields:
 
         return ArrowFields(stored, self.metadata.schema.root.children)
 
+    def duration_unit(self, leaf: ColumnDescriptor) -> str | None:
+        """Unit of the durations in a column of numbers; None for other columns."""
+        return None if self.known is None else self.known.duration_unit(leaf)
+
     def is_dictionary(self, leaf: ColumnDescriptor) -> bool:
         """Whether the Arrow field of a flat column is a dictionary."""
         return self.known is not None and self.known.has_dictionary(leaf)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+from fastpq.arrays.nodes import duration_field
 from fastpq.arrays.table import Column
 from fastpq.common.display import View, of_bytes, to_html, to_text
 from fastpq.common.lazy import LazyModule
@@ -20,6 +21,7 @@ from fastpq.read.plan import choose_row_groups
 from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, ParquetSchema, column_grid
 
 if TYPE_CHECKING:
+    from fastpq.api.file import _StoredFields
     from fastpq.encryption.cipher import ModuleCipher
     from fastpq.filters.answers import ReadColumn
     from fastpq.filters.predicate import Predicate
@@ -47,6 +49,8 @@ class IndexedFile:
         _source: Source
         _metadata: FileMetaData
         _file: OpenFile
+        _arrow: _StoredFields
+        _arrow_schema: bool
         _closed: bool
         _size: int
         _on_error: OnError
@@ -81,17 +85,24 @@ class IndexedFile:
             SchemaError: an unknown column, or a column without an order.
             UnsupportedError: a nested column.
         """
+        found = self._extremes(column)
+        low, high = (None, None) if found is None else found.to_pylist()
+        return low, high
+
+    def _extremes(self, column: ColumnKey) -> Column | None:
+        """The smallest and the largest value of a column, as a column; None for a column without values."""
         from fastpq.filters import answers
 
         with self._errors():
             chosen = self._flat(column)
             wanted = Wanted([chosen], [(group, None) for group in range(self.num_row_groups)])
 
-            def answer(file: OpenFile, reader: FileReader | RecoveringReader) -> tuple[Any, Any]:
+            def answer(file: OpenFile, reader: FileReader | RecoveringReader) -> Column | None:
                 type_ = file.types([chosen]).get(chosen.index, chosen.type)
-                return answers.column_min_max(self._metadata, chosen, type_, _column_read_by(reader, chosen))
+                return answers.smallest_and_largest(self._metadata, chosen, type_, _column_read_by(reader, chosen))
 
-            return in_fitting_units(self._file, wanted, self._reader_for, answer)
+            found, unit = in_fitting_units(self._file, wanted, self._reader_for, answer), self._unit_of(chosen)
+            return found if found is None or unit is None else found.with_arrow(duration_field(unit))
 
     def null_count(self, column: ColumnKey) -> int:
         """The number of nulls of a column; row groups without a null count in their statistics are read.
@@ -236,7 +247,11 @@ class IndexedFile:
             return None
         from fastpq.filters.predicate import bind_filters
 
-        return bind_filters(filters, self.schema, file.types(self.schema.columns))
+        return bind_filters(filters, self.schema, file.types(self.schema.columns), self._unit_of)
+
+    def _unit_of(self, leaf: ColumnDescriptor) -> str | None:
+        """Unit of the durations in a column of numbers; None for other columns, and where Arrow's types are left out."""
+        return self._arrow.duration_unit(leaf) if self._arrow_schema else None
 
     def _first_units(self, wanted: Wanted, filters: Any) -> OpenFile:
         """The file in the units of INT96 columns tried first."""

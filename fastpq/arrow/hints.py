@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from fastpq.arrays.nodes import NULLABLE, TYPE_ID, FieldNode
+from fastpq.arrays.nodes import DURATION_UNITS, NULLABLE, TYPE_ID, FieldNode
 from fastpq.arrays.table import AnyColumn, ListColumn, StructColumn, Table
 from fastpq.arrow.ipc_schema import IpcSchema, encode_schema
 from fastpq.errors import FormatError, UnsupportedError
-from fastpq.schema.parquet_schema import GroupNode
+from fastpq.schema.parquet_schema import ColumnDescriptor, GroupNode
 from fastpq.schema.parquet_schema import SchemaNode as ParquetNode
 
 # Number of ARROW:schema entries kept decoded, and the length of the longest kept one, in characters. The files of a dataset
@@ -113,6 +113,19 @@ class ArrowFields:
             return []
         fields = [field for node in self._numbers if (field := self._field(node)) is not None]
         return [path for field in fields for path in _durations(field)]
+
+    def duration_unit(self, leaf: ColumnDescriptor) -> str | None:
+        """Unit of the durations in a column of numbers, flat or in structs; None for other columns.
+
+        Args:
+            leaf: the column.
+        """
+        field = None if self._schema is None else self._field(leaf.top)
+        for name in leaf.path[1:]:
+            if field is None or stored_field(field).format != "+s":
+                return None
+            field = next((child for child in stored_field(field).children if child.name == name), None)
+        return None if field is None else DURATION_UNITS.get(stored_field(field).format)
 
     def has_dictionary(self, node: ParquetNode) -> bool:
         """Whether the Arrow field of a flat column is a dictionary.

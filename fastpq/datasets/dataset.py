@@ -374,7 +374,7 @@ class ParquetDataset(DatasetAnswers):
         )
         for table in tables:
             whole = self._completed(table, wanted, member.number)
-            yield matching(whole, member.filters, self._schema).select(names) if member.is_converted else whole
+            yield matching(whole, member.filters, self._schema, self._unit_of).select(names) if member.is_converted else whole
 
     def _completed(self, table: Table, names: list[str], number: int) -> Table:
         """Rows of a file with all columns of the result."""

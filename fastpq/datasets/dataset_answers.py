@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
+from fastpq.arrays.nodes import DURATION_UNITS
 from fastpq.common.lazy import LazyModule
 from fastpq.datasets.partition_filters import filtered_columns, rest_for
 from fastpq.filters.predicate import bind_filters, leaves
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from fastpq.datasets.opened_files import OpenedFiles
     from fastpq.datasets.unify import DatasetField
     from fastpq.read.explain import Explanation
-    from fastpq.schema.parquet_schema import ParquetSchema
+    from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
     from fastpq.schema.types import TimeUnitName
 else:       # types of annotations, found by typing.get_type_hints
     dataset_explanation = LazyModule("fastpq.datasets.dataset_explanation")
@@ -152,20 +153,26 @@ class DatasetAnswers:
     def _check(self, filters: Any) -> None:
         """Refuse wrong filters before any file is read."""
         if filters is not None:
-            self._refuse_conflicts(leaf.column.path[0] for leaf in leaves(bind_filters(filters, self._schema)))
+            predicate = bind_filters(filters, self._schema, unit_of=self._unit_of)
+            self._refuse_conflicts(leaf.column.path[0] for leaf in leaves(predicate))
+
+    def _unit_of(self, leaf: ColumnDescriptor) -> str | None:
+        """Unit of the durations in a column; None for other columns, and for fields of structs."""
+        field = self._fields.get(leaf.path[0]) if len(leaf.path) == 1 else None
+        return None if field is None or field.duration is None else DURATION_UNITS[field.duration.format]
 
     @contextmanager
     def _member(self, number: int, filters: Any) -> Iterator[Member | None]:
         """A file, open inside, with the filters left; None where no row can match by partition values and missing columns."""
         known, values = self._own[number], self._values[number]
         columns = self._fields if known is None else known
-        rest = None if filters is None else rest_for(filters, self._schema, values, columns)
+        rest = None if filters is None else rest_for(filters, self._schema, values, columns, self._unit_of)
         if rest is False or not self._has_rows:
             yield None
             return
         with self._opened.opened(number) as file:
             own = self._look(number, file)
             if known is None and filters is not None:
-                rest = rest_for(filters, self._schema, values, own)
+                rest = rest_for(filters, self._schema, values, own, self._unit_of)
             converted = any(not own[name].is_stored_as(self._fields[name]) for name in filtered_columns(rest))
             yield None if rest is False else Member(number, file, own, None if rest is True else rest, converted)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, cast
 
 from fastpq.arrays.concat import concat_columns
 from fastpq.arrays.table import Column
@@ -56,12 +54,12 @@ def column_extremes(dataset: DatasetAnswers, name: str) -> tuple[Any, Any]:
             if name not in own:
                 return None
             leaf = file.schema.select([(name,)])[0]
-            found = [value for value in file.min_max(leaf.index) if value is not None]
-            if not found:
+            column, type_ = file._extremes(leaf.index), own[name].field.type
+            if column is None:
                 return None
-            type_ = own[name].field.type
             assert isinstance(type_, ColumnType)
-            column = column_from_numpy(np.fromiter(found, object, len(found)), type=type_, name=name)
+            if column.type != type_:        # INT96 in a coarser unit
+                column = cast(Column, column_from_numpy(column.to_numpy(), type=type_, name=name))
             converted = conform(column, own[name], field)
             assert isinstance(converted, Column)
             return converted

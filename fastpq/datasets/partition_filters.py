@@ -11,7 +11,7 @@ from fastpq.arrays.table import Table
 from fastpq.filters.expressions import filter_of, is_expression
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.literals import domain_of
-from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, bind_filters
+from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, UnitOf, bind_filters
 from fastpq.schema.parquet_schema import ParquetSchema
 
 
@@ -26,7 +26,9 @@ def may_match(filters: Any, schema: ParquetSchema, values: Mapping[str, Any]) ->
     return _rest(filters, schema, values, None) is not False
 
 
-def rest_for(filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str]) -> Any:
+def rest_for(
+    filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str], unit_of: UnitOf | None = None
+) -> Any:
     """The filters left for one file: True or False if its partition values and missing columns decide the result.
 
     Args:
@@ -34,11 +36,12 @@ def rest_for(filters: Any, schema: ParquetSchema, values: Mapping[str, Any], col
         schema: schema of the dataset.
         values: the file's value of each partition column.
         columns: columns read from the file.
+        unit_of: units of durations, as for ``bind_filters``.
 
     Raises:
         SchemaError: invalid filters.
     """
-    return _rest(filters, schema, values, columns)
+    return _rest(filters, schema, values, columns, unit_of)
 
 
 def filtered_columns(rest: Any) -> list[str]:
@@ -48,30 +51,34 @@ def filtered_columns(rest: Any) -> list[str]:
     return [rest[0][0]] if isinstance(rest, tuple) else []
 
 
-def matching(table: Table, filters: Any, schema: ParquetSchema) -> Table:
+def matching(table: Table, filters: Any, schema: ParquetSchema, unit_of: UnitOf | None = None) -> Table:
     """The rows of a table for which filters hold.
 
     Args:
         table: rows with all columns of the filters.
         filters: as for ``ParquetFile.read``.
         schema: schema of the dataset, with the types of the table.
+        unit_of: units of durations, as for ``bind_filters``.
     """
-    mask = mask_of(bind_filters(filters, schema), lambda leaf: table[leaf.column.path[0]].leaf(leaf.column.path[1:]))
+    predicate = bind_filters(filters, schema, unit_of=unit_of)
+    mask = mask_of(predicate, lambda leaf: table[leaf.column.path[0]].leaf(leaf.column.path[1:]))
     rows = np.flatnonzero(mask)
     return table._of((column.take(rows) for column in table.columns), len(rows))
 
 
-def _rest(filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str] | None) -> Any:
+def _rest(
+    filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str] | None, unit_of: UnitOf | None = None
+) -> Any:
     if isinstance(filters, And | Or):
-        return _simplified(type(filters), [_rest(child, schema, values, columns) for child in filters.children])
+        return _simplified(type(filters), [_rest(child, schema, values, columns, unit_of) for child in filters.children])
     if isinstance(filters, list):
         kind = Or if filters and all(isinstance(child, list) for child in filters) else And
-        return _simplified(kind, [_rest(child, schema, values, columns) for child in filters])
+        return _simplified(kind, [_rest(child, schema, values, columns, unit_of) for child in filters])
     if is_expression(filters):
-        return _rest(filter_of(filters, schema), schema, values, columns)
+        return _rest(filter_of(filters, schema), schema, values, columns, unit_of)
     if columns is None and not (isinstance(filters, tuple) and filters and _top(filters[0]) in values):
         return filters
-    leaf = bind_filters(filters, schema)
+    leaf = bind_filters(filters, schema, unit_of=unit_of)
     assert isinstance(leaf, Condition)
     name = leaf.column.path[0]
     if name not in values and columns is not None and name in columns:

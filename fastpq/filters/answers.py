@@ -42,8 +42,8 @@ def null_count(metadata: FileMetaData, column: ColumnDescriptor, read: ReadColum
     return known + (read(unknown).null_count if unknown else 0)
 
 
-def column_min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType, read: ReadColumn) -> tuple[Any, Any]:
-    """The smallest and the largest value of a column; reads only row groups without exact bounds in their statistics.
+def smallest_and_largest(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType, read: ReadColumn) -> Column | None:
+    """A column of the smallest and the largest value of a column; reads only row groups without exact bounds in their statistics.
 
     Args:
         metadata: metadata of the file.
@@ -52,7 +52,7 @@ def column_min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: Colu
         read: reads the column in some row groups.
 
     Returns:
-        Python objects, as in ``Column.to_pylist``; (None, None) for a column without values. NaNs are left out.
+        Both values, without the Arrow field; None for a column without values. NaNs are left out.
 
     Raises:
         SchemaError: the column has no order.
@@ -77,10 +77,7 @@ def column_min_max(metadata: FileMetaData, column: ColumnDescriptor, type_: Colu
             keys += found
     if unknown:
         keys += _extremes(read(unknown))
-    if not keys:
-        return None, None
-    low, high = values_of([min(keys), max(keys)], type_)
-    return low, high
+    return column_of([min(keys), max(keys)], type_) if keys else None
 
 
 def extreme_values(column: Column) -> tuple[Any, Any]:
@@ -88,7 +85,7 @@ def extreme_values(column: Column) -> tuple[Any, Any]:
     keys = _extremes(column)
     if not keys:
         return None, None
-    low, high = values_of([min(keys), max(keys)], column.type)
+    low, high = column_of([min(keys), max(keys)], column.type).with_arrow(column.arrow).to_pylist()
     return low, high
 
 
@@ -115,16 +112,21 @@ def _extremes(column: Column) -> list[SortKey]:
 
 def values_of(keys: list[SortKey], type_: ColumnType) -> list[Any]:
     """Keys converted back to Python objects of the column type."""
+    return column_of(keys, type_).to_pylist()
+
+
+def column_of(keys: list[SortKey], type_: ColumnType) -> Column:
+    """A column of the values of keys."""
     if type_.is_variable:
         offsets = np.cumsum([0, *map(len, keys)]).astype(np.int64)
-        return Column(type_, BinaryOffsets(offsets, np.frombuffer(b"".join(keys), np.uint8))).to_pylist()
+        return Column(type_, BinaryOffsets(offsets, np.frombuffer(b"".join(keys), np.uint8)))
     dtype = type_.dtype
     assert dtype is not None
     domain = domain_of(type_)
     if isinstance(domain, FloatDomain):
-        return Column(type_, np.array([number for _, number in keys], dtype)).to_pylist()
+        return Column(type_, np.array([number for _, number in keys], dtype))
     if dtype.kind == "V":
         if isinstance(domain, IntegerDomain):
             keys = [key.to_bytes(dtype.itemsize, "little", signed=True) for key in keys]
-        return Column(type_, np.frombuffer(b"".join(keys), dtype)).to_pylist()
-    return Column(type_, np.array(keys, dtype)).to_pylist()
+        return Column(type_, np.frombuffer(b"".join(keys), dtype))
+    return Column(type_, np.array(keys, dtype))

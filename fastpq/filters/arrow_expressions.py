@@ -99,7 +99,7 @@ def _call(name: str, args: list[Part], options: list[Any]) -> Part:
 
 
 def _given(scalars: Iterable[Any], only: bool = False) -> Given:
-    """Scalars of one type as values: moments as datetime64 and times as timedelta64, with all their digits.
+    """Scalars of one type as values: moments as datetime64, times and durations as timedelta64, with all their digits.
 
     Args:
         scalars: of pyarrow.
@@ -124,6 +124,6 @@ def _value(scalar: Any, kind: str) -> Any:
         return np.datetime64(scalar.value, scalar.type.unit)
     if kind.startswith("date"):
         return np.datetime64(scalar.value, "D" if kind.startswith("date32") else "ms")
-    if kind.startswith("time"):
+    if kind.startswith(("time", "duration")):
         return np.timedelta64(scalar.value, scalar.type.unit)
     return np.float32(scalar.as_py()) if kind == "float" else scalar.as_py()

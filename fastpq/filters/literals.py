@@ -44,6 +44,7 @@ NAN = (1, 0.0)  # the key of NaN; the key of a number is (0, number)
 _SECONDS = {"W": 604_800, "D": 86_400, "h": 3600, "m": 60, "s": 1}
 _FRACTIONS = {"ms": 10**3, "us": 10**6, "ns": 10**9, "ps": 10**12, "fs": 10**15, "as": 10**18}
 _EPOCH = dt.datetime(1970, 1, 1)
+_NUMBERS = ColumnType(Type.INT64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +290,22 @@ def domain_of(column_type: ColumnType) -> Domain:
     return BytesDomain(column_type, _text_or_bytes if logical is None and physical == Type.BYTE_ARRAY else _bytes)
 
 
+def domain_of_durations(unit_of: Callable[[], str | None]) -> Domain:
+    """The domain of a column of INT64 numbers, which are durations if they have a unit: filters give durations or numbers.
+
+    Args:
+        unit_of: returns the unit, ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``; None for numbers. Called for durations in filters.
+    """
+
+    def exact(value: Any) -> Fraction | int | None:
+        if not isinstance(value, dt.timedelta | np.timedelta64):
+            return _number(value)
+        unit = unit_of()
+        return None if unit is None else _in_seconds(_time_seconds(value), _FRACTIONS.get(unit, 1))
+
+    return IntegerDomain(_NUMBERS, exact, -(1 << 63), (1 << 63) - 1, _WIDTHS[Type.INT64])
+
+
 def _counting(column_type: ColumnType) -> Callable[[Any], Fraction | int | None]:
     match column_type.logical:
         case Date():
@@ -415,7 +432,8 @@ def _time_seconds(value: Any) -> Fraction | int | None:
 
 
 def _delta_seconds(delta: dt.timedelta) -> Fraction:
-    return delta.days * 86_400 + delta.seconds + Fraction(delta.microseconds, 10**6)
+    nanoseconds = getattr(delta, "nanoseconds", 0)      # of pandas' Timedelta
+    return delta.days * 86_400 + delta.seconds + Fraction(delta.microseconds * 1000 + nanoseconds, 10**9)
 
 
 def _numpy_seconds(value: np.datetime64 | np.timedelta64) -> Fraction | int | None:

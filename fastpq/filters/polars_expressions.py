@@ -122,6 +122,8 @@ def _values(values: Any, node: Any) -> list[Any]:
         return [value if value is None else np.datetime64(value, "D") for value in values.to_physical().to_list()]
     if dtype == polars.Time:
         return [value if value is None else np.timedelta64(value, "ns") for value in values.to_physical().to_list()]
+    if isinstance(dtype, polars.Duration):
+        raise refused(_shown(node), "Polars rounds durations to the coarser unit; give (column, op, timedelta)")
     if dtype == polars.Float32:
         return [value if value is None else np.float32(value) for value in values.to_list()]
     try:

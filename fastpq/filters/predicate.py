@@ -10,8 +10,8 @@ The semantics are SQL's:
 - A null matches nothing but ``is null``: not ``!=``, and not ``not in``. A row is kept where the whole filter is true.
 - ``in`` ignores None among its values; ``not in`` a list with None holds for no row. No other op takes None.
 - NaN equals NaN and is greater than every other number, so ``x > 5`` keeps NaN; -0.0 equals 0.0.
-- A value is typed to its column. Integers, decimals, dates and times of any unit or scale are compared exactly. Floats are
-  rounded to the column's precision. A naive moment does not fit a UTC column, nor an aware one a local column;
+- A value is typed to its column. Integers, decimals, dates, times and durations of any unit or scale are compared exactly. Floats
+  are rounded to the column's precision. A naive moment does not fit a UTC column, nor an aware one a local column;
   numpy.datetime64 fits both. Text, bytes and UUIDs are compared byte by byte.
 """
 
@@ -25,11 +25,14 @@ from enum import IntEnum
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from fastpq.errors import SchemaError, UnsupportedError
-from fastpq.filters.literals import BytesDomain, Domain, Ordering, SortKey, domain_of
+from fastpq.filters.literals import BytesDomain, Domain, Ordering, SortKey, domain_of, domain_of_durations
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
-from fastpq.schema.types import ColumnType, Unknown
+from fastpq.schema.types import ColumnType, Type, Unknown
 
 R = TypeVar("R")
+
+UnitOf: TypeAlias = Callable[[ColumnDescriptor], str | None]
+_Domains: TypeAlias = Callable[[ColumnDescriptor], Domain]
 
 _ALIASES = {"=": "==", "<>": "!=", "isin": "in"}
 _ORDERINGS = ("<", "<=", ">", ">=")
@@ -264,35 +267,45 @@ def outcome(predicate: Predicate, bounds: Callable[[Condition], Bounds]) -> Outc
     return fold(predicate, lambda leaf: leaf.outcome(bounds(leaf)), min, max)
 
 
-def bind_filters(filters: Any, schema: ParquetSchema, types: Mapping[int, ColumnType] | None = None) -> Predicate:
+def bind_filters(
+    filters: Any, schema: ParquetSchema, types: Mapping[int, ColumnType] | None = None, unit_of: UnitOf | None = None
+) -> Predicate:
     """Parse filters into a predicate over the columns of a schema.
 
     Args:
         filters: see the module's documentation.
         schema: the schema; filters give columns by name, path or number.
         types: by column number, column types in memory that differ from the schema's.
+        unit_of: returns the unit of a column of durations, which are INT64 in the schema; None for other columns.
 
     Raises:
         SchemaError: filters of another shape, an unknown column, or a value that does not fit its column.
         UnsupportedError: a column within a list or a map.
     """
-    return _bind(filters, schema, types or {}, And)
+
+    def domain(column: ColumnDescriptor) -> Domain:
+        type_ = types.get(column.index, column.type) if types else column.type
+        if unit_of is not None and type_.physical is Type.INT64 and type_.logical is None:
+            return domain_of_durations(lambda: unit_of(column))
+        return domain_of(type_)
+
+    return _bind(filters, schema, domain, And)
 
 
-def _bind(filters: Any, schema: ParquetSchema, types: Mapping[int, ColumnType], joined: type[And | Or]) -> Predicate:
+def _bind(filters: Any, schema: ParquetSchema, domains: _Domains, joined: type[And | Or]) -> Predicate:
     if isinstance(filters, And | Or):
-        return _join(type(filters), [_bind(child, schema, types, And) for child in filters.children])
+        return _join(type(filters), [_bind(child, schema, domains, And) for child in filters.children])
     if isinstance(filters, tuple) and len(filters) in (2, 3) and isinstance(filters[1], str):
-        return _condition(schema, types, *filters)
+        return _condition(schema, domains, *filters)
     if isinstance(filters, list):
         if filters and all(isinstance(child, list) for child in filters):
-            return _join(Or, [_bind(child, schema, types, And) for child in filters])
-        return _join(And, [_bind(child, schema, types, And) for child in filters])
+            return _join(Or, [_bind(child, schema, domains, And) for child in filters])
+        return _join(And, [_bind(child, schema, domains, And) for child in filters])
     if type(filters).__module__.partition(".")[0] in ("pyarrow", "polars"):
         from fastpq.filters.expressions import filter_of, is_expression
 
         if is_expression(filters):
-            return _bind(filter_of(filters, schema), schema, types, joined)
+            return _bind(filter_of(filters, schema), schema, domains, joined)
     what = repr(type(filters)) if hasattr(filters, "__array__") else repr(filters)      # no values of a mask in logs
     raise SchemaError(
         f"{what} is not a filter: a tuple (column, op, value), a list of filters, a list of lists, And or Or, or an expression "
@@ -306,7 +319,7 @@ def _join(kind: type[And | Or], children: Sequence[Predicate]) -> Predicate:
     return children[0] if len(children) == 1 else kind(*children)
 
 
-def _condition(schema: ParquetSchema, types: Mapping[int, ColumnType], key: Any, op: str, value: Any = None) -> Condition:
+def _condition(schema: ParquetSchema, domains: _Domains, key: Any, op: str, value: Any = None) -> Condition:
     spelled = " ".join(op.lower().split())
     spelled = _ALIASES.get(spelled, spelled)
     if spelled not in _OPS:
@@ -319,7 +332,7 @@ def _condition(schema: ParquetSchema, types: Mapping[int, ColumnType], key: Any,
             raise SchemaError(f"{spelled!r} takes no value; 'is null' and 'is not null' are the two conditions")
         return NullTest(column, spelled == "is null")
     try:
-        return _typed(column, domain_of(types.get(column.index, column.type)), spelled, value)
+        return _typed(column, domains(column), spelled, value)
     except SchemaError as error:
         raise error.at(column=column.name) from None
 
