@@ -99,7 +99,7 @@ class IndexedFile:
 
             def answer(file: OpenFile, reader: FileReader | RecoveringReader) -> Column | None:
                 type_ = file.types([chosen]).get(chosen.index, chosen.type)
-                return answers.column_extremes(self._metadata, chosen, type_, _column_read_by(reader, chosen))
+                return answers.smallest_and_largest(self._metadata, chosen, type_, _column_read_by(reader, chosen))
 
             found, unit = in_fitting_units(self._file, wanted, self._reader_for, answer), self._unit_of(chosen)
             return found if found is None or unit is None else found.with_arrow(duration_field(unit))

@@ -42,7 +42,7 @@ def null_count(metadata: FileMetaData, column: ColumnDescriptor, read: ReadColum
     return known + (read(unknown).null_count if unknown else 0)
 
 
-def column_extremes(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType, read: ReadColumn) -> Column | None:
+def smallest_and_largest(metadata: FileMetaData, column: ColumnDescriptor, type_: ColumnType, read: ReadColumn) -> Column | None:
     """A column of the smallest and the largest value of a column; reads only row groups without exact bounds in their statistics.
 
     Args:
