@@ -124,7 +124,10 @@ cdef int64_t _pack(
 
 
 def to_objects(SliceReader reader not None, bint text, str name=""):
-    """Values as an object array of str or bytes, and None where null; rows of one dictionary entry share one object.
+    """Values as an object array of str or bytes, and None where null.
+
+    Rows of one dictionary entry share one object, if there are at least as many rows as entries: few rows of a large dictionary
+    need no place for each entry.
 
     Args:
         reader: the values.
@@ -137,7 +140,7 @@ def to_objects(SliceReader reader not None, bint text, str name=""):
     cdef Slice block[SLICE_BLOCK]
     cdef int64_t start = 0, n, i
     cdef object value
-    if reader.entries() >= 0:
+    if 0 <= reader.entries() <= reader.count:
         return _shared_objects(reader, text, name)
     array = np.empty(reader.count, dtype=object)
     cdef PyObject** out = <PyObject**> cnp.PyArray_DATA(array)
