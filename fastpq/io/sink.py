@@ -96,11 +96,6 @@ class Sink:
             raise self._closed()
         view = memoryview(buffer)
         view = view.cast("B") if view.nbytes else memoryview(b"")
-        self._put(view)
-        self.written += len(view)
-
-    def _put(self, view: memoryview) -> None:
-        """Append bytes to the file."""
         done = 0
         while done < len(view):  # a raw file may take a part of its argument
             count = self._file.write(view[done:])
@@ -109,14 +104,10 @@ class Sink:
             if not count:
                 raise OSError(errno.EIO, "a file object took no byte of a write", self.name)
             done += count
+        self.written += len(view)
 
     def write_together(self, buffers: Iterable[BytesLike]) -> None:
         """Append contiguous buffers of bytes, small ones with one write; raises the errors of ``write``."""
-        buffers = [*buffers]
-        if sum(map(len, buffers)) <= MOST_TOGETHER:
-            if buffers:
-                self.write(buffers[0] if len(buffers) == 1 else b"".join(buffers))
-            return
         waiting: list[BytesLike] = []
         size = 0
         for buffer in buffers:
@@ -194,29 +185,12 @@ class FileSink(Sink):
         self, path: str, *, mode: int | None = None, replaces: bool = True, follow_links: bool = True
     ) -> None:
         self._new = NewFile(path, mode=mode, replaces=replaces, follow_links=follow_links)
-        self._waiting: list[bytes] = []     # small buffers of several calls, for one write
-        self._waiting_bytes = 0
         super().__init__(path, self._new.file)
 
-    def _put(self, view: memoryview) -> None:
-        if self._waiting_bytes + len(view) > MOST_TOGETHER:
-            self._put_waiting()
-        if len(view) > MOST_TOGETHER:
-            super()._put(view)
-            return
-        self._waiting.append(bytes(view))
-        self._waiting_bytes += len(view)
-
-    def _put_waiting(self) -> None:
-        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-        super()._put(memoryview(b"".join(waiting)))
-
     def persist(self) -> None:
-        self._put_waiting()
         self._new.persist()
 
     def _finish(self) -> None:
-        self._put_waiting()
         self._new.place()
 
     def _discard(self) -> None:

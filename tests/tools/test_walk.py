@@ -11,7 +11,7 @@ BOUNDS = {
     "read-flat": (65, 19, 31, 13),
     "read-list-of-strings": (76, 22, 35, 14),
     "read-encrypted": (82, 22, 36, 15),
-    "write-flat": (73, 22, 38, 17),
+    "write-flat": (75, 22, 39, 18),
 }
 
 
