@@ -1,4 +1,4 @@
-"""DuckDB reads files of the README's recipe, and no others, hence the recipe; files of DuckDB are read as encrypted ones."""
+"""DuckDB reads files of the documentation's recipe, others rightly or not at all; files of DuckDB are read as encrypted ones."""
 
 from __future__ import annotations
 
@@ -51,7 +51,10 @@ def test_the_recipe(tmp_path: Path, size: int, compression: str, use_dictionary:
     keys = fastpq.FileEncryptionProperties(key)
     options = RECIPE | {"compression": compression, "use_dictionary": use_dictionary}
     fastpq.write_table(columns(), path, encryption_properties=keys, **options)
-    table = duckdb_reads(path, key)
+    assert_columns(duckdb_reads(path, key))
+
+
+def assert_columns(table: Any) -> None:
     expected = columns()
     assert table["id"].to_numpy().tolist() == expected["id"].tolist()
     assert table["price"].to_pylist() == expected["price"].tolist()
@@ -63,8 +66,11 @@ def test_the_recipe(tmp_path: Path, size: int, compression: str, use_dictionary:
 def test_without_the_recipe(tmp_path: Path, options: dict[str, Any]) -> None:
     path, key = tmp_path / "file.parquet", os.urandom(16)
     fastpq.write_table(columns(), path, encryption_properties=fastpq.FileEncryptionProperties(key), **(RECIPE | options))
-    with pytest.raises(duckdb.Error):
-        duckdb_reads(path, key)
+    try:
+        table = duckdb_reads(path, key)
+    except duckdb.Error:                        # version 2.0.1 reads data pages of version 2.0, 2.0.0 does not
+        return
+    assert_columns(table)
 
 
 def test_chunks_of_duckdb_are_in_no_memory_of_others(tmp_path: Path) -> None:
