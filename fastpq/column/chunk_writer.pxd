@@ -50,6 +50,7 @@ cdef class ChunkWriter:
     cdef Scratch body
     cdef Scratch packed                 # a compressed page body
 
+    cdef void _free(self) noexcept nogil
     cdef int64_t _entries(self, int64_t start, int64_t rows) noexcept nogil
     cdef int64_t _rows_within(self, int64_t start, int64_t most, int64_t entries) noexcept nogil
     cdef int64_t _dictionary_rows(self, int64_t start, int64_t stop) except -1

@@ -68,9 +68,13 @@ cdef class ChunkWriter:
 
     def __dealloc__(self):
         with nogil:             # the operating system takes long to take large blocks back
-            scratch_free(&self.codes)
-            scratch_free(&self.body)
-            scratch_free(&self.packed)
+            self._free()
+
+    cdef void _free(self) noexcept nogil:
+        """Free scratch memory."""
+        scratch_free(&self.codes)
+        scratch_free(&self.body)
+        scratch_free(&self.packed)
 
     def begin_dictionary(self, ColumnInput entries not None):
         """Begin the dictionary page with given entries, used or not, in their order; without effect above its greatest size.
@@ -89,7 +93,7 @@ cdef class ChunkWriter:
                 self.mapping = <const uint32_t*>array_start(mapping)
 
     def write(self, int64_t start, int64_t stop):
-        """Encode the rows [start, stop) into pieces, and set the counters.
+        """Encode the rows [start, stop) into pieces, and set the counters; no other rows can be written.
 
         Raises:
             LimitError: a page over 2^31 - 1 bytes, or an ordinal over 32767.
@@ -112,6 +116,10 @@ cdef class ChunkWriter:
             row += rows
         if self.bloom_filter is not None and self.settings.bloom_filter_ndv is None:
             self.bloom_filter = self.bloom_filter.folded(self.settings.bloom_filter_fpp)
+        self.dictionary = None
+        with nogil:             # for the next chunk: this one may wait for others before it is written
+            self._free()
+            self.input.free()
 
     cdef int _begin_bloom_filter(self, int64_t distinct) except -1:
         """Make an empty filter for a number of distinct values; bloom_filter_ndv of the settings takes precedence."""
@@ -270,10 +278,11 @@ cdef class ChunkWriter:
     cdef int _write_dictionary(self) except -1:
         cdef PageHeader header
         cdef int64_t size = self.dictionary.plain_size
-        cdef uint8_t* body = scratch_reserve(&self.body, <size_t>size)
-        self.dictionary.write_plain(body)
-        if self.bloom_filter is not None:
-            with nogil:
+        cdef uint8_t* body
+        with nogil:
+            body = scratch_reserve(&self.body, <size_t>size)
+            self.dictionary.write_plain(body)
+            if self.bloom_filter is not None:
                 if self.input.variable:
                     self.bloom_filter.insert_slices(self.dictionary.slice_values(), self.dictionary.table.count)
                 else:

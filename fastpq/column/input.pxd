@@ -24,6 +24,8 @@ cdef class ColumnInput:
     cdef Scratch stored
     cdef Scratch slice_memory
 
+    # Frees scratch memory, after the last value.
+    cdef void free(self) noexcept nogil
     cdef void _to_values(self, int64_t* start, int64_t* count) noexcept nogil
     cdef int64_t count_present(self, int64_t start, int64_t count) noexcept nogil
     # The stored values of rows [start, start + count), nulls left out; valid until the next call. Returns the number of values.

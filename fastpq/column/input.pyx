@@ -53,6 +53,9 @@ cdef class ColumnInput:
             raise SchemaError(f"{values.dtype} values do not fit the column's type")
 
     def __dealloc__(self):
+        self.free()
+
+    cdef void free(self) noexcept nogil:
         scratch_free(&self.dense)
         scratch_free(&self.stored)
         scratch_free(&self.slice_memory)
