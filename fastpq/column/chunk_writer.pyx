@@ -243,7 +243,7 @@ cdef class ChunkWriter:
 
     cdef bint _dictionary_pays(self, int64_t done, int64_t present, const Slice* slices) noexcept nogil:
         """Whether dictionary and indices of the first page are smaller than the plain values of the page."""
-        cdef int64_t bits = bit_width(self.dictionary.table.count), plain_size = present * <int64_t>self.input.stored_width
+        cdef int64_t bits = self.dictionary.code_width(), plain_size = present * <int64_t>self.input.stored_width
         if self.input.variable:
             plain_size = 4 * present + slices_size(slices, present)
         return present == 0 or (done == present and self.dictionary.plain_size + done * bits // 8 < plain_size)
@@ -296,7 +296,7 @@ cdef class ChunkWriter:
         self.dictionary_page_size = self._write_page(&header, body, size, 0, False)
 
     cdef int _write_indices(self, int64_t start, int64_t rows, const uint32_t* codes, int64_t present) except -1:
-        cdef int width = bit_width(self.dictionary.table.count)
+        cdef int width = self.dictionary.code_width()
         cdef int64_t size
         cdef PageLevels levels
         cdef uint8_t* body = self._body(start, rows, present, 1 + hybrid_bound(present, width), &levels)
@@ -448,11 +448,3 @@ cdef int64_t put_length(uint8_t* out, int64_t prefix, int64_t size) noexcept nog
     cdef uint32_t length = <uint32_t>size
     memcpy(out, &length, <size_t>prefix)
     return prefix + size
-
-
-cdef int bit_width(int64_t count) noexcept nogil:
-    """Bits of the largest index into a dictionary of count values."""
-    cdef int width = 0
-    while count > <int64_t>1 << width:
-        width += 1
-    return width

@@ -145,6 +145,12 @@ cdef class DictionaryEncoder:
     cdef int64_t encode_slices(self, const Slice* values, int64_t n, int64_t limit, uint32_t* codes) noexcept nogil:
         return table_encode_slices(&self.table, values, n, limit, &self.plain_size, codes)
 
+    cdef int code_width(self) noexcept nogil:
+        cdef int width = 0
+        while <int64_t>self.table.count > <int64_t>1 << width:
+            width += 1
+        return width
+
     cdef void write_plain(self, uint8_t* out) noexcept nogil:
         if self.table.width:
             memcpy(out, self.table.values, <size_t>self.plain_size)

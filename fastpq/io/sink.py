@@ -11,7 +11,7 @@ import secrets
 import stat
 import tempfile
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -82,6 +82,7 @@ class Sink:
         self.name = name
         self.is_open = True
         self._file = file
+        self._gathered: bytearray | None = None     # small buffers not written yet, within gathering()
         self.written = 0
 
     def write(self, buffer: BytesLike) -> None:
@@ -96,6 +97,16 @@ class Sink:
             raise self._closed()
         view = memoryview(buffer)
         view = view.cast("B") if view.nbytes else memoryview(b"")
+        if self._gathered and len(self._gathered) + len(view) > MOST_TOGETHER:
+            self._put(memoryview(self._gathered))
+            self._gathered = bytearray()
+        if self._gathered is not None and len(view) <= MOST_TOGETHER:
+            self._gathered += view
+        else:
+            self._put(view)
+        self.written += len(view)
+
+    def _put(self, view: memoryview) -> None:
         done = 0
         while done < len(view):  # a raw file may take a part of its argument
             count = self._file.write(view[done:])
@@ -104,7 +115,17 @@ class Sink:
             if not count:
                 raise OSError(errno.EIO, "a file object took no byte of a write", self.name)
             done += count
-        self.written += len(view)
+
+    @contextlib.contextmanager
+    def gathering(self) -> Iterator[None]:
+        """A context in which small buffers are copied together for fewer writes; at its end all are written."""
+        self._gathered = bytearray()
+        try:
+            yield
+        finally:        # after an error too: the buffers have their places in the file
+            gathered, self._gathered = self._gathered, None
+            if gathered and self.is_open:
+                self._put(memoryview(gathered))
 
     def write_together(self, buffers: Iterable[BytesLike]) -> None:
         """Append contiguous buffers of bytes, small ones with one write; raises the errors of ``write``."""

@@ -111,10 +111,11 @@ class RowGroups:
             chunks: its column chunks, whose pages are written one chunk after another as they are drawn.
         """
         row_group.file_offset, row_group.ordinal = self._sink.written, len(self._row_groups)
-        placed = [_sealed(chunk) for chunk in chunks]
-        for chunk in placed:
-            if chunk.bloom_filter is not None:
-                self._place_filter(chunk.bloom_filter, chunk)
+        with self._sink.gathering():
+            placed = [_sealed(chunk) for chunk in chunks]
+            for chunk in placed:
+                if chunk.bloom_filter is not None:
+                    self._place_filter(chunk.bloom_filter, chunk)
         described = [chunk.metadata for chunk in placed]
         row_group.total_byte_size = sum(metadata.total_uncompressed_size for metadata in described)
         row_group.total_compressed_size = sum(metadata.total_compressed_size for metadata in described)
@@ -146,13 +147,13 @@ class RowGroups:
         for chunk, sealed in self._offset_indexes:
             chunk.offset_index_offset, chunk.offset_index_length = place, len(sealed)
             place += len(sealed)
-        self._sink.write_together([sealed for _, sealed in chain(self._column_indexes, self._offset_indexes)])
+        sealed_indexes = [sealed for _, sealed in chain(self._column_indexes, self._offset_indexes)]
         self._column_indexes, self._offset_indexes = [], []
         footer.num_rows = sum(row_group.num_rows for row_group in self._row_groups)
         footer.row_groups = self._row_groups
         footer.encryption_algorithm = self._encryptor.encryption_algorithm
         footer.footer_signing_key_metadata = self._encryptor.footer_signing_key_metadata
-        self._sink.write(self._encryptor.frame_footer(fmt.encode(footer)))
+        self._sink.write_together([*sealed_indexes, self._encryptor.frame_footer(fmt.encode(footer))])
 
     def _place_filter(self, bloom_filter: SplitBlockBloomFilter, chunk: _SealedChunk) -> None:
         """Write the bloom filter of a chunk, and its place to the chunk's metadata."""
