@@ -102,6 +102,23 @@ class FileDecryptor:
         return ModuleCipher()
 
 
+    def footer_key_ciphers(
+        self, path: tuple[str, ...], row_group_ordinals: Sequence[int], column_ordinal: int
+    ) -> list[ModuleCipher]:
+        """The ciphers of column chunks that are encrypted with the footer key.
+
+        Args:
+            path: names of the column's groups and of the leaf.
+            row_group_ordinals: ordinal of each chunk's row group.
+            column_ordinal: number of the leaf column.
+
+        Raises:
+            KeyAccessError: there is no footer key.
+            CryptoError: the column has a key of its own in the reader's properties.
+        """
+        raise KeyAccessError("the column is encrypted, and there is no key for it", column=".".join(path))
+
+
 def column_name(chunk: fmt.ColumnChunk) -> str | None:
     """The dotted path of a column; None if the footer hides the path without the column's key."""
     crypto = chunk.crypto_metadata

@@ -83,6 +83,17 @@ class KeyedFileDecryptor(FileDecryptor):
             refuse_column(chunk)
         return self._cipher(key, chunk, row_group_ordinal, column_ordinal)
 
+    def footer_key_ciphers(
+        self, path: tuple[str, ...], row_group_ordinals: Sequence[int], column_ordinal: int
+    ) -> list[ModuleCipher]:
+        self._require_authentic_footer()
+        self._check_own_key(path, is_under_footer_key=True)
+        key = self._footer_key()
+        if key is None:
+            return super().footer_key_ciphers(path, row_group_ordinals, column_ordinal)
+        name = ".".join(path)
+        return [self._cipher_class(key, self._file_aad, ordinal, column_ordinal, name) for ordinal in row_group_ordinals]
+
     def ask_for_keys(self, chunks: Iterable[fmt.ColumnChunk]) -> None:
         if self._retrieved is None:
             return
@@ -106,10 +117,15 @@ class KeyedFileDecryptor(FileDecryptor):
         own = None if crypto is None else crypto.ENCRYPTION_WITH_COLUMN_KEY
         if own is not None and tuple(own.path_in_schema) != path:
             raise FormatError(f"a column that says to be {'.'.join(own.path_in_schema)}", column=".".join(path))
+        if own is None:
+            self._check_own_key(path, is_under_footer_key=self._is_under_footer_key(chunk))
+
+    def _check_own_key(self, path: tuple[str, ...], *, is_under_footer_key: bool) -> None:
+        """Refuse a column with an explicit key that is in plaintext, or under a footer key other than this key."""
         key = self._properties.column_keys.find(path)
-        if key is None or own is not None or self._properties.allow_weaker_columns:
+        if key is None or self._properties.allow_weaker_columns:
             return
-        footer_key = self._footer_key() if self._is_under_footer_key(chunk) else None
+        footer_key = self._footer_key() if is_under_footer_key else None
         if footer_key is None or not footer_key.matches(key):
             stored = "in plaintext" if footer_key is None else "under the footer key"
             raise CryptoError(

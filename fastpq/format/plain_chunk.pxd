@@ -1,4 +1,4 @@
-"""ColumnChunk of parquet.thrift as a C struct, for chunks in the clear and in the file of their footer."""
+"""ColumnChunk of parquet.thrift as a C struct, for chunks with their metadata in the clear and in the file of their footer."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
@@ -13,9 +13,11 @@ cdef struct PlainChunk:
     int64_t total_compressed_size
     int64_t data_page_offset
     int64_t dictionary_page_offset  # 0 for none
+    bint under_footer_key           # encrypted with the footer key; otherwise not encrypted
 
-# Parses the ColumnChunk at data, of at most size bytes. False for a chunk that is encrypted, or in another file, or of another
-# path than the path_size serialized bytes at path, and for bytes that are no ColumnChunk: fastpq.format.decode tells which.
+# Parses the ColumnChunk at data, of at most size bytes. False for a chunk with a key of its own, with encrypted metadata, in
+# another file, or of another path than the path_size serialized bytes at path, and for bytes that are no ColumnChunk:
+# fastpq.format.decode tells which.
 cdef bint read_plain_chunk(const uint8_t* data, size_t size, const uint8_t* path, size_t path_size,
                            PlainChunk* chunk) noexcept nogil
 

@@ -1,4 +1,4 @@
-"""ColumnChunk of parquet.thrift as a C struct, for chunks in the clear and in the file of their footer, without Python objects.
+"""ColumnChunk of parquet.thrift as a C struct, for chunks with metadata in the clear and in the file of their footer; no objects.
 
 A file may have a million chunks, and a read of all its rows needs six numbers of each.
 """
@@ -31,6 +31,9 @@ cdef enum:
 cdef enum:
     BINARY_ELEMENT = 8          # wire type of a text in the header of a list
     LONG_LIST = 15              # in place of a list's length: the length follows
+
+# Of a ColumnCryptoMetaData: the member ENCRYPTION_WITH_FOOTER_KEY, an empty struct.
+cdef uint8_t[3] FOOTER_KEY = [1 << 4 | STRUCT, STOP, STOP]
 
 cdef uint32_t CHUNK_NEEDS = 1 << FILE_OFFSET | 1 << META_DATA
 cdef uint32_t METADATA_NEEDS = (
@@ -67,9 +70,16 @@ cdef bint read_plain_chunk(const uint8_t* data, size_t size, const uint8_t* path
     cursor.failed = False
     wire = take_field(&cursor, &id)
     while wire != STOP:
-        if id == FILE_PATH or id == CRYPTO_METADATA or id == ENCRYPTED_COLUMN_METADATA:
+        if id == FILE_PATH or id == ENCRYPTED_COLUMN_METADATA:
             return False
-        if id == META_DATA:
+        if id == CRYPTO_METADATA:
+            if wire != STRUCT or cursor.end - cursor.pos < <int64_t>sizeof(FOOTER_KEY):
+                return False
+            if memcmp(cursor.pos, FOOTER_KEY, sizeof(FOOTER_KEY)) != 0:
+                return False
+            cursor.pos += sizeof(FOOTER_KEY)
+            chunk.under_footer_key = True
+        elif id == META_DATA:
             if wire != STRUCT or not read_metadata(&cursor, path, path_size, chunk):
                 return False
         elif id == FILE_OFFSET and wire != I64:

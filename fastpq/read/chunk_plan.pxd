@@ -14,6 +14,7 @@ cdef class ChunkPlan:
     cdef readonly int64_t num_bytes
     cdef readonly int codec
     cdef readonly bint is_encrypted
+    cdef readonly bint under_footer_key
     cdef readonly bint has_dictionary
     cdef readonly bint v2_is_compressed
     cdef readonly object file_path

@@ -36,6 +36,8 @@ cdef class ChunkPlan:
     Attributes:
         num_bytes: number of bytes to read.
         ranges: byte ranges to read, as (offset, length).
+        under_footer_key: whether the chunk is known to be encrypted with the footer key, without its metadata.
+        row_group_ordinal: ordinal of the row group in AADs.
     """
 
     def __init__(self, column, int64_t row_group, int64_t row_offset, int64_t num_rows, int64_t num_values, int64_t start,
@@ -63,6 +65,10 @@ cdef class ChunkPlan:
         if self.entry is None:
             self.entry = self.file.row_group(self.row_group).column(self.column.index)
         return self.entry
+
+    @property
+    def row_group_ordinal(self):
+        return self.file.row_group(self.row_group).ordinal if self.entry is None else self.entry.row_group_ordinal
 
     @property
     def ranges(self):
@@ -103,6 +109,7 @@ cdef class ChunkPlan:
         plan.num_bytes = self.num_bytes
         plan.codec = self.codec
         plan.is_encrypted = self.is_encrypted
+        plan.under_footer_key = self.under_footer_key
         plan.has_dictionary = self.has_dictionary
         plan.v2_is_compressed = self.v2_is_compressed
         plan.file_path = self.file_path
@@ -127,8 +134,8 @@ def plan_plain_chunks(file, ChunkEntries entries not None, column, const uint8_t
         file_size: size of the file in bytes.
         slack: most bytes of a chunk beyond its stored size.
         v2_is_compressed: as of ChunkPlan.
-        other: plans a chunk by its row group and first row, or says what is wrong with it: a chunk that is encrypted, in another
-            file, in another place than the column's, broken, or in contradiction to the schema or the file's size.
+        other: plans a chunk by its row group and first row, or says what is wrong with it: a chunk with a key of its own, in
+            another file, in another place than the column's, broken, or in contradiction to the schema or the file's size.
     """
     cdef PlainChunk stored
     cdef ChunkPlan plan
@@ -156,6 +163,7 @@ def plan_plain_chunks(file, ChunkEntries entries not None, column, const uint8_t
         plan.start = start
         plan.length = plan.num_bytes = min(length + slack, file_size - start)
         plan.codec = stored.codec
+        plan.is_encrypted = plan.under_footer_key = stored.under_footer_key
         plan.has_dictionary = stored.dictionary_page_offset != 0
         plan.v2_is_compressed = v2_is_compressed
         plan.file = file

@@ -122,8 +122,8 @@ class ChunkOpener:
 
         ciphers: list[ModuleCipher] | None = None
         if type(self.decryptor) is not FileDecryptor or any(chunk.is_encrypted for chunk in chunks):
-            ciphers = []
-            for chunk in chunks:
+            ciphers = self._footer_key_ciphers(chunks) if all(chunk.under_footer_key for chunk in chunks) else []
+            for chunk in chunks[len(ciphers) :]:
                 try:
                     ciphers.append(self._cipher(chunk))
                 except ParquetError as error:
@@ -136,8 +136,16 @@ class ChunkOpener:
         """The cipher of a chunk; without the chunk's metadata in a file without encryption."""
         if type(self.decryptor) is FileDecryptor and not chunk.is_encrypted:
             return ModuleCipher()
+        if chunk.under_footer_key:
+            return self._footer_key_ciphers([chunk])[0]
         metadata = chunk.metadata
         return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
+
+    def _footer_key_ciphers(self, chunks: list[ChunkPlan]) -> list[ModuleCipher]:
+        """The ciphers of chunks of a column that are under the footer key."""
+        column, ordinals = chunks[0].column, [chunk.row_group_ordinal for chunk in chunks]
+        with self.placed(chunks[0]):
+            return self.decryptor.footer_key_ciphers(column.path, ordinals, column.index)
 
     def nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
         """A NestedReader before the first row of a nested column's chunk."""

@@ -104,6 +104,21 @@ def test_encrypted_chunks(tmp_path: Path) -> None:
     assert decoded == 1
 
 
+def test_chunks_under_the_footer_key(tmp_path: Path) -> None:
+    key = b"0123456789012345"
+    properties = fastpq.FileEncryptionProperties(key)
+    fastpq.write_table(table(), tmp_path / "file", row_group_size=GROUP, encryption_properties=properties)
+    keys = fastpq.FileDecryptionProperties(key)
+    found, decoded = plans(fastpq.read_metadata(tmp_path / "file", decryption_properties=keys))
+    assert decoded == 0
+    assert all(plan.is_encrypted and plan.under_footer_key for of_column in found for plan in of_column)
+    assert [plan.row_group_ordinal for plan in found[0]] == [0, 1, 2]
+    own = fastpq.FileDecryptionProperties(key, column_keys={"id": b"0123456789012346"})
+    with pytest.raises(fastpq.CryptoError, match="under the footer key") as caught:
+        fastpq.read_table(tmp_path / "file", decryption_properties=own)
+    assert caught.value.context["column"] == "id"
+
+
 @pytest.mark.parametrize(("field", "value"), [
     ("type", 99), ("num_values", 3), ("num_values", -1), ("total_compressed_size", -1), ("total_compressed_size", SIZE + 1),
     ("data_page_offset", -5), ("data_page_offset", SIZE), ("dictionary_page_offset", 1 << 62), ("codec", 77),

@@ -116,7 +116,8 @@ def test_an_error_names_the_chunk(tmp_path: Path, broken: int, runs: list[int]) 
 
 
 def test_an_error_of_an_unopened_chunk_names_the_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    properties = fastpq.FileEncryptionProperties(KEY)
+    own = {"required": b"0123456789012346"}
+    properties = fastpq.FileEncryptionProperties(KEY, column_keys=own)
     fastpq.write_table(table(), tmp_path / "file", row_group_size=GROUP, encryption_properties=properties)
     calls = iter(range(1000))
     cipher_of = ChunkOpener._cipher
@@ -127,7 +128,7 @@ def test_an_error_of_an_unopened_chunk_names_the_chunk(tmp_path: Path, monkeypat
         return cipher_of(*arguments)
 
     monkeypatch.setattr(ChunkOpener, "_cipher", failing)
-    keys = fastpq.FileDecryptionProperties(KEY)
+    keys = fastpq.FileDecryptionProperties(KEY, column_keys=own)
     with pytest.raises(fastpq.UnsupportedError, match="future") as caught:
         fastpq.read_table(tmp_path / "file", columns=["required"], threads=1, decryption_properties=keys)
     assert caught.value.context["row_group"] == 4
