@@ -18,6 +18,7 @@ from fastpq.encodings.levels cimport (
     bitmap_set_range, bitmap_stretch, expand, levels_count, levels_to_bitmap,
 )
 from fastpq.encodings.numbers cimport DELTA_BYTE_ARRAY, PLAIN
+from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.index.ranges cimport RowRanges
 
 from fastpq.errors import FormatError, LimitError
@@ -57,11 +58,20 @@ cdef class ChunkReader:
         scratch_free(&self.chosen)
         scratch_free(&self.valid)
 
-    cdef void move_to(self, int64_t base, int64_t size, bint expect_dictionary, int64_t num_values) noexcept nogil:
+    cdef int begin(self, ColumnOutput output, int64_t offset, int64_t count) except -1:
+        self._check(output, offset, count)
+        return self._attach(output)
+
+    cdef void open_with(self, ModuleCipher cipher) noexcept:
+        self.pages.cipher = cipher
+
+    cdef int64_t read_chunk(self, ColumnOutput output, int64_t offset, int64_t base, int64_t size, bint expect_dictionary,
+                            int64_t num_values) except -1 nogil:
         self.pages.move_to(base, size, expect_dictionary)
         self.values.restart()
         self.remaining = num_values
         self.page_row = self.page_rows = self.page_nulls = 0
+        return self._read(output, offset, num_values)
 
     def read(self, ColumnOutput output not None, int64_t offset, int64_t count):
         """Decode the next count values into output at row offset; returns how many are null.

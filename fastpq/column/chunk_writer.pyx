@@ -100,8 +100,8 @@ cdef class ChunkWriter:
             SchemaError: a value does not fit the column's type.
         """
         cdef int64_t row = start
-        if not 0 <= start <= stop <= self.input.rows:
-            raise ValueError(f"rows {start} to {stop} of {self.input.rows}")
+        if not 0 <= start <= stop <= self.input.rows or self.pieces:
+            raise ValueError(f"rows {start} to {stop} of {self.input.rows}, or rows written before")
         self.num_values = self._entries(start, stop - start)
         self.null_count = self.num_values - self.input.count_present(start, stop - start)
         if self.null_count and not self.max_definition_level:

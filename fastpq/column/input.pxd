@@ -24,7 +24,7 @@ cdef class ColumnInput:
     cdef Scratch stored
     cdef Scratch slice_memory
 
-    # Frees scratch memory, after the last value.
+    # Frees scratch memory; the next read takes it anew.
     cdef void free(self) noexcept nogil
     cdef void _to_values(self, int64_t* start, int64_t* count) noexcept nogil
     cdef int64_t count_present(self, int64_t start, int64_t count) noexcept nogil

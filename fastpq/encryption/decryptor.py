@@ -102,6 +102,17 @@ class FileDecryptor:
         return ModuleCipher()
 
 
+    def check_column(self, path: tuple[str, ...], *, is_under_footer_key: bool) -> None:
+        """Refuse a column that is in plaintext, or encrypted with the footer key, against what the reader's keys say of it.
+
+        Args:
+            path: names of the column's groups and of the leaf.
+            is_under_footer_key: whether the column is encrypted with the footer key; otherwise it is in plaintext.
+
+        Raises:
+            CryptoError: the column has a key of its own in the reader's properties, or the footer is not verified.
+        """
+
     def footer_key_ciphers(
         self, path: tuple[str, ...], row_group_ordinals: Sequence[int], column_ordinal: int
     ) -> list[ModuleCipher]:

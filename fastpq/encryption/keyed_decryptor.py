@@ -83,11 +83,14 @@ class KeyedFileDecryptor(FileDecryptor):
             refuse_column(chunk)
         return self._cipher(key, chunk, row_group_ordinal, column_ordinal)
 
+    def check_column(self, path: tuple[str, ...], *, is_under_footer_key: bool) -> None:
+        self._require_authentic_footer()
+        self._check_own_key(path, is_under_footer_key=is_under_footer_key)
+
     def footer_key_ciphers(
         self, path: tuple[str, ...], row_group_ordinals: Sequence[int], column_ordinal: int
     ) -> list[ModuleCipher]:
-        self._require_authentic_footer()
-        self._check_own_key(path, is_under_footer_key=True)
+        self.check_column(path, is_under_footer_key=True)
         key = self._footer_key()
         if key is None:
             return super().footer_key_ciphers(path, row_group_ordinals, column_ordinal)

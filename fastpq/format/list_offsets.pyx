@@ -42,17 +42,17 @@ cdef class StructList:
             return None
         return self._ends[index + 1] - self._ends[index]
 
-    def inner_place(self, Py_ssize_t index, Py_ssize_t place):
+    def inner_place(self, Py_ssize_t index, Py_ssize_t inner):
         """Offset of one struct in the inner list of struct `index`; None where ``inner`` gives None, or has no such struct."""
-        cdef int64_t found = self.place(index, place)
+        cdef int64_t found = self.place(index, inner)
         return None if found < 0 else found
 
-    cdef int64_t place(self, int64_t index, int64_t place) noexcept:
+    cdef int64_t place(self, int64_t index, int64_t inner) noexcept:
         if self._behind is None or not 0 <= index < self._behind.shape[0] or self._behind[index] < 0:
             return -1
-        if not 0 <= place < self._ends[index + 1] - self._ends[index]:
+        if not 0 <= inner < self._ends[index + 1] - self._ends[index]:
             return -1
-        return self._inner[self._ends[index] + place]
+        return self._inner[self._ends[index] + inner]
 
     def number(self, Py_ssize_t index, int field):
         """The integer in a noted field of struct `index`; None where ``noted`` has MISSING. scan_structs notes the fields."""

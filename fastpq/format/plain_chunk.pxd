@@ -10,6 +10,7 @@ cdef struct PlainChunk:
     int32_t type                    # Type; unknown values are kept
     int32_t codec                   # CompressionCodec; unknown values are kept
     int64_t num_values
+    int64_t total_uncompressed_size
     int64_t total_compressed_size
     int64_t data_page_offset
     int64_t dictionary_page_offset  # 0 for none
@@ -25,5 +26,8 @@ cdef bint read_plain_chunk(const uint8_t* data, size_t size, const uint8_t* path
 cdef class ChunkEntries:
     cdef const uint8_t[::1] footer
     cdef StructList row_groups
+    cdef dict paths                 # serialized path_in_schema of columns, by their numbers
+    # The serialized path_in_schema of a ColumnDescriptor.
+    cdef bytes path_of(self, column)
     # Reads the entry of a column, as read_plain_chunk; False also where the row group has no entry known by its place.
-    cdef bint read(self, int64_t row_group, int64_t column, const uint8_t* path, size_t path_size, PlainChunk* chunk) noexcept
+    cdef bint read(self, int64_t row_group, int64_t column, bytes path, PlainChunk* chunk)

@@ -3,6 +3,7 @@
 A file may have a million chunks, and a read of all its rows needs six numbers of each.
 """
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcmp, memset
 
@@ -70,7 +71,7 @@ cdef bint read_plain_chunk(const uint8_t* data, size_t size, const uint8_t* path
     cursor.failed = False
     wire = take_field(&cursor, &id)
     while wire != STOP:
-        if id == FILE_PATH or id == ENCRYPTED_COLUMN_METADATA:
+        if id == FILE_PATH or id == ENCRYPTED_COLUMN_METADATA or 0 < id < 32 and seen >> id & 1:
             return False
         if id == CRYPTO_METADATA:
             if wire != STRUCT or cursor.end - cursor.pos < <int64_t>sizeof(FOOTER_KEY):
@@ -98,6 +99,8 @@ cdef bint read_metadata(Cursor* cursor, const uint8_t* path, size_t path_size, P
     cdef uint32_t seen = 0
     cdef int wire = take_field(cursor, &id)
     while wire != STOP:
+        if 0 < id < 32 and seen >> id & 1:
+            return False
         if id == TYPE or id == CODEC:
             value = take_zigzag(cursor)
             if wire != I32 or value < INT32_MIN or value > INT32_MAX:
@@ -116,6 +119,8 @@ cdef bint read_metadata(Cursor* cursor, const uint8_t* path, size_t path_size, P
             value = take_zigzag(cursor)
             if id == NUM_VALUES:
                 chunk.num_values = value
+            elif id == TOTAL_UNCOMPRESSED_SIZE:
+                chunk.total_uncompressed_size = value
             elif id == TOTAL_COMPRESSED_SIZE:
                 chunk.total_compressed_size = value
             elif id == DATA_PAGE_OFFSET:
@@ -143,9 +148,18 @@ cdef class ChunkEntries:
     def __init__(self, const uint8_t[::1] footer not None, StructList row_groups not None):
         self.footer = footer
         self.row_groups = row_groups
+        self.paths = {}
 
-    cdef bint read(self, int64_t row_group, int64_t column, const uint8_t* path, size_t path_size, PlainChunk* chunk) noexcept:
+    cdef bytes path_of(self, column):
+        path = self.paths.get(column.index)
+        if path is None:
+            path = self.paths[column.index] = stored_path(column.path)
+        return path
+
+    cdef bint read(self, int64_t row_group, int64_t column, bytes path, PlainChunk* chunk):
         cdef int64_t place = self.row_groups.place(row_group, column)
         if not 0 <= place < self.footer.shape[0]:
             return False
-        return read_plain_chunk(&self.footer[place], <size_t>(self.footer.shape[0] - place), path, path_size, chunk)
+        return read_plain_chunk(
+            &self.footer[place], <size_t>(self.footer.shape[0] - place), <const uint8_t*>PyBytes_AS_STRING(path),
+            <size_t>PyBytes_GET_SIZE(path), chunk)

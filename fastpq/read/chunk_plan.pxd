@@ -9,6 +9,8 @@ cdef class ChunkPlan:
     cdef readonly int64_t row_offset
     cdef readonly int64_t num_rows
     cdef readonly int64_t num_values
+    cdef readonly int64_t chunk_values
+    cdef readonly int64_t uncompressed_size
     cdef readonly int64_t start
     cdef readonly int64_t length
     cdef readonly int64_t num_bytes
@@ -21,7 +23,7 @@ cdef class ChunkPlan:
     cdef readonly object pages
     cdef readonly object kept
     cdef object file            # the FileMetaData, for metadata on demand
-    cdef object entry           # the metadata; None until asked for
+    cdef object stored          # the ColumnChunkMetaData; None until asked for
     cdef object parts           # the ranges; None for the whole chunk
 
     cdef ChunkPlan copy(self)

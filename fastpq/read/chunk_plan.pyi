@@ -25,6 +25,10 @@ class ChunkPlan:
     @property
     def num_values(self) -> int: ...
     @property
+    def chunk_values(self) -> int: ...
+    @property
+    def uncompressed_size(self) -> int: ...
+    @property
     def start(self) -> int: ...
     @property
     def length(self) -> int: ...
@@ -85,10 +89,10 @@ def plan_plain_chunks(
     file: FileMetaData,
     entries: ChunkEntries,
     column: ColumnDescriptor,
-    path: bytes,
     groups: list[tuple[int, int, int]],
     file_size: int,
     slack: int,
     v2_is_compressed: bool,
-    other: Callable[[int, int], ChunkPlan],
+    check: Callable[[int, bool], None],
+    plan_other: Callable[[int, int], ChunkPlan],
 ) -> list[ChunkPlan]: ...

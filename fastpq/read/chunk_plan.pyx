@@ -4,7 +4,7 @@ A file may have a million chunks: their plans are made without the interpreter, 
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from fastpq.format.plain_chunk cimport ChunkEntries, PlainChunk
 
 
 @cython.final
-@cython.no_gc               # a plan has no way back to itself
+@cython.no_gc               # plans are dropped with their read
 cdef class ChunkPlan:
     """A column chunk of a read, or some of its rows.
 
@@ -31,9 +31,11 @@ cdef class ChunkPlan:
         v2_is_compressed: whether data pages V2 are compressed even where is_compressed of their headers is False.
         file_path: path of the chunk's file; None for the file of the footer.
         pages: the pages to read, a PageSelection; None for all.
-        kept: the rows in the output, RowRanges within the pages to read; None for all.
 
     Attributes:
+        kept: the rows in the output, RowRanges within the pages to read; None for all.
+        chunk_values: number of values in the whole chunk, as stored; nulls and empty lists count.
+        uncompressed_size: bytes of the chunk's pages, uncompressed; 0 where unknown.
         num_bytes: number of bytes to read.
         ranges: byte ranges to read, as (offset, length).
         under_footer_key: whether the chunk is known to be encrypted with the footer key, without its metadata.
@@ -50,7 +52,9 @@ cdef class ChunkPlan:
         self.num_values = num_values
         self.start = start
         self.length = self.num_bytes = length
-        self.entry = metadata
+        self.stored = metadata
+        self.chunk_values = metadata.num_values
+        self.uncompressed_size = max(0, metadata.total_uncompressed_size)
         self.codec = codec
         self.is_encrypted = is_encrypted
         self.has_dictionary = has_dictionary
@@ -62,13 +66,13 @@ cdef class ChunkPlan:
 
     @property
     def metadata(self):
-        if self.entry is None:
-            self.entry = self.file.row_group(self.row_group).column(self.column.index)
-        return self.entry
+        if self.stored is None:
+            self.stored = self.file.row_group(self.row_group).column(self.column.index)
+        return self.stored
 
     @property
     def row_group_ordinal(self):
-        return self.file.row_group(self.row_group).ordinal if self.entry is None else self.entry.row_group_ordinal
+        return self.file.row_group(self.row_group).ordinal if self.stored is None else self.stored.row_group_ordinal
 
     @property
     def ranges(self):
@@ -104,6 +108,8 @@ cdef class ChunkPlan:
         plan.row_offset = self.row_offset
         plan.num_rows = self.num_rows
         plan.num_values = self.num_values
+        plan.chunk_values = self.chunk_values
+        plan.uncompressed_size = self.uncompressed_size
         plan.start = self.start
         plan.length = self.length
         plan.num_bytes = self.num_bytes
@@ -116,50 +122,58 @@ cdef class ChunkPlan:
         plan.pages = self.pages
         plan.kept = self.kept
         plan.file = self.file
-        plan.entry = self.entry
+        plan.stored = self.stored
         plan.parts = self.parts
         return plan
 
 
-def plan_plain_chunks(file, ChunkEntries entries not None, column, const uint8_t[::1] path not None, list groups not None,
-                      int64_t file_size, int64_t slack, bint v2_is_compressed, other not None):
+def plan_plain_chunks(file, ChunkEntries entries not None, column, list groups not None, int64_t file_size, int64_t slack,
+                      bint v2_is_compressed, check not None, plan_other not None):
     """Plans of all rows of a column's chunks.
 
     Args:
         file: the FileMetaData.
         entries: the entries in its footer.
         column: descriptor of the column.
-        path: the column's serialized path_in_schema.
         groups: row group, number of rows and number of the first row in the output, of each chunk.
         file_size: size of the file in bytes.
         slack: most bytes of a chunk beyond its stored size.
         v2_is_compressed: as of ChunkPlan.
-        other: plans a chunk by its row group and first row, or says what is wrong with it: a chunk with a key of its own, in
+        check: called with the first row group whose chunk is not encrypted, and the first one under the footer key, and with
+            whether this is the latter; raises the error of a column that must not be read so.
+        plan_other: plans a chunk by its row group and first row, or says what is wrong with it: a chunk with a key of its own, in
             another file, in another place than the column's, broken, or in contradiction to the schema or the file's size.
     """
     cdef PlainChunk stored
     cdef ChunkPlan plan
     cdef list plans = []
+    cdef bytes path = entries.path_of(column)
     cdef int64_t index, num_rows, offset, start, length, number = column.index
     cdef bint repeated = column.max_repetition_level > 0
+    cdef bint[2] checked = [False, False]
     cdef int physical = column.element.type
     for index, num_rows, offset in groups:
-        if not entries.read(index, number, &path[0], <size_t>path.shape[0], &stored):
-            plans.append(other(index, offset))
+        if not entries.read(index, number, path, &stored):
+            plans.append(plan_other(index, offset))
             continue
         start, length = stored.data_page_offset, stored.total_compressed_size
         if 0 < stored.dictionary_page_offset < start:
             start = stored.dictionary_page_offset
         if (stored.type != physical or stored.num_values < num_rows or start < 0 or length < 0 or length > file_size
                 or start > file_size - length):
-            plans.append(other(index, offset))
+            plans.append(plan_other(index, offset))
             continue
+        if not checked[stored.under_footer_key]:
+            check(index, stored.under_footer_key)
+            checked[stored.under_footer_key] = True
         plan = ChunkPlan.__new__(ChunkPlan)
         plan.column = column
         plan.row_group = index
         plan.row_offset = offset
         plan.num_rows = num_rows
         plan.num_values = stored.num_values if repeated else num_rows
+        plan.chunk_values = stored.num_values
+        plan.uncompressed_size = max(0, stored.total_uncompressed_size)
         plan.start = start
         plan.length = plan.num_bytes = min(length + slack, file_size - start)
         plan.codec = stored.codec

@@ -5,7 +5,7 @@ from fastpq.column.column_output import ColumnOutput
 from fastpq.encryption.cipher import ModuleCipher
 from fastpq.read.chunk_plan import ChunkPlan
 
-def cut_runs(chunks: list[ChunkPlan], width: int, largest: int, most: int) -> list[tuple[int, int]]: ...
+def cut_runs(chunks: list[ChunkPlan], width: int, variable: bool, largest: int, most: int) -> list[tuple[int, int]]: ...
 
 @final
 class ChunkRun:

@@ -16,7 +16,7 @@ from fastpq.read.chunk_plan cimport ChunkPlan
 from fastpq.errors import LimitError
 
 
-def cut_runs(list chunks not None, int64_t width, int64_t largest, int64_t most):
+def cut_runs(list chunks not None, int64_t width, bint variable, int64_t largest, int64_t most):
     """Cut the chunks of a column into runs, each of consecutive chunks to be decoded together.
 
     Whole chunks of one file and codec are decoded together; other chunks alone.
@@ -24,6 +24,7 @@ def cut_runs(list chunks not None, int64_t width, int64_t largest, int64_t most)
     Args:
         chunks: their plans.
         width: bytes of a value in memory.
+        variable: whether values have bytes of their own, counted as those of the pages.
         largest: most bytes of a run, stored and decoded; one chunk may have more.
         most: most chunks of a run.
 
@@ -38,7 +39,7 @@ def cut_runs(list chunks not None, int64_t width, int64_t largest, int64_t most)
         chunk = <ChunkPlan?>chunks[number]
         added = largest + 1
         if chunk.kept is None and chunk.pages is None and chunk.file_path is None and chunk.num_values == chunk.num_rows:
-            added = chunk.num_bytes + chunk.num_rows * width
+            added = chunk.num_bytes + chunk.num_rows * width + (chunk.uncompressed_size if variable else 0)
         if number > first and (size + added > largest or number - first == most or chunk.codec != before.codec):
             runs.append((first, number))
             first, size = number, 0
@@ -116,17 +117,16 @@ cdef class ChunkRun:
         cdef int64_t nulls = 0
         cdef RunChunk* part
         cdef ChunkReader reader = self.reader
-        reader._check(output, offset, self.num_values)
-        reader._attach(output)
+        reader.begin(output, offset, self.num_values)
         try:
             with nogil:
                 for self.current in range(self.count):
                     part = &self.parts[self.current]
                     if self.ciphers is not None:
                         with gil:
-                            reader.pages.cipher = <ModuleCipher>self.ciphers[self.current]
-                    reader.move_to(part.position, part.size, part.has_dictionary, part.num_values)
-                    nulls += reader._read(output, offset, part.num_values)
+                            reader.open_with(<ModuleCipher>self.ciphers[self.current])
+                    nulls += reader.read_chunk(
+                        output, offset, part.position, part.size, part.has_dictionary, part.num_values)
                     offset += part.num_values
         except MemoryError as error:
             if isinstance(error, LimitError):

@@ -68,6 +68,7 @@ class Fetching:
         self._futures: list[Future[dict[int, Stored]]] = []
         self.pool: ThreadPoolExecutor | None = None
         self._ready: dict[int, Stored] = {}
+        self._is_found = bytearray(len(chunks))     # by ``_late``
         self._parts: list[list[int]] = []
         if source.is_remote and properties.prefetch:
             self._parts = list(_parts(chunks, 0 if streaming else properties.coalesce_size))
@@ -106,12 +107,15 @@ class Fetching:
         with self._lock:
             if slot in self._ready:
                 return self._ready.pop(slot)
-            while behind < min(slot + AT_ONCE, len(chunks)):
+            if self._is_found[slot]:            # and taken before
+                return self._fetch([slot])[slot]
+            while behind < min(slot + AT_ONCE, len(chunks)) and not self._is_found[behind]:
                 column = chunks[behind].column
                 if column is not chunks[slot].column and behind + 1 < len(chunks) and chunks[behind + 1].column is column:
                     break           # the chunks of the column may be taken as a run
                 behind += 1
             self._ready.update(self._fetch(range(slot, behind)))
+            self._is_found[slot:behind] = b"\1" * (behind - slot)
             return self._ready.pop(slot)
 
     def take_run(self, slots: Sequence[int]) -> tuple[Stored, list[int]]:
@@ -126,7 +130,7 @@ class Fetching:
 
     def look(self, slot: int) -> Stored:
         """The stored bytes of a chunk; ``take`` may still be called for the slot."""
-        stored = self._ready[slot] = self.take(slot)
+        stored = self._ready[slot] = self.take(slot, alone=True)
         return stored
 
     def _fetch(self, slots: Sequence[int]) -> dict[int, Stored]:

@@ -114,7 +114,7 @@ class FlatReading:
         if is_whole and in_memory and chunks[0].codec == UNCOMPRESSED:
             memory = self._view()
         self._output = ColumnOutput(num_rows, self._layout.width if judge is None else 1, leaf.nullable, memory)
-        self._has_runs = opener.source.walks_late and len(chunks) > 1 and judge is None and not self._layout.codes
+        self._has_runs = False
         self._nulls: list[int] = []     # of chunks with nulls
 
     def tasks(self) -> Iterator[Task]:
@@ -155,13 +155,16 @@ class FlatReading:
             codes[~column.validity_mask()] = 0
         return column
 
-    def _runs(self) -> Iterator[tuple[list[ChunkPlan], list[int]]]:
+    def _runs(self) -> list[tuple[list[ChunkPlan], list[int]]]:
         """Consecutive chunks to decode together, and their slots: of whole chunks of a local file, decoded into values."""
         from fastpq.read.chunk_run import cut_runs
 
         chunks, slots = [*self._chunks], self._slots
-        for first, behind in cut_runs(chunks, self._output.width, self._largest_run if self._has_runs else -1, AT_ONCE):
-            yield chunks[first:behind], slots[first:behind]
+        alone = self._judge is not None or self._layout.codes or not self._opener.source.walks_late
+        variable = self._opener.type_of(self._leaf).is_variable
+        runs = cut_runs(chunks, self._output.width, variable, -1 if alone else self._largest_run, AT_ONCE)
+        self._has_runs = len(runs) < len(chunks)
+        return [(chunks[first:behind], slots[first:behind]) for first, behind in runs]
 
     def _decode_run(self, chunks: list[ChunkPlan], slots: list[int]) -> None:
         if len(chunks) == 1:

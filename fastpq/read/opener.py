@@ -16,7 +16,6 @@ from fastpq.column.layout import Conversion, Judge, Layout, layout_of
 from fastpq.column.page import PageReader
 from fastpq.common.process_memory import default_allocation
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import ParquetError
 from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
@@ -26,6 +25,7 @@ from fastpq.schema.types import ColumnType
 
 if TYPE_CHECKING:
     from fastpq.column.nested_reader import NestedReader
+    from fastpq.encryption.decryptor import FileDecryptor
     from fastpq.read.chunk_run import ChunkRun
 
 StringLayout = Literal["views", "offsets", "dictionary"]
@@ -121,7 +121,7 @@ class ChunkOpener:
         from fastpq.read.chunk_run import ChunkRun
 
         ciphers: list[ModuleCipher] | None = None
-        if type(self.decryptor) is not FileDecryptor or any(chunk.is_encrypted for chunk in chunks):
+        if any(chunk.is_encrypted for chunk in chunks):
             ciphers = self._footer_key_ciphers(chunks) if all(chunk.under_footer_key for chunk in chunks) else []
             for chunk in chunks[len(ciphers) :]:
                 try:
@@ -133,8 +133,8 @@ class ChunkOpener:
             return ChunkRun(self.flat(chunks[0], stored, layout), chunks, positions, ciphers)
 
     def _cipher(self, chunk: ChunkPlan) -> ModuleCipher:
-        """The cipher of a chunk; without the chunk's metadata in a file without encryption."""
-        if type(self.decryptor) is FileDecryptor and not chunk.is_encrypted:
+        """The cipher of a chunk; the plan of an unencrypted one was checked against the reader's keys."""
+        if not chunk.is_encrypted:
             return ModuleCipher()
         if chunk.under_footer_key:
             return self._footer_key_ciphers([chunk])[0]
@@ -151,7 +151,7 @@ class ChunkOpener:
         """A NestedReader before the first row of a nested column's chunk."""
         from fastpq.column.nested_reader import NestedReader
 
-        count = chunk.metadata.metadata.num_values if chunk.pages is None else self.pages(chunk, stored).count_values()
+        count = chunk.chunk_values if chunk.pages is None else self.pages(chunk, stored).count_values()
         return NestedReader(self.pages(chunk, stored), self.layout(chunk.column), count)
 
     @contextmanager

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fastpq.errors import FormatError, SchemaError, UnsupportedError
-from fastpq.format.plain_chunk import stored_path
+from fastpq.errors import FormatError, ParquetError, SchemaError, UnsupportedError
 from fastpq.format.slots import untracked
 from fastpq.index.page_locations import choose_pages
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.io.coalescing import Range
-from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.metadata.file_metadata import MAX_INT64, FileMetaData
 from fastpq.read.chunk_plan import ChunkPlan, plan_plain_chunks
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 from fastpq.stats.quirks import chunk_slack, v2_is_always_compressed
@@ -120,6 +119,8 @@ def plan_read(
         if counts[index]:
             groups.append((index, counts[index], num_rows))
             num_rows += counts[index]
+    if num_rows > MAX_INT64:
+        raise FormatError(f"{num_rows} rows in the row groups of a read")
     if groups and metadata.decryptor.asks_for_keys:
         group = metadata.row_group(groups[0][0])
         metadata.decryptor.ask_for_keys(group.column(column.index).chunk for column in columns)
@@ -240,13 +241,24 @@ def plan_chunks(
 
     Raises:
         UnsupportedError, FormatError: as ``plan_chunk``.
+        CryptoError: a column that the reader's keys say to be protected is not.
     """
-    if metadata.decryptor.seals_every_chunk:
-        return [plan_chunk(metadata, index, column, offset, file_size) for index, _, offset in groups]
-    writer = metadata.created_by
+    decryptor, writer = metadata.decryptor, metadata.created_by
+
+    def check(index: int, under_footer_key: bool) -> None:
+        try:
+            decryptor.check_column(column.path, is_under_footer_key=under_footer_key)
+        except ParquetError as error:
+            raise error.at(column=column.name, row_group=index) from None
+
+    def plan_other(index: int, offset: int) -> ChunkPlan:
+        return plan_chunk(metadata, index, column, offset, file_size)
+
+    if decryptor.seals_every_chunk:
+        return [plan_other(index, offset) for index, _, offset in groups]
     return plan_plain_chunks(
-        metadata, metadata.chunk_entries, column, stored_path(column.path), groups, file_size, chunk_slack(writer),
-        v2_is_always_compressed(writer), lambda index, offset: plan_chunk(metadata, index, column, offset, file_size),
+        metadata, metadata._chunk_entries, column, groups, file_size, chunk_slack(writer), v2_is_always_compressed(writer), check,
+        plan_other,
     )
 
 

@@ -16,7 +16,7 @@ from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.format.plain_chunk import stored_path
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.chunk_plan import ChunkPlan
-from fastpq.read.plan import plan_chunk, plan_chunks
+from fastpq.read.plan import plan_chunk, plan_chunks, plan_read
 from tests.requirements import peer
 
 polars = peer("polars")
@@ -25,7 +25,7 @@ ROWS, GROUP = 90, 40
 SIZE = 1 << 20          # of the file, as far as the plans know
 FACTS = (
     "column", "row_group", "row_offset", "num_rows", "num_values", "start", "length", "num_bytes", "ranges", "codec",
-    "is_encrypted", "has_dictionary", "v2_is_compressed", "file_path", "pages", "kept",
+    "is_encrypted", "has_dictionary", "v2_is_compressed", "file_path", "pages", "kept", "chunk_values", "uncompressed_size",
 )
 
 
@@ -168,6 +168,60 @@ def test_broken_entries(tmp_path: Path) -> None:
             except fastpq.ParquetError:
                 continue
             assert_alike(metadata)
+
+
+def test_a_field_that_is_there_twice(tmp_path: Path) -> None:
+    """The last one counts, whatever the first one has."""
+    pq.write_table(table(), tmp_path / "file", row_group_size=GROUP)
+    footer = footer_of(tmp_path / "file")
+    entry = footer.row_groups[0].columns[0]
+    assert entry.meta_data is not None
+    whole, first = fmt.encode(entry.meta_data), entry.meta_data.dictionary_page_offset
+    assert first
+    entry.meta_data.dictionary_page_offset = None
+    last = fmt.encode(entry.meta_data)
+    stored = fmt.encode(footer)
+    place = stored.index(last)
+    twice = stored[:place] + whole + b"\x0c\x06" + last + stored[place + len(last):]      # a struct in field 3 again
+    metadata = FileMetaData(memoryview(twice), FileDecryptor())
+    plan = plan_chunks(metadata, metadata.schema.columns[0], [(0, GROUP, 0)], SIZE)[0]
+    assert facts(plan) == facts(plan_chunk(metadata, 0, metadata.schema.columns[0], 0, SIZE))
+    assert not plan.has_dictionary
+
+
+def test_more_rows_than_a_read_has_numbers_for(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "file")
+    footer = footer_of(tmp_path / "file")
+    footer.row_groups[0].num_rows = 1 << 62
+    with pytest.raises(fastpq.FormatError, match="rows in the row groups of a read"):
+        plan_read(metadata_of(footer), metadata_of(footer).schema.columns, [0] * 3, SIZE)
+
+
+def test_a_plain_chunk_among_protected_ones_is_refused_before_any_row(tmp_path: Path) -> None:
+    """Row groups in plaintext, in a file with a key for the column; the forged footer is not verified."""
+    key, own = b"0123456789012345", b"0123456789012346"
+    sealed, plain = tmp_path / "sealed", tmp_path / "plain"
+    properties = fastpq.FileEncryptionProperties(key, column_keys={"s": own}, plaintext_footer=True)
+    columns = {"i": range(ROWS), "s": range(ROWS)}
+    fastpq.write_table(columns, sealed, row_group_size=GROUP, encryption_properties=properties)
+    fastpq.write_table(columns, plain, row_group_size=GROUP)
+    stored = sealed.read_bytes()
+    size = int.from_bytes(stored[-8:-4], "little")
+    footer = fmt.decode(fmt.FileMetaData, stored[-8 - size:-8])[0]
+    footer.row_groups[1:] = footer_of(plain).row_groups[1:]
+    forged = fmt.encode(footer) + bytes(28)
+    (tmp_path / "forged").write_bytes(stored[:-8 - size] + forged + len(forged).to_bytes(4, "little") + b"PAR1")
+    keys = fastpq.FileDecryptionProperties(key, column_keys={"s": own}, verify_footer_signature=False)
+    out = np.full(ROWS, -1)
+    with pytest.raises(fastpq.CryptoError, match="in plaintext") as caught:
+        fastpq.read_table(tmp_path / "forged", decryption_properties=keys, out={"i": out})
+    assert (caught.value.context["column"], caught.value.context["row_group"]) == ("s", 1)
+    assert (out == -1).all()
+    with (
+        fastpq.ParquetFile(tmp_path / "forged", decryption_properties=keys) as file,
+        pytest.raises(fastpq.CryptoError, match="in plaintext"),
+    ):
+        next(file.iter_batches(batch_size=10))
 
 
 @pytest.mark.parametrize(
