@@ -13,7 +13,8 @@ from fastpq.api.reader_options import DEFAULTS, DatasetReaderOptions, reading, t
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.extensions import export
 from fastpq.common.progress import Meter, Progress, Span
-from fastpq.datasets.dataset_answers import DatasetAnswers, Member
+from fastpq.datasets.dataset_answers import Member, Units
+from fastpq.datasets.dataset_rows import DatasetRows, in_batches
 from fastpq.datasets.discovery import DataFile, list_dataset
 from fastpq.datasets.hive import partition_value
 from fastpq.datasets.known_footers import KnownFooters, known_footers
@@ -28,16 +29,14 @@ from fastpq.read.opener import StringLayout
 from fastpq.read.rows import number_of_rows
 from fastpq.schema.nested_types import Field
 from fastpq.schema.parquet_schema import Int96UnitName, ParquetSchema
-from fastpq.schema.types import TimeUnitName, Type
+from fastpq.schema.types import Type
 
-Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, by name and number of the leaf
 DatasetSchema: TypeAlias = Literal["union", "first"] | ParquetSchema | Mapping[str, Any] | Any
 REPR_COLUMNS = 10       # names in a repr
-LEAST_BATCH = 4096      # rows read for a head, however few are wanted
 
 
 @reading
-class ParquetDataset(DatasetAnswers):
+class ParquetDataset(DatasetRows):
     """Many files as one table: the columns of the files, followed by the partition columns with values from the paths.
 
     The constructor reads the footers of all files, of remote ones many at a time, or of none with a schema and of one with
@@ -238,10 +237,10 @@ class ParquetDataset(DatasetAnswers):
         filters: Any = None,
         progress: Progress | None = None,
     ) -> Iterator[Table]:
-        """Read as Tables of at most batch_size rows, file after file; memory is bounded as in ``ParquetFile.iter_batches``.
+        """Read as Tables of batch_size rows, across files; memory is bounded as in ``ParquetFile.iter_batches``.
 
         Args:
-            batch_size: most rows of a Table; a Table never spans two files.
+            batch_size: rows of a Table; the last may have fewer.
             columns: as for ``read``.
             filters: as for ``read``.
             progress: as for ``read``.
@@ -252,8 +251,8 @@ class ParquetDataset(DatasetAnswers):
         batch_size = number_of_rows("batch_size", batch_size, 1)
         names = self._chosen(columns)
         self._check(filters)
-        units = self._units(names, filters) if self._unit == "auto" else {}
-        return self._batches(batch_size, names, filters, progress, units)
+        units = self._units_of_batches(names, filters)
+        return in_batches(self._batches(batch_size, names, filters, progress, units), batch_size)
 
     def __arrow_c_schema__(self) -> object:
         """Arrow PyCapsule interface: a struct of the columns' types."""
@@ -263,53 +262,10 @@ class ParquetDataset(DatasetAnswers):
         """Arrow PyCapsule interface: the rows as a stream of batches (``iter_batches``), in bounded memory."""
         return export("batches", self.iter_batches(), lambda: self._nothing(self._chosen(None)), requested_schema)
 
-    def head(self, n: int, columns: Iterable[str] | None = None, *, filters: Any = None) -> Table:
-        """The first rows; files behind these rows are not read.
-
-        Args:
-            n: number of rows; a dataset with fewer gives all.
-            columns: as for ``read``.
-            filters: as for ``read``; the first rows that match.
-
-        Raises:
-            ValueError: a negative number.
-            ParquetError: as ``read``.
-        """
-        n = number_of_rows("n", n)
-        names = self._chosen(columns)
-        if filters is not None:
-            return self._first_matches(n, names, filters)
-        parts = self._first_rows(n, names, {})
-        if units := units_of(parts):
-            parts = self._first_rows(n, names, units)
-        return Table.concat(parts or [self._nothing(names)])
-
-    def _first_matches(self, n: int, names: list[str], filters: Any) -> Table:
-        parts: list[Table] = []
-        missing = n
-        for table in self.iter_batches(min(max(n, LEAST_BATCH), DEFAULT_BATCH_SIZE), names, filters=filters):
-            if not missing:
-                break
-            parts.append(table.slice(0, min(missing, table.num_rows)))
-            missing -= parts[-1].num_rows
-        return Table.concat(parts or [self._nothing(names)])
-
-    def _first_rows(self, missing: int, names: list[str], units: Units) -> list[Table]:
-        parts: list[Table] = []
-        for number in range(len(self._files)):
-            if missing == 0 or not self._has_rows:
-                break
-            with self._opened.opened(number) as file:
-                own = self._look(number, file)
-                part = file._in_units(units).head(missing, [(name,) for name in self._read_from(names, own)])
-                parts.append(self._completed(part, names, number))
-                missing -= part.num_rows
-        return parts
-
-    def _units(self, names: list[str], filters: Any) -> Units:
+    def _units_of_batches(self, names: list[str], filters: Any) -> Units:
         """The unit of each INT96 column of a read of all files: the coarsest that one of the files needs."""
         found: Units = {}
-        if not any(column.physical_type is Type.INT96 for column in self._schema.columns):
+        if self._unit != "auto" or not any(column.physical_type is Type.INT96 for column in self._schema.columns):
             return found
 
         def units(number: int) -> Units:

@@ -1,0 +1,188 @@
+"""DatasetRows: the first, the last and chosen rows of a dataset; tables joined to batches across files."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastpq.api.file import DEFAULT_BATCH_SIZE
+from fastpq.arrays.table import Table
+from fastpq.datasets.dataset_answers import DatasetAnswers, Member, Units
+from fastpq.datasets.opened_files import Taken
+from fastpq.errors import SchemaError
+from fastpq.read import rows
+from fastpq.read.int96 import units_of
+
+if TYPE_CHECKING:
+    from fastpq.index.ranges import Int64s
+    from fastpq.options import ReaderProperties
+
+LEAST_BATCH = 4096      # rows read for a head or a tail, however few are wanted
+
+
+class DatasetRows(DatasetAnswers):
+    """The base class of ParquetDataset: some of its rows."""
+
+    if TYPE_CHECKING:       # set by ParquetDataset
+        _properties: ReaderProperties
+
+        def _completed(self, table: Table, names: list[str], number: int) -> Table: ...
+        def _nothing(self, names: list[str]) -> Table: ...
+        def _units_of_batches(self, names: list[str], filters: Any) -> Units: ...
+
+    def head(self, n: int, columns: Iterable[str] | None = None, *, filters: Any = None) -> Table:
+        """The first rows; files behind these rows are not read.
+
+        Args:
+            n: number of rows; a dataset with fewer gives all.
+            columns: as for ``read``.
+            filters: as for ``read``; the first rows that match.
+
+        Raises:
+            ValueError: a negative number.
+            ParquetError: as ``read``.
+        """
+        return self._end(rows.number_of_rows("n", n), self._chosen(columns), filters, is_head=True)
+
+    def tail(self, n: int, columns: Iterable[str] | None = None, *, filters: Any = None) -> Table:
+        """The last rows; files before these rows are not read.
+
+        Args:
+            n: number of rows; a dataset with fewer gives all.
+            columns: as for ``read``.
+            filters: as for ``read``; the last rows that match.
+
+        Raises:
+            ValueError: a negative number.
+            ParquetError: as ``read``.
+        """
+        return self._end(rows.number_of_rows("n", n), self._chosen(columns), filters, is_head=False)
+
+    def take(self, indices: Any, columns: Iterable[str] | None = None) -> Table:
+        """Read rows by their numbers, in any order and with repetitions, as numpy.take; files without such a row are not read.
+
+        Args:
+            indices: whole numbers, shape (n,), counted through all files in reading order; negative ones count from the end.
+            columns: as for ``read``.
+
+        Returns:
+            A Table of n rows, in the order of the indices.
+
+        Raises:
+            SchemaError: a row outside the dataset.
+            TypeError: indices other than whole numbers.
+            ParquetError: as ``read``.
+        """
+        names, num_rows = self._chosen(columns), self.num_rows
+        chosen = rows.check_indices(indices, num_rows, "dataset")
+        wanted = np.unique(chosen)
+        parts = self._rows_of_files(wanted, names, {})
+        if units := units_of(parts):
+            parts = self._rows_of_files(wanted, names, units)
+        table = Table.concat(parts or [self._nothing(names)])
+        if np.array_equal(wanted, chosen):
+            return table
+        places = np.searchsorted(wanted, chosen)
+        return table._of((column.take(places) for column in table.columns), len(places))
+
+    def sample(self, n: int, columns: Iterable[str] | None = None, *, seed: Any = None) -> Table:
+        """n different rows chosen at random with equal chances, in the order of the files.
+
+        Args:
+            n: number of rows.
+            columns: as for ``read``.
+            seed: seed of numpy.random.default_rng; equal seeds give equal rows of the same files.
+
+        Raises:
+            SchemaError: the dataset has fewer rows.
+            ParquetError: as ``read``.
+        """
+        num_rows, n = self.num_rows, rows.number_of_rows("n", n)
+        if n > num_rows:
+            raise SchemaError(f"{n} different rows of a dataset that has {num_rows}")
+        chosen = np.random.default_rng(seed).choice(num_rows, n, replace=False, shuffle=False)
+        return self.take(np.sort(chosen), columns)
+
+    def _end(self, n: int, names: list[str], filters: Any, is_head: bool) -> Table:
+        """The first or the last rows that match."""
+        self._check(filters)
+        units = {} if filters is None else self._units_of_batches(names, filters)
+        parts = self._parts_of_end(n, names, filters, units, is_head)
+        if not units and (fitting := units_of(parts)):
+            parts = self._parts_of_end(n, names, filters, fitting, is_head)
+        return Table.concat(parts or [self._nothing(names)])
+
+    def _parts_of_end(self, missing: int, names: list[str], filters: Any, units: Units, is_head: bool) -> list[Table]:
+        parts: list[Table] = []
+        numbers = range(len(self._files))
+        for number in numbers if is_head else reversed(numbers):
+            if not missing or not self._has_rows:
+                break
+            with self._member(number, filters) as member:
+                found = [] if member is None else self._end_of_file(member, missing, names, units, is_head)
+            missing -= sum(table.num_rows for table in found)
+            parts = [*parts, *found] if is_head else [*found, *parts]
+        return parts
+
+    def _end_of_file(self, member: Member, n: int, names: list[str], units: Units, is_head: bool) -> list[Table]:
+        if member.filters is None:
+            file = member.file._in_units(units)
+            paths = [(name,) for name in self._read_from(names, member.own)]
+            return [self._completed(file.head(n, paths) if is_head else file.tail(n, paths), names, member.number)]
+        kept: deque[Table] = deque()
+        count = 0
+        for table in self._tables(member, names, min(max(n, LEAST_BATCH), DEFAULT_BATCH_SIZE), units, None):
+            kept.append(table)
+            count += table.num_rows
+            if is_head and count >= n:
+                break
+            while not is_head and count - kept[0].num_rows >= n:
+                count -= kept.popleft().num_rows
+        if count > n and is_head:
+            kept[-1] = kept[-1].slice(0, kept[-1].num_rows - (count - n))
+        elif count > n:
+            kept[0] = kept[0].slice(count - n)
+        return list(kept)
+
+    def _rows_of_files(self, wanted: Int64s, names: list[str], units: Units) -> list[Table]:
+        """The rows of ascending, different numbers, a table for each file with some."""
+        ends = np.cumsum(self._rows, dtype=np.int64)
+        places = [0, *np.searchsorted(wanted, ends).tolist()]
+        taken = Taken(self._properties.allocation_limit)
+
+        def read(number: int) -> Table:
+            own_rows = wanted[places[number] : places[number + 1]] - (ends[number] - self._rows[number])
+            with self._opened.opened(number) as file:
+                paths = [(name,) for name in self._read_from(names, self._look(number, file))]
+                table = self._completed(file._in_units(units).take(own_rows, paths), names, number)
+            taken.add(table.nbytes)
+            return table
+
+        numbers = [number for number in range(len(self._files)) if places[number] < places[number + 1]]
+        return list(self._opened.each(numbers, read))
+
+
+def in_batches(tables: Iterable[Table], size: int) -> Iterator[Table]:
+    """The rows of tables as tables of one size, the last of fewer rows; a table of this size stays as it is.
+
+    Args:
+        tables: tables of the same columns.
+        size: rows of a table.
+    """
+    waiting: list[Table] = []
+    count = 0
+    for table in tables:
+        start = 0
+        while count + table.num_rows - start >= size:
+            stop = start + size - count
+            whole = start == 0 and stop == table.num_rows
+            yield Table.concat([*waiting, table if whole else table.slice(start, stop)])
+            waiting, count, start = [], 0, stop
+        if start < table.num_rows:
+            waiting.append(table.slice(start) if start else table)
+            count += table.num_rows - start
+    if waiting:
+        yield Table.concat(waiting)
