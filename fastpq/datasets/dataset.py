@@ -13,6 +13,7 @@ from fastpq.api.reader_options import DEFAULTS, DatasetReaderOptions, reading, t
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.extensions import export
 from fastpq.common.progress import Meter, Progress, Span
+from fastpq.datasets.common_metadata import CommonMetadata
 from fastpq.datasets.dataset_answers import Member, Units
 from fastpq.datasets.dataset_rows import DatasetRows, in_batches
 from fastpq.datasets.discovery import DataFile, list_dataset
@@ -78,7 +79,7 @@ class ParquetDataset(DatasetRows):
         if partitioning not in ("hive", None):
             raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
         taken: dict[str, Any] = {**options}
-        found, metadata = list_dataset(taken_place(where, taken))
+        found, metadata, common = list_dataset(taken_place(where, taken))
         given = DEFAULTS | taken
         self._strings: StringLayout = given["strings"]
         self._unit: Int96UnitName = given["coerce_int96_timestamp_unit"]
@@ -103,6 +104,8 @@ class ParquetDataset(DatasetRows):
         self._is_simple = decryption_properties is None and given["on_error"] == "raise"
         self._alike: tuple[FileMetaData, dict[str, DatasetField]] | None = None       # footer and columns of a file
         footers = known_footers(metadata, listed, taken) if self._is_simple and len(kept) > 1 else None
+        # _metadata has the texts as well
+        self._common = CommonMetadata(common.where if common and self._is_simple and footers is None else None, taken)
         self._opened = OpenedFiles(self._files, partial(ParquetFile, **taken), decryption_properties, footers)
         if footers is not None:
             self._know_all(footers)
@@ -347,7 +350,7 @@ class ParquetDataset(DatasetRows):
             else:
                 value = self._values[number].get(name)
                 columns[name] = field.of_value(value, table.num_rows, self._strings)
-        return Table(columns, num_rows=table.num_rows, metadata=table.metadata)
+        return Table(columns, num_rows=table.num_rows, metadata=self._common.added_to(table.metadata))
 
     def _nothing(self, names: list[str]) -> Table:
         """A table without rows, with the Arrow types of the first file."""
