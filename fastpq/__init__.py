@@ -173,6 +173,7 @@ for _role, _function in {
     "column_of": "fastpq.convert.numpy_input:column_from_numpy",
     "to_pandas": "fastpq.convert.dataframes:dataframe_of_table",
     "read_dataset": "fastpq.datasets.loading:read_dataset",
+    "read_frame": "fastpq.datasets.loading:read_frame",
     "statistics_of": "fastpq.filters.column_statistics:ColumnStatistics",
     "to_pylist VARIANT": "fastpq.variant.variant_column:variants_of",
     "to_pylist FILE": "fastpq.file_reference.reference:file_references",

@@ -14,9 +14,9 @@ def register_extension(role: str, where: str) -> None:
 
     Args:
         role: ``"export_schema"``, ``"export_array"``, ``"export_stream"`` or ``"export_batches"`` of the Arrow C data interface,
-            ``"column_of"`` for columns of arrays, ``"to_pandas"`` for DataFrames of tables, ``"read_dataset"`` for directories
-            in the place of a file, ``"statistics_of"`` for decoded statistics, or ``"to_pylist NAME"`` for structs of a logical
-            type.
+            ``"column_of"`` for columns of arrays, ``"to_pandas"`` for DataFrames of tables, ``"read_dataset"`` and
+            ``"read_frame"`` for directories in the place of a file, ``"statistics_of"`` for decoded statistics, or
+            ``"to_pylist NAME"`` for structs of a logical type.
         where: the function, as ``"module:name"``.
     """
     _REGISTERED[role] = where

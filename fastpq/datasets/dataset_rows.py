@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE
 from fastpq.arrays.table import Table
+from fastpq.common.lazy import LazyModule
+from fastpq.common.progress import Progress
 from fastpq.datasets.dataset_answers import DatasetAnswers, Member, Units
 from fastpq.datasets.opened_files import Taken
 from fastpq.errors import SchemaError
@@ -17,18 +19,25 @@ from fastpq.read import rows
 from fastpq.read.int96 import units_of
 
 if TYPE_CHECKING:
+    import pandas
+
+    from fastpq.datasets.common_metadata import CommonMetadata
     from fastpq.index.ranges import Int64s
     from fastpq.options import ReaderProperties
+else:       # types of annotations, found by typing.get_type_hints
+    pandas = LazyModule("pandas")
 
 LEAST_BATCH = 4096      # rows read for a head or a tail, however few are wanted
 
 
 class DatasetRows(DatasetAnswers):
-    """The base class of ParquetDataset: some of its rows."""
+    """The base class of ParquetDataset: some of its rows, and all as a DataFrame."""
 
     if TYPE_CHECKING:       # set by ParquetDataset
         _properties: ReaderProperties
+        _common: CommonMetadata
 
+        def read(self, columns: Any = None, *, filters: Any = None, progress: Progress | None = None) -> Table: ...
         def _completed(self, table: Table, names: list[str], number: int) -> Table: ...
         def _nothing(self, names: list[str]) -> Table: ...
         def _units_of_batches(self, names: list[str], filters: Any) -> Units: ...
@@ -105,6 +114,38 @@ class DatasetRows(DatasetAnswers):
             raise SchemaError(f"{n} different rows of a dataset that has {num_rows}")
         chosen = np.random.default_rng(seed).choice(num_rows, n, replace=False, shuffle=False)
         return self.take(np.sort(chosen), columns)
+
+    def to_pandas(
+        self,
+        columns: Iterable[Any] | None = None,
+        *,
+        filters: Any = None,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
+        progress: Progress | None = None,
+    ) -> pandas.DataFrame:
+        """The rows as a pandas DataFrame, with the index, labels and dtypes of the metadata of the first file.
+
+        Args:
+            columns: as for ``read``; the index comes in any case. Of a DataFrame whose labels are not text, the labels; filters
+                name the columns so too.
+            filters: as for ``read``.
+            dtype_backend: as for ``read_pandas``.
+            progress: as for ``read``.
+
+        Raises:
+            UnsupportedError: pandas is not installed.
+            ParquetError: as ``read``.
+        """
+        from fastpq.api.labelled_columns import of_fields
+        from fastpq.convert.dataframes import dataframe_of_table
+        from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, pandas_metadata
+
+        if columns is not None or filters is not None:
+            with self._opened.opened(0, keep=True) as file:
+                texts = self._common.added_to(file._texts)
+            described = pandas_metadata(texts.get(PANDAS_KEY), texts.get(ATTRIBUTES_KEY))
+            columns, filters = of_fields(columns, filters, list(self._fields), described)
+        return dataframe_of_table(self.read(columns, filters=filters, progress=progress), dtype_backend)
 
     def _end(self, n: int, names: list[str], filters: Any, is_head: bool) -> Table:
         """The first or the last rows that match."""

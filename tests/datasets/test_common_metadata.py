@@ -40,6 +40,36 @@ def test_index_and_dtypes(root: Path) -> None:
     assert fastpq.read_pandas(root).index.name is None
 
 
+def test_frames_of_datasets(root: Path) -> None:
+    dataset = fastpq.ParquetDataset(root)
+    pd.testing.assert_frame_equal(dataset.to_pandas(), FRAME)
+    for frame in (dataset.to_pandas(["n"]), fastpq.read_pandas(root, ["n"]), pd.read_parquet(root, columns=["n"])):
+        pd.testing.assert_frame_equal(frame, FRAME[["n"]])
+    pd.testing.assert_frame_equal(dataset.to_pandas(filters=("c", "==", "a")), FRAME.iloc[1:2])
+    assert dataset.to_pandas(["n"], dtype_backend="pyarrow").dtypes["n"] == pd.ArrowDtype(pa.int64())
+
+
+def test_labels_that_are_numbers(tmp_path: Path) -> None:
+    frame = pd.DataFrame({7: [1, 2, 3], 8: list("abc")})
+    fastpq.write_dataset(frame, tmp_path, max_rows_per_file=2)
+    dataset = fastpq.ParquetDataset(tmp_path)
+    pd.testing.assert_frame_equal(dataset.to_pandas([8], filters=(7, ">", 1)), frame.loc[1:, [8]].reset_index(drop=True))
+    pd.testing.assert_frame_equal(fastpq.read_pandas(tmp_path, [7]), frame[[7]])
+    with pytest.raises(fastpq.SchemaError, match="no column has the label 9"):
+        dataset.to_pandas([9])
+
+
+def test_frames_of_files(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"text": ["a", "b", "a"] * 100}, index=pd.Index(list(range(5, 305)), name="i")).astype({"text": object})
+    fastpq.write_table(frame, tmp_path / "x", row_group_size=100)
+    with fastpq.ParquetFile(tmp_path / "x") as file:
+        before = file.read()
+        pd.testing.assert_frame_equal(file.to_pandas(), frame)
+        chosen = file.to_pandas(["text"], row_groups=[1], filters=("text", "==", "b"))
+        pd.testing.assert_frame_equal(chosen, frame.iloc[100:200].query("text == 'b'"))
+        assert type(file.read().flat("text").values) is type(before.flat("text").values)      # to_pandas reads codes
+
+
 def test_data_files_have_the_say(root: Path) -> None:
     other = FRAME.reset_index()
     pq.write_table(pa.Table.from_pandas(other.iloc[:2], preserve_index=False), root / "0.parquet")
