@@ -180,5 +180,12 @@ for _role, _function in {
 }.items():
     register_extension(_role, _function)
 
+
+def _advice(name: str) -> str:
+    from fastpq.common.foreign_names import advice
+
+    return advice(name)
+
+
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+    __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF, _advice)

@@ -184,6 +184,8 @@ class ParquetFile(IndexedFile):
                 filters or arrays.
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
+        if out is not None and not isinstance(out, Mapping):
+            raise SchemaError(f'out is a mapping of names to arrays, for example {{"price": array}}, not a {type(out).__name__}')
         with self._errors():
             reader = self._reader_for(self._file)
             wanted = self._wanted(columns, row_groups, row_ranges, filters)
