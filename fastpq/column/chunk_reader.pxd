@@ -23,8 +23,8 @@ cdef class ChunkReader:
     cdef Scratch chosen                 # bits: chosen rows
     cdef Scratch valid                  # bits: chosen values among those present, and valid rows among those chosen
 
-    # Frees scratch memory of the reader itself, after its last value.
-    cdef void free(self) noexcept nogil
+    # Goes to the first value of another chunk of the column, of size bytes; base bytes behind the first byte of the pages.
+    cdef void move_to(self, int64_t base, int64_t size, bint expect_dictionary, int64_t num_values) noexcept nogil
 
     cdef int _check(self, ColumnOutput output, int64_t offset, int64_t count) except -1
     cdef int _attach(self, Output output) except -1

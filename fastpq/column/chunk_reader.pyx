@@ -1,7 +1,7 @@
 """Decoding of column chunks into the caller's memory.
 
-One ChunkReader decodes one chunk, in any number of calls. Chunks of one column write into one ColumnOutput at different offsets,
-from several threads at the same time.
+One ChunkReader decodes one chunk in any number of calls, or one chunk after the other for a ChunkRun. Chunks of one column write
+into one ColumnOutput at different offsets, from several threads at the same time.
 """
 
 from libc.stdint cimport int64_t, uint8_t
@@ -18,7 +18,6 @@ from fastpq.encodings.levels cimport (
     bitmap_set_range, bitmap_stretch, expand, levels_count, levels_to_bitmap,
 )
 from fastpq.encodings.numbers cimport DELTA_BYTE_ARRAY, PLAIN
-from fastpq.encryption.cipher cimport ModuleCipher
 from fastpq.index.ranges cimport RowRanges
 
 from fastpq.errors import FormatError, LimitError
@@ -51,31 +50,18 @@ cdef class ChunkReader:
             self.values = VerdictReader(pages, layout)
             (<VerdictReader>self.values).judge = judge
 
-    def beside(self, chunk, ModuleCipher cipher not None, bint expect_dictionary, int64_t num_values):
-        """A ChunkReader of all rows of another chunk of the column; opening one from its settings takes twice as long.
-
-        Args:
-            chunk, cipher, expect_dictionary: as for PageWalker.
-            num_values: number of values, nulls included.
-        """
-        cdef ChunkReader other = ChunkReader.__new__(ChunkReader)
-        if isinstance(self.values, CodeReader) or isinstance(self.values, VerdictReader):
-            raise TypeError("a reader of codes or verdicts, which belong to one chunk")
-        other.pages = self.pages.beside(chunk, cipher, expect_dictionary)
-        other.values = self.values.beside(other.pages)
-        other.remaining = num_values
-        other.width = self.width
-        return other
-
     def __dealloc__(self):
-        self.free()
-
-    cdef void free(self) noexcept nogil:
         scratch_free(&self.bitmap)
         scratch_free(&self.part)
         scratch_free(&self.dense)
         scratch_free(&self.chosen)
         scratch_free(&self.valid)
+
+    cdef void move_to(self, int64_t base, int64_t size, bint expect_dictionary, int64_t num_values) noexcept nogil:
+        self.pages.move_to(base, size, expect_dictionary)
+        self.values.restart()
+        self.remaining = num_values
+        self.page_row = self.page_rows = self.page_nulls = 0
 
     def read(self, ColumnOutput output not None, int64_t offset, int64_t count):
         """Decode the next count values into output at row offset; returns how many are null.

@@ -49,10 +49,6 @@ cdef class PageReader(PageWalker):
     cdef readonly object retained   # array of the last retained page's values
     cdef const uint8_t* retained_data   # first byte of the array
     cdef bint in_place              # the stored body at hand was read to the array
-    # A reader of another chunk of the column, with the same codec and checks, and without a directory.
-    cdef PageReader beside(self, chunk, ModuleCipher cipher, bint expect_dictionary)
-    # Frees scratch memory, after the last page.
-    cdef void free(self) noexcept nogil
     # Reads the next data or dictionary page; page.kind is NO_PAGE at the end of the chunk, and PASSED for a data page of at most
     # unwanted values, of which only num_values is known.
     cdef int next(self, Page* page, int64_t unwanted=*) except -1 nogil

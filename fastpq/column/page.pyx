@@ -48,30 +48,8 @@ cdef class PageReader(PageWalker):
         self.counts_chunk = counts_chunk
         self.v2_is_compressed = v2_is_compressed
 
-    cdef PageReader beside(self, chunk, ModuleCipher cipher, bint expect_dictionary):
-        cdef PageReader other = PageReader.__new__(PageReader)
-        other.walk_over(chunk, cipher, expect_dictionary)
-        other.verify_checksums = self.verify_checksums
-        other.max_page_size = self.max_page_size
-        other.max_dictionary_size = self.max_dictionary_size
-        other.listed = -1
-        other.codec = self.codec
-        other.compressed = self.compressed
-        other.max_definition_level = self.max_definition_level
-        other.max_repetition_level = self.max_repetition_level
-        other.retain_values = self.retain_values
-        other.verify_decimals = self.verify_decimals
-        other.allowance = self.allowance
-        other.counts_chunk = self.counts_chunk
-        other.v2_is_compressed = self.v2_is_compressed
-        return other
-
     def __dealloc__(self):
         scratch_free(&self.body)
-
-    cdef void free(self) noexcept nogil:
-        scratch_free(&self.body)
-        scratch_free(&self.window)
 
     cdef int next(self, Page* page, int64_t unwanted=0) except -1 nogil:
         cdef StoredPage stored

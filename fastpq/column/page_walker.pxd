@@ -40,9 +40,10 @@ cdef int has_own_crc(const uint8_t* body, const StoredPage* page) except -1 nogi
 
 cdef class PageWalker:
     cdef int64_t size
-    cdef const uint8_t* data        # the stored chunk in memory; NULL where it is read in pieces
+    cdef int64_t base               # place of the chunk in the bytes below; 0 where they are those of the chunk
+    cdef const uint8_t* data        # the stored bytes in memory; NULL where they are read in pieces
     cdef object owner               # keeps data alive
-    cdef StoredBytes source         # the stored chunk to be read in pieces; None where it is in memory
+    cdef StoredBytes source         # the stored bytes to be read in pieces; None where they are in memory
     cdef Scratch window             # the last piece, [window_start, window_end) of the chunk
     cdef int64_t window_start
     cdef int64_t window_end
@@ -59,8 +60,8 @@ cdef class PageWalker:
     cdef int64_t max_page_size
     cdef int64_t max_dictionary_size
 
-    # Sets the chunk, its cipher, and whether its metadata names a dictionary page.
-    cdef int walk_over(self, chunk, ModuleCipher cipher, bint expect_dictionary) except -1
+    # Goes to the first page of another chunk of size bytes, base bytes behind the first byte; without a directory.
+    cdef void move_to(self, int64_t base, int64_t size, bint expect_dictionary) noexcept nogil
     # The bytes [position, position + size) of the chunk; valid until the next call for bytes outside of them.
     cdef const uint8_t* at(self, int64_t position, int64_t size) except NULL nogil
     # Steps to the next page, of any type; False at the end of the chunk. The body is neither opened nor checked.

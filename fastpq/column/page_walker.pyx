@@ -68,7 +68,17 @@ cdef class PageWalker:
 
     def __init__(self, chunk, ModuleCipher cipher not None, bint expect_dictionary, object properties, object directory=None):
         cdef int64_t page
-        self.walk_over(chunk, cipher, expect_dictionary)
+        cdef const uint8_t[::1] view
+        if isinstance(chunk, StoredBytes):
+            self.source = chunk
+            self.size = self.source.size
+        else:
+            view = chunk
+            self.owner = chunk if isinstance(chunk, np.ndarray) else np.frombuffer(chunk, np.uint8)
+            self.size = view.shape[0]
+            self.data = &view[0] if self.size else NULL
+        self.cipher = cipher
+        self.expect_dictionary = expect_dictionary
         self.verify_checksums = properties.verify_checksums
         self.max_page_size = properties.max_page_size
         self.max_dictionary_size = properties.max_dictionary_size
@@ -83,23 +93,16 @@ cdef class PageWalker:
     def __dealloc__(self):
         scratch_free(&self.window)
 
-    cdef int walk_over(self, chunk, ModuleCipher cipher, bint expect_dictionary) except -1:
-        cdef const uint8_t[::1] view
-        if isinstance(chunk, StoredBytes):
-            self.source = chunk
-            self.size = self.source.size
-        else:
-            view = chunk
-            self.owner = chunk if isinstance(chunk, np.ndarray) else np.frombuffer(chunk, np.uint8)
-            self.size = view.shape[0]
-            self.data = &view[0] if self.size else NULL
-        self.cipher = cipher
+    cdef void move_to(self, int64_t base, int64_t size, bint expect_dictionary) noexcept nogil:
+        self.base = base
+        self.size = size
         self.expect_dictionary = expect_dictionary
-        return 0
+        self.position = self.ordinal = self.next_ordinal = 0
+        self.window_start = self.window_end = 0
 
     cdef const uint8_t* at(self, int64_t position, int64_t size) except NULL nogil:
         if self.source is None:
-            return self.data + position
+            return self.data + self.base + position
         if position < self.window_start or position + size > self.window_end or self.window.data == NULL:
             self._slide(position, size)
         return self.window.data + (position - self.window_start)
@@ -109,7 +112,7 @@ cdef class PageWalker:
         if self.window_start <= position < self.window_end:
             known = min(size, self.window_end - position)
             memcpy(out, self.window.data + (position - self.window_start), <size_t>known)
-        self.source.copy(position + known, out + known, size - known)
+        self.source.copy(self.base + position + known, out + known, size - known)
         return 0
 
     cdef int _slide(self, int64_t position, int64_t size) except -1 nogil:
@@ -124,7 +127,7 @@ cdef class PageWalker:
             known = 0       # read again rather than copied into larger memory
             scratch_reserve(&self.window, <size_t>wanted)
         self.window_start = self.window_end = position
-        self.source.copy(position + known, self.window.data + known, wanted - known)
+        self.source.copy(self.base + position + known, self.window.data + known, wanted - known)
         self.window_end = position + wanted
         return 0
 
@@ -295,7 +298,8 @@ cdef class PageWalker:
             return None
         page.header = PyBytes_FromStringAndSize(<const char*>page.stored.plain, page.stored.plain_size)
         if self.source is None:
-            page.body = memoryview(self.owner)[page.stored.body:page.stored.body + page.stored.body_size]
+            start = self.base + page.stored.body
+            page.body = memoryview(self.owner)[start:start + page.stored.body_size]
         else:
             page.body = memoryview(PyBytes_FromStringAndSize(
                 <const char*>self.at(page.stored.body, page.stored.body_size), page.stored.body_size))

@@ -46,10 +46,8 @@ cdef class ValueReader:
     cdef Scratch sizes
     cdef Scratch passed                 # values decoded in vain, or before a choice
 
-    # A reader of the values of another chunk of the column.
-    cdef ValueReader beside(self, PageReader pages)
-    # Frees scratch memory, after the last value.
-    cdef void free(self) noexcept nogil
+    # Forgets the chunk, before the first page of another one.
+    cdef void restart(self) noexcept nogil
     # Makes views point into buffers of a list from now on.
     cdef int attach(self, list buffers) except -1
     # Moves to the first of count values of a data page.

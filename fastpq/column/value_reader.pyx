@@ -75,26 +75,13 @@ cdef class ValueReader:
         self.ticks = layout.ticks
         self.encodings = layout.encodings
 
-    cdef ValueReader beside(self, PageReader pages):
-        cdef ValueReader other = ValueReader.__new__(ValueReader)
-        other.pages = pages
-        other.physical = self.physical
-        other.conversion = self.conversion
-        other.variable = self.variable
-        other.stored_width = self.stored_width
-        other.width = self.width
-        other.units = self.units
-        other.text = self.text
-        other.digits = self.digits
-        other.largest = self.largest
-        other.ticks = self.ticks
-        other.encodings = self.encodings
-        return other
+    cdef void restart(self) noexcept nogil:
+        self.dictionary_size = -1
+        self.count = self.done = 0
+        self.ordinal = self.previous_size = 0
+        self.page_buffer = NO_BUFFER
 
     def __dealloc__(self):
-        self.free()
-
-    cdef void free(self) noexcept nogil:
         scratch_free(&self.previous)
         scratch_free(&self.dictionary)
         scratch_free(&self.stored)

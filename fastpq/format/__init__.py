@@ -1,7 +1,8 @@
 """The structs of parquet.thrift, and their decoder and encoder for the Thrift compact protocol.
 
 parquet and enums declare the structs (struct has the base classes), compact decodes and encodes them. list_offsets finds structs
-in a list for decoding on demand, page_header reads page headers in C, and stored_footer frames a footer.
+in a list for decoding on demand, page_header and plain_chunk read page headers and column chunks in C, and stored_footer frames a
+footer.
 """
 
 from fastpq.format.compact import SPAN, decode, decode_list, decode_listed, decode_partly, encode

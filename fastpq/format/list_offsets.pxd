@@ -11,5 +11,7 @@ cdef class StructList:
     cdef int64_t[:, ::1] _noted     # numbers in the fields _fields of each struct with an inner list; MISSING for none
     cdef int[4] _fields             # field ids
     cdef int[4] _wires              # wire types of the fields
+    # Offset of one struct in the inner list of a struct; -1 as inner_place gives None.
+    cdef int64_t place(self, int64_t index, int64_t place) noexcept
 
 cdef StructList scan_structs(Cursor* cursor, int inner, dict noted, str what)

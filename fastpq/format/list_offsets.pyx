@@ -44,10 +44,14 @@ cdef class StructList:
 
     def inner_place(self, Py_ssize_t index, Py_ssize_t place):
         """Offset of one struct in the inner list of struct `index`; None where ``inner`` gives None, or has no such struct."""
+        cdef int64_t found = self.place(index, place)
+        return None if found < 0 else found
+
+    cdef int64_t place(self, int64_t index, int64_t place) noexcept:
         if self._behind is None or not 0 <= index < self._behind.shape[0] or self._behind[index] < 0:
-            return None
+            return -1
         if not 0 <= place < self._ends[index + 1] - self._ends[index]:
-            return None
+            return -1
         return self._inner[self._ends[index] + place]
 
     def number(self, Py_ssize_t index, int field):

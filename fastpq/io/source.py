@@ -150,6 +150,21 @@ class Source:
         parts = [list(itertools.islice(read, len(chunk))) for chunk in chunks]
         return [_joined(part) for part in parts]
 
+    def walk_run(self, ranges: Sequence[Range], *, authentic: bool) -> tuple[Stored, list[int]]:
+        """Bytes of ranges to be used once, one range after the other; of a source that walks late.
+
+        Args:
+            ranges: (offset, length) each.
+            authentic: as for ``walk``.
+
+        Returns:
+            The bytes of all ranges, in memory, read-only, or to be read in pieces; and the place of each range in them.
+
+        Raises:
+            FormatError, OSError: as ``read``.
+        """
+        raise NotImplementedError
+
     def beside(self, file_path: str) -> Source:
         """The source of another file, by its path relative to this file.
 
@@ -202,6 +217,13 @@ class Source:
                 f"{length} bytes at offset {offset} are outside the file of {self.size} bytes", path=self.name
             )
 
+    def _walked(self, ranges: Sequence[Range]) -> list[int]:
+        """Check and count ranges; returns their offsets."""
+        for offset, length in ranges:
+            self._check(offset, length)
+        self._count(len(ranges), sum(length for _, length in ranges))
+        return [offset for offset, _ in ranges]
+
     def _count(self, requests: int, size: int) -> None:
         with self._counting:
             self.requests += requests
@@ -231,6 +253,11 @@ class BytesSource(Source):
     def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
         return [self.read(*chunk[0]) if len(chunk) == 1 else _joined(self.read_ranges(chunk)) for chunk in chunks]
 
+    def walk_run(self, ranges: Sequence[Range], *, authentic: bool) -> tuple[Stored, list[int]]:
+        if self._data is None:
+            raise _closed(self.name)
+        return self._data, self._walked(ranges)
+
     def close(self) -> None:
         self._data = None
 
@@ -255,16 +282,19 @@ class OriginSource(Source):
     def walk(self, chunks: Sequence[Sequence[Range]], *, authentic: bool) -> list[Stored]:
         if self._origin is None:
             raise _closed(self.name)
-        requests = size = 0
-        for chunk in chunks:
-            requests += len(chunk)
-            for offset, length in chunk:
-                self._check(offset, length)
-                size += length
-        self._count(requests, size)
+        self._walked([part for chunk in chunks for part in chunk])
         if self._views is None or authentic:
             return [StoredBytes(self._origin, chunk) for chunk in chunks]
         return [_joined([self._views[offset : offset + length] for offset, length in chunk]) for chunk in chunks]
+
+    def walk_run(self, ranges: Sequence[Range], *, authentic: bool) -> tuple[Stored, list[int]]:
+        if self._origin is None:
+            raise _closed(self.name)
+        offsets = self._walked(ranges)
+        if self._views is None or authentic:
+            lengths = [length for _, length in ranges]
+            return StoredBytes(self._origin, ranges), [0, *itertools.accumulate(lengths[:-1])]
+        return self._views, offsets
 
     def _fetch(self, offset: int, length: int) -> Bytes:
         if self._origin is None:

@@ -13,6 +13,7 @@ from fastpq import format as fmt
 from fastpq.common.display import View, to_html, to_text
 from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import FormatError, ParquetError, UnsupportedError
+from fastpq.format.plain_chunk import ChunkEntries
 from fastpq.format.slots import untracked
 from fastpq.format.stored_footer import CHECKPOINT_KEY
 from fastpq.format.struct import WireKind
@@ -244,6 +245,7 @@ class FileMetaData:
         num_rows: number of rows.
         created_by: name and version of the writer; None if not stored.
         orders: orders of the columns' bounds.
+        chunk_entries: entries of the column chunks.
         encryption_algorithm: encryption algorithm and AAD prefix; None for a plaintext file.
         footer_signing_key_metadata: key metadata of a signed plaintext footer.
 
@@ -260,6 +262,7 @@ class FileMetaData:
         self._schema_elements = listed[_SCHEMA]
         self._key_values: tuple[int, int] = listed.get(_KEY_VALUES, (0, 0))     # first byte, byte behind
         self._row_groups = listed[_ROW_GROUPS]
+        self.chunk_entries = ChunkEntries(footer, self._row_groups)
         orders = listed.get(_COLUMN_ORDERS)
         self.num_row_groups = len(self._row_groups.offsets)
         self.num_schema_elements = len(self._schema_elements.offsets)

@@ -15,10 +15,11 @@ from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import RowRanges
 from fastpq.io.source import Source
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.costs import WORTH_A_DICTIONARY, WORTH_A_ROUND_TRIP
 from fastpq.read.flat import leaf_column
 from fastpq.read.opener import ChunkOpener
-from fastpq.read.plan import ChunkPlan, plan_pages
+from fastpq.read.plan import plan_pages
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import Unknown
 

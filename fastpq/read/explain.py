@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fastpq.common.display import Cell, Grid, Heading, Share, View, counted, more, of_bytes, to_html, to_text
 from fastpq.filters.predicate import Outcome
-from fastpq.read.plan import ChunkPlan
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.pruning import Evidence
 from fastpq.read.selection import GroupSelection
 from fastpq.read.selective import SelectiveScan

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.costs import AT_ONCE, PARTS_AHEAD
-from fastpq.read.plan import ChunkPlan
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +21,7 @@ def fetch_chunks(source: Source, chunks: Sequence[ChunkPlan]) -> list[Stored]:
     """The stored bytes of each chunk; chunks close together in a file are read with one request."""
     files: dict[str | None, list[int]] = {}
     for slot, chunk in enumerate(chunks):
-        files.setdefault(chunk.metadata.chunk.file_path or None, []).append(slot)
+        files.setdefault(chunk.file_path, []).append(slot)
     found: dict[int, Stored] = {}
     for file_path, slots in files.items():
         file = source if file_path is None else source.beside(file_path)
@@ -76,16 +76,21 @@ class Fetching:
 
             self._part_of = {slot: number for number, part in enumerate(self._parts) for slot in part}
             self.pool = ThreadPoolExecutor(PARTS_AHEAD, thread_name_prefix="fastpq-fetch")
-        elif self._parts or not (streaming or (source.walks_late and len(chunks) > AT_ONCE)):
+        elif self._parts or not (streaming or source.walks_late):
             self._ready = dict(enumerate(fetch_chunks(source, chunks)))
 
-    def take(self, slot: int) -> Stored:
-        """The stored bytes of a chunk; no reference to the bytes is kept here, and a second call fetches the bytes again."""
+    def take(self, slot: int, *, alone: bool = False) -> Stored:
+        """The stored bytes of a chunk; no reference to the bytes is kept here, and a second call fetches the bytes again.
+
+        Args:
+            slot: place of the chunk.
+            alone: whether the next chunks are not taken by this method.
+        """
         ready = self._ready.pop(slot, None)
         if ready is not None:
             return ready
         if self.pool is None:
-            return self._late(slot)
+            return self._late(slot, alone)
         part = self._part_of[slot]
         with self._lock:
             for number in range(len(self._futures), min(part + PARTS_AHEAD + 1, len(self._parts))):
@@ -93,13 +98,31 @@ class Fetching:
         fetched = self._futures[part].result().pop(slot, None)
         return self._fetch([slot])[slot] if fetched is None else fetched        # taken before
 
-    def _late(self, slot: int) -> Stored:
+    def _late(self, slot: int, alone: bool) -> Stored:
         """The stored bytes of a chunk; those of the next chunks are found together with it where nothing is read for them."""
-        if self._streaming or not self._source.walks_late:
+        if alone or self._streaming or not self._source.walks_late:
             return self._fetch([slot])[slot]
-        slots = range(slot, min(slot + AT_ONCE, len(self._chunks)))
-        self._ready.update(zip(slots, fetch_chunks(self._source, self._chunks[slots.start : slots.stop]), strict=True))
-        return self._ready.pop(slot)
+        chunks, behind = self._chunks, slot + 1
+        with self._lock:
+            if slot in self._ready:
+                return self._ready.pop(slot)
+            while behind < min(slot + AT_ONCE, len(chunks)):
+                column = chunks[behind].column
+                if column is not chunks[slot].column and behind + 1 < len(chunks) and chunks[behind + 1].column is column:
+                    break           # the chunks of the column may be taken as a run
+                behind += 1
+            self._ready.update(self._fetch(range(slot, behind)))
+            return self._ready.pop(slot)
+
+    def take_run(self, slots: Sequence[int]) -> tuple[Stored, list[int]]:
+        """The stored bytes of whole chunks of a local file, as one, and the place of each chunk in them; as ``take``.
+
+        Args:
+            slots: places of the chunks.
+        """
+        chunks = [self._chunks[slot] for slot in slots]
+        return self._source.walk_run(
+            [(chunk.start, chunk.length) for chunk in chunks], authentic=any(chunk.is_encrypted for chunk in chunks))
 
     def look(self, slot: int) -> Stored:
         """The stored bytes of a chunk; ``take`` may still be called for the slot."""

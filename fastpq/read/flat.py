@@ -26,10 +26,10 @@ from fastpq.errors import ParquetError
 from fastpq.format.enums import CompressionCodec
 from fastpq.index.ranges import Int64s, cut_ranges
 from fastpq.io.source import Stored
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.costs import AT_ONCE, LARGEST_RUN
 from fastpq.read.fetch import Fetching
 from fastpq.read.opener import ChunkOpener
-from fastpq.read.plan import ChunkPlan
 from fastpq.schema.types import ColumnType, Integer, Type, Unknown
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class FlatReading:
     """
 
     __slots__ = (
-        "_buffers", "_chunks", "_entries", "_judge", "_largest_run", "_layout", "_leaf", "_nulls", "_opener", "_output",
-        "_reader", "_slots",
+        "_buffers", "_chunks", "_entries", "_has_runs", "_judge", "_largest_run", "_layout", "_leaf", "_nulls", "_opener",
+        "_output", "_reader", "_slots",
     )
 
     def __init__(
@@ -114,6 +114,7 @@ class FlatReading:
         if is_whole and in_memory and chunks[0].codec == UNCOMPRESSED:
             memory = self._view()
         self._output = ColumnOutput(num_rows, self._layout.width if judge is None else 1, leaf.nullable, memory)
+        self._has_runs = opener.source.walks_late and len(chunks) > 1 and judge is None and not self._layout.codes
         self._nulls: list[int] = []     # of chunks with nulls
 
     def tasks(self) -> Iterator[Task]:
@@ -154,40 +155,31 @@ class FlatReading:
             codes[~column.validity_mask()] = 0
         return column
 
-    def _runs(self) -> Iterator[tuple[Sequence[ChunkPlan], Sequence[int]]]:
+    def _runs(self) -> Iterator[tuple[list[ChunkPlan], list[int]]]:
         """Consecutive chunks to decode together, and their slots: of whole chunks of a local file, decoded into values."""
-        chunks, slots, width = self._chunks, self._slots, self._output.width
-        alone = self._reader is not None or self._judge is not None or self._layout.codes
-        largest = -1 if alone or not self._opener.source.walks_late else self._largest_run
-        first = size = 0
-        for number, chunk in enumerate(chunks):
-            whole = chunk.kept is None and chunk.num_values == chunk.num_rows
-            added = chunk.num_bytes + chunk.num_rows * width if whole else LARGEST_RUN + 1
-            if number > first and (size + added > largest or number - first == AT_ONCE):
-                yield chunks[first:number], slots[first:number]
-                first, size = number, 0
-            size += added
-        if chunks:
-            yield chunks[first:], slots[first:]
+        from fastpq.read.chunk_run import cut_runs
 
-    def _decode_run(self, chunks: Sequence[ChunkPlan], slots: Sequence[int]) -> None:
+        chunks, slots = [*self._chunks], self._slots
+        for first, behind in cut_runs(chunks, self._output.width, self._largest_run if self._has_runs else -1, AT_ONCE):
+            yield chunks[first:behind], slots[first:behind]
+
+    def _decode_run(self, chunks: list[ChunkPlan], slots: list[int]) -> None:
         if len(chunks) == 1:
             self._decode(chunks[0], slots[0])
             return
-        from fastpq.column.chunk_run import read_chunks
-
-        readers = self._opener.flat_run(chunks, map(self._buffers.take, slots), self._layout)
+        stored, positions = self._buffers.take_run(slots)
+        run = self._opener.flat_run(chunks, stored, positions, self._layout)
         try:
-            nulls = read_chunks(readers, self._output, chunks[0].row_offset)
-        except ParquetError as error:       # of the first chunk that is not read to its end
-            self._opener.place(error, next(chunk for chunk, reader in zip(chunks, readers, strict=True) if reader.remaining))
+            nulls = run.read(self._output, chunks[0].row_offset)
+        except ParquetError as error:
+            self._opener.place(error, chunks[run.current])
             raise
         if nulls:
             self._nulls.append(nulls)
 
     def _decode(self, chunk: ChunkPlan, slot: int) -> None:
         reader = self._reader
-        stored = self._buffers.take(slot) if reader is None else None
+        stored = self._buffers.take(slot, alone=self._has_runs) if reader is None else None
         try:
             if stored is not None:
                 reader = self._opener.flat(chunk, stored, self._layout, None if self._judge is None else self._verdicts)

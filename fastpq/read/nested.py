@@ -16,11 +16,12 @@ from fastpq.column.assemble import assemble
 from fastpq.column.assembly import NestedOutput
 from fastpq.errors import FormatError, ParquetError
 from fastpq.index.ranges import Int64s
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.costs import ALWAYS_RESERVED, LIKELY_EXPANSION
 from fastpq.read.fetch import Fetching
 from fastpq.read.flat import Parts, Task, count_rows, leaf_column
 from fastpq.read.opener import ChunkOpener
-from fastpq.read.plan import ChunkPlan, ColumnPlan
+from fastpq.read.plan import ColumnPlan
 from fastpq.schema.shape import Shape
 
 if TYPE_CHECKING:

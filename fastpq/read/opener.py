@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal
 
@@ -15,16 +15,18 @@ from fastpq.column.chunk_reader import ChunkReader
 from fastpq.column.layout import Conversion, Judge, Layout, layout_of
 from fastpq.column.page import PageReader
 from fastpq.common.process_memory import default_allocation
+from fastpq.encryption.cipher import ModuleCipher
+from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.errors import ParquetError
 from fastpq.io.source import Source, Stored
 from fastpq.options import ReaderProperties
-from fastpq.read.plan import ChunkPlan
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.schema.types import ColumnType
 
 if TYPE_CHECKING:
     from fastpq.column.nested_reader import NestedReader
-    from fastpq.encryption.decryptor import FileDecryptor
+    from fastpq.read.chunk_run import ChunkRun
 
 StringLayout = Literal["views", "offsets", "dictionary"]
 
@@ -78,10 +80,10 @@ class ChunkOpener:
 
     def pages(self, chunk: ChunkPlan, stored: Stored, layout: Layout | None = None) -> PageReader:
         """A PageReader before the first page of a chunk, with the layout of the column if known already."""
-        layout, metadata = layout or self.layout(chunk.column), chunk.metadata
+        layout = layout or self.layout(chunk.column)
         return PageReader(
             stored,
-            self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index),
+            self._cipher(chunk),
             codec_for_read(chunk.codec),
             chunk.column.max_definition_level,
             chunk.column.max_repetition_level,
@@ -107,28 +109,35 @@ class ChunkOpener:
         layout = layout or self.layout(chunk.column)
         return ChunkReader(self.pages(chunk, stored, layout), layout, chunk.num_values, judge)
 
-    def flat_run(self, chunks: Sequence[ChunkPlan], stored: Iterable[Stored], layout: Layout) -> list[ChunkReader]:
-        """A ChunkReader before the first value of each whole chunk of a flat column.
+    def flat_run(self, chunks: list[ChunkPlan], stored: Stored, positions: list[int], layout: Layout) -> ChunkRun:
+        """A ChunkRun of chunks of a flat column.
 
         Args:
-            chunks: plans without pages and rows of their own.
-            stored: stored bytes of each chunk, asked for one after the other.
+            chunks: plans of the chunks, a run of ``cut_runs``.
+            stored: stored bytes of all chunks.
+            positions: place of each chunk in them.
             layout: storage of the values.
         """
-        readers: list[ChunkReader] = []
-        first = chunks[0]
-        for chunk, part in zip(chunks, stored, strict=True):
-            try:
-                if readers and chunk.codec == first.codec:
-                    metadata = chunk.metadata
-                    cipher = self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
-                    readers.append(readers[0].beside(part, cipher, chunk.has_dictionary, chunk.num_values))
-                else:
-                    readers.append(self.flat(chunk, part, layout))
-            except ParquetError as error:
-                self.place(error, chunk)
-                raise
-        return readers
+        from fastpq.read.chunk_run import ChunkRun
+
+        ciphers: list[ModuleCipher] | None = None
+        if type(self.decryptor) is not FileDecryptor or any(chunk.is_encrypted for chunk in chunks):
+            ciphers = []
+            for chunk in chunks:
+                try:
+                    ciphers.append(self._cipher(chunk))
+                except ParquetError as error:
+                    self.place(error, chunk)
+                    raise
+        with self.placed(chunks[0]):
+            return ChunkRun(self.flat(chunks[0], stored, layout), chunks, positions, ciphers)
+
+    def _cipher(self, chunk: ChunkPlan) -> ModuleCipher:
+        """The cipher of a chunk; without the chunk's metadata in a file without encryption."""
+        if type(self.decryptor) is FileDecryptor and not chunk.is_encrypted:
+            return ModuleCipher()
+        metadata = chunk.metadata
+        return self.decryptor.chunk_cipher(metadata.chunk, metadata.row_group_ordinal, chunk.column.index)
 
     def nested(self, chunk: ChunkPlan, stored: Stored) -> NestedReader:
         """A NestedReader before the first row of a nested column's chunk."""

@@ -16,9 +16,10 @@ from fastpq.arrays.strings import from_string_dtype
 from fastpq.arrays.table import AnyColumn, BinaryOffsets, Column, DictionaryValues, ListColumn, StructColumn, Table
 from fastpq.arrow.polars_enums import enum_categories
 from fastpq.errors import ParquetError
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size
 from fastpq.read.file_reader import OpenFile
-from fastpq.read.plan import ChunkPlan, plan_read
+from fastpq.read.plan import plan_read
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 
 # Most stored bytes of the dictionary pages of a column read for the entries of a dictionary without an order.

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fastpq.errors import FormatError, SchemaError, UnsupportedError
+from fastpq.format.plain_chunk import stored_path
 from fastpq.format.slots import untracked
 from fastpq.index.page_locations import choose_pages
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.io.coalescing import Range
-from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.chunk_plan import ChunkPlan, plan_plain_chunks
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode
 from fastpq.stats.quirks import chunk_slack, v2_is_always_compressed
 
@@ -46,72 +47,6 @@ class PageSelection(NamedTuple):
     def has_dictionary(self) -> bool:
         """Whether the ranges include the dictionary page: they hold more bytes than the data pages."""
         return self.num_bytes > int(self.directory[:, 1].sum())
-
-
-class ChunkPlan(NamedTuple):
-    """A column chunk of a read, or some of its rows.
-
-    Attributes:
-        column: descriptor of the chunk's column.
-        row_group: index of the chunk's row group.
-        row_offset: number of the chunk's first row in the output.
-        num_rows: number of the chunk's rows in the output.
-        num_values: number of values in the pages to read; nulls and empty lists of a nested column count. An upper bound
-            if some pages of a nested column are left out.
-        start, length: place of the whole chunk in the file.
-        ranges: byte ranges to read, as (offset, length).
-        num_bytes: number of bytes to read.
-        metadata: metadata of the chunk.
-        codec: compression codec, a number of ``CompressionCodec``.
-        is_encrypted: whether the chunk is encrypted.
-        has_dictionary: whether the bytes to read may begin with a dictionary page.
-        v2_is_compressed: whether data pages V2 are compressed even where is_compressed of their headers is False.
-        pages: the pages to read; None for all.
-        kept: the rows in the output, counted within the pages to read; None for all.
-    """
-
-    column: ColumnDescriptor
-    row_group: int
-    row_offset: int
-    num_rows: int
-    num_values: int
-    start: int
-    length: int
-    ranges: Sequence[Range]
-    num_bytes: int
-    metadata: ColumnChunkMetaData
-    codec: int
-    is_encrypted: bool
-    has_dictionary: bool
-    v2_is_compressed: bool = False
-    pages: PageSelection | None = None
-    kept: RowRanges | None = None
-
-    def of_rows(
-        self,
-        row_offset: int,
-        num_rows: int,
-        num_values: int,
-        pages: PageSelection | None = None,
-        kept: RowRanges | None = None,
-    ) -> ChunkPlan:
-        """A plan of some rows of the chunk; parameters as the attributes."""
-        ranges: Sequence[Range]
-        if pages is None:
-            ranges, size, has_dictionary = ((self.start, self.length),), self.length, self.has_dictionary
-        else:
-            ranges, size = pages.ranges, pages.num_bytes
-            has_dictionary = self.has_dictionary and pages.has_dictionary
-        # positional, and no _replace: a read of few rows spends much of its time here, once a column
-        return ChunkPlan(
-            self.column, self.row_group, row_offset, num_rows, num_values, self.start, self.length, ranges, size, self.metadata,
-            self.codec, self.is_encrypted, has_dictionary, self.v2_is_compressed, pages, kept,
-        )
-
-    @property
-    def kept_rows(self) -> Int64s:
-        """Ranges of the rows in the output, counted within the pages to read; shape (n, 2), int64."""
-        return np.array([[0, self.num_rows]], np.int64) if self.kept is None else self.kept.bounds
 
 
 class ColumnPlan(NamedTuple):
@@ -176,21 +111,19 @@ def plan_read(
         UnsupportedError: an encrypted chunk in another file.
         FormatError: metadata contradict each other or the file's size.
     """
-    chosen = choose_row_groups(metadata.num_row_groups, row_groups)
-    counts, asks = metadata.row_counts, metadata.decryptor.asks_for_keys
-    planned: list[tuple[ColumnDescriptor, list[ChunkPlan]]] = [untracked((column, untracked([]))) for column in columns]
+    counts = metadata.row_counts
+    groups: list[tuple[int, int, int]] = []
     num_rows = 0
-    for index in chosen:
+    for index in choose_row_groups(metadata.num_row_groups, row_groups):
         if counts[index] < 0:
             raise FormatError(f"a row group of {counts[index]} rows", row_group=index)
-        if not counts[index]:
-            continue
-        if asks and not num_rows:
-            group = metadata.row_group(index)
-            metadata.decryptor.ask_for_keys(group.column(column.index).chunk for column in columns)
-        for column, chunks in planned:
-            chunks.append(plan_chunk(metadata, index, column, num_rows, file_size))
-        num_rows += counts[index]
+        if counts[index]:
+            groups.append((index, counts[index], num_rows))
+            num_rows += counts[index]
+    if groups and metadata.decryptor.asks_for_keys:
+        group = metadata.row_group(groups[0][0])
+        metadata.decryptor.ask_for_keys(group.column(column.index).chunk for column in columns)
+    planned = [untracked((column, untracked(plan_chunks(metadata, column, groups, file_size)))) for column in columns]
     outputs: dict[SchemaNode, ColumnPlan] = {}
     for leaf in planned:
         node = leaf[0].top
@@ -294,6 +227,29 @@ def choose_row_groups(count: int, wanted: Iterable[int] | None) -> list[int]:
     return chosen
 
 
+def plan_chunks(
+    metadata: FileMetaData, column: ColumnDescriptor, groups: list[tuple[int, int, int]], file_size: int
+) -> list[ChunkPlan]:
+    """Plans of all rows of a column's chunks.
+
+    Args:
+        metadata: footer of the file.
+        column: descriptor of the column.
+        groups: index, number of rows and number of the first row in the output, of each row group.
+        file_size: size of the file in bytes.
+
+    Raises:
+        UnsupportedError, FormatError: as ``plan_chunk``.
+    """
+    if metadata.decryptor.seals_every_chunk:
+        return [plan_chunk(metadata, index, column, offset, file_size) for index, _, offset in groups]
+    writer = metadata.created_by
+    return plan_plain_chunks(
+        metadata, metadata.chunk_entries, column, stored_path(column.path), groups, file_size, chunk_slack(writer),
+        v2_is_always_compressed(writer), lambda index, offset: plan_chunk(metadata, index, column, offset, file_size),
+    )
+
+
 def plan_chunk(metadata: FileMetaData, row_group: int, column: ColumnDescriptor, offset: int, file_size: int) -> ChunkPlan:
     """The plan of all rows of a chunk, after a check of its metadata against the schema and the file's size.
 
@@ -327,10 +283,8 @@ def plan_chunk(metadata: FileMetaData, row_group: int, column: ColumnDescriptor,
         raise error.at(column=column.name, row_group=row_group) from None
     if not path:
         length = min(length + chunk_slack(metadata.created_by), file_size - start)
-    # positional, and no work for the garbage collector: a file may have a million chunks
     num_values = stored.num_values if column.max_repetition_level else num_rows
-    ranges, has_dictionary = ((start, length),), bool(stored.dictionary_page_offset)
-    return untracked(ChunkPlan(
-        column, row_group, offset, num_rows, num_values, start, length, ranges, length, chunk, stored.codec, is_encrypted,
-        has_dictionary, v2_is_always_compressed(metadata.created_by),
-    ))
+    return ChunkPlan(
+        column, row_group, offset, num_rows, num_values, start, length, chunk, stored.codec, is_encrypted,
+        bool(stored.dictionary_page_offset), v2_is_always_compressed(metadata.created_by), path or None,
+    )

@@ -14,11 +14,12 @@ from fastpq.common.parallel import run_parallel
 from fastpq.common.progress import Span
 from fastpq.format.slots import untracked
 from fastpq.io.source import Stored
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.costs import ALWAYS_PLAUSIBLE, LARGEST_RUN, PLAUSIBLE_EXPANSION, TASKS_A_THREAD, WORTH_A_TASK, WORTH_A_THREAD
 from fastpq.read.fetch import Fetching, fetching
 from fastpq.read.flat import FlatReading, FlatStream, Task
 from fastpq.read.opener import ChunkOpener
-from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan
+from fastpq.read.plan import ColumnPlan, ReadPlan
 
 if TYPE_CHECKING:
     from fastpq.arrays.layouts import Array

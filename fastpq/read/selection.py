@@ -19,9 +19,10 @@ from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, rea
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.dictionaries import read_dictionaries, stored_dictionary_size, useful_dictionaries
 from fastpq.read.opener import ChunkOpener
-from fastpq.read.plan import ChunkPlan, GroupRows, plan_read
+from fastpq.read.plan import GroupRows, plan_read
 from fastpq.read.pruning import GroupPruning
 from fastpq.schema.parquet_schema import ColumnDescriptor
 from fastpq.stats.quirks import bloom_filters_are_trusted

@@ -27,10 +27,11 @@ from fastpq.filters.predicate import Outcome, Predicate
 from fastpq.index.page_locations import pages_of
 from fastpq.index.ranges import RowRanges
 from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.costs import ALWAYS_HELD, MOST_DOUBTFUL_PAGES, MOST_SLACK, MOST_TOGETHER, MOST_WASTED
 from fastpq.read.matching import Match, Matcher
 from fastpq.read.outputs import Outputs
-from fastpq.read.plan import ChunkPlan, GroupRows, ReadPlan, plan_pages, plan_read, plan_rows
+from fastpq.read.plan import GroupRows, ReadPlan, plan_pages, plan_read, plan_rows
 from fastpq.read.scan import Scan
 from fastpq.read.selection import GroupSelection, Selector
 from fastpq.schema.parquet_schema import ColumnDescriptor, SchemaNode

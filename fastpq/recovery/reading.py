@@ -20,9 +20,10 @@ from fastpq.filters.predicate import Predicate, leaves
 from fastpq.index.page_index import ChunkIndexes, IndexRequest, OffsetIndex, read_page_indexes
 from fastpq.index.ranges import Flags, Int64s, RowRanges
 from fastpq.options import OnError
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION
 from fastpq.read.file_reader import FileReader, OpenFile, Wanted
-from fastpq.read.plan import ChunkPlan, ColumnPlan, ReadPlan, plan_read
+from fastpq.read.plan import ColumnPlan, ReadPlan, plan_read
 from fastpq.read.scan import Scan
 from fastpq.read.selective import SelectiveScan
 from fastpq.recovery.losses import Loss
@@ -208,7 +209,7 @@ class RecoveringReader:
         if rows.is_every:
             return column
         leaves_ = [
-            (leaf, [chunk._replace(num_rows=rows.count, kept=rows) for chunk in chunks]) for leaf, chunks in column.leaves
+            (leaf, [chunk.keeping(rows, rows.count) for chunk in chunks]) for leaf, chunks in column.leaves
         ]
         return ColumnPlan(column.node, leaves_)
 

@@ -20,8 +20,9 @@ from fastpq.errors import FormatError, LimitError, ParquetError, UnsupportedErro
 from fastpq.index.ranges import Int64s, RowRanges
 from fastpq.io.origin import StoredBytes
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.opener import ChunkOpener
-from fastpq.read.plan import ChunkPlan, PageSelection
+from fastpq.read.plan import PageSelection
 from fastpq.recovery.pages import find_pages
 from fastpq.recovery.survey import UNKNOWN, Probe
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
@@ -270,8 +271,6 @@ class _Search:
             num_values=values,
             start=ranges[0][0],
             length=pages.num_bytes,
-            ranges=ranges,
-            num_bytes=pages.num_bytes,
             metadata=metadata,
             codec=metadata.codec,
             is_encrypted=False,

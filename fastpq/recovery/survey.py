@@ -18,10 +18,11 @@ from fastpq.column.column_output import ColumnOutput
 from fastpq.errors import CryptoError, FormatError, ParquetError, SchemaError, TagVerificationError
 from fastpq.index.page_index import OffsetIndex
 from fastpq.index.ranges import Int64s, RowRanges
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.costs import ALWAYS_PLAUSIBLE, PLAUSIBLE_EXPANSION
 from fastpq.read.fetch import fetch_chunks
 from fastpq.read.opener import ChunkOpener
-from fastpq.read.plan import ChunkPlan, PageSelection
+from fastpq.read.plan import PageSelection
 from fastpq.read.scan import check_plausible
 from fastpq.schema.shape import LeafShape
 
@@ -56,7 +57,7 @@ class ChunkSurvey:
             kept = None if wanted.is_every else wanted
         else:
             kept = wanted.within(self.plan.pages.rows)
-        return self.plan._replace(num_rows=wanted.count, kept=kept)
+        return self.plan.keeping(kept, wanted.count)
 
     def reason(self, start: int, stop: int) -> str:
         """Error behind the loss of a range of rows."""

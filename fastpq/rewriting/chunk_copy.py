@@ -13,7 +13,7 @@ from fastpq.index.page_index import COLUMN_INDEX, OFFSET_INDEX, IndexRequest, Of
 from fastpq.io.sink import Sink
 from fastpq.io.source import Source
 from fastpq.options import ReaderProperties
-from fastpq.read.plan import ChunkPlan
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.rewriting.page_copy import CopiedPages, PageCopier
 from fastpq.write.row_groups import PlacedChunk
 

@@ -25,9 +25,9 @@ import fastpq
 from fastpq.arrays.table import Column
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.predicate import And, Or, bind_filters
+from fastpq.read.chunk_plan import ChunkPlan
 from fastpq.read.dictionaries import read_dictionaries
 from fastpq.read.opener import ChunkOpener
-from fastpq.read.plan import ChunkPlan
 from tests.interop.comparison import assert_same
 from tests.requirements import peer
 

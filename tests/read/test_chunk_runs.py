@@ -1,4 +1,4 @@
-"""Consecutive chunks of a flat column, decoded by one call."""
+"""Consecutive chunks of a flat column, decoded by one reader."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
-from fastpq.column import chunk_run
+from fastpq import format as fmt
 from fastpq.column.chunk_reader import ChunkReader
-from fastpq.column.chunk_run import read_chunks
 from fastpq.column.column_output import ColumnOutput
 from fastpq.encryption.cipher import ModuleCipher
-from fastpq.encryption.decryptor import FileDecryptor
+from fastpq.read import chunk_run
+from fastpq.read.chunk_plan import ChunkPlan
+from fastpq.read.chunk_run import ChunkRun
 from fastpq.read.opener import ChunkOpener
 
 ROWS, GROUP = 1000, 70          # the last row group is shorter
@@ -43,11 +44,11 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of chunks of each run."""
     found: list[int] = []
 
-    def counted(readers: list[ChunkReader], output: ColumnOutput, offset: int) -> int:
-        found.append(len(readers))
-        return read_chunks(readers, output, offset)
+    def counted(reader: ChunkReader, chunks: list[ChunkPlan], *others: Any) -> ChunkRun:
+        found.append(len(chunks))
+        return ChunkRun(reader, chunks, *others)
 
-    monkeypatch.setattr(chunk_run, "read_chunks", counted)
+    monkeypatch.setattr(chunk_run, "ChunkRun", counted)
     return found
 
 
@@ -115,48 +116,89 @@ def test_an_error_names_the_chunk(tmp_path: Path, broken: int, runs: list[int]) 
 
 
 def test_an_error_of_an_unopened_chunk_names_the_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "file")
+    properties = fastpq.FileEncryptionProperties(KEY)
+    fastpq.write_table(table(), tmp_path / "file", row_group_size=GROUP, encryption_properties=properties)
     calls = iter(range(1000))
-    cipher_of = FileDecryptor.chunk_cipher
+    cipher_of = ChunkOpener._cipher
 
     def failing(*arguments: Any) -> ModuleCipher:
         if next(calls) == 4:
             raise fastpq.UnsupportedError("a chunk of the future")
         return cipher_of(*arguments)
 
-    monkeypatch.setattr(FileDecryptor, "chunk_cipher", failing)
+    monkeypatch.setattr(ChunkOpener, "_cipher", failing)
+    keys = fastpq.FileDecryptionProperties(KEY)
     with pytest.raises(fastpq.UnsupportedError, match="future") as caught:
-        fastpq.read_table(tmp_path / "file", columns=["required"], threads=1)
+        fastpq.read_table(tmp_path / "file", columns=["required"], threads=1, decryption_properties=keys)
     assert caught.value.context["row_group"] == 4
 
 
-def unread(path: Path, column: str, monkeypatch: pytest.MonkeyPatch) -> tuple[list[ChunkReader], ColumnOutput]:
-    """Readers of all chunks of a column before their first values, and the output."""
-    given: list[tuple[list[ChunkReader], ColumnOutput]] = []
+def test_an_encrypted_chunk_among_others_is_refused(tmp_path: Path) -> None:
+    """By the footer; no writer encrypts some chunks of a column alone."""
+    fastpq.write_table({"a": range(ROWS)}, tmp_path / "file", row_group_size=GROUP)
+    stored = (tmp_path / "file").read_bytes()
+    size = int.from_bytes(stored[-8:-4], "little")
+    footer = fmt.decode(fmt.FileMetaData, stored[-8 - size:-8])[0]
+    crypto = fmt.ColumnCryptoMetaData(ENCRYPTION_WITH_FOOTER_KEY=fmt.EncryptionWithFooterKey())
+    footer.row_groups[3].columns[0].crypto_metadata = crypto
+    changed = fmt.encode(footer)
+    (tmp_path / "file").write_bytes(stored[:-8 - size] + changed + len(changed).to_bytes(4, "little") + b"PAR1")
+    with pytest.raises(fastpq.KeyAccessError) as caught:
+        fastpq.read_table(tmp_path / "file", threads=1)
+    assert (caught.value.context["column"], caught.value.context["row_group"]) == ("a", 3)
 
-    def kept(readers: list[ChunkReader], output: ColumnOutput, offset: int) -> int:
-        given.append((readers, output))
-        return 0
+
+class Unread:
+    """A run whose values are not read."""
+
+    def __init__(self, run: ChunkRun, chunks: list[ChunkPlan], reader: ChunkReader) -> None:
+        self.run, self.chunks, self.reader = run, chunks, reader
+        self.current = 0
+
+    def read(self, output: ColumnOutput, offset: int) -> int:
+        self.output = output
+        return offset
+
+
+def unread(path: Path, column: str, monkeypatch: pytest.MonkeyPatch) -> Unread:
+    """The run of all chunks of a column before their first values, and the output."""
+    given: list[Unread] = []
+
+    def kept(reader: ChunkReader, chunks: list[ChunkPlan], *others: Any) -> Unread:
+        given.append(Unread(ChunkRun(reader, chunks, *others), chunks, reader))
+        return given[-1]
 
     with monkeypatch.context() as patch:
-        patch.setattr(chunk_run, "read_chunks", kept)
+        patch.setattr(chunk_run, "ChunkRun", kept)
         fastpq.read_table(path, columns=[column], threads=1)
     return given[0]
 
 
 def test_bad_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = write(tmp_path / "file")
-    readers, output = unread(tmp_path / "file", "required", monkeypatch)
+    found = unread(tmp_path / "file", "required", monkeypatch)
+    run, output, reader = found.run, found.output, found.reader
     for target, offset in ((output, 1), (output, -1), (ColumnOutput(ROWS - 1, 8, False), 0), (ColumnOutput(ROWS, 4, False), 0)):
         with pytest.raises(ValueError, match=r"rows at|width"):
-            read_chunks(readers, target, offset)
-    for other in (None, output):
-        with pytest.raises(TypeError):
-            read_chunks([*readers, other], output, 0)       # type: ignore[list-item]
-    assert read_chunks([], output, 0) == 0
-    assert read_chunks(readers, output, 0) == 0
-    assert output.values.view(np.float64).tolist() == made["required"].to_pylist()
-    assert read_chunks(readers, output, ROWS) == 0          # nothing is left
+            run.read(target, offset)
+    one = found.chunks[:1]
+    for positions in ([], [0, 0]):
+        with pytest.raises(ValueError, match="one position"):
+            ChunkRun(reader, one, positions)
+    with pytest.raises(ValueError, match="one position"):
+        ChunkRun(reader, one, [0], [])
+    for position in (-1, 1 << 40):
+        with pytest.raises(ValueError, match="a chunk of"):
+            ChunkRun(reader, one, [position])
+    with pytest.raises(TypeError, match="cipher"):
+        ChunkRun(reader, one, [0], ["none"])        # type: ignore[list-item]
+    with pytest.raises(TypeError):
+        ChunkRun(reader, [None], [0])               # type: ignore[list-item]
+    assert ChunkRun(reader, [], []).read(output, 0) == 0
+    for _ in range(2):
+        assert run.read(output, 0) == 0
+        assert output.values.view(np.float64).tolist() == made["required"].to_pylist()
+        output.values[:] = 0
 
 
 def test_readers_of_codes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,9 +213,7 @@ def test_readers_of_codes_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(ChunkOpener, "flat", kept)
     fastpq.read_table(tmp_path / "file", columns=["words"], strings="dictionary", threads=1)
     with pytest.raises(TypeError, match="codes"):
-        read_chunks(opened, ColumnOutput(ROWS, 4, True), 0)
-    with pytest.raises(TypeError, match="codes"):
-        opened[0].beside(np.empty(0, np.uint8), ModuleCipher(), False, 0)
+        ChunkRun(opened[0], [], [])
 
 
 def test_chunks_of_several_codecs(tmp_path: Path, runs: list[int]) -> None:
@@ -185,4 +225,4 @@ def test_chunks_of_several_codecs(tmp_path: Path, runs: list[int]) -> None:
     fastpq.merge_files(parts, tmp_path / "all")
     read = pa.table(fastpq.read_table(tmp_path / "all", threads=1))
     assert read.cast(made.schema).equals(made)
-    assert set(runs) == {4 * -(-250 // GROUP)}
+    assert runs == [-(-250 // GROUP)] * 4 * made.num_columns        # one of each codec

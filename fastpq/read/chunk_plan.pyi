@@ -1,0 +1,90 @@
+from collections.abc import Callable, Sequence
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastpq.format.plain_chunk import ChunkEntries
+from fastpq.index.ranges import RowRanges
+from fastpq.io.coalescing import Range
+from fastpq.metadata.column_chunk import ColumnChunkMetaData
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.plan import PageSelection
+from fastpq.schema.parquet_schema import ColumnDescriptor
+
+@final
+class ChunkPlan:
+    @property
+    def column(self) -> ColumnDescriptor: ...
+    @property
+    def row_group(self) -> int: ...
+    @property
+    def row_offset(self) -> int: ...
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def num_values(self) -> int: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+    @property
+    def num_bytes(self) -> int: ...
+    @property
+    def codec(self) -> int: ...
+    @property
+    def is_encrypted(self) -> bool: ...
+    @property
+    def has_dictionary(self) -> bool: ...
+    @property
+    def v2_is_compressed(self) -> bool: ...
+    @property
+    def file_path(self) -> str | None: ...
+    @property
+    def pages(self) -> PageSelection | None: ...
+    @property
+    def kept(self) -> RowRanges | None: ...
+    @property
+    def metadata(self) -> ColumnChunkMetaData: ...
+    @property
+    def ranges(self) -> Sequence[Range]: ...
+    @property
+    def kept_rows(self) -> NDArray[np.int64]: ...
+    def __init__(
+        self,
+        column: ColumnDescriptor,
+        row_group: int,
+        row_offset: int,
+        num_rows: int,
+        num_values: int,
+        start: int,
+        length: int,
+        metadata: ColumnChunkMetaData,
+        codec: int,
+        is_encrypted: bool,
+        has_dictionary: bool,
+        v2_is_compressed: bool = False,
+        file_path: str | None = None,
+        pages: PageSelection | None = None,
+    ) -> None: ...
+    def of_rows(
+        self,
+        row_offset: int,
+        num_rows: int,
+        num_values: int,
+        pages: PageSelection | None = None,
+        kept: RowRanges | None = None,
+    ) -> ChunkPlan: ...
+    def keeping(self, kept: RowRanges | None, num_rows: int) -> ChunkPlan: ...
+
+def plan_plain_chunks(
+    file: FileMetaData,
+    entries: ChunkEntries,
+    column: ColumnDescriptor,
+    path: bytes,
+    groups: list[tuple[int, int, int]],
+    file_size: int,
+    slack: int,
+    v2_is_compressed: bool,
+    other: Callable[[int, int], ChunkPlan],
+) -> list[ChunkPlan]: ...

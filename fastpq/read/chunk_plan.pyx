@@ -1,0 +1,163 @@
+"""ChunkPlan: a column chunk of a read, or some of its rows.
+
+A file may have a million chunks: their plans are made without the interpreter, and are no work for the garbage collector.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t
+
+import numpy as np
+
+from fastpq.format.plain_chunk cimport ChunkEntries, PlainChunk
+
+
+@cython.final
+@cython.no_gc               # a plan has no way back to itself
+cdef class ChunkPlan:
+    """A column chunk of a read, or some of its rows.
+
+    Args, attributes:
+        column: descriptor of the chunk's column.
+        row_group: index of the chunk's row group.
+        row_offset: number of the chunk's first row in the output.
+        num_rows: number of the chunk's rows in the output.
+        num_values: number of values in the pages to read; nulls and empty lists of a nested column count. An upper bound
+            if some pages of a nested column are left out.
+        start, length: place of the whole chunk in the file.
+        metadata: metadata of the chunk, decoded on first use.
+        codec: compression codec, a number of ``CompressionCodec``.
+        is_encrypted: whether the chunk is encrypted.
+        has_dictionary: whether the bytes to read may begin with a dictionary page.
+        v2_is_compressed: whether data pages V2 are compressed even where is_compressed of their headers is False.
+        file_path: path of the chunk's file; None for the file of the footer.
+        pages: the pages to read, a PageSelection; None for all.
+        kept: the rows in the output, RowRanges within the pages to read; None for all.
+
+    Attributes:
+        num_bytes: number of bytes to read.
+        ranges: byte ranges to read, as (offset, length).
+    """
+
+    def __init__(self, column, int64_t row_group, int64_t row_offset, int64_t num_rows, int64_t num_values, int64_t start,
+                 int64_t length, metadata, int codec, bint is_encrypted, bint has_dictionary, bint v2_is_compressed=False,
+                 file_path=None, pages=None):
+        self.column = column
+        self.row_group = row_group
+        self.row_offset = row_offset
+        self.num_rows = num_rows
+        self.num_values = num_values
+        self.start = start
+        self.length = self.num_bytes = length
+        self.entry = metadata
+        self.codec = codec
+        self.is_encrypted = is_encrypted
+        self.has_dictionary = has_dictionary
+        self.v2_is_compressed = v2_is_compressed
+        self.file_path = file_path
+        self.pages = pages
+        if pages is not None:
+            self.parts, self.num_bytes = pages.ranges, pages.num_bytes
+
+    @property
+    def metadata(self):
+        if self.entry is None:
+            self.entry = self.file.row_group(self.row_group).column(self.column.index)
+        return self.entry
+
+    @property
+    def ranges(self):
+        return ((self.start, self.length),) if self.parts is None else self.parts
+
+    @property
+    def kept_rows(self):
+        """Ranges of the rows in the output, counted within the pages to read; shape (n, 2), int64."""
+        return np.array([[0, self.num_rows]], np.int64) if self.kept is None else self.kept.bounds
+
+    def of_rows(self, int64_t row_offset, int64_t num_rows, int64_t num_values, pages=None, kept=None):
+        """A plan of some rows of the chunk; parameters as the attributes."""
+        cdef ChunkPlan plan = self.copy()
+        plan.row_offset, plan.num_rows, plan.num_values = row_offset, num_rows, num_values
+        plan.pages, plan.kept = pages, kept
+        if pages is None:
+            plan.parts, plan.num_bytes = None, self.length
+        else:
+            plan.parts, plan.num_bytes = pages.ranges, pages.num_bytes
+            plan.has_dictionary = self.has_dictionary and pages.has_dictionary
+        return plan
+
+    def keeping(self, kept, int64_t num_rows):
+        """A plan of the same pages with other rows in the output; parameters as the attributes."""
+        cdef ChunkPlan plan = self.copy()
+        plan.kept, plan.num_rows = kept, num_rows
+        return plan
+
+    cdef ChunkPlan copy(self):
+        cdef ChunkPlan plan = ChunkPlan.__new__(ChunkPlan)
+        plan.column = self.column
+        plan.row_group = self.row_group
+        plan.row_offset = self.row_offset
+        plan.num_rows = self.num_rows
+        plan.num_values = self.num_values
+        plan.start = self.start
+        plan.length = self.length
+        plan.num_bytes = self.num_bytes
+        plan.codec = self.codec
+        plan.is_encrypted = self.is_encrypted
+        plan.has_dictionary = self.has_dictionary
+        plan.v2_is_compressed = self.v2_is_compressed
+        plan.file_path = self.file_path
+        plan.pages = self.pages
+        plan.kept = self.kept
+        plan.file = self.file
+        plan.entry = self.entry
+        plan.parts = self.parts
+        return plan
+
+
+def plan_plain_chunks(file, ChunkEntries entries not None, column, const uint8_t[::1] path not None, list groups not None,
+                      int64_t file_size, int64_t slack, bint v2_is_compressed, other not None):
+    """Plans of all rows of a column's chunks.
+
+    Args:
+        file: the FileMetaData.
+        entries: the entries in its footer.
+        column: descriptor of the column.
+        path: the column's serialized path_in_schema.
+        groups: row group, number of rows and number of the first row in the output, of each chunk.
+        file_size: size of the file in bytes.
+        slack: most bytes of a chunk beyond its stored size.
+        v2_is_compressed: as of ChunkPlan.
+        other: plans a chunk by its row group and first row, or says what is wrong with it: a chunk that is encrypted, in another
+            file, in another place than the column's, broken, or in contradiction to the schema or the file's size.
+    """
+    cdef PlainChunk stored
+    cdef ChunkPlan plan
+    cdef list plans = []
+    cdef int64_t index, num_rows, offset, start, length, number = column.index
+    cdef bint repeated = column.max_repetition_level > 0
+    cdef int physical = column.element.type
+    for index, num_rows, offset in groups:
+        if not entries.read(index, number, &path[0], <size_t>path.shape[0], &stored):
+            plans.append(other(index, offset))
+            continue
+        start, length = stored.data_page_offset, stored.total_compressed_size
+        if 0 < stored.dictionary_page_offset < start:
+            start = stored.dictionary_page_offset
+        if (stored.type != physical or stored.num_values < num_rows or start < 0 or length < 0 or length > file_size
+                or start > file_size - length):
+            plans.append(other(index, offset))
+            continue
+        plan = ChunkPlan.__new__(ChunkPlan)
+        plan.column = column
+        plan.row_group = index
+        plan.row_offset = offset
+        plan.num_rows = num_rows
+        plan.num_values = stored.num_values if repeated else num_rows
+        plan.start = start
+        plan.length = plan.num_bytes = min(length + slack, file_size - start)
+        plan.codec = stored.codec
+        plan.has_dictionary = stored.dictionary_page_offset != 0
+        plan.v2_is_compressed = v2_is_compressed
+        plan.file = file
+        plans.append(plan)
+    return plans

@@ -1,0 +1,135 @@
+"""Decoding of consecutive chunks of a flat column by one reader, without the interpreter between the chunks.
+
+Between two chunks the interpreter finds nothing of its own in the processor's caches any more, and takes twice as long.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+
+from fastpq.column.chunk_reader cimport ChunkReader
+from fastpq.column.code_reader cimport CodeReader, VerdictReader
+from fastpq.column.column_output cimport ColumnOutput
+from fastpq.encryption.cipher cimport ModuleCipher
+from fastpq.read.chunk_plan cimport ChunkPlan
+
+from fastpq.errors import LimitError
+
+
+def cut_runs(list chunks not None, int64_t width, int64_t largest, int64_t most):
+    """Cut the chunks of a column into runs, each of consecutive chunks to be decoded together.
+
+    Whole chunks of one file and codec are decoded together; other chunks alone.
+
+    Args:
+        chunks: their plans.
+        width: bytes of a value in memory.
+        largest: most bytes of a run, stored and decoded; one chunk may have more.
+        most: most chunks of a run.
+
+    Returns:
+        The first chunk of each run and the one behind its last.
+    """
+    cdef list runs = []
+    cdef Py_ssize_t number, first = 0
+    cdef int64_t size = 0, added
+    cdef ChunkPlan chunk, before = None
+    for number in range(len(chunks)):
+        chunk = <ChunkPlan?>chunks[number]
+        added = largest + 1
+        if chunk.kept is None and chunk.pages is None and chunk.file_path is None and chunk.num_values == chunk.num_rows:
+            added = chunk.num_bytes + chunk.num_rows * width
+        if number > first and (size + added > largest or number - first == most or chunk.codec != before.codec):
+            runs.append((first, number))
+            first, size = number, 0
+        size += added
+        before = chunk
+    if chunks:
+        runs.append((first, len(chunks)))
+    return runs
+
+
+cdef struct RunChunk:
+    int64_t position            # of the chunk's first byte
+    int64_t size
+    int64_t num_values
+    bint has_dictionary
+
+
+@cython.final
+cdef class ChunkRun:
+    """Consecutive chunks of a flat column, as ``cut_runs`` gives them.
+
+    Args:
+        reader: a ChunkReader over the bytes of all chunks, of values; nothing is read yet.
+        chunks: plans of the chunks.
+        positions: place of each chunk in the bytes.
+        ciphers: ModuleCipher of each chunk; None where the reader's is right for all.
+
+    Attributes:
+        current: number of the chunk read last, the broken one after an error.
+    """
+
+    cdef ChunkReader reader
+    cdef list ciphers
+    cdef RunChunk* parts
+    cdef Py_ssize_t count
+    cdef int64_t num_values
+    cdef readonly Py_ssize_t current
+
+    def __init__(self, ChunkReader reader not None, list chunks not None, list positions not None, list ciphers=None):
+        cdef Py_ssize_t number
+        cdef ChunkPlan chunk
+        cdef RunChunk* part
+        if isinstance(reader.values, CodeReader) or isinstance(reader.values, VerdictReader):
+            raise TypeError("a reader of codes or verdicts, which belong to one chunk")
+        if len(positions) != len(chunks) or ciphers is not None and len(ciphers) != len(chunks):
+            raise ValueError("one position and one cipher for each chunk")
+        self.reader = reader
+        self.ciphers = ciphers
+        self.count = len(chunks)
+        self.parts = <RunChunk*>malloc(max(1, self.count) * sizeof(RunChunk))
+        if self.parts == NULL:
+            raise MemoryError
+        for number in range(self.count):
+            chunk = <ChunkPlan?>chunks[number]
+            part = &self.parts[number]
+            part[0] = RunChunk(positions[number], chunk.length, chunk.num_values, chunk.has_dictionary)
+            if part.position < 0 or part.size < 0 or part.position > reader.pages.size - part.size:
+                raise ValueError(f"a chunk of {part.size} bytes at {part.position} of {reader.pages.size}")
+            if ciphers is not None and not isinstance(ciphers[number], ModuleCipher):
+                raise TypeError(f"{ciphers[number]!r} is no cipher")
+            self.num_values += part.num_values
+
+    def __dealloc__(self):
+        free(self.parts)
+
+    def read(self, ColumnOutput output not None, int64_t offset):
+        """Decode all values into output, one chunk behind the other, from row offset on.
+
+        Returns:
+            The number of nulls among the values.
+
+        Raises:
+            FormatError, UnsupportedError, LimitError: as ``ChunkReader.read``.
+        """
+        cdef int64_t nulls = 0
+        cdef RunChunk* part
+        cdef ChunkReader reader = self.reader
+        reader._check(output, offset, self.num_values)
+        reader._attach(output)
+        try:
+            with nogil:
+                for self.current in range(self.count):
+                    part = &self.parts[self.current]
+                    if self.ciphers is not None:
+                        with gil:
+                            reader.pages.cipher = <ModuleCipher>self.ciphers[self.current]
+                    reader.move_to(part.position, part.size, part.has_dictionary, part.num_values)
+                    nulls += reader._read(output, offset, part.num_values)
+                    offset += part.num_values
+        except MemoryError as error:
+            if isinstance(error, LimitError):
+                raise
+            raise LimitError("no memory for a page") from error
+        return nulls

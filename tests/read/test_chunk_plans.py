@@ -1,0 +1,164 @@
+"""Plans of column chunks from the bytes of a footer are those from the decoded footer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq import format as fmt
+from fastpq.encryption.decryptor import FileDecryptor
+from fastpq.format.plain_chunk import stored_path
+from fastpq.metadata.file_metadata import FileMetaData
+from fastpq.read.chunk_plan import ChunkPlan
+from fastpq.read.plan import plan_chunk, plan_chunks
+from tests.requirements import peer
+
+polars = peer("polars")
+
+ROWS, GROUP = 90, 40
+SIZE = 1 << 20          # of the file, as far as the plans know
+FACTS = (
+    "column", "row_group", "row_offset", "num_rows", "num_values", "start", "length", "num_bytes", "ranges", "codec",
+    "is_encrypted", "has_dictionary", "v2_is_compressed", "file_path", "pages", "kept",
+)
+
+
+def table() -> pa.Table:
+    rows = range(ROWS)
+    return pa.table({
+        "id": rows,
+        "name": [None if row % 7 == 0 else f"name {row % 5}" for row in rows],
+        "Größe \U0001f600": pa.array(np.arange(ROWS) / 4),
+        "list": [[row] * (row % 3) for row in rows],
+        "struct": [{"x": row, "y": {"z": str(row)}} for row in rows],
+        "map": pa.array([[(str(row), row)] for row in rows], pa.map_(pa.string(), pa.int64())),
+    })
+
+
+def facts(plan: ChunkPlan) -> list[Any]:
+    return [getattr(plan, name) for name in FACTS]
+
+
+def plans(metadata: FileMetaData) -> tuple[list[list[ChunkPlan]], int]:
+    """The plans of all chunks by column, and how many of them were made of a decoded chunk."""
+    offset, groups = 0, []
+    for index, rows in enumerate(metadata.row_counts):
+        groups.append((index, rows, offset))
+        offset += rows
+    found = [plan_chunks(metadata, column, groups, SIZE) for column in metadata.schema.columns]
+    decoded = len(metadata._kept_chunks)
+    for column, of_column in zip(metadata.schema.columns, found, strict=True):
+        for plan, (index, _, first) in zip(of_column, groups, strict=True):
+            assert facts(plan) == facts(plan_chunk(metadata, index, column, first, SIZE))
+            assert plan.metadata.num_values == metadata.row_group(index).column(column.index).num_values
+    return found, decoded
+
+
+def footer_of(path: Path) -> fmt.FileMetaData:
+    return fastpq.read_metadata(path).decoded()
+
+
+def metadata_of(footer: fmt.FileMetaData) -> FileMetaData:
+    return FileMetaData(memoryview(fmt.encode(footer)), FileDecryptor())
+
+
+@pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"compression": "none", "write_page_index": True}], ids=str)
+def test_files_of_pyarrow(tmp_path: Path, options: dict[str, Any]) -> None:
+    pq.write_table(table(), tmp_path / "file", row_group_size=GROUP, **options)
+    assert plans(fastpq.read_metadata(tmp_path / "file"))[1] == 0
+
+
+def test_files_of_polars(tmp_path: Path) -> None:
+    polars.from_arrow(table().drop_columns(["map"])).write_parquet(tmp_path / "file", row_group_size=GROUP)
+    assert plans(fastpq.read_metadata(tmp_path / "file"))[1] == 0
+
+
+def test_files_of_fastpq(tmp_path: Path) -> None:
+    fastpq.write_table(table(), tmp_path / "file", row_group_size=GROUP)
+    assert plans(fastpq.read_metadata(tmp_path / "file"))[1] == 0
+
+
+def test_chunks_out_of_order_and_in_other_files(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "file", row_group_size=GROUP)
+    footer = footer_of(tmp_path / "file")
+    footer.row_groups[1].columns.reverse()
+    footer.row_groups[0].columns[1].file_path = "beside"
+    found, decoded = plans(metadata_of(footer))
+    assert decoded == len(found) + 1
+    assert [plan.file_path for plan in found[1]] == ["beside", None, None]
+
+
+def test_encrypted_chunks(tmp_path: Path) -> None:
+    key = b"0123456789012345"
+    properties = fastpq.FileEncryptionProperties(key, column_keys={"id": b"0123456789012346"}, plaintext_footer=True)
+    fastpq.write_table({"id": range(ROWS), "clear": range(ROWS)}, tmp_path / "file", encryption_properties=properties)
+    keys = fastpq.FileDecryptionProperties(key, column_keys={"id": b"0123456789012346"})
+    found, decoded = plans(fastpq.read_metadata(tmp_path / "file", decryption_properties=keys))
+    assert [of_column[0].is_encrypted for of_column in found] == [True, False]
+    assert decoded == 1
+
+
+@pytest.mark.parametrize(("field", "value"), [
+    ("type", 99), ("num_values", 3), ("num_values", -1), ("total_compressed_size", -1), ("total_compressed_size", SIZE + 1),
+    ("data_page_offset", -5), ("data_page_offset", SIZE), ("dictionary_page_offset", 1 << 62), ("codec", 77),
+    ("dictionary_page_offset", 0), ("dictionary_page_offset", -3), ("dictionary_page_offset", None),
+])
+def test_contradictions_are_found_alike(tmp_path: Path, field: str, value: int | None) -> None:
+    pq.write_table(table(), tmp_path / "file", row_group_size=GROUP)
+    footer = footer_of(tmp_path / "file")
+    metadata = footer.row_groups[1].columns[0].meta_data
+    assert metadata is not None
+    setattr(metadata, field, value)
+    assert_alike(metadata_of(footer))
+
+
+def assert_alike(metadata: FileMetaData) -> None:
+    """A chunk that decoding understands has the same plan either way; any error is a FormatError."""
+    column, rows = metadata.schema.columns[0], metadata.row_group(1).num_rows
+    try:
+        expected = facts(plan_chunk(metadata, 1, column, GROUP, SIZE))
+    except fastpq.FormatError as error:
+        expected = [error.message]
+    try:
+        found = facts(plan_chunks(metadata, column, [(1, rows, GROUP)], SIZE)[0])
+    except fastpq.FormatError as error:
+        found = [error.message]
+    if len(expected) > 1:
+        assert found == expected
+    elif len(found) > 1:        # of a field that no read needs
+        assert found[0] is column
+
+
+def test_broken_entries(tmp_path: Path) -> None:
+    """Each byte of the entry of a chunk, changed in turn."""
+    pq.write_table(table().select(["id", "name"]), tmp_path / "file", row_group_size=GROUP)
+    footer = fmt.encode(footer_of(tmp_path / "file"))
+    whole = metadata_of(footer_of(tmp_path / "file"))
+    group = whole.row_group(1)
+    first, behind = (int(group._offsets[number]) for number in (0, 1))
+    for place in range(first, behind):
+        for value in (0, footer[place] ^ 1, footer[place] ^ 0x80, 0xFF):
+            changed = bytearray(footer)
+            changed[place] = value
+            try:
+                metadata = FileMetaData(memoryview(changed), FileDecryptor())
+                assert metadata.schema.columns
+                metadata.row_group(1)
+            except fastpq.ParquetError:
+                continue
+            assert_alike(metadata)
+
+
+@pytest.mark.parametrize(
+    "names", [["a"], ["list", "list", "element"], ["Größe", "\udcff"], ["x" * 200], [str(number) for number in range(20)]])
+def test_stored_paths(names: list[str]) -> None:
+    metadata = fmt.ColumnMetaData(
+        type=fmt.Type.INT32, encodings=[], path_in_schema=names, codec=fmt.CompressionCodec.SNAPPY, num_values=1,
+        total_uncompressed_size=1, total_compressed_size=1, data_page_offset=4)
+    assert stored_path(names) in fmt.encode(metadata)
