@@ -170,6 +170,7 @@ for _role, _function in {
     "export_array": "fastpq.arrow.exporting:export_array",
     "export_stream": "fastpq.arrow.exporting:export_stream",
     "export_batches": "fastpq.arrow.exporting:export_batches",
+    "export_request": "fastpq.arrow.narrow_decimals:request_for_narrow_decimals",
     "column_of": "fastpq.convert.numpy_input:column_from_numpy",
     "to_pandas": "fastpq.convert.dataframes:dataframe_of_table",
     "read_dataset": "fastpq.datasets.loading:read_dataset",
