@@ -270,3 +270,17 @@ def test_install_hints_name_packages() -> None:
     package = Path(fastpq.__file__).parent
     texts = [file.read_text() for pattern in ("*.py", "*.pyx") for file in package.rglob(pattern)]
     assert not [text for text in texts if re.search(r"fastpq\[\w", text)]
+
+
+def test_the_warning_of_attrs_names_the_line_of_the_caller(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [1]})
+    frame.attrs = {"it": object()}
+    calls: list[Callable[[], object]] = [
+        lambda: fastpq.write_table(frame, tmp_path / "file"),
+        lambda: fastpq.write_dataset(frame, tmp_path / "root"),
+        lambda: fastpq.write_table(iter([frame]), tmp_path / "file"),
+    ]
+    for call in calls:
+        with pytest.warns(UserWarning, match="attrs of the DataFrame") as caught:
+            call()
+        assert {warning.filename for warning in caught} == {__file__}
