@@ -15,7 +15,7 @@ from fastpq.common.extensions import export
 from fastpq.common.progress import Meter, Progress, Span
 from fastpq.datasets.common_metadata import CommonMetadata
 from fastpq.datasets.dataset_answers import Member, Units
-from fastpq.datasets.dataset_rows import DatasetRows, in_batches
+from fastpq.datasets.dataset_rows import DatasetRows, in_batches, of_files
 from fastpq.datasets.discovery import DataFile, list_dataset
 from fastpq.datasets.hive import partition_value
 from fastpq.datasets.known_footers import KnownFooters, known_footers
@@ -230,7 +230,7 @@ class ParquetDataset(DatasetRows):
         if units := units_of(parts):
             del parts       # not both in memory
             parts = list(self._whole(names, filters, progress, units))
-        return Table.concat(parts or [self._nothing(names)])
+        return of_files(parts or [self._nothing(names)], self._strings)
 
     def iter_batches(
         self,
@@ -255,7 +255,7 @@ class ParquetDataset(DatasetRows):
         names = self._chosen(columns)
         self._check(filters)
         units = self._units_of_batches(names, filters)
-        return in_batches(self._batches(batch_size, names, filters, progress, units), batch_size)
+        return in_batches(self._batches(batch_size, names, filters, progress, units), batch_size, self._strings)
 
     def __arrow_c_schema__(self) -> object:
         """Arrow PyCapsule interface: a struct of the columns' types."""

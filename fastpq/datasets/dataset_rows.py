@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE
-from fastpq.arrays.table import Table
+from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.common.lazy import LazyModule
 from fastpq.common.progress import Progress
 from fastpq.datasets.dataset_answers import DatasetAnswers, Member, Units
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fastpq.datasets.common_metadata import CommonMetadata
     from fastpq.index.ranges import Int64s
     from fastpq.options import ReaderProperties
+    from fastpq.read.opener import StringLayout
 else:       # types of annotations, found by typing.get_type_hints
     pandas = LazyModule("pandas")
 
@@ -34,6 +35,7 @@ class DatasetRows(DatasetAnswers):
     """The base class of ParquetDataset: some of its rows, and all as a DataFrame."""
 
     if TYPE_CHECKING:       # set by ParquetDataset
+        _strings: StringLayout
         _properties: ReaderProperties
         _common: CommonMetadata
 
@@ -91,7 +93,7 @@ class DatasetRows(DatasetAnswers):
         parts = self._rows_of_files(wanted, names, {})
         if units := units_of(parts):
             parts = self._rows_of_files(wanted, names, units)
-        table = Table.concat(parts or [self._nothing(names)])
+        table = of_files(parts or [self._nothing(names)], self._strings)
         if np.array_equal(wanted, chosen):
             return table
         places = np.searchsorted(wanted, chosen)
@@ -154,7 +156,7 @@ class DatasetRows(DatasetAnswers):
         parts = self._parts_of_end(n, names, filters, units, is_head)
         if not units and (fitting := units_of(parts)):
             parts = self._parts_of_end(n, names, filters, fitting, is_head)
-        return Table.concat(parts or [self._nothing(names)])
+        return of_files(parts or [self._nothing(names)], self._strings)
 
     def _parts_of_end(self, missing: int, names: list[str], filters: Any, units: Units, is_head: bool) -> list[Table]:
         parts: list[Table] = []
@@ -206,12 +208,30 @@ class DatasetRows(DatasetAnswers):
         return list(self._opened.each(numbers, read))
 
 
-def in_batches(tables: Iterable[Table], size: int) -> Iterator[Table]:
+def of_files(tables: Sequence[Table], strings: StringLayout) -> Table:
+    """The rows of tables of several files, with text and bytes in one dictionary where dictionaries are wanted.
+
+    Args:
+        tables: at least one.
+        strings: layout of variable-length values.
+    """
+    table = Table.concat(tables)
+    if strings != "dictionary" or len(tables) == 1:
+        return table
+    return table._of(map(_in_one_dictionary, table.columns))
+
+
+def _in_one_dictionary(column: AnyColumn) -> AnyColumn:
+    return column.as_dictionary() if isinstance(column, Column) and column.type.is_variable else column
+
+
+def in_batches(tables: Iterable[Table], size: int, strings: StringLayout) -> Iterator[Table]:
     """The rows of tables as tables of one size, the last of fewer rows; a table of this size stays as it is.
 
     Args:
         tables: tables of the same columns.
         size: rows of a table.
+        strings: layout of variable-length values.
     """
     waiting: list[Table] = []
     count = 0
@@ -220,10 +240,10 @@ def in_batches(tables: Iterable[Table], size: int) -> Iterator[Table]:
         while count + table.num_rows - start >= size:
             stop = start + size - count
             whole = start == 0 and stop == table.num_rows
-            yield Table.concat([*waiting, table if whole else table.slice(start, stop)])
+            yield of_files([*waiting, table if whole else table.slice(start, stop)], strings)
             waiting, count, start = [], 0, stop
         if start < table.num_rows:
             waiting.append(table.slice(start) if start else table)
             count += table.num_rows - start
     if waiting:
-        yield Table.concat(waiting)
+        yield of_files(waiting, strings)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastpq
+from fastpq.arrays.layouts import DictionaryValues
 from fastpq.datasets.opened_files import OpenedFiles
 from tests.requirements import peer
 
@@ -159,6 +160,21 @@ def test_batches_span_files(root: Path, size: int, strings: Any) -> None:
     filtered = [batch["id"].to_pylist() for batch in dataset.iter_batches(3, ["id"], filters=("text", "is null"))]
     assert filtered == [[0, 3, 6], [9, 12, 15], [18, 21, 24]]
     assert list(dataset.iter_batches(3, filters=("id", ">", 99))) == []
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_dictionaries_stay_dictionaries(tmp_path: Path, stored: bool) -> None:
+    texts: list[list[Any]] = [["a", "b", "a"], ["c", "d", None], ["a", "b", "b"]]
+    for number, values in enumerate(texts):
+        column = pa.array(values).dictionary_encode() if stored else pa.array(values)
+        pq.write_table(pa.table({"s": column}), tmp_path / f"{number}.parquet")
+    dataset, expected = fastpq.ParquetDataset(tmp_path, strings="dictionary"), [text for values in texts for text in values]
+    tables = [dataset.read(), dataset.take(range(9)), dataset.head(9), dataset.tail(9), *dataset.iter_batches(9)]
+    for table in [*tables, fastpq.Table.concat(list(dataset.iter_batches(4)))]:
+        assert table["s"].to_pylist() == expected
+    for table in [*tables, *dataset.iter_batches(2), *dataset.iter_batches(4)]:
+        assert isinstance(table.flat("s").values, DictionaryValues)
+    assert pa.table(fastpq.ParquetDataset(tmp_path))["s"].to_pylist() == expected
 
 
 def test_streams_of_many_small_files(root: Path) -> None:
