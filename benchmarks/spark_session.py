@@ -41,7 +41,7 @@ def session(folder: Path, master_keys: Iterable[str], cores: int | None = None, 
         import pyspark
         from pyspark.sql import SparkSession
     except ImportError:
-        raise SystemExit("PySpark is missing: pip install 'fastpq[spark]'") from None
+        raise SystemExit("PySpark is missing: pip install pyspark pyarrow") from None
     import fastpq.spark
     from fastpq.spark.jvm.jar import JAR
 

@@ -170,14 +170,23 @@ for _role, _function in {
     "export_array": "fastpq.arrow.exporting:export_array",
     "export_stream": "fastpq.arrow.exporting:export_stream",
     "export_batches": "fastpq.arrow.exporting:export_batches",
+    "export_request": "fastpq.arrow.narrow_decimals:request_for_narrow_decimals",
     "column_of": "fastpq.convert.numpy_input:column_from_numpy",
     "to_pandas": "fastpq.convert.dataframes:dataframe_of_table",
     "read_dataset": "fastpq.datasets.loading:read_dataset",
+    "read_frame": "fastpq.datasets.loading:read_frame",
     "statistics_of": "fastpq.filters.column_statistics:ColumnStatistics",
     "to_pylist VARIANT": "fastpq.variant.variant_column:variants_of",
     "to_pylist FILE": "fastpq.file_reference.reference:file_references",
 }.items():
     register_extension(_role, _function)
 
+
+def _advice(name: str) -> str:
+    from fastpq.common.foreign_names import advice
+
+    return advice(name)
+
+
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF)
+    __getattr__, __dir__ = lazy_names(__name__, _MODULE_OF, _advice)

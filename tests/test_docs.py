@@ -171,6 +171,18 @@ def test_every_public_name_is_in_the_reference(module: str) -> None:
     assert not [name for name in names if f"{module}.{name}" not in documented and f"fastpq.{name}" not in documented]
 
 
+def test_inherited_members_are_in_the_reference() -> None:
+    """Bases of public classes are no public names: their members stand with the class."""
+    reference = "\n".join(page.read_text() for page in (PAGES / "api").glob("*.md"))
+    with_bases = set(re.findall(r"^::: fastpq\.(\w+)\n    options:\n      inherited_members: true$", reference, re.MULTILINE))
+    for name in importlib.import_module("fastpq").__all__:
+        found = getattr(importlib.import_module("fastpq"), name)
+        if isinstance(found, type) and not issubclass(found, Exception):
+            bases = [base for base in found.__mro__[1:] if base.__module__.startswith("fastpq.")]
+            inherited = {member for base in bases for member in vars(base) if not member.startswith("_")} - vars(found).keys()
+            assert not inherited or name in with_bases, (name, inherited)
+
+
 def test_the_tables_of_the_benchmarks_agree() -> None:
     """README's figures are those of docs/pages/performance.md, and stand where tools/bench --publish puts them."""
     from benchmarks.report import BEGIN, END, PERFORMANCE, README_JOBS

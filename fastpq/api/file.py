@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 
-from fastpq.api.indexed_file import IndexedFile, RowRangesLike
+from fastpq.api.indexed_file import IndexedFile, RowRangesLike, StoredFields
 from fastpq.api.reader_options import DEFAULTS, PLACING, ReaderOptions, reading, taken_place, unknown
 from fastpq.arrays.table import Column, Table
 from fastpq.common.extensions import export
@@ -20,7 +20,6 @@ from fastpq.common.progress import Progress
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.io.source import IOCounts, open_source
-from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.metadata.footer import read_finished
 from fastpq.metadata.key_values import KeyValues
 from fastpq.options import ReaderProperties
@@ -30,7 +29,8 @@ from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey
 from fastpq.stats.quirks import for_writer, mistakes_of
 
 if TYPE_CHECKING:
-    from fastpq.arrow.hints import ArrowFields
+    import pandas
+
     from fastpq.read import explain as explaining
     from fastpq.recovery import losses
     from fastpq.recovery.losses import Loss
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 else:       # types of annotations, found by typing.get_type_hints
     explaining = LazyModule("fastpq.read.explain")
     losses = LazyModule("fastpq.recovery.losses")
+    pandas = LazyModule("pandas")
 
 DEFAULT_BATCH_SIZE = 65_536
 
@@ -106,7 +107,7 @@ class ParquetFile(IndexedFile):
         self._arrow_schema = given["arrow_schema"] and self._metadata.key_value_bytes > 0
         if self._metadata.created_by is None or mistakes_of(self._metadata.created_by):
             properties = for_writer(properties, self._metadata)
-        self._arrow = _StoredFields(self._metadata)
+        self._arrow = StoredFields(self._metadata)
         coded = self._arrow.is_dictionary if self._arrow_schema else None
         self._file = OpenFile(self._source, self._metadata, properties, strings, unit, threads, becomes_dictionary=coded)
 
@@ -183,6 +184,8 @@ class ParquetFile(IndexedFile):
                 filters or arrays.
             FormatError, UnsupportedError, LimitError, CryptoError: see fastpq.errors.
         """
+        if out is not None and not isinstance(out, Mapping):
+            raise SchemaError(f'out is a mapping of names to arrays, for example {{"price": array}}, not a {type(out).__name__}')
         with self._errors():
             reader = self._reader_for(self._file)
             wanted = self._wanted(columns, row_groups, row_ranges, filters)
@@ -191,6 +194,32 @@ class ParquetFile(IndexedFile):
             else:
                 table = reader.read(wanted, out, progress)
             return self._restored(table, wanted.columns) if self._arrow_schema else table
+
+    def to_pandas(
+        self,
+        columns: Iterable[ColumnKey] | None = None,
+        *,
+        row_groups: Iterable[int] | None = None,
+        filters: Any = None,
+        dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
+        progress: Progress | None = None,
+    ) -> pandas.DataFrame:
+        """The rows as a pandas DataFrame, as ``read_pandas`` gives them.
+
+        Args:
+            columns: as for ``read_pandas``.
+            row_groups: as for ``read``.
+            filters: as for ``read_pandas``.
+            dtype_backend: as for ``read_pandas``.
+            progress: as for ``read``.
+
+        Raises:
+            UnsupportedError: pandas is not installed.
+            ParquetError: as ``read``.
+        """
+        from fastpq.api.labelled_columns import frame_of_file
+
+        return frame_of_file(self, columns, row_groups, filters, dtype_backend, progress)
 
     def _read_in_units(
         self, wanted: Wanted, filters: Any, out: Mapping[str, Any] | None, progress: Progress | None
@@ -391,14 +420,14 @@ class ParquetFile(IndexedFile):
         from fastpq.read.ordered import with_orders
         return with_orders(table, nodes, self._file, self._orders)
 
-    def _read_codes(self, wanted: Callable[[ColumnDescriptor], bool]) -> None:
-        """Read the stored codes of more flat columns, where all values are in dictionaries, whatever the layout of strings.
+    def _by_codes(self, wanted: Callable[[ColumnDescriptor], bool]) -> Self:
+        """The file, read by the stored codes of more flat columns where all values are in dictionaries, in any layout of strings.
 
         Args:
             wanted: returns whether a column is one of these.
         """
         before = self._file.becomes_dictionary
-        self._file = self._file._replace(becomes_dictionary=lambda leaf: wanted(leaf) or bool(before and before(leaf)))
+        return self._with(self._file._replace(becomes_dictionary=lambda leaf: wanted(leaf) or bool(before and before(leaf))))
 
     @cached_property
     def _texts(self) -> KeyValues:
@@ -413,32 +442,3 @@ class ParquetFile(IndexedFile):
             if table is None:
                 return
             yield table
-
-
-@dataclass
-class _StoredFields:
-    """The Arrow fields of a file's columns, decoded on first use. The room of Arrow loads for a file with ARROW:schema alone.
-
-    Attributes:
-        metadata: the file's footer.
-    """
-
-    metadata: FileMetaData
-
-    @cached_property
-    def known(self) -> ArrowFields | None:
-        """The fields; None for a file without the entry."""
-        stored = self.metadata.key_value(ARROW_KEY)
-        if stored is None:
-            return None
-        from fastpq.arrow.hints import ArrowFields
-
-        return ArrowFields(stored, self.metadata.schema.root.children)
-
-    def duration_unit(self, leaf: ColumnDescriptor) -> str | None:
-        """Unit of the durations in a column of numbers; None for other columns."""
-        return None if self.known is None else self.known.duration_unit(leaf)
-
-    def is_dictionary(self, leaf: ColumnDescriptor) -> bool:
-        """Whether the Arrow field of a flat column is a dictionary."""
-        return self.known is not None and self.known.has_dictionary(leaf)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from fastpq.api.file import ParquetFile
@@ -77,7 +77,8 @@ def read_table(
             if not _names_a_dataset(where):
                 raise
     _refuse_for_datasets(row_groups=row_groups, row_ranges=row_ranges, out=out)
-    return _read_dataset(where, columns, filters=filters, progress=progress, **given)
+    table: Table = _of_datasets("read_dataset")(where, columns, filters=filters, progress=progress, **given)
+    return table
 
 
 @reading
@@ -112,33 +113,23 @@ def read_pandas(
         UnsupportedError: pandas is not installed.
         ParquetError: as ``read_table``.
     """
-    from fastpq.api.labelled_columns import field_of_label, with_fields
-    from fastpq.convert.dataframe_labels import fields_by_label
-    from fastpq.convert.dataframes import dataframe_of, dataframe_of_table
-    from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, pandas_metadata
-    from fastpq.convert.series import becomes_objects
-
     given: dict[str, Any] = {**options}
     if not given.keys().isdisjoint(PLACING):
         where = taken_place(where, given)
     if not isinstance(where, list | tuple):
         try:
             with ParquetFile(where, **given) as file:
-                described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
-                by_label = fields_by_label(file.schema.names, described)
-                filters = with_fields(filters, by_label)
-                if isinstance(columns, Iterable) and not isinstance(columns, str):
-                    columns = [field_of_label(column, by_label) for column in columns]
-                    columns += [name for name in described.index if name in file.schema.names and name not in columns]
-                if dtype_backend is None:
-                    file._read_codes(lambda leaf: becomes_objects(leaf.type, described.columns.get(leaf.name, {})))
-                table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)
-                return dataframe_of(table, described, dtype_backend)
+                return file.to_pandas(
+                    columns, row_groups=row_groups, filters=filters, dtype_backend=dtype_backend, progress=progress
+                )
         except (FileNotFoundError, IsADirectoryError):
             if not _names_a_dataset(where):
                 raise
     _refuse_for_datasets(row_groups=row_groups)
-    return dataframe_of_table(_read_dataset(where, columns, filters=filters, progress=progress, **given), dtype_backend)
+    frame: pandas.DataFrame = _of_datasets("read_frame")(
+        where, columns, filters=filters, dtype_backend=dtype_backend, progress=progress, **given
+    )
+    return frame
 
 
 def _names_a_dataset(where: Any) -> bool:
@@ -155,11 +146,11 @@ def _refuse_for_datasets(**arguments: Any) -> None:
             raise SchemaError(f"{name} is an argument for one file, not for a directory, a glob or a list of files")
 
 
-def _read_dataset(where: Any, columns: Iterable[ColumnKey] | None, **options: Any) -> Table:
-    read = registered("read_dataset")
-    assert read is not None, "fastpq registers the functions of fastpq.datasets"
-    table: Table = read(where, columns, **options)
-    return table
+def _of_datasets(role: str) -> Callable[..., Any]:
+    """A function of the room of datasets."""
+    function = registered(role)
+    assert function is not None, "fastpq registers the functions of fastpq.datasets"
+    return function
 
 
 @reading

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from fastpq.arrays.nodes import duration_field
@@ -11,6 +13,7 @@ from fastpq.arrays.table import Column
 from fastpq.common.display import View, of_bytes, to_html, to_text
 from fastpq.common.lazy import LazyModule
 from fastpq.errors import ParquetError, UnsupportedError
+from fastpq.format.stored_footer import ARROW_KEY
 from fastpq.metadata.column_chunk import ColumnChunkMetaData
 from fastpq.metadata.contents import facts_of
 from fastpq.metadata.file_metadata import FileMetaData
@@ -21,7 +24,7 @@ from fastpq.read.plan import choose_row_groups
 from fastpq.schema.parquet_schema import ColumnDescriptor, ColumnKey, ParquetSchema, column_grid
 
 if TYPE_CHECKING:
-    from fastpq.api.file import _StoredFields
+    from fastpq.arrow.hints import ArrowFields
     from fastpq.encryption.cipher import ModuleCipher
     from fastpq.filters.answers import ReadColumn
     from fastpq.filters.predicate import Predicate
@@ -49,7 +52,7 @@ class IndexedFile:
         _source: Source
         _metadata: FileMetaData
         _file: OpenFile
-        _arrow: _StoredFields
+        _arrow: StoredFields
         _arrow_schema: bool
         _closed: bool
         _size: int
@@ -304,9 +307,13 @@ class IndexedFile:
         from fastpq.read.int96 import numbered_leaves
 
         known = {leaf.index: units[place] for place, leaf in numbered_leaves(self.schema) if place in units}
+        return self._with(self._file._replace(int96_units=known))
+
+    def _with(self, opened: OpenFile) -> Self:
+        """The file, read in another way."""
         file = object.__new__(type(self))
         file.__dict__.update(self.__dict__)
-        file._file = self._file._replace(int96_units=known)
+        file._file = opened
         return file
 
     def _fitting_units(self, columns: Iterable[ColumnKey], filters: Any) -> dict[tuple[str, int], TimeUnitName]:
@@ -338,3 +345,32 @@ def _column_read_by(reader: FileReader | RecoveringReader, column: ColumnDescrip
         return reader.read(Wanted([column], [(group, None) for group in row_groups]), None, None).flat(column.name)
 
     return read
+
+
+@dataclass
+class StoredFields:
+    """The Arrow fields of a file's columns, decoded on first use. The room of Arrow loads for a file with ARROW:schema alone.
+
+    Attributes:
+        metadata: the file's footer.
+    """
+
+    metadata: FileMetaData
+
+    @cached_property
+    def known(self) -> ArrowFields | None:
+        """The fields; None for a file without the entry."""
+        stored = self.metadata.key_value(ARROW_KEY)
+        if stored is None:
+            return None
+        from fastpq.arrow.hints import ArrowFields
+
+        return ArrowFields(stored, self.metadata.schema.root.children)
+
+    def duration_unit(self, leaf: ColumnDescriptor) -> str | None:
+        """Unit of the durations in a column of numbers; None for other columns."""
+        return None if self.known is None else self.known.duration_unit(leaf)
+
+    def is_dictionary(self, leaf: ColumnDescriptor) -> bool:
+        """Whether the Arrow field of a flat column is a dictionary."""
+        return self.known is not None and self.known.has_dictionary(leaf)

@@ -253,7 +253,7 @@ class ColumnBase(ABC):
         Raises:
             UnsupportedError: pyarrow is not installed.
         """
-        return package("pyarrow", "Column.to_arrow").array(self)
+        return package("pyarrow", "Column.to_arrow").array(_Requested(self))
 
     @abstractmethod
     def to_numpy(self, *, nulls: Nulls = "masked", strings: Strings = "stringdtype") -> Array:
@@ -316,3 +316,14 @@ class ColumnBase(ABC):
         """Arrow PyCapsule interface: the type and the values."""
         capsules: tuple[object, object] = export("array", self, requested_schema)
         return capsules
+
+
+class _Requested:
+    """A column whose decimals pyarrow takes in the width of the Arrow schema (fastpq.arrow.narrow_decimals)."""
+
+    def __init__(self, column: ColumnBase) -> None:
+        self._column = column
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        arrays: tuple[object, object] = export("array", self._column, export("request", self._column) or requested_schema)
+        return arrays

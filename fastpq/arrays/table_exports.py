@@ -37,12 +37,12 @@ class TableExports:
         return cast("pandas.DataFrame", function(self, dtype_backend))
 
     def to_arrow(self) -> pyarrow.Table:
-        """The table as a pyarrow.Table; memory is shared where the layouts agree.
+        """The table as a pyarrow.Table; memory is shared where the layouts agree, decimals have the width of the Arrow schema.
 
         Raises:
             UnsupportedError: pyarrow is not installed.
         """
-        return package("pyarrow", "Table.to_arrow").table(self)
+        return package("pyarrow", "Table.to_arrow").table(_Requested(self))
 
     def to_polars(self) -> polars.DataFrame:
         """The table as a polars.DataFrame.
@@ -70,3 +70,13 @@ class TableExports:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Arrow PyCapsule interface: the rows as a stream of one record batch."""
         return export("stream", self, requested_schema)
+
+
+class _Requested:
+    """A table whose decimals pyarrow takes in the width of the Arrow schema (fastpq.arrow.narrow_decimals)."""
+
+    def __init__(self, table: TableExports) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return export("stream", self._table, export("request", self._table) or requested_schema)

@@ -38,7 +38,7 @@ from fastpq.schema.types import Decimal, Type, Unknown
 
 _INT32_MAX = 2**31 - 1
 # Ends of decimal formats exported only on request: Polars misreads decimals of 32 and 64 bits as decimals of 128 bits.
-_NARROW_DECIMALS = (",32", ",64")
+NARROW_DECIMALS = (",32", ",64")
 # Most elements of an exported fixed-size list column, null lists included, as a multiple of the elements of its other lists;
 # up to _MOST_FILLING squared elements are always allowed.
 _MOST_FILLING = 1000
@@ -264,7 +264,7 @@ def _leaf_form(name: str, flags: int, column: Column, request: FieldNode | None)
     wanted = request or column.arrow
     text, values = _format(column), None
     if wanted is not None and wanted.dictionary is None and isinstance(column.values, np.ndarray):
-        narrow = request is None and wanted.format.endswith(_NARROW_DECIMALS)
+        narrow = request is None and wanted.format.endswith(NARROW_DECIMALS)
         restore = None if narrow or wanted.format == text else restoring(column, wanted.format)
         values = None if restore is None else restore(column.values)
         text = text if values is None else wanted.format

@@ -184,9 +184,9 @@ def _count(node: ParquetNode) -> int:
 
 def arrow_fields(table: Table) -> FieldNode:
     """The Arrow schema of a table, for arrow_schema_entry."""
-    from fastpq.arrow.exporting import table_schema
+    from fastpq.arrow.narrow_decimals import schema_with_narrow_decimals
 
-    return table_schema(table.slice(0, 0))     # no rows, so that no values are converted for the schema
+    return schema_with_narrow_decimals(table.slice(0, 0))     # no rows, so that no values are converted for the schema
 
 
 def arrow_schema_entry(fields: FieldNode, metadata: Mapping[str, str]) -> str:

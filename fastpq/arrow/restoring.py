@@ -6,7 +6,7 @@
 | tsm:ZONE, tsu:ZONE ...     | TIMESTAMP of the unit, in UTC    | always                                                 |
 | tss:, tts                  | TIMESTAMP, TIME of milliseconds  | where all values are whole seconds                     |
 | tdm                        | DATE                             | always                                                 |
-| d:p,s of any width         | DECIMAL(p, s)                    | 128 and 256 bits always, 32 and 64 on request          |
+| d:p,s of any width         | DECIMAL(p, s)                    | 128 and 256 bits always, 32 and 64 by to_arrow() alone |
 | tiM, tiD, tin              | INTERVAL                         | where all values fit: months alone, no months, 31 bits |
 | a dictionary of numbers    | the numbers                      | where the indices can count the distinct numbers       |
 

@@ -47,4 +47,4 @@ def _package() -> Any:
     try:
         return importlib.import_module("lzo")
     except ImportError:
-        raise UnsupportedError("the LZO codec needs the package python-lzo (pip install fastpq[lzo])") from None
+        raise UnsupportedError("the LZO codec needs the package python-lzo (pip install python-lzo)") from None

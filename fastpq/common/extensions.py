@@ -13,10 +13,10 @@ def register_extension(role: str, where: str) -> None:
     """Register the function for a role, by module and name.
 
     Args:
-        role: ``"export_schema"``, ``"export_array"``, ``"export_stream"`` or ``"export_batches"`` of the Arrow C data interface,
-            ``"column_of"`` for columns of arrays, ``"to_pandas"`` for DataFrames of tables, ``"read_dataset"`` for directories
-            in the place of a file, ``"statistics_of"`` for decoded statistics, or ``"to_pylist NAME"`` for structs of a logical
-            type.
+        role: ``"export_schema"``, ``"export_array"``, ``"export_stream"``, ``"export_batches"`` or ``"export_request"`` of the
+            Arrow C data interface, ``"column_of"`` for columns of arrays, ``"to_pandas"`` for DataFrames of tables,
+            ``"read_dataset"`` and ``"read_frame"`` for directories in the place of a file, ``"statistics_of"`` for decoded
+            statistics, or ``"to_pylist NAME"`` for structs of a logical type.
         where: the function, as ``"module:name"``.
     """
     _REGISTERED[role] = where
@@ -36,7 +36,7 @@ def export(what: str, *arguments: object) -> Any:
     """The capsules of the Arrow C data interface (https://arrow.apache.org/docs/format/CDataInterface.html).
 
     Args:
-        what: ``"schema"``, ``"array"``, ``"stream"`` or ``"batches"``.
+        what: ``"schema"``, ``"array"``, ``"stream"``, ``"batches"`` or ``"request"``.
         *arguments: the column, table or tables, and the requested schema.
     """
     function = registered(f"export_{what}")

@@ -8,10 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 
-def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    package: str, module_of: Mapping[str, str], advice: Callable[[str], str] = lambda name: ""
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a package whose names are looked up in its modules (PEP 562).
 
     Modules of the package are attributes, too, imported before or not.
@@ -19,6 +22,7 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
     Args:
         package: the package's ``__name__``.
         module_of: defining module of each public name.
+        advice: what to use in the place of an unknown name, as the end of a message; empty without advice.
     """
 
     def look_up(name: str) -> Any:
@@ -37,7 +41,7 @@ def lazy_names(package: str, module_of: Mapping[str, str]) -> tuple[Callable[[st
                 if not isinstance(error, UnsupportedError):     # a package of an extra is not installed
                     raise
                 raise AttributeError(f"{message}: {error}", name=name, obj=sys.modules[package]) from error
-        raise AttributeError(message, name=name, obj=sys.modules[package])
+        raise AttributeError(message + advice(name), name=name, obj=sys.modules[package])
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *module_of})
@@ -53,6 +57,24 @@ def _is_module(package: str, name: str) -> bool:
 
     specification = find_spec(f"{package}.{name}")
     return specification is not None and specification.loader is not None
+
+
+class _NoFunction(ModuleType):
+    """A module of a name that other libraries give to a function."""
+
+    def __call__(self, *arguments: object, **options: object) -> NoReturn:
+        from fastpq.common.foreign_names import advice_for_call
+
+        raise TypeError(f"{self.__name__} is a module, no function{advice_for_call(self.__name__.rpartition('.')[2])}")
+
+
+def refuse_calls(module: str) -> None:
+    """Let the error of a call of a module say which functions there are.
+
+    Args:
+        module: name of the module.
+    """
+    sys.modules[module].__class__ = _NoFunction
 
 
 class LazyModule:

@@ -138,7 +138,9 @@ def cast_numeric(array: Array, type_: ColumnType, name: str) -> Array:
 
 
 def _misfit(array: Array, type_: ColumnType, name: str) -> SchemaError:
-    return SchemaError(f"values of dtype {array.dtype} do not fit a {type_} column", column=name or None)
+    is_rounded = array.dtype.kind == "f" and isinstance(type_.logical, Decimal)
+    way = ": floats are rarely exact, so give [Decimal(str(value)) for value in values]" if is_rounded else ""
+    return SchemaError(f"values of dtype {array.dtype} do not fit a {type_} column{way}", column=name or None)
 
 
 def refuse(bad: Array, array: Array, type_: ColumnType, name: str) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from fastpq.arrays.nested_columns import StructColumn
 from fastpq.arrays.nodes import NULLABLE, ORDERED, FieldNode
 from fastpq.arrays.strings import scan_objects
 from fastpq.arrays.table import AnyColumn, Column, Table
+from fastpq.common.caller import warn_caller
 from fastpq.convert.categories import MOST_CATEGORIES, categories_as_json
 from fastpq.convert.dataframe_labels import label_entries, label_text, level_name, levels_of
 from fastpq.convert.numpy_input import column_from_numpy, map_column
@@ -132,7 +132,7 @@ def _attributes(frame: pandas.DataFrame) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(json.dumps(frame.attrs))
     except (TypeError, ValueError, RecursionError) as error:
-        warnings.warn(f"attrs of the DataFrame are left out, for JSON does not hold them: {error}", UserWarning, stacklevel=2)
+        warn_caller(f"attrs of the DataFrame are left out, for JSON does not hold them: {error}", UserWarning)
         return {}
     return found
 

@@ -56,7 +56,7 @@ def dataframe_of(
     try:
         import pandas as pd
     except ImportError as error:
-        raise UnsupportedError("a DataFrame needs the package pandas (extra: fastpq[pandas])") from error
+        raise UnsupportedError("a DataFrame needs the package pandas (pip install pandas)") from error
     described = described or PandasMetadata()
     series: list[Any] = []
     for name, column in table.items():

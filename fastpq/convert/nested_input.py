@@ -198,7 +198,8 @@ def _structs(values: Sequence[Any], convert_of: Callable[[str], Convert], name: 
     wrong = [key for key in keys if not isinstance(key, str)]
     if wrong:
         shown = repr(wrong[0])
-        raise SchemaError(f"the key {shown} is not a str, as the name of a field is", column=name or None).showing(shown)
+        reason = f"the key {shown} is not a str, as the name of a field is: dicts are structs, and maps with the type of a map"
+        raise SchemaError(f"{reason}, schema={{name: pyarrow.map_(keys, values)}}", column=name or None).showing(shown)
     children = {key: convert_of(key)([None if value is None else value.get(key) for value in values]) for key in keys}
     type_ = StructType(tuple(child.as_field(key) for key, child in children.items()))
     ends = tuple(children.values())

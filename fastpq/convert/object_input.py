@@ -310,7 +310,8 @@ def _convert_uuids(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | N
 def _convert_decimals(array: Array, nulls: NDArray[np.bool_], type_: ColumnType | None, name: str) -> ConvertedObjects:
     type_ = type_ or _infer_decimal(array, nulls, name)
     if not isinstance(type_.logical, Decimal):
-        raise SchemaError(f"decimals do not fit a {type_} column", column=name or None)
+        way = ": give [float(value) for value in values]" if type_.dtype is not None and type_.dtype.kind == "f" else ""
+        raise SchemaError(f"decimals do not fit a {type_} column{way}", column=name or None)
     scale, factor = type_.logical.scale, 10**type_.logical.scale
     unscaled = [0] * len(array)
     rows, present = np.flatnonzero(~nulls).tolist(), _present(array, nulls)

@@ -129,7 +129,7 @@ def _arrow_series(column: AnyColumn) -> Any:
         import pyarrow as pa
     except ImportError as error:
         raise UnsupportedError("pandas' Arrow dtypes need the package pyarrow") from error
-    found = pa.array(column)
+    found = column.to_arrow()
     if pa.types.is_string_view(found.type):     # few functions of pandas take views
         found = pa.array(column, type=pa.string())
     return pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([found])))

@@ -14,7 +14,9 @@ from fastpq.errors import KeyAccessError, SchemaError
 from fastpq.io.location import Remote, locate
 from fastpq.schema.parquet_schema import ParquetSchema
 
-_ADVICE = "schema= casts values where nothing is lost, and check_schema=False appends other columns"
+_LACKING = "give the column, of nulls too, or check_schema=False, and readers fill it with nulls"
+_NEW = "leave the column out, or give check_schema=False, and readers fill the files before with nulls"
+_OTHER = "schema= casts values where nothing is lost, and check_schema=False appends other types"
 
 
 class SchemaCheck:
@@ -82,13 +84,13 @@ def _first_file(root: Any) -> DataFile | None:
 
 def _compare(own: Mapping[str, DatasetField], new: Mapping[str, DatasetField], path: str) -> None:
     for name in (name for name in own if name not in new):
-        raise SchemaError(f"the rows lack a column of the dataset; {_ADVICE}", column=name, path=path)
+        raise SchemaError(f"the rows lack a column of the dataset; {_LACKING}", column=name, path=path)
     for name, field in new.items():
         known = own.get(name)
         if known is None:
-            raise SchemaError(f"the dataset has no column of the name; it has {[*own]}; {_ADVICE}", column=name, path=path)
+            raise SchemaError(f"the dataset has no column of the name; it has {[*own]}; {_NEW}", column=name, path=path)
         if not holds_same_values(known, field):
-            raise SchemaError(f"{field} is not the {known} of the dataset; {_ADVICE}", column=name, path=path)
+            raise SchemaError(f"{field} is not the {known} of the dataset; {_OTHER}", column=name, path=path)
 
 
 def schema_without_partitions(schema: Any, partition_by: Sequence[str]) -> Any:

@@ -13,7 +13,9 @@ from fastpq.api.reader_options import DEFAULTS, DatasetReaderOptions, reading, t
 from fastpq.arrays.table import AnyColumn, Table
 from fastpq.common.extensions import export
 from fastpq.common.progress import Meter, Progress, Span
-from fastpq.datasets.dataset_answers import DatasetAnswers, Member
+from fastpq.datasets.common_metadata import CommonMetadata
+from fastpq.datasets.dataset_answers import Member, Units
+from fastpq.datasets.dataset_rows import DatasetRows, in_batches, of_files
 from fastpq.datasets.discovery import DataFile, list_dataset
 from fastpq.datasets.hive import partition_value
 from fastpq.datasets.known_footers import KnownFooters, known_footers
@@ -28,16 +30,14 @@ from fastpq.read.opener import StringLayout
 from fastpq.read.rows import number_of_rows
 from fastpq.schema.nested_types import Field
 from fastpq.schema.parquet_schema import Int96UnitName, ParquetSchema
-from fastpq.schema.types import TimeUnitName, Type
+from fastpq.schema.types import Type
 
-Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, by name and number of the leaf
 DatasetSchema: TypeAlias = Literal["union", "first"] | ParquetSchema | Mapping[str, Any] | Any
 REPR_COLUMNS = 10       # names in a repr
-LEAST_BATCH = 4096      # rows read for a head, however few are wanted
 
 
 @reading
-class ParquetDataset(DatasetAnswers):
+class ParquetDataset(DatasetRows):
     """Many files as one table: the columns of the files, followed by the partition columns with values from the paths.
 
     The constructor reads the footers of all files, of remote ones many at a time, or of none with a schema and of one with
@@ -79,7 +79,7 @@ class ParquetDataset(DatasetAnswers):
         if partitioning not in ("hive", None):
             raise ValueError(f'partitioning must be "hive" or None, not {partitioning!r}')
         taken: dict[str, Any] = {**options}
-        found, metadata = list_dataset(taken_place(where, taken))
+        found, metadata, common = list_dataset(taken_place(where, taken))
         given = DEFAULTS | taken
         self._strings: StringLayout = given["strings"]
         self._unit: Int96UnitName = given["coerce_int96_timestamp_unit"]
@@ -104,6 +104,8 @@ class ParquetDataset(DatasetAnswers):
         self._is_simple = decryption_properties is None and given["on_error"] == "raise"
         self._alike: tuple[FileMetaData, dict[str, DatasetField]] | None = None       # footer and columns of a file
         footers = known_footers(metadata, listed, taken) if self._is_simple and len(kept) > 1 else None
+        # _metadata has the texts as well
+        self._common = CommonMetadata(common.where if common and self._is_simple and footers is None else None, taken)
         self._opened = OpenedFiles(self._files, partial(ParquetFile, **taken), decryption_properties, footers)
         if footers is not None:
             self._know_all(footers)
@@ -228,7 +230,7 @@ class ParquetDataset(DatasetAnswers):
         if units := units_of(parts):
             del parts       # not both in memory
             parts = list(self._whole(names, filters, progress, units))
-        return Table.concat(parts or [self._nothing(names)])
+        return of_files(parts or [self._nothing(names)], self._strings)
 
     def iter_batches(
         self,
@@ -238,10 +240,10 @@ class ParquetDataset(DatasetAnswers):
         filters: Any = None,
         progress: Progress | None = None,
     ) -> Iterator[Table]:
-        """Read as Tables of at most batch_size rows, file after file; memory is bounded as in ``ParquetFile.iter_batches``.
+        """Read as Tables of batch_size rows, across files; memory is bounded as in ``ParquetFile.iter_batches``.
 
         Args:
-            batch_size: most rows of a Table; a Table never spans two files.
+            batch_size: rows of a Table; the last may have fewer.
             columns: as for ``read``.
             filters: as for ``read``.
             progress: as for ``read``.
@@ -252,8 +254,8 @@ class ParquetDataset(DatasetAnswers):
         batch_size = number_of_rows("batch_size", batch_size, 1)
         names = self._chosen(columns)
         self._check(filters)
-        units = self._units(names, filters) if self._unit == "auto" else {}
-        return self._batches(batch_size, names, filters, progress, units)
+        units = self._units_of_batches(names, filters)
+        return in_batches(self._batches(batch_size, names, filters, progress, units), batch_size, self._strings)
 
     def __arrow_c_schema__(self) -> object:
         """Arrow PyCapsule interface: a struct of the columns' types."""
@@ -263,53 +265,10 @@ class ParquetDataset(DatasetAnswers):
         """Arrow PyCapsule interface: the rows as a stream of batches (``iter_batches``), in bounded memory."""
         return export("batches", self.iter_batches(), lambda: self._nothing(self._chosen(None)), requested_schema)
 
-    def head(self, n: int, columns: Iterable[str] | None = None, *, filters: Any = None) -> Table:
-        """The first rows; files behind these rows are not read.
-
-        Args:
-            n: number of rows; a dataset with fewer gives all.
-            columns: as for ``read``.
-            filters: as for ``read``; the first rows that match.
-
-        Raises:
-            ValueError: a negative number.
-            ParquetError: as ``read``.
-        """
-        n = number_of_rows("n", n)
-        names = self._chosen(columns)
-        if filters is not None:
-            return self._first_matches(n, names, filters)
-        parts = self._first_rows(n, names, {})
-        if units := units_of(parts):
-            parts = self._first_rows(n, names, units)
-        return Table.concat(parts or [self._nothing(names)])
-
-    def _first_matches(self, n: int, names: list[str], filters: Any) -> Table:
-        parts: list[Table] = []
-        missing = n
-        for table in self.iter_batches(min(max(n, LEAST_BATCH), DEFAULT_BATCH_SIZE), names, filters=filters):
-            if not missing:
-                break
-            parts.append(table.slice(0, min(missing, table.num_rows)))
-            missing -= parts[-1].num_rows
-        return Table.concat(parts or [self._nothing(names)])
-
-    def _first_rows(self, missing: int, names: list[str], units: Units) -> list[Table]:
-        parts: list[Table] = []
-        for number in range(len(self._files)):
-            if missing == 0 or not self._has_rows:
-                break
-            with self._opened.opened(number) as file:
-                own = self._look(number, file)
-                part = file._in_units(units).head(missing, [(name,) for name in self._read_from(names, own)])
-                parts.append(self._completed(part, names, number))
-                missing -= part.num_rows
-        return parts
-
-    def _units(self, names: list[str], filters: Any) -> Units:
+    def _units_of_batches(self, names: list[str], filters: Any) -> Units:
         """The unit of each INT96 column of a read of all files: the coarsest that one of the files needs."""
         found: Units = {}
-        if not any(column.physical_type is Type.INT96 for column in self._schema.columns):
+        if self._unit != "auto" or not any(column.physical_type is Type.INT96 for column in self._schema.columns):
             return found
 
         def units(number: int) -> Units:
@@ -391,7 +350,7 @@ class ParquetDataset(DatasetAnswers):
             else:
                 value = self._values[number].get(name)
                 columns[name] = field.of_value(value, table.num_rows, self._strings)
-        return Table(columns, num_rows=table.num_rows, metadata=table.metadata)
+        return Table(columns, num_rows=table.num_rows, metadata=self._common.added_to(table.metadata))
 
     def _nothing(self, names: list[str]) -> Table:
         """A table without rows, with the Arrow types of the first file."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE, ParquetFile
 from fastpq.arrays.nodes import DURATION_UNITS
 from fastpq.common.lazy import LazyModule
 from fastpq.datasets.partition_filters import filtered_columns, rest_for
+from fastpq.errors import UnsupportedError
 from fastpq.filters.predicate import bind_filters, leaves
+from fastpq.schema.types import ColumnType, TimeUnitName
 
 if TYPE_CHECKING:
     from fastpq.arrays.table import Table
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
     from fastpq.datasets.unify import DatasetField
     from fastpq.read.explain import Explanation
     from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
-    from fastpq.schema.types import TimeUnitName
 else:       # types of annotations, found by typing.get_type_hints
     dataset_explanation = LazyModule("fastpq.datasets.dataset_explanation")
+
+Units: TypeAlias = dict[tuple[str, int], TimeUnitName]     # of INT96 columns, by name and number of the leaf
 
 
 class Member(NamedTuple):
@@ -69,8 +72,7 @@ class DatasetAnswers:
         def _look(self, number: int, file: ParquetFile) -> dict[str, DatasetField]: ...
         def _refuse_conflicts(self, names: Iterable[str]) -> None: ...
         def _tables(
-            self, member: Member, names: list[str], batch_size: int | None, units: dict[tuple[str, int], TimeUnitName],
-            span: Span | None,
+            self, member: Member, names: list[str], batch_size: int | None, units: Units, span: Span | None
         ) -> Iterator[Table]: ...
 
     @property
@@ -149,6 +151,32 @@ class DatasetAnswers:
 
         (name,) = self._chosen([column])
         return partition_extremes(self, name) if name in self._partitions else column_extremes(self, name)
+
+    def null_count(self, column: str) -> int:
+        """The number of nulls of a column in all files; row groups without a null count in their statistics are read.
+
+        All rows of a file without the column are nulls. Of a partition column, the rows of the files without a value count.
+
+        Args:
+            column: name of a flat column, or of a partition column.
+
+        Raises:
+            SchemaError: an unknown column, or a column without a type for all files.
+            UnsupportedError: a nested column.
+        """
+        (name,) = self._chosen([column])
+        if not isinstance(self._fields[name].field.type, ColumnType):
+            raise UnsupportedError("statistics of a nested column", column=name)
+
+        def nulls(number: int) -> int:
+            if not self._has_rows or self._values[number].get(name) is not None:
+                return 0
+            with self._opened.opened(number) as file:
+                if not self._read_from([name], self._look(number, file)):
+                    return self._rows[number]
+                return file.null_count(file.schema.select([(name,)])[0].index)
+
+        return sum(self._opened.each(range(len(self._files)), nulls))
 
     def _check(self, filters: Any) -> None:
         """Refuse wrong filters before any file is read."""

@@ -59,10 +59,12 @@ class Listing(NamedTuple):
     Attributes:
         files: data files, in order.
         metadata: the file ``_metadata`` of a directory; None without one, and for files other than of one directory.
+        common_metadata: the file ``_common_metadata``, likewise.
     """
 
     files: list[DataFile]
     metadata: DataFile | None = None
+    common_metadata: DataFile | None = None
 
 
 def find_files(where: Any, *, is_listed: bool = False) -> list[DataFile]:
@@ -115,10 +117,10 @@ def find_local_file(root: str) -> DataFile | None:
 def _local(path: str, is_listed: bool) -> Listing:
     if os.path.isdir(path):
         names = (os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names)
-        beside = os.path.join(path, METADATA)
+        beside = (os.path.join(path, name) for name in (METADATA, COMMON_METADATA))
         return Listing(
             _below(path, ((name, name, None) for name in names), is_listed),
-            DataFile(beside, beside, {}) if os.path.isfile(beside) else None,
+            *(DataFile(name, name, {}) if os.path.isfile(name) else None for name in beside),
         )
     paths = [path] if os.path.exists(path) else sorted(filter(os.path.isfile, glob.glob(path, recursive=True)))
     return Listing([DataFile(name, name, parse_partitions(_slashed(name))) for name in _chosen(paths, path)])
@@ -134,10 +136,14 @@ def _remote(place: Remote, is_listed: bool) -> Listing:
     if about["type"] == "directory":
         found = visible_files(filesystem, path)
         listed = ((name, _listed(filesystem, name, about), about) for name, about in found.items())
-        beside = f"{path.rstrip('/')}/{METADATA}"
-        known = found.get(beside)
-        metadata = None if known is None else DataFile(_listed(filesystem, beside, known), beside, {}, known)
-        return Listing(_below(path, listed, is_listed), metadata)
+        beside = (f"{path.rstrip('/')}/{name}" for name in (METADATA, COMMON_METADATA))
+        return Listing(
+            _below(path, listed, is_listed),
+            *(
+                DataFile(_listed(filesystem, name, found[name]), name, {}, found[name]) if name in found else None
+                for name in beside
+            ),
+        )
     return Listing([DataFile(_listed(filesystem, path, about), path, parse_partitions(path))])
 
 

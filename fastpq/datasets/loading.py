@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from fastpq.api.reader_options import DatasetReaderOptions, reading
 from fastpq.arrays.table import Table
 from fastpq.common.progress import Progress
 from fastpq.datasets.dataset import DatasetSchema, ParquetDataset
 from fastpq.datasets.opened_files import DatasetDecryption
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @reading
@@ -54,3 +57,11 @@ def read_dataset(
         **options,
     )
     return dataset.read(columns, filters=filters, progress=progress)
+
+
+def read_frame(
+    where: Any, columns: Iterable[Any] | None, *, filters: Any, dtype_backend: Any, progress: Progress | None, **options: Any
+) -> pandas.DataFrame:
+    """Read a dataset as a DataFrame, for ``read_pandas``."""
+    dataset = ParquetDataset(where, filters=filters, **options)
+    return dataset.to_pandas(columns, filters=filters, dtype_backend=dtype_backend, progress=progress)

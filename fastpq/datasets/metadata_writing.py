@@ -65,7 +65,7 @@ def write_dataset_metadata(
     targets = _targets(place)
     if targets is None:
         raise SchemaError(f"{METADATA} belongs to a directory, and {root} is none")
-    files, known = list_dataset(place)
+    files, known, _ = list_dataset(place)
     names = [relative_path(DataFile(targets[0][0], targets[0][1], {}), file) for file in files]
     stamps = [file.stamp() or Stamp(None, None) for file in files]
     earlier = _earlier(known)

@@ -75,7 +75,9 @@ class OpenedFiles:
             keep: whether a remote file stays open for the next use.
         """
         if (kept := self._taken_back(number)) is not None:
-            yield kept
+            if keep:
+                self._keep(number, *kept)
+            yield kept[0]
             return
         where, keys = self._files[number].where, self._keys_of(self._files[number].path)
         # a column missing in one file may be in another
@@ -83,7 +85,7 @@ class OpenedFiles:
         file = self._with_known_footer(self._files[number]) or self._open_file(where, decryption_properties=own_keys)
         self._unused.add(keys, file)
         if keep and isinstance(where, RemotePath):
-            self._keep(number, file)
+            self._keep(number, file, time.monotonic())
             yield file
         else:
             with file:
@@ -109,23 +111,23 @@ class OpenedFiles:
         """
         self._unused.check()
 
-    def _keep(self, number: int, file: ParquetFile) -> None:
+    def _keep(self, number: int, file: ParquetFile, opened: float) -> None:
         with self._lock:
-            self._kept[number] = file, time.monotonic()
+            self._kept[number] = file, opened
             self._tails += _kept_bytes(file)
             if self._tails > KEPT_TAILS:
                 self._tails -= _kept_bytes(file)
                 cast(FsspecSource, file._source).drop_tail()
 
-    def _taken_back(self, number: int) -> ParquetFile | None:
-        """A kept file, which is kept no longer; None without one, or if the file was opened too long ago."""
+    def _taken_back(self, number: int) -> tuple[ParquetFile, float] | None:
+        """A kept file, kept no longer, and the time of its opening; None without one, or if it was opened too long ago."""
         with self._lock:
             kept = self._kept.pop(number, None)
             if kept is None:
                 return None
             file, opened = kept
             self._tails -= _kept_bytes(file)
-        return file if time.monotonic() - opened < KEPT_SECONDS else None
+        return kept if time.monotonic() - opened < KEPT_SECONDS else None
 
     def _keys_of(self, path: str) -> FileDecryptionProperties | None:
         keys = self.decryption

@@ -325,8 +325,16 @@ class FileDecryptionProperties(_Secret):
 
 
 def as_key(key: Key) -> AesKey:
-    """The AesKey itself, or a new one with a copy of the bytes."""
-    return key if isinstance(key, AesKey) else AesKey(key)
+    """The AesKey itself, or a new one with a copy of the bytes; no error shows the key."""
+    if isinstance(key, str):
+        raise TypeError(
+            "a key is 16, 24 or 32 bytes, not text: secrets.token_bytes(16) makes one, and bytes.fromhex(text) or "
+            "base64.b64decode(text) take one out of text"
+        )
+    try:
+        return key if isinstance(key, AesKey) else AesKey(key)
+    except TypeError:
+        raise TypeError(f"a key is 16, 24 or 32 bytes, not a {type(key).__name__}") from None
 
 
 def check_path(path: object) -> None:

@@ -28,7 +28,7 @@ def _crc32c(data: bytes) -> int:
     try:
         import google_crc32c
     except ImportError:
-        raise UnsupportedError("CRC32C checksums need the package google-crc32c (pip install fastpq[crc32c])") from None
+        raise UnsupportedError("CRC32C checksums need the package google-crc32c (pip install google-crc32c)") from None
     return int(google_crc32c.value(data))
 
 

@@ -68,6 +68,8 @@ class Call:
     option: str = ""
 
     def __str__(self) -> str:
+        if len(self.args) == 2 and self.name in _FLIPPED:
+            return f"{self.args[0]} {self.name} {self.args[1]}"
         return f"{self.name}({', '.join(map(str, self.args))})"
 
 
@@ -126,6 +128,8 @@ class _Translation:
             case "and" | "or", _:
                 join = And if (part.name == "and") is wanted else Or
                 return join(*(self.of(inner, wanted) for inner in _chain(part)))
+            case _, (Path(), Path()) if part.name in _FLIPPED:
+                raise refused(part, "two columns are compared, and a condition compares a column with a value")
             case _, (Path() as column, *rest):
                 return self._condition(part, column, rest, wanted)
             case _, (Given() as value, Path() as column) if part.name in _FLIPPED:

@@ -82,7 +82,8 @@ class Domain:
         return None
 
     def refuse(self, value: Any) -> SchemaError:
-        return SchemaError(f"{type(value).__name__} {value!r} does not fit a column of {self.type}")
+        from fastpq.filters.misfits import refused_value
+        return refused_value(value, self.type)
 
 
 @dataclass(frozen=True, slots=True)

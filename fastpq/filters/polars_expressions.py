@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from typing import Any
 
 import numpy as np
 
+from fastpq.errors import UnsupportedError
 from fastpq.filters.expressions import Call, Given, Part, Path, refused
 
 _OPERATORS = {
@@ -15,6 +17,19 @@ _OPERATORS = {
     "Gt": ">", "GtEq": ">=", "EqValidity": "== or both null", "NotEqValidity": "!= or one null",
 }
 _TESTS = {"Not": "not", "IsNull": "is null", "IsNotNull": "is valid", "IsNan": "is nan", "IsNotNan": "is not nan"}
+_TYPED = re.compile(r"\bdyn (int|float|str): ")       # types of literals, as Polars shows them
+_OF_PYTHON = "AnonymousFunction"
+_OTHERWISE = "a condition compares a column, as it is, with a value; filter other conditions after the read"
+_OTHER_ROWS = "its value depends on other rows; filter after the read"
+_REASONS = {
+    "Agg": _OTHER_ROWS, "Explode": _OTHER_ROWS, "Filter": _OTHER_ROWS, "Gather": _OTHER_ROWS, "Len": _OTHER_ROWS,
+    "Over": _OTHER_ROWS, "Rolling": _OTHER_ROWS, "Slice": _OTHER_ROWS, "Sort": _OTHER_ROWS, "SortBy": _OTHER_ROWS,
+    "Alias": "a condition needs no new name; leave alias() out",
+    "Cast": "give the value in the type of the column",
+    "Selector": "name one column by pl.col(name)",
+    "Ternary": "write the cases with & and |",
+    _OF_PYTHON: "a function of Python is called; filter after the read",
+}
 _CLOSED = {"Both": (">=", "<="), "Left": (">=", "<"), "Right": (">", "<="), "None": (">", "<")}
 
 
@@ -40,7 +55,7 @@ def _part(node: Any) -> Part:
             return Call(_OPERATORS[op], (_part(left), _part(right)))
         case {"Function": {"input": inputs, "function": function}}:
             return _function(node, inputs, function)
-    raise refused(_shown(node))
+    raise _refused(node)
 
 
 def _function(node: Any, inputs: list[Any], function: Any) -> Part:
@@ -62,7 +77,7 @@ def _function(node: Any, inputs: list[Any], function: Any) -> Part:
             struct = _part(inputs[0])
             if isinstance(struct, Path):
                 return Path((*struct.names, name))
-    raise refused(_shown(node))
+    raise _refused(node)
 
 
 def _literal(node: Any) -> Given:
@@ -133,5 +148,21 @@ def _values(values: Any, node: Any) -> list[Any]:
 
 
 def _shown(node: Any) -> str:
-    text = json.dumps(node)
-    return text if len(text) <= 200 else f"{text[:200]}..."
+    """A part as Polars shows it."""
+    import polars
+
+    try:
+        text = str(polars.Expr.deserialize(io.StringIO(json.dumps(node)), format="json")) if _kind(node) != _OF_PYTHON else ""
+    except (polars.exceptions.PolarsError, ValueError, OverflowError):
+        text = ""
+    return _TYPED.sub("", text.removeprefix("[").removesuffix("]") if text.startswith("[(") else text) or _kind(node)
+
+
+def _kind(node: Any) -> str:
+    """The name of a part in Polars' JSON."""
+    return str(node if isinstance(node, str) else next(iter(node), "expression"))
+
+
+def _refused(node: Any) -> UnsupportedError:
+    """The error of a part that is no condition on a column."""
+    return refused(_shown(node), _REASONS.get(_kind(node), _OTHERWISE))

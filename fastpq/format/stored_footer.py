@@ -81,6 +81,9 @@ def _no_file(size: int, head: bytes, end: bytes) -> FormatError:
         return FormatError(
             "no Parquet file: it is a page of HTML, as servers send for folders, errors and logins; give the URL of a file"
         )
+    from fastpq.format.other_formats import looks_like
+    if found := looks_like(head):
+        return FormatError(f"no Parquet file: it looks like {found}")
     if size < SHORTEST_FILE:
         return FormatError(f"no Parquet file: {size} bytes, and the shortest has {SHORTEST_FILE}")
     return FormatError(f"no Parquet file: it ends with {end!r}", offset=size - 4)

@@ -15,8 +15,11 @@ from fastpq.errors import HIDDEN, SchemaError, UnsupportedError
 
 # A URL of Azure: container, account.
 _CONTAINER = re.compile(r"(abfss?|az)://[a-z0-9$-]+@[a-z0-9.-]+(/|$)")
-# Extras of fastpq with fsspec's filesystems, by protocol.
-EXTRAS = {"s3": "s3", "s3a": "s3", "abfs": "abfs", "abfss": "abfs", "az": "abfs", "gs": "gcs", "gcs": "gcs"}
+# Packages with fsspec's filesystems, by protocol.
+PACKAGES = {
+    "s3": "s3fs", "s3a": "s3fs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs", "gs": "gcsfs", "gcs": "gcsfs",
+    "http": "aiohttp", "https": "aiohttp",
+}
 STALL_SECONDS = 30.0        # most seconds without a byte, of an answer or a connection over HTTP
 
 
@@ -140,7 +143,7 @@ def _on_filesystem(path: str, filesystem: Any) -> str | RemotePath:
         try:
             wrapper = importlib.import_module("fsspec.implementations.arrow").ArrowFSWrapper
         except ImportError:
-            raise UnsupportedError("a filesystem of pyarrow needs the package fsspec (pip install fastpq[remote])") from None
+            raise UnsupportedError("a filesystem of pyarrow needs the package fsspec (pip install fsspec)") from None
         return RemotePath(wrapper(filesystem), path)
     if not hasattr(filesystem, "cat_file") or isinstance(filesystem, type):
         raise TypeError(f"filesystem is a filesystem of fsspec or of pyarrow.fs, not {type(filesystem).__name__}")
@@ -187,14 +190,14 @@ def _locate_url(url: str, options: Mapping[str, Any], timeout: float | None) -> 
     try:
         core = importlib.import_module("fsspec.core")
     except ImportError:
-        raise UnsupportedError(f"opening {name} needs the package fsspec (pip install fastpq[remote])") from None
+        raise UnsupportedError(f"opening {name} needs the package fsspec (pip install fsspec)") from None
     try:
         filesystem, path = core.url_to_fs(url, **_with_timeout(url, options, timeout))
     except (TypeError, AttributeError) as error:
         raise refused_options(name, options, error) from error
     except (ImportError, ValueError) as error:  # no package for the scheme; an unknown scheme
-        extra = EXTRAS.get(url.partition("://")[0]) if isinstance(error, ImportError) else None
-        raise UnsupportedError(f"opening {name}: {error}{f' (pip install fastpq[{extra}])' if extra else ''}") from error
+        needed = PACKAGES.get(url.partition("://")[0]) if isinstance(error, ImportError) else None
+        raise UnsupportedError(f"opening {name}: {error}{f' (pip install {needed})' if needed else ''}") from error
     return Remote(filesystem, path, name)
 
 

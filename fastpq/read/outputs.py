@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from fastpq.arrays.layouts import Array
-from fastpq.arrays.table import AnyColumn
+from fastpq.arrays.table import AnyColumn, ListColumn
 from fastpq.errors import SchemaError
+from fastpq.read.matrices import filled, lists_of, set_mask
 from fastpq.read.plan import ReadPlan
+from fastpq.schema.shape import shape_of
 from fastpq.schema.types import ColumnType
 
 
@@ -19,9 +21,10 @@ class Outputs:
     """Arrays to read columns into, by name.
 
     Args:
-        arrays: shape (rows of the read,), each for a flat column of a fixed width; C-contiguous and writable, without memory in
-            common. The dtype is the dtype of the column in memory, or of the column's NumPy array (datetime64, timedelta64) if of
-            equal width. A numpy.ma.MaskedArray takes nulls in its mask.
+        arrays: shape (rows of the read,), each for a flat column of a fixed width, or (rows, k, ...) for a column of lists of k
+            values of a fixed width; C-contiguous and writable, without memory in common. The dtype is the dtype of the values in
+            memory, or of their NumPy array (datetime64, timedelta64) if of equal width. A numpy.ma.MaskedArray takes nulls in its
+            mask.
         plan: plan of the read.
         types: types in memory other than the schema's, by the number of the leaf.
 
@@ -40,8 +43,11 @@ class Outputs:
                 raise SchemaError("out has an array for a column that is not read", column=name)
             flat = planned[name].flat
             if flat is None:
-                raise SchemaError("a nested column is no array to read into", column=name)
-            _check(name, array, types.get(flat[0].index, flat[0].type), plan.num_rows)
+                leaves = [leaf.index for leaf, _ in planned[name].leaves]
+                type_, levels = lists_of(shape_of(planned[name].node, leaves, types), name)
+            else:
+                type_, levels = types.get(flat[0].index, flat[0].type), 0
+            _check(name, array, type_, plan.num_rows, levels)
         _check_apart(self._arrays)
 
     def memory(self, name: str) -> Array | None:
@@ -49,35 +55,35 @@ class Outputs:
         array = self._arrays.get(name)
         return None if array is None else np.ma.getdata(array).view(np.uint8)
 
-    def settle(self, name: str, column: AnyColumn) -> None:
-        """Copy the nulls of a read column into the mask of the column's array.
+    def settled(self, name: str, column: AnyColumn) -> AnyColumn:
+        """A read column over its array: lists are copied there, and nulls into the mask of the array.
 
         Raises:
-            SchemaError: a column with nulls, and an array without a mask.
+            SchemaError: a column with nulls, and an array without a mask, or lists of another length than the array.
         """
         array = self._arrays.get(name)
         if array is None:
-            return
+            return column
+        if isinstance(column, ListColumn):
+            return filled(array, column, name)
         if isinstance(array, np.ma.MaskedArray):
-            mask = ~column.validity_mask()
-            if array.mask is np.ma.nomask:
-                array.mask = mask
-            else:
-                np.copyto(np.ma.getmaskarray(array), mask)     # getmaskarray returns the array's own mask
+            set_mask(array, ~column.validity_mask())
         elif column.null_count:
             raise SchemaError(f"{column.null_count} nulls in an array without a mask: pass a numpy.ma.MaskedArray", column=name)
+        return column
 
 
-def _check(name: str, array: Any, type_: ColumnType, num_rows: int) -> None:
+def _check(name: str, array: Any, type_: ColumnType, num_rows: int, levels: int) -> None:
     if not isinstance(array, np.ndarray):
         raise SchemaError(f"out takes NumPy arrays, not {type(array).__name__}", column=name)
+    if array.ndim != 1 + levels or len(array) != num_rows:
+        lists = f" of lists, nested {levels} deep: give an array of {1 + levels} dimensions" if levels else ""
+        raise SchemaError(f"an array of shape {array.shape} for {num_rows} rows{lists}", column=name)
     if type_.dtype is None:
         raise SchemaError(f"a {type_} column, whose values are of variable length, is no array to read into", column=name)
     same_memory = type_.numpy_dtype.kind in "mM" and type_.numpy_dtype.itemsize == type_.dtype.itemsize
     if array.dtype != type_.dtype and not (same_memory and array.dtype == type_.numpy_dtype):
         raise SchemaError(f"an array of {array.dtype} for a {type_} column, which is held as {type_.dtype}", column=name)
-    if array.shape != (num_rows,):
-        raise SchemaError(f"an array of shape {array.shape} for {num_rows} rows", column=name)
     if not array.flags.c_contiguous or not array.flags.writeable:
         raise SchemaError("an array to read into must be contiguous and writable", column=name)
 

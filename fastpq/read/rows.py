@@ -76,12 +76,13 @@ def number_of_rows(name: str, value: Any, least: int = 0) -> int:
     return value.__index__()
 
 
-def check_indices(indices: Any, num_rows: int) -> Int64s:
+def check_indices(indices: Any, num_rows: int, of: str = "file") -> Int64s:
     """Row numbers counted from the start of the file; shape (n,), int64.
 
     Args:
         indices: whole numbers; negative ones count from the end, as in numpy.take.
         num_rows: number of rows of the file.
+        of: noun for the file, for errors.
 
     Raises:
         TypeError: no whole numbers.
@@ -94,7 +95,7 @@ def check_indices(indices: Any, num_rows: int) -> Int64s:
         raise TypeError(f"indices of {rows.dtype}, not whole numbers")
     outside = (rows < -num_rows) | (rows >= num_rows)
     if outside.any():
-        raise SchemaError(f"row {rows[outside][0]} of a file that has {num_rows}")
+        raise SchemaError(f"row {rows[outside][0]} of a {of} that has {num_rows}")
     signed = rows.astype(np.int64)
     return np.where(signed < 0, signed + num_rows, signed)
 

@@ -117,8 +117,7 @@ class Scan:
                 run_parallel(methodcaller("work") if span is None else _do_and_tell(span, tasks), tasks, threads)
                 read = [*run_parallel(methodcaller("finish"), readings, threads)]
         if out is not None:
-            for (column, _), values in zip(wanted, read, strict=True):
-                out.settle(column.name, values)
+            read = [out.settled(column.name, values) for (column, _), values in zip(wanted, read, strict=True)]
         return read
 
     def _reads_codes(self, leaf: ColumnDescriptor, chunks: Sequence[ChunkPlan], with_unused: bool) -> bool:

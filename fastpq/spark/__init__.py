@@ -22,8 +22,8 @@ try:
     import pyspark as _pyspark  # noqa: F401
 except ImportError as error:
     raise UnsupportedError(
-        f"fastpq.spark needs the package {error.name}, which {_sys.executable} does not find (pip install fastpq[spark]; Spark's "
-        "workers run the interpreter of the variable PYSPARK_PYTHON)"
+        f"fastpq.spark needs the package {error.name}, which {_sys.executable} does not find (pip install pyspark pyarrow; "
+        "Spark's workers run the interpreter of the variable PYSPARK_PYTHON)"
     ) from error
 
 from fastpq.spark.compaction import compact_dataset

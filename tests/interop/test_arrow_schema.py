@@ -36,10 +36,11 @@ from tests.narrowing import present
 from tests.requirements import peer
 
 arro3 = peer("arro3.io", "arro3-io")
+duckdb = peer("duckdb")
 
 TEXTS = [["a", None], [], None, ["more than twelve bytes"]]
 OPAQUE = pa.opaque(pa.large_string(), "kind", "vendor")
-NARROW = {"decimal32", "decimal64"}     # exported as decimal128, for Polars would misread them
+NARROW = {"decimal32", "decimal64"}     # to_arrow() gives them, other consumers get decimal128, for Polars would misread them
 NESTED = {
     "large_list": pa.array(TEXTS, pa.large_list(pa.large_string())),
     "list of views": pa.array(TEXTS, pa.list_(pa.field("named", pa.string_view()))),
@@ -94,6 +95,35 @@ def test_every_type_comes_back(name: str) -> None:
     with fastpq.ParquetFile(data) as file:
         assert_same(pa.concat_tables([pa.table(batch) for batch in file.iter_batches(7)]), table)
         assert_same(pa.table(file.take(range(2))), table.slice(0, 2))
+
+
+def test_decimals_of_32_and_64_bits_come_back() -> None:
+    money = [Dec("1.25"), None, Dec("-3.50")]
+    small, large = pa.decimal32(7, 2), pa.decimal64(15, 2)
+    table = pa.table(
+        {
+            "small": pa.array(money, small),
+            "large": pa.array(money, large),
+            "wide": pa.array(money, pa.decimal128(7, 2)),
+            "lists": pa.array([money, None, []], pa.list_(pa.field("element", small))),
+            "structs": pa.array([{"a": value, "b": "x"} for value in money], pa.struct([("a", large), ("b", pa.string())])),
+            "maps": pa.array([[("x", money[0])], None, []], pa.map_(pa.string(), small)),
+            "text": ["a", "b", None],
+        }
+    )
+    for data in (by_pyarrow(table), written(table, arrow_schema=True)):
+        read = fastpq.read_table(data)
+        assert_same(read.to_arrow(), table)
+        assert [read[name].to_arrow().type for name in table.column_names] == table.schema.types
+        assert read.slice(1).to_arrow().to_pylist() == table.slice(1).to_pylist()
+        assert_same(pq.read_table(io.BytesIO(data)), table)
+        frame = pl.DataFrame(read)      # takes a stream of narrow decimals for another one
+        assert frame["small"].to_list() == frame["large"].to_list() == money
+        assert frame["lists"].to_list() == table["lists"].to_pylist()
+        with duckdb.connect() as connection:
+            assert connection.from_arrow(read.to_arrow()).fetchall() == connection.from_arrow(pa.table(read)).fetchall()
+        assert read.to_pandas(dtype_backend="pyarrow").dtypes["small"] == pd.ArrowDtype(small)
+    assert fastpq.read_table(by_pyarrow(table), arrow_schema=False)["small"].to_arrow().type == pa.decimal128(7, 2)
 
 
 def test_polars_and_arro3_read_what_we_keep() -> None:

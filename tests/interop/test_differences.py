@@ -142,16 +142,6 @@ def empty_directory(folder: Path) -> None:
         fastpq.read_table(folder)
 
 
-@case("`_common_metadata`")
-def common_metadata(folder: Path) -> None:
-    frame = pd.DataFrame({"n": [1, 2]}, index=pd.Index([8, 9], name="i"))
-    table = pa.Table.from_pandas(frame)
-    pq.write_table(table.replace_schema_metadata(None), folder / "part.parquet")
-    pq.write_metadata(table.schema, folder / "_common_metadata")
-    assert pq.ParquetDataset(folder).read_pandas().to_pandas().index.name == "i"
-    assert list(fastpq.read_pandas(folder).columns) == ["n", "i"]
-
-
 @case("a name of `columns` that the file has not")
 def unknown_name(_: Path) -> None:
     data = ours(TABLE)

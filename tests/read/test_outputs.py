@@ -122,3 +122,96 @@ def test_arrays_apart_and_rows_known(file: fastpq.ParquetFile) -> None:
         file.read(["number", "when"], out={"number": shared[:-1], "when": shared[1:]})
     with pytest.raises(fastpq.SchemaError, match="filters"):
         file.read(["number"], filters=[("number", ">", 3)], out={"number": shared[1:]})
+
+
+CUBES = {
+    "floats": np.arange(ROWS * 4, dtype=np.float32).reshape(ROWS, 4),
+    "cubes": np.arange(ROWS * 6, dtype=np.int16).reshape(ROWS, 2, 3),
+    "moments": np.arange(ROWS * 2).astype("M8[us]").reshape(ROWS, 2),
+    "flags": (np.arange(ROWS * 3) % 5 == 0).reshape(ROWS, 3),
+    "nothing": np.empty((ROWS, 0), np.int64),
+}
+
+
+def in_arrow(array: np.ndarray[Any, Any]) -> pa.Array:
+    found = pa.array(array.reshape(-1))
+    for size in reversed(array.shape[1:]):
+        found = pa.FixedSizeListArray.from_arrays(found, size) if size else pa.array([[]] * ROWS, pa.list_(pa.int64(), 0))
+    return found
+
+
+@pytest.mark.parametrize("rows", [None, [(10, 20), (295, 640), (999, 1000)]])
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("foreign", [True, False])
+def test_lists_of_one_length(rows: Any, stored: bool, foreign: bool) -> None:
+    sink = io.BytesIO()
+    if foreign:
+        table = pa.table({name: in_arrow(array) for name, array in CUBES.items() if name != "nothing"})
+        pq.write_table(table, sink, row_group_size=300, store_schema=stored)
+    else:
+        fastpq.write_table(CUBES, sink, row_group_size=300, arrow_schema=stored)
+    wanted = np.concatenate([np.arange(*pair) for pair in rows or [(0, ROWS)]])
+    names = [name for name in CUBES if not foreign or name != "nothing"]
+    out = {name: np.zeros((len(wanted), *CUBES[name].shape[1:]), CUBES[name].dtype) for name in names}
+    read = fastpq.read_table(sink.getvalue(), names, row_ranges=rows, out=out, threads=2)
+    plain = fastpq.read_table(sink.getvalue(), names, row_ranges=rows)
+    for name, array in out.items():
+        assert np.array_equal(array, CUBES[name][wanted])
+        assert read[name].equals(plain[name])
+        leaf: Any = read[name]
+        while leaf.is_nested:
+            leaf = leaf.elements
+        assert np.shares_memory(leaf.values, array) or not array.size, name
+        if stored and foreign:
+            assert np.shares_memory(read[name].to_numpy(), array)
+    if not foreign:
+        truth = pq.read_table(io.BytesIO(sink.getvalue())).take(wanted)
+        assert truth["cubes"].to_pylist() == out["cubes"].tolist()
+
+
+def test_lists_with_nulls_need_a_mask() -> None:
+    values = [[1, None], None, [3, 4], [None, None], [5, 6]]
+    deep: Any = [[[1], [2]], [None, [3]], None, [[4], [None]], [[5], [6]]]
+    table = pa.table({"a": pa.array(values, pa.list_(pa.int32(), 2)), "b": pa.array(deep, pa.list_(pa.list_(pa.int64())))})
+    sink = io.BytesIO()
+    pq.write_table(table, sink)
+    for mask in (False, np.ma.nomask):
+        out: dict[str, Any] = {"a": np.ma.array(np.zeros((5, 2), np.int32), mask=mask), "b": np.ma.zeros((5, 2, 1), np.int64)}
+        read = fastpq.read_table(sink.getvalue(), out=out)
+        assert read.to_pylist() == table.to_pylist()
+        assert out["a"].tolist() == [row or [None, None] for row in values]
+        assert out["b"].tolist() == [[element or [None] for element in row or [None, None]] for row in deep]
+    for name, array in (("a", np.zeros((5, 2), np.int32)), ("b", np.zeros((5, 2, 1), np.int64))):
+        with pytest.raises(fastpq.SchemaError, match=r"[45] nulls in an array without a mask"):
+            fastpq.read_table(sink.getvalue(), [name], out={name: array})
+
+
+def pq_bytes(columns: dict[str, Any]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("array", "reason"),
+    [
+        (np.zeros((3, 3), np.int64), r"a list of 2 values for an array of shape \(3, 3\)"),
+        (np.zeros((3, 2), np.int32), "int32"),
+        (np.zeros((2, 2), np.int64), "for 3 rows"),
+        (np.zeros((3, 2, 1), np.int64), "give an array of 2 dimensions"),
+        (np.zeros((2, 3), np.int64).T, "contiguous"),
+    ],
+)
+def test_lists_that_do_not_fit(array: Any, reason: str) -> None:
+    with pytest.raises(fastpq.SchemaError, match=reason):
+        fastpq.read_table(pq_bytes({"a": [[1, 2], [3, 4], [5, 6]]}), out={"a": array})
+
+
+def test_other_nested_columns() -> None:
+    data = pq_bytes({"s": [{"x": 1}], "m": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))})
+    for name in ("s", "m"):
+        with pytest.raises(fastpq.SchemaError, match="a nested column, other than of lists of one length"):
+            fastpq.read_table(data, [name], out={name: np.zeros((1, 1), np.int64)})
+    ragged = pq_bytes({"a": [[1, 2], [3], []]})
+    with pytest.raises(fastpq.SchemaError, match="a list of 1 values"):
+        fastpq.read_table(ragged, out={"a": np.zeros((3, 2), np.int64)})

@@ -32,7 +32,7 @@ class AwsKmsClient:
             boto3 = importlib.import_module("boto3")
             self._errors: Any = importlib.import_module("botocore.exceptions")
         except ImportError as error:
-            raise UnsupportedError("AWS KMS needs the package boto3 (pip install fastpq[aws])") from error
+            raise UnsupportedError("AWS KMS needs the package boto3 (pip install boto3)") from error
         custom = client_options(config, "profile_name")
         region, url = config.kms_instance_id, config.kms_instance_url
         session = boto3.session.Session(profile_name=custom.get("profile_name"))

@@ -44,7 +44,7 @@ class Pkcs11KmsClient:
         try:
             self._pkcs11: Any = importlib.import_module("pkcs11")
         except ImportError as error:
-            raise UnsupportedError("PKCS#11 needs the package python-pkcs11 (pip install fastpq[pkcs11])") from error
+            raise UnsupportedError("PKCS#11 needs the package python-pkcs11 (pip install python-pkcs11)") from error
         custom = client_options(config, "library", "token_label")
         if "library" not in custom or "token_label" not in custom:
             raise SchemaError("custom_kms_conf needs library and token_label for PKCS#11")

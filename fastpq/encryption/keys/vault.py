@@ -43,7 +43,7 @@ class VaultKmsClient:
                 importlib.import_module("requests").RequestException,
             )
         except ImportError as error:
-            raise UnsupportedError("Vault and OpenBao need the package hvac (pip install fastpq[vault])") from error
+            raise UnsupportedError("Vault and OpenBao need the package hvac (pip install hvac)") from error
         custom, url = client_options(config, "mount_point", "namespace", "ca_cert"), config.kms_instance_url
         self._config = config
         self._mount_point = custom.get("mount_point", DEFAULT_MOUNT_POINT)

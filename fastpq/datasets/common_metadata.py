@@ -1,0 +1,52 @@
+"""CommonMetadata: pandas' metadata of a dataset from ``_common_metadata``, for data files without."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from fastpq.api.file import ParquetFile
+from fastpq.api.pickling import place_elsewhere
+from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY
+from fastpq.errors import ParquetError
+from fastpq.io.location import RemotePath
+
+_log = logging.getLogger("fastpq.datasets")
+
+
+class CommonMetadata:
+    """The texts of pandas in the ``_common_metadata`` of a directory, read on first use; a broken file is logged, and has none.
+
+    Args:
+        where: the file; None without one.
+        options: options of the reader.
+    """
+
+    def __init__(self, where: str | RemotePath | None, options: Mapping[str, Any]) -> None:
+        self._where = where
+        self._options = options
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_where": None if self._where is None else place_elsewhere(self._where)}
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        try:
+            with ParquetFile(self._where, **self._options) as file:
+                found = {key: file.metadata.key_value(key) for key in (PANDAS_KEY, ATTRIBUTES_KEY)}
+        except (ParquetError, OSError) as error:
+            _log.info("_common_metadata of a dataset is passed over: %s", error)
+            return {}
+        return {key: text for key, text in found.items() if text is not None}
+
+    def added_to(self, metadata: Mapping[str, str]) -> Mapping[str, str]:
+        """The metadata of a table, with pandas' metadata of the dataset where the table has none.
+
+        Args:
+            metadata: texts of a data file, by key.
+        """
+        if self._where is None or PANDAS_KEY in metadata or not self._texts:
+            return metadata
+        return {**metadata, **self._texts}

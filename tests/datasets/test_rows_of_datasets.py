@@ -1,0 +1,194 @@
+"""head, tail, take, sample, null_count and batches of datasets, beside pyarrow and DuckDB."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import fastpq
+from fastpq.arrays.layouts import DictionaryValues
+from fastpq.datasets.opened_files import OpenedFiles
+from tests.requirements import peer
+
+duckdb = peer("duckdb")
+
+SIZES = [5, 0, 1, 7, 12, 2]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Files of different sizes and types; the column "late" is missing in the first ones."""
+    start = 0
+    for number, size in enumerate(SIZES):
+        ids = np.arange(start, start + size)
+        columns: dict[str, Any] = {
+            "id": pa.array(ids, pa.int32() if number % 2 else pa.int64()),
+            "text": [None if row % 3 == 0 else f"text number {row}" for row in ids.tolist()],
+            "tags": [[row, None][: row % 3] for row in ids.tolist()],
+        }
+        if number > 2:
+            columns["late"] = pa.array([None if row % 2 else row / 7 for row in ids.tolist()], pa.float64())
+        folder = tmp_path / f"part={number if number != 5 else '__HIVE_DEFAULT_PARTITION__'}"
+        folder.mkdir()
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=4, write_statistics=number != 4)
+        start += size
+    return tmp_path
+
+
+def peers(root: Path) -> pa.Table:
+    """The rows as pyarrow reads them."""
+    types = {"id": pa.int64(), "text": pa.string(), "tags": pa.list_(pa.int64()), "late": pa.float64(), "part": pa.int32()}
+    schema = pa.schema(types.items())
+    partitioning = ds.partitioning(pa.schema([schema.field("part")]), flavor="hive")
+    return ds.dataset(fastpq.ParquetDataset(root).files, schema=schema, format="parquet", partitioning=partitioning).to_table()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 14, 15, 26, 27, 99])
+def test_tail(root: Path, n: int) -> None:
+    dataset, expected = fastpq.ParquetDataset(root), peers(root)
+    assert dataset.tail(n).to_pylist() == expected.slice(max(0, len(expected) - n)).to_pylist()
+    assert dataset.head(n).to_pylist() == expected.slice(0, n).to_pylist()
+    assert dataset.tail(n, ["part", "id"]).names == ["part", "id"]
+
+
+FILTERS = [("text", "is not null"), ("part", ">=", 2), [("id", "<", 9), ("late", "is null")], ("id", "<", 0)]
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_tail_with_filters(root: Path, filters: Any) -> None:
+    dataset = fastpq.ParquetDataset(root)
+    rows = dataset.read(["id", "text"], filters=filters).to_pylist()
+    for n in (0, 1, 3, 8, 100):
+        assert dataset.tail(n, ["id", "text"], filters=filters).to_pylist() == rows[max(0, len(rows) - n) :]
+        assert dataset.head(n, ["id", "text"], filters=filters).to_pylist() == rows[:n]
+
+
+def test_a_long_tail_with_filters(tmp_path: Path) -> None:
+    fastpq.write_dataset({"x": np.arange(50_000)}, tmp_path, row_group_size=7_000)
+    dataset = fastpq.ParquetDataset(tmp_path, schema={"x": "float64"})
+    for n in (1, 5_000, 20_000):
+        assert dataset.tail(n, filters=("x", ">=", 10))["x"].to_pylist() == list(np.arange(50_000 - n, 50_000) * 1.0)
+        assert dataset.head(n, filters=("x", ">=", 10))["x"].to_pylist() == list(np.arange(10, n + 10) * 1.0)
+
+
+@pytest.mark.parametrize("indices", [[], [0], [26, 0, 5, 5, 4, 6, -1], [-27], list(range(27)), [12, 13, 12]], ids=str)
+def test_take(root: Path, indices: list[int]) -> None:
+    dataset, expected = fastpq.ParquetDataset(root), peers(root)
+    places = pa.array([index % len(expected) for index in indices], pa.int64())
+    for strings in ("views", "offsets", "dictionary"):
+        taken = fastpq.ParquetDataset(root, strings=strings).take(indices)
+        assert taken.to_pylist() == expected.take(places).to_pylist()
+    assert dataset.take(indices, ["late"]).to_pylist() == expected.select(["late"]).take(places).to_pylist()
+
+
+def test_other_files_are_not_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers: list[int] = []
+    plain = OpenedFiles.opened
+
+    def noted(opened: OpenedFiles, number: int, *, keep: bool = False) -> Any:
+        numbers.append(number)
+        return plain(opened, number, keep=keep)
+
+    dataset = fastpq.ParquetDataset(root)
+    monkeypatch.setattr(OpenedFiles, "opened", noted)
+    dataset.take([14, 2])
+    assert numbers == [0, 4]
+    numbers.clear()
+    dataset.tail(3)
+    assert numbers == [5, 4]
+
+
+def test_rows_outside(root: Path) -> None:
+    dataset: Any = fastpq.ParquetDataset(root)
+    for indices in ([27], [-28]):
+        with pytest.raises(fastpq.SchemaError, match=r"row -?2[78] of a dataset that has 27"):
+            dataset.take(indices)
+    with pytest.raises(TypeError, match="not whole numbers"):
+        dataset.take([0.5])
+    with pytest.raises(fastpq.SchemaError, match="28 different rows of a dataset that has 27"):
+        dataset.sample(28)
+    for call in (lambda: dataset.tail(-1), lambda: dataset.sample(-1)):
+        with pytest.raises(ValueError, match="n must be at least 0, not -1"):
+            call()
+    with pytest.raises(fastpq.SchemaError, match="no column 'none'"):
+        dataset.take([0], ["none"])
+
+
+def test_sample(root: Path) -> None:
+    dataset = fastpq.ParquetDataset(root)
+    sample = dataset.sample(10, ["id"], seed=7)["id"].to_pylist()
+    assert sample == sorted(set(sample))
+    assert len(sample) == 10
+    assert dataset.sample(10, ["id"], seed=7)["id"].to_pylist() == sample
+    assert dataset.sample(27).to_pylist() == peers(root).to_pylist()
+    assert len({tuple(dataset.sample(3, ["id"])["id"].to_pylist()) for _ in range(20)}) > 1
+
+
+@pytest.mark.parametrize("column", ["id", "text", "late", "part"])
+def test_null_count_as_duckdb(root: Path, column: str) -> None:
+    with duckdb.connect() as connection:
+        files = f"read_parquet('{root}/**/*.parquet', hive_partitioning=true, union_by_name=true)"
+        expected = connection.sql(f'SELECT count(*) - count("{column}") FROM {files}').fetchall()[0][0]
+    assert fastpq.ParquetDataset(root).null_count(column) == expected > (column != "id") - 1
+    fields = fastpq.ParquetDataset(root).schema
+    assert fastpq.ParquetDataset(root, schema=fields).null_count(column) == expected
+
+
+def test_null_count_of_no_column(root: Path) -> None:
+    with pytest.raises(fastpq.UnsupportedError, match="nested column"):
+        fastpq.ParquetDataset(root).null_count("tags")
+    with pytest.raises(fastpq.SchemaError, match="no column 'none'"):
+        fastpq.ParquetDataset(root).null_count("none")
+    assert fastpq.ParquetDataset(root, filters=("part", "==", 77)).null_count("text") == 0
+
+
+@pytest.mark.parametrize("strings", ["views", "offsets", "dictionary"])
+@pytest.mark.parametrize("size", [1, 4, 7, 26, 27, 28, 1000])
+def test_batches_span_files(root: Path, size: int, strings: Any) -> None:
+    dataset, expected = fastpq.ParquetDataset(root, strings=strings), peers(root)
+    batches = list(dataset.iter_batches(size))
+    full, rest = divmod(27, size)
+    assert [batch.num_rows for batch in batches] == [size] * full + [rest] * (rest > 0)
+    assert [row for batch in batches for row in batch.to_pylist()] == expected.to_pylist()
+    filtered = [batch["id"].to_pylist() for batch in dataset.iter_batches(3, ["id"], filters=("text", "is null"))]
+    assert filtered == [[0, 3, 6], [9, 12, 15], [18, 21, 24]]
+    assert list(dataset.iter_batches(3, filters=("id", ">", 99))) == []
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_dictionaries_stay_dictionaries(tmp_path: Path, stored: bool) -> None:
+    texts: list[list[Any]] = [["a", "b", "a"], ["c", "d", None], ["a", "b", "b"]]
+    for number, values in enumerate(texts):
+        column = pa.array(values).dictionary_encode() if stored else pa.array(values)
+        pq.write_table(pa.table({"s": column}), tmp_path / f"{number}.parquet")
+    dataset, expected = fastpq.ParquetDataset(tmp_path, strings="dictionary"), [text for values in texts for text in values]
+    tables = [dataset.read(), dataset.take(range(9)), dataset.head(9), dataset.tail(9), *dataset.iter_batches(9)]
+    for table in [*tables, fastpq.Table.concat(list(dataset.iter_batches(4)))]:
+        assert table["s"].to_pylist() == expected
+    for table in [*tables, *dataset.iter_batches(2), *dataset.iter_batches(4)]:
+        assert isinstance(table.flat("s").values, DictionaryValues)
+    assert pa.table(fastpq.ParquetDataset(tmp_path))["s"].to_pylist() == expected
+
+
+def test_streams_of_many_small_files(root: Path) -> None:
+    reader = pa.RecordBatchReader.from_stream(fastpq.ParquetDataset(root))
+    batches = list(reader)
+    assert [len(batch) for batch in batches] == [27]
+    assert pa.Table.from_batches(batches).to_pylist() == peers(root).to_pylist()
+
+
+def test_int96_has_one_unit(tmp_path: Path) -> None:
+    moments = [dt.datetime(2020, 1, 1), dt.datetime(3020, 1, 1)]
+    for number, moment in enumerate(moments):
+        table = pa.table({"t": pa.array([moment], pa.timestamp("us"))})
+        pq.write_table(table, tmp_path / f"{number}.parquet", use_deprecated_int96_timestamps=True)
+    dataset = fastpq.ParquetDataset(tmp_path)
+    for found in (dataset.tail(2), dataset.take([0, 1]), dataset.tail(2, filters=("t", "is not null")), *dataset.iter_batches(2)):
+        assert found["t"].to_pylist() == moments
