@@ -10,8 +10,8 @@ from tools.walk import Walk, jobs, trace
 BOUNDS = {
     "read-flat": (65, 19, 31, 13),
     "read-list-of-strings": (76, 22, 35, 14),
-    "read-encrypted": (82, 22, 36, 15),
-    "write-flat": (75, 22, 39, 18),
+    "read-encrypted": (80, 23, 38, 16),
+    "write-flat": (77, 22, 41, 20),
 }
 
 
