@@ -6,6 +6,7 @@ test_jvm_session.py and test_example.py.
 
 from __future__ import annotations
 
+import gc
 import shlex
 import sys
 from importlib import import_module
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from pyspark import daemon
 
+ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("numpy", "pyarrow", "pyarrow.parquet", "fsspec")
 STORES = ("s3fs", "adlfs", "gcsfs")
 
@@ -20,7 +22,9 @@ STORES = ("s3fs", "adlfs", "gcsfs")
 def python_with(folder: Path, *modules: str) -> str:
     """Write an interpreter for PYSPARK_PYTHON, whose daemons have loaded modules.
 
-    Spark has no setting for the daemons that plan: ``spark.python.daemon.module`` is for tasks alone.
+    Spark has no setting for the daemons that plan: ``spark.python.daemon.module`` is for tasks alone. Spark puts an archive of
+    PySpark before the installed package: each daemon would compile its modules, and each worker would read its table of contents
+    nineteen times.
 
     Args:
         folder: a folder for the interpreter.
@@ -29,6 +33,7 @@ def python_with(folder: Path, *modules: str) -> str:
     path, python = folder / "python", shlex.quote(sys.executable)
     path.write_text(
         f"""#!/bin/sh
+export PYTHONPATH={shlex.quote(str(ROOT))}
 if [ "$2" = pyspark.daemon ]; then
     shift 2
     exec {python} -m tests.spark.daemon {",".join(modules)} "$@"
@@ -49,6 +54,8 @@ def main() -> None:
         modules.append("pandas")
     for name in (*modules, worker):
         import_module(name)
+    gc.collect()
+    gc.freeze()     # the collection after each task leaves the modules, and the pages that workers share, alone
     daemon.manager()
 
 
