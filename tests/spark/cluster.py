@@ -52,7 +52,7 @@ def cluster(folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": python_with(folder, *PACKAGES),
+        "PYSPARK_PYTHON": python_with(folder, *PACKAGES, "fastpq.spark"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": quick_jvm(),
