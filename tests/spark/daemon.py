@@ -1,7 +1,8 @@
 """PySpark's daemon of workers, which loads modules before its first fork: each of a thousand workers would load these anew.
 
-``python -m tests.spark.daemon MODULE,... WORKER``. Sessions whose workers load the modules, as those of users do, are those of
-test_jvm_session.py and test_example.py.
+``python -m tests.spark.daemon MODULE,... WORKER``, or ``python -m tests.spark.daemon MODULE,... fastpq.spark.jvm.daemon WORKER``
+for the daemon of the jar. Sessions whose workers load the modules, as those of users do, are those of test_jvm_session.py and
+test_example.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from pyspark import daemon
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("numpy", "pyarrow", "pyarrow.parquet", "fsspec")
+JAR_DAEMON = "fastpq.spark.jvm.daemon"
+KEY_SERVICE = "tests.spark.kms"
 STORES = ("s3fs", "adlfs", "gcsfs")
 
 
@@ -37,6 +40,9 @@ export PYTHONPATH={shlex.quote(str(ROOT))}
 if [ "$2" = pyspark.daemon ]; then
     shift 2
     exec {python} -m tests.spark.daemon {",".join(modules)} "$@"
+elif [ "$2" = {JAR_DAEMON} ]; then
+    shift
+    exec {python} -m tests.spark.daemon {",".join(modules)} "$@"
 fi
 exec {python} "$@"
 """
@@ -54,6 +60,8 @@ def main() -> None:
         modules.append("pandas")
     for name in (*modules, worker):
         import_module(name)
+    if worker == JAR_DAEMON:
+        import_module(sys.argv.pop(1)).main()
     gc.collect()
     gc.freeze()     # the collection after each task leaves the modules, and the pages that workers share, alone
     daemon.manager()
