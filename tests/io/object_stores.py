@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from fastpq.io.location import Remote
@@ -14,6 +15,24 @@ from tests.io.azure_server import connection_string
 KINDS = ("s3", "azure", "google")
 # gcsfs otherwise asks by gRPC, which no server of tests speaks, for the kind of a bucket; read when gcsfs is imported
 os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+
+
+@cache
+def parse_models_once() -> None:
+    """Let botocore parse each of its descriptions of services once in a process, not once for each session.
+
+    Each filesystem on S3 has a session of its own, and spends a third of the processor time of most tests on the descriptions.
+    """
+    from botocore.loaders import JSONFileLoader
+
+    parse, parsed = JSONFileLoader.load_file, dict[str, Any]()
+
+    def load_file(loader: Any, path: str) -> Any:
+        if path not in parsed:
+            parsed[path] = parse(loader, path)
+        return parsed[path]
+
+    JSONFileLoader.load_file = load_file
 
 
 @dataclass(frozen=True)
@@ -40,6 +59,7 @@ class Store:
         if self.kind == "s3":
             import s3fs
 
+            parse_models_once()
             made = s3fs.S3FileSystem(
                 key="test", secret="test", client_kwargs={"endpoint_url": url}, config_kwargs={"retries": {"max_attempts": 1}},
                 skip_instance_cache=True, **options,

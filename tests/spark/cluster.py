@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 
 from tests.spark.conftest import KEYS_VARIABLE
-from tests.spark.daemon import PACKAGES, python_with
+from tests.spark.daemon import KEY_SERVICE, PACKAGES, python_with
 from tests.spark.jvms import QUICK, quick_jvm
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ def cluster(folder: Path, variables: Mapping[str, str]) -> Iterator[Cluster]:
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
-        "PYSPARK_PYTHON": python_with(folder, *PACKAGES),
+        "PYSPARK_PYTHON": python_with(folder, *PACKAGES, "fastpq.spark", KEY_SERVICE),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": quick_jvm(),

@@ -53,7 +53,7 @@ def wait_for(batches: int, folder: Path, process: subprocess.Popen[bytes]) -> No
 @pytest.mark.usefixtures("class_archive")
 def test_each_row_once(moto_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store("s3", moto_url)
-    python = python_with(tmp_path, *PACKAGES, "s3fs")
+    python = python_with(tmp_path, *PACKAGES, "s3fs", "fastpq.spark")
     for name, value in {**store.environment(), "PYSPARK_PYTHON": python, "PYTHONPATH": str(ROOT)}.items():
         monkeypatch.setenv(name, value)
     table = f"{store.scheme}://{store.new_bucket()}/set"

@@ -16,6 +16,7 @@ from pyspark.sql import types as st
 
 import fastpq
 import fastpq.spark
+from fastpq.spark import worker as keeping
 from fastpq.spark.jvm import worker
 from fastpq.spark.scanning import plan
 
@@ -27,6 +28,8 @@ def test_modules_are_kept_in_workers_alone(source: Any, tmp_path: Path) -> None:
     [partition] = plan(source, {"path": str(tmp_path)}, ["x"]).partitions
 
     def reads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        gc.unfreeze()       # as in a worker of PySpark's own daemon, before the first task of its life
+        keeping._kept = False
         for _ in batches:
             assert sum(len(batch) for batch in partition.batches()) == 10
             yield pa.record_batch([pa.array([gc.get_freeze_count() > 10_000])], names=FROZEN.names)

@@ -6,12 +6,15 @@ import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet.encryption as pe
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from fastpq.encryption import CryptoFactory, KmsClient
-from tests.interop.parquet_java import ParquetJava
+
+if TYPE_CHECKING:       # Spark's workers load this module, and do without pytest
+    from tests.interop.parquet_java import ParquetJava
 
 Keys = Mapping[str, bytes]
 
