@@ -39,7 +39,9 @@ def cut_runs(list chunks not None, int64_t width, bint variable, int64_t largest
         chunk = <ChunkPlan?>chunks[number]
         added = largest + 1
         if chunk.kept is None and chunk.pages is None and chunk.file_path is None and chunk.num_values == chunk.num_rows:
-            added = chunk.num_bytes + chunk.num_rows * width + (chunk.uncompressed_size if variable else 0)
+            added = chunk.num_bytes + chunk.num_rows * width
+            if variable:            # a footer may claim any size: more than a run may have counts as little more
+                added += min(chunk.uncompressed_size, max(largest, <int64_t>0) + 1)
         if number > first and (size + added > largest or number - first == most or chunk.codec != before.codec):
             runs.append((first, number))
             first, size = number, 0

@@ -16,6 +16,7 @@ from fastpq.encryption.decryptor import FileDecryptor
 from fastpq.format.plain_chunk import stored_path
 from fastpq.metadata.file_metadata import FileMetaData
 from fastpq.read.chunk_plan import ChunkPlan
+from fastpq.read.chunk_run import cut_runs
 from fastpq.read.plan import plan_chunk, plan_chunks, plan_read
 from tests.requirements import peer
 
@@ -187,6 +188,18 @@ def test_a_field_that_is_there_twice(tmp_path: Path) -> None:
     plan = plan_chunks(metadata, metadata.schema.columns[0], [(0, GROUP, 0)], SIZE)[0]
     assert facts(plan) == facts(plan_chunk(metadata, 0, metadata.schema.columns[0], 0, SIZE))
     assert not plan.has_dictionary
+
+
+def test_chunks_of_any_claimed_size_are_cut_into_runs(tmp_path: Path) -> None:
+    pq.write_table(table(), tmp_path / "file", row_group_size=GROUP)
+    footer = footer_of(tmp_path / "file")
+    entry = footer.row_groups[1].columns[1].meta_data
+    assert entry is not None
+    entry.total_uncompressed_size = (1 << 63) - 1
+    chunks = plans(metadata_of(footer))[0][1]
+    assert cut_runs(chunks, 16, True, 1 << 20, 256) == [(0, 1), (1, 2), (2, 3)]
+    assert cut_runs(chunks, 16, False, 1 << 20, 256) == [(0, 3)]
+    assert cut_runs(chunks, 16, True, -1, 256) == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_more_rows_than_a_read_has_numbers_for(tmp_path: Path) -> None:
