@@ -77,7 +77,8 @@ def _check(name: str, array: Any, type_: ColumnType, num_rows: int, levels: int)
     if not isinstance(array, np.ndarray):
         raise SchemaError(f"out takes NumPy arrays, not {type(array).__name__}", column=name)
     if array.ndim != 1 + levels or len(array) != num_rows:
-        lists = f" of lists, nested {levels} deep: give an array of {1 + levels} dimensions" if levels else ""
+        wanted = ", ".join([str(num_rows), *["length"] * levels])
+        lists = f" of lists: give an array of shape ({wanted})" if levels else ""
         raise SchemaError(f"an array of shape {array.shape} for {num_rows} rows{lists}", column=name)
     if type_.dtype is None:
         raise SchemaError(f"a {type_} column, whose values are of variable length, is no array to read into", column=name)

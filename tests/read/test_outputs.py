@@ -107,7 +107,7 @@ def read_only() -> np.ndarray[Any, Any]:
         ("number", [0] * ROWS, "list"),
         ("day", np.zeros(ROWS, "datetime64[D]"), "held as int32"),
         ("text", np.zeros(ROWS, object), "variable length"),
-        ("list", np.zeros(ROWS, object), "nested"),
+        ("list", np.zeros(ROWS, object), "of lists"),
         ("nothing", np.zeros(ROWS), "not read"),
     ],
 )
@@ -198,7 +198,7 @@ def pq_bytes(columns: dict[str, Any]) -> bytes:
         (np.zeros((3, 3), np.int64), r"a list of 2 values for an array of shape \(3, 3\)"),
         (np.zeros((3, 2), np.int32), "int32"),
         (np.zeros((2, 2), np.int64), "for 3 rows"),
-        (np.zeros((3, 2, 1), np.int64), "give an array of 2 dimensions"),
+        (np.zeros((3, 2, 1), np.int64), r"give an array of shape \(3, length\)"),
         (np.zeros((2, 3), np.int64).T, "contiguous"),
     ],
 )
