@@ -296,11 +296,9 @@ class ParquetFile(IndexedFile):
         Raises:
             SchemaError: the file has fewer rows.
         """
-        num_rows, n = self._num_rows(), rows.number_of_rows("n", n)
-        if n > num_rows:
-            raise SchemaError(f"{n} different rows of a file that has {num_rows}", path=self._source.name)
-        chosen = np.random.default_rng(seed).choice(num_rows, n, replace=False, shuffle=False)
-        return self.take(np.sort(chosen), columns)
+        with self._errors():
+            chosen = rows.sampled_rows(n, self._num_rows(), seed)
+        return self.take(chosen, columns)
 
     def iter_batches(
         self,

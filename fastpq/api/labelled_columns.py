@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastpq.convert.dataframe_labels import fields_by_label
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
     from fastpq.api.file import ParquetFile
+    from fastpq.arrays.table import Table
     from fastpq.common.progress import Progress
     from fastpq.schema.parquet_schema import ColumnKey
 
@@ -30,31 +32,34 @@ def frame_of_file(
 ) -> pandas.DataFrame:
     """The rows of a file as a DataFrame; arguments and errors as for ``ParquetFile.to_pandas``."""
     described = pandas_metadata(file.metadata.key_value(PANDAS_KEY), file.metadata.key_value(ATTRIBUTES_KEY))
-    columns, filters = of_fields(columns, filters, file.schema.names, described)
     if dtype_backend is None:
         file = file._by_codes(lambda leaf: becomes_objects(leaf.type, described.columns.get(leaf.name, {})))
-    table = file.read(columns, row_groups=row_groups, filters=filters, progress=progress)
-    return dataframe_of(table, described, dtype_backend)
+    read = partial(file.read, row_groups=row_groups, progress=progress)
+    return frame_by(described, read, file.schema.names, columns, filters, dtype_backend)
 
 
-def of_fields(columns: Any, filters: Any, names: Sequence[str], described: PandasMetadata) -> tuple[Any, Any]:
-    """Columns and filters by fields in the place of labels; the columns with the index.
+def frame_by(
+    described: PandasMetadata, read: Callable[..., Table], names: Sequence[str], columns: Any, filters: Any, dtype_backend: Any
+) -> pandas.DataFrame:
+    """The rows of a file or a dataset as a DataFrame by pandas' metadata, with the index whatever the chosen columns.
 
     Args:
+        described: pandas' metadata.
+        read: returns the rows, by columns and ``filters=``.
+        names: the fields.
         columns: labels or fields; None for all.
         filters: conditions on labels or fields.
-        names: the fields.
-        described: pandas' metadata.
+        dtype_backend: as for ``read_pandas``.
 
     Raises:
         SchemaError: a number that is no label.
+        ParquetError: as ``read`` and ``dataframe_of``.
     """
     by_label = fields_by_label(names, described)
-    filters = with_fields(filters, by_label)
     if isinstance(columns, Iterable) and not isinstance(columns, str):
         columns = [field_of_label(column, by_label) for column in columns]
         columns += [name for name in described.index if name in names and name not in columns]
-    return columns, filters
+    return dataframe_of(read(columns, filters=with_fields(filters, by_label)), described, dtype_backend)
 
 
 def field_of_label(label: Any, by_label: Mapping[Any, str]) -> Any:
@@ -63,7 +68,7 @@ def field_of_label(label: Any, by_label: Mapping[Any, str]) -> Any:
     Raises:
         SchemaError: a number that is no label.
     """
-    if label in by_label:
+    if isinstance(label, Hashable) and label in by_label:
         return by_label[label]
     if by_label and not isinstance(label, str | tuple):
         raise SchemaError(f"no column has the label {label!r}; there are {[*by_label][:10]}")

@@ -88,6 +88,8 @@ def check_indices(indices: Any, num_rows: int, of: str = "file") -> Int64s:
         TypeError: no whole numbers.
         SchemaError: not of one dimension, or rows outside the file.
     """
+    if np.ma.is_masked(indices):
+        raise TypeError("indices with masked ones, not whole numbers")
     rows = np.asarray(indices)
     if rows.ndim != 1:
         raise SchemaError(f"indices of shape {rows.shape}, not of one dimension")
@@ -98,6 +100,24 @@ def check_indices(indices: Any, num_rows: int, of: str = "file") -> Int64s:
         raise SchemaError(f"row {rows[outside][0]} of a {of} that has {num_rows}")
     signed = rows.astype(np.int64)
     return np.where(signed < 0, signed + num_rows, signed)
+
+
+def sampled_rows(n: int, num_rows: int, seed: Any, of: str = "file") -> Int64s:
+    """Numbers of n different rows chosen at random with equal chances, ascending.
+
+    Args:
+        n: number of rows.
+        num_rows: number of rows of the file.
+        seed: seed of numpy.random.default_rng.
+        of: noun for the file, for errors.
+
+    Raises:
+        SchemaError: the file has fewer rows.
+    """
+    n = number_of_rows("n", n)
+    if n > num_rows:
+        raise SchemaError(f"{n} different rows of a {of} that has {num_rows}")
+    return np.sort(np.random.default_rng(seed).choice(num_rows, n, replace=False, shuffle=False))
 
 
 def ranges_of(rows: Int64s) -> Int64s:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pandas as pd
@@ -94,3 +95,18 @@ def test_keys_ask_for_no_plaintext(root: Path) -> None:
         fastpq.encrypt_file(root / name, root / name, key)
     found = fastpq.read_dataset(root, decryption_properties=fastpq.FileDecryptionProperties(b"k" * 16))
     assert "pandas" not in found.metadata
+
+
+def test_the_first_file_has_the_say(tmp_path: Path) -> None:
+    """A column of the index is no column of the frame, whichever files have rows and whatever their own metadata say."""
+    indexed = pd.DataFrame({"x": [1, 2]}, index=pd.Index([10, 20], name="i"))
+    for part, table in enumerate([pa.Table.from_pandas(indexed), pa.table({"x": [3, 4], "i": [30, 40]})]):
+        (tmp_path / f"part={part}").mkdir()
+        pq.write_table(table, tmp_path / f"part={part}" / "0.parquet")
+    given: tuple[dict[str, Any], ...] = ({}, {"arrow_schema": False})
+    for filters in (None, ("part", "==", 0), ("part", "==", 1)):
+        for columns in (None, ["x"]):
+            for options in given:
+                frame = fastpq.ParquetDataset(tmp_path, **options).to_pandas(columns, filters=filters)
+                theirs = pd.read_parquet(tmp_path, columns=columns, filters=filters and [filters])
+                pd.testing.assert_frame_equal(frame, theirs, check_dtype=False, check_categorical=False)
