@@ -363,12 +363,12 @@ class ParquetDataset(DatasetRows):
             raise SchemaError(f"columns is a list of names, not the one name {columns!r}")
         if columns is not None and not isinstance(columns, Iterable):
             raise SchemaError(f"columns is a list of names, not {columns!r}")
-        names = self._names if columns is None else list(dict.fromkeys(columns))
+        names: list[Any] = self._names if columns is None else list(columns)
         for name in names:
-            if name not in self._fields:
+            if not isinstance(name, str) or name not in self._fields:
                 raise SchemaError(f"the dataset has no column {name!r}; it has {self._names}")
         self._refuse_conflicts(names)
-        return names
+        return list(dict.fromkeys(names))
 
     @property
     def _names(self) -> list[str]:

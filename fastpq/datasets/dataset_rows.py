@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fastpq.api.file import DEFAULT_BATCH_SIZE
-from fastpq.arrays.table import AnyColumn, Column, Table
+from fastpq.arrays.table import AnyColumn, Column, ListColumn, Table
 from fastpq.common.lazy import LazyModule
 from fastpq.common.progress import Progress
 from fastpq.datasets.dataset_answers import DatasetAnswers, Member, Units
 from fastpq.datasets.opened_files import Taken
-from fastpq.errors import SchemaError
 from fastpq.read import rows
 from fastpq.read.int96 import units_of
 
@@ -35,6 +35,7 @@ class DatasetRows(DatasetAnswers):
     """The base class of ParquetDataset: some of its rows, and all as a DataFrame."""
 
     if TYPE_CHECKING:       # set by ParquetDataset
+        _options: dict[str, Any]
         _strings: StringLayout
         _properties: ReaderProperties
         _common: CommonMetadata
@@ -90,13 +91,14 @@ class DatasetRows(DatasetAnswers):
         names, num_rows = self._chosen(columns), self.num_rows
         chosen = rows.check_indices(indices, num_rows, "dataset")
         wanted = np.unique(chosen)
-        parts = self._rows_of_files(wanted, names, {})
+        parts, found = self._rows_of_files(wanted, names, {})
         if units := units_of(parts):
-            parts = self._rows_of_files(wanted, names, units)
+            del parts       # not both in memory
+            parts, found = self._rows_of_files(wanted, names, units)
         table = of_files(parts or [self._nothing(names)], self._strings)
-        if np.array_equal(wanted, chosen):
+        if np.array_equal(found, chosen):
             return table
-        places = np.searchsorted(wanted, chosen)
+        places = np.searchsorted(found, chosen[np.isin(chosen, found)])
         return table._of((column.take(places) for column in table.columns), len(places))
 
     def sample(self, n: int, columns: Iterable[str] | None = None, *, seed: Any = None) -> Table:
@@ -111,11 +113,7 @@ class DatasetRows(DatasetAnswers):
             SchemaError: the dataset has fewer rows.
             ParquetError: as ``read``.
         """
-        num_rows, n = self.num_rows, rows.number_of_rows("n", n)
-        if n > num_rows:
-            raise SchemaError(f"{n} different rows of a dataset that has {num_rows}")
-        chosen = np.random.default_rng(seed).choice(num_rows, n, replace=False, shuffle=False)
-        return self.take(np.sort(chosen), columns)
+        return self.take(rows.sampled_rows(n, self.num_rows, seed, "dataset"), columns)
 
     def to_pandas(
         self,
@@ -138,16 +136,13 @@ class DatasetRows(DatasetAnswers):
             UnsupportedError: pandas is not installed.
             ParquetError: as ``read``.
         """
-        from fastpq.api.labelled_columns import of_fields
-        from fastpq.convert.dataframes import dataframe_of_table
+        from fastpq.api.labelled_columns import frame_by
         from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, pandas_metadata
 
-        if columns is not None or filters is not None:
-            with self._opened.opened(0, keep=True) as file:
-                texts = self._common.added_to(file._texts)
-            described = pandas_metadata(texts.get(PANDAS_KEY), texts.get(ATTRIBUTES_KEY))
-            columns, filters = of_fields(columns, filters, list(self._fields), described)
-        return dataframe_of_table(self.read(columns, filters=filters, progress=progress), dtype_backend)
+        with self._opened.opened(0, keep=True) as file:
+            texts = self._common.added_to(file._texts)
+        described = pandas_metadata(texts.get(PANDAS_KEY), texts.get(ATTRIBUTES_KEY))
+        return frame_by(described, partial(self.read, progress=progress), list(self._fields), columns, filters, dtype_backend)
 
     def _end(self, n: int, names: list[str], filters: Any, is_head: bool) -> Table:
         """The first or the last rows that match."""
@@ -155,23 +150,25 @@ class DatasetRows(DatasetAnswers):
         units = {} if filters is None else self._units_of_batches(names, filters)
         parts = self._parts_of_end(n, names, filters, units, is_head)
         if not units and (fitting := units_of(parts)):
+            del parts       # not both in memory
             parts = self._parts_of_end(n, names, filters, fitting, is_head)
         return of_files(parts or [self._nothing(names)], self._strings)
 
     def _parts_of_end(self, missing: int, names: list[str], filters: Any, units: Units, is_head: bool) -> list[Table]:
         parts: list[Table] = []
-        numbers = range(len(self._files))
+        numbers, taken = range(len(self._files)), Taken(self._properties.allocation_limit)
         for number in numbers if is_head else reversed(numbers):
             if not missing or not self._has_rows:
                 break
             with self._member(number, filters) as member:
                 found = [] if member is None else self._end_of_file(member, missing, names, units, is_head)
+            taken.add(sum(table.nbytes for table in found))
             missing -= sum(table.num_rows for table in found)
             parts = [*parts, *found] if is_head else [*found, *parts]
         return parts
 
     def _end_of_file(self, member: Member, n: int, names: list[str], units: Units, is_head: bool) -> list[Table]:
-        if member.filters is None:
+        if member.filters is None and self._options.get("on_error") != "skip":      # which leaves out rows of a file's head
             file = member.file._in_units(units)
             paths = [(name,) for name in self._read_from(names, member.own)]
             return [self._completed(file.head(n, paths) if is_head else file.tail(n, paths), names, member.number)]
@@ -190,22 +187,28 @@ class DatasetRows(DatasetAnswers):
             kept[0] = kept[0].slice(count - n)
         return list(kept)
 
-    def _rows_of_files(self, wanted: Int64s, names: list[str], units: Units) -> list[Table]:
-        """The rows of ascending, different numbers, a table for each file with some."""
+    def _rows_of_files(self, wanted: Int64s, names: list[str], units: Units) -> tuple[list[Table], Int64s]:
+        """The rows of ascending, different numbers, a table for each file with some; and their numbers, without lost rows."""
         ends = np.cumsum(self._rows, dtype=np.int64)
         places = [0, *np.searchsorted(wanted, ends).tolist()]
         taken = Taken(self._properties.allocation_limit)
 
-        def read(number: int) -> Table:
-            own_rows = wanted[places[number] : places[number + 1]] - (ends[number] - self._rows[number])
+        def read(number: int) -> tuple[Table, Int64s]:
+            start = ends[number] - self._rows[number]
+            own_rows = wanted[places[number] : places[number + 1]] - start
             with self._opened.opened(number) as file:
                 paths = [(name,) for name in self._read_from(names, self._look(number, file))]
+                before = len(file._losses)
                 table = self._completed(file._in_units(units).take(own_rows, paths), names, number)
+                if table.num_rows < len(own_rows):      # on_error="skip"
+                    for loss in file._losses[before:]:
+                        own_rows = own_rows[(own_rows < loss.start) | (own_rows >= loss.stop)]
             taken.add(table.nbytes)
-            return table
+            return table, own_rows + start
 
         numbers = [number for number in range(len(self._files)) if places[number] < places[number + 1]]
-        return list(self._opened.each(numbers, read))
+        found = list(self._opened.each(numbers, read))
+        return [table for table, _ in found], np.concatenate([wanted[:0], *(rows_ for _, rows_ in found)])
 
 
 def of_files(tables: Sequence[Table], strings: StringLayout) -> Table:
@@ -222,7 +225,11 @@ def of_files(tables: Sequence[Table], strings: StringLayout) -> Table:
 
 
 def _in_one_dictionary(column: AnyColumn) -> AnyColumn:
-    return column.as_dictionary() if isinstance(column, Column) and column.type.is_variable else column
+    if isinstance(column, Column):
+        return column.as_dictionary() if column.type.is_variable else column
+    if isinstance(column, ListColumn):
+        return column._with(elements=_in_one_dictionary(column.elements))
+    return column._with(children=tuple(map(_in_one_dictionary, column.children)))
 
 
 def in_batches(tables: Iterable[Table], size: int, strings: StringLayout) -> Iterator[Table]:

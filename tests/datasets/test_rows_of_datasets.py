@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,12 @@ def test_rows_outside(root: Path) -> None:
             call()
     with pytest.raises(fastpq.SchemaError, match="no column 'none'"):
         dataset.take([0], ["none"])
+    with pytest.raises(fastpq.SchemaError, match=r"no column \['id'\]"):
+        dataset.take([0], [["id"]])
+    with fastpq.ParquetFile(dataset.files[0]) as file:
+        for rows in (dataset, file):
+            with pytest.raises(TypeError, match="indices with masked ones"):
+                rows.take(np.ma.array([0, 1], mask=[False, True]))
 
 
 def test_sample(root: Path) -> None:
@@ -175,6 +182,56 @@ def test_dictionaries_stay_dictionaries(tmp_path: Path, stored: bool) -> None:
     for table in [*tables, *dataset.iter_batches(2), *dataset.iter_batches(4)]:
         assert isinstance(table.flat("s").values, DictionaryValues)
     assert pa.table(fastpq.ParquetDataset(tmp_path))["s"].to_pylist() == expected
+
+
+def test_nested_dictionaries_stay_dictionaries(tmp_path: Path) -> None:
+    rows: list[list[Any]] = [[["a", "b"], None], [["c", None], []], [["a"]]]
+    for number, values in enumerate(rows):
+        pq.write_table(pa.table({"t": values, "s": [{"of": value} for value in values]}), tmp_path / f"{number}.parquet")
+    dataset = fastpq.ParquetDataset(tmp_path, strings="dictionary")
+    tables = [dataset.read(), dataset.take(range(5)), dataset.tail(5), *dataset.iter_batches(3), *dataset.iter_batches(2)]
+    for table in tables:
+        leaves = [leaf for column in table.columns for _, leaf in column.leaves()]
+        assert [type(leaf.values) for leaf in leaves] == [DictionaryValues] * 2
+    expected = [{"t": value, "s": {"of": value}} for values in rows for value in values]
+    assert tables[0].to_pylist() == tables[1].to_pylist() == expected
+    assert [row for table in tables[3:5] for row in table.to_pylist()] == expected
+
+
+def test_rows_without_lost_ones(tmp_path: Path) -> None:
+    """on_error="skip" leaves out lost rows of take, and counts rows of head and tail without lost rows."""
+    pq.write_table(pa.table({"x": np.arange(100)}), tmp_path / "0.parquet", row_group_size=10, compression="none")
+    data = bytearray((tmp_path / "0.parquet").read_bytes())
+    lost = fastpq.read_metadata(bytes(data)).row_group(1).column(0)
+    data[lost.data_page_offset : lost.data_page_offset + 4] = b"\xff" * 4
+    for name in ("0", "1"):
+        (tmp_path / f"{name}.parquet").write_bytes(data)
+    dataset = fastpq.ParquetDataset(tmp_path, on_error="skip")
+    rows = dataset.read()["x"].to_pylist()
+    assert rows == [*range(10), *range(20, 100)] * 2
+    assert dataset.head(95)["x"].to_pylist() == rows[:95]
+    assert dataset.tail(95)["x"].to_pylist() == rows[-95:]
+    assert dataset.take([150, 119, 15, -1, 0, 150, 110])["x"].to_pylist() == [50, 99, 0, 50]
+    assert dataset.take([12])["x"].to_pylist() == []
+    assert dataset.sample(200)["x"].to_pylist() == rows
+    with fastpq.ParquetFile(tmp_path / "0.parquet", on_error="skip") as file:
+        assert file.take([50, 19, 15, -1])["x"].to_pylist() == [50, 99]
+    kept = fastpq.ParquetDataset(tmp_path, on_error="null")
+    assert kept.take([15, 150])["x"].to_pylist() == [None, 50]
+
+
+def test_allocation_of_all_files_is_limited(tmp_path: Path) -> None:
+    for number in range(5):
+        pq.write_table(pa.table({"x": np.arange(10_000)}), tmp_path / f"{number}.parquet")
+    dataset = fastpq.ParquetDataset(tmp_path, properties=fastpq.ReaderProperties(max_allocation=200_000))
+    calls: list[Callable[[], object]] = [
+        dataset.read, lambda: dataset.take(range(50_000)), lambda: dataset.head(50_000), lambda: dataset.tail(50_000),
+        lambda: dataset.tail(50_000, filters=("x", ">=", 0)),
+    ]
+    for call in calls:
+        with pytest.raises(fastpq.LimitError, match=r"the values of 3 files take .*over max_allocation"):
+            call()
+    assert dataset.tail(10_000).num_rows == 10_000
 
 
 def test_streams_of_many_small_files(root: Path) -> None:
