@@ -42,7 +42,7 @@ def with_units_of(file: OpenFile, out: Mapping[str, Any], columns: Iterable[Colu
         return file
     units: dict[int, TimeUnitName] = {}
     for column in columns:
-        array = out.get(column.name)
+        array = out.get(column.path[0])     # of lists too
         if column.element.type == Type.INT96 and isinstance(array, np.ndarray) and array.dtype.kind == "M":
             named = np.datetime_data(array.dtype)[0]
             units.update((column.index, unit) for unit in UNITS if unit == named)

@@ -58,7 +58,7 @@ def filled(array: Array, column: ListColumn, name: str) -> ListColumn:
         present, inner = None if present is None else np.repeat(present, length), inner.used_elements()
     leaf = cast(Column, inner)
     values = fixed_values(leaf)
-    memory = np.ma.getdata(array).reshape(-1).view(values.dtype)
+    memory = np.ma.getdata(array, subok=False).reshape(-1).view(values.dtype)
     missing = len(memory) - len(values) + leaf.null_count
     if missing and not isinstance(array, np.ma.MaskedArray):
         raise SchemaError(f"{missing} nulls in an array without a mask: pass a numpy.ma.MaskedArray", column=name)

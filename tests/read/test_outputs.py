@@ -186,6 +186,21 @@ def test_lists_with_nulls_need_a_mask() -> None:
             fastpq.read_table(sink.getvalue(), [name], out={name: array})
 
 
+def test_a_matrix() -> None:
+    matrix: Any = np.zeros((2, 2), np.int64).view(np.matrix)
+    fastpq.read_table(pq_bytes({"a": [[1, 2], [3, 4]]}), out={"a": matrix})
+    assert matrix.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("unit", ["ns", "us", "ms"])
+def test_lists_of_int96(unit: str) -> None:
+    moments = np.array([["2020-01-01", "2021-01-01"]], f"M8[{unit}]")
+    sink, found = io.BytesIO(), np.zeros_like(moments)
+    pq.write_table(pa.table({"a": in_arrow(moments)}), sink, use_deprecated_int96_timestamps=True)
+    fastpq.read_table(sink.getvalue(), out={"a": found})
+    assert np.array_equal(found, moments)
+
+
 def pq_bytes(columns: dict[str, Any]) -> bytes:
     sink = io.BytesIO()
     pq.write_table(pa.table(columns), sink)
