@@ -98,8 +98,8 @@ class Sink:
         view = memoryview(buffer)
         view = view.cast("B") if view.nbytes else memoryview(b"")
         if self._gathered and len(self._gathered) + len(view) > MOST_TOGETHER:
-            self._put(memoryview(self._gathered))
-            self._gathered = bytearray()
+            gathered, self._gathered = self._gathered, bytearray()      # written once, even after an error
+            self._put(memoryview(gathered))
         if self._gathered is not None and len(view) <= MOST_TOGETHER:
             self._gathered += view
         else:

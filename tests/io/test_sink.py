@@ -67,6 +67,21 @@ def test_gathered_buffers_are_written_at_the_end_of_the_context() -> None:
     assert sink.written == len(file.getvalue())
 
 
+def test_gathered_buffers_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = Counting()
+    sink = open_sink(file)
+
+    def write(data: Any) -> int:
+        io.BytesIO.write(file, data)
+        raise OSError
+
+    monkeypatch.setattr(file, "write", write)
+    with pytest.raises(OSError), sink.gathering():
+        sink.write(b"a")
+        sink.write(bytes(MOST_TOGETHER))
+    assert file.getvalue() == b"a"
+
+
 def test_gathered_buffers_keep_their_places_after_an_error() -> None:
     file = Counting()
     sink = open_sink(file)
