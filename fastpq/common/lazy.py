@@ -41,7 +41,11 @@ def lazy_names(
                 if not isinstance(error, UnsupportedError):     # a package of an extra is not installed
                     raise
                 raise AttributeError(f"{message}: {error}", name=name, obj=sys.modules[package]) from error
-        raise AttributeError(message + advice(name), name=name, obj=sys.modules[package])
+        advised = advice(name)
+        if advised and sys._getframe(1).f_code.co_name == "_handle_fromlist":
+            # ``from package import name`` takes an AttributeError for an ImportError of its own, without the advice
+            raise ImportError(f"cannot import name {name!r} from {package!r}{advised}", name=package)
+        raise AttributeError(message + advised, name=name, obj=sys.modules[package])
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *module_of})

@@ -395,7 +395,7 @@ def _date_seconds(value: Any, utc: bool | None) -> Fraction | int | None:
     if isinstance(value, np.datetime64):
         return _numpy_seconds(value)
     if isinstance(value, dt.datetime):
-        if (value.utcoffset() is not None) != bool(utc):
+        if value != value or (value.utcoffset() is not None) != bool(utc):      # pandas' NaT refuses utcoffset
             return None
         return _delta_seconds(value - (_EPOCH.replace(tzinfo=dt.UTC) if utc else _EPOCH))
     if isinstance(value, dt.date):

@@ -134,6 +134,27 @@ def test_dicts_with_keys_that_are_no_text(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "file")["m"].to_pylist() == [list(value.items()) for value in values]
 
 
+def test_values_of_filters_that_are_none(path: Path, tmp_path: Path) -> None:
+    stamps = pd.Series(pd.to_datetime(["2024-01-01"]))
+    fastpq.write_table(
+        {"zoned": stamps.dt.tz_localize("UTC"), "local": stamps, "day": np.array(["2024-01-01"], "M8[D]")}, tmp_path / "moments"
+    )
+    for column in ("zoned", "local", "day"):
+        with pytest.raises(fastpq.SchemaError, match=r"NaT does not fit a column of [^:]*$"):
+            fastpq.read_table(tmp_path / "moments", filters=(column, "==", pd.NaT))
+    fastpq.write_table({"d": [Decimal("0.1")]}, tmp_path / "decimals")
+    for value in (float("nan"), float("inf")):
+        with pytest.raises(fastpq.SchemaError, match=f"float {value} does not fit a column of [^:]*$"):
+            fastpq.read_table(tmp_path / "decimals", filters=("d", ">", value))
+    for values in (np.arange(7777, 7999), pd.Series([7777]), pa.array([7777]), [7777]):
+        with pytest.raises(fastpq.SchemaError, match="give one value, or a list of values to 'in'") as caught:
+            fastpq.read_table(path, filters=("year", "==", values))
+        assert "7777" not in str(caught.value)
+    with pytest.raises(fastpq.SchemaError, match=r"str 'x\\nx") as caught:
+        fastpq.read_table(path, filters=("year", "==", "x\n" * 10**6))
+    assert len(str(caught.value)) < 300
+
+
 def test_an_array_for_out(path: Path) -> None:
     wrong: Any
     for wrong in (np.empty(3), [np.empty(3)], np.empty(3).tolist()):
@@ -185,6 +206,7 @@ OTHERS: dict[str, tuple[Callable[[], bytes], str]] = {
     "csv": (lambda: FRAME.to_csv().encode(), r"CSV, read by pandas\.read_csv"),
     "short csv": (lambda: b"a,b\n1,2\n", "CSV"),
     "long csv": (lambda: FRAME.to_csv(sep=";").encode() * 99, "CSV"),
+    "csv of researchers": (lambda: b"ORCID,name\n1,x\n" * 9, "CSV"),
     "csv of Excel": (lambda: b"\xef\xbb\xbfa;b\r\n1;2\r\n", "CSV"),
     "json": (lambda: FRAME.to_json().encode(), r"JSON, read by pandas\.read_json"),
     "lines of json": (lambda: FRAME.to_json(orient="records", lines=True).encode(), "JSON"),
@@ -215,7 +237,10 @@ def test_files_of_other_kinds(tmp_path: Path, name: str) -> None:
             fastpq.read_table(where)
 
 
-NOTHING = [b"x" * 100, b"one line, of text", b"a b\nc d\n" * 9, bytes(99), b"\x01,\n\x01,\n" * 9, b"\xff,\n" * 9]
+NOTHING = [
+    b"[section]\nkey=1\n" * 9, b"{% raw %}{{ x }}" * 9,
+    b"x" * 100, b"one line, of text", b"a b\nc d\n" * 9, bytes(99), b"\x01,\n\x01,\n" * 9, b"\xff,\n" * 9,
+]
 
 
 @pytest.mark.parametrize("data", NOTHING)
@@ -236,6 +261,8 @@ def test_names_of_other_libraries(name: str, ours: str) -> None:
     with pytest.raises(AttributeError, match=rf"^module 'fastpq' has no attribute '{name}'; fastpq has .*{ours}"):
         getattr(fastpq, name)
     assert not hasattr(fastpq, name)
+    with pytest.raises(ImportError, match=rf"^cannot import name '{name}' from 'fastpq'; fastpq has .*{ours}"):
+        exec(f"from fastpq import {name}")
 
 
 def test_names_in_advice_exist() -> None:
