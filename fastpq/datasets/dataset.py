@@ -25,7 +25,7 @@ from fastpq.datasets.unify import DatasetField, conform, field_of_column, given_
 from fastpq.errors import ParquetError, SchemaError
 from fastpq.metadata.file_metadata import FileMetaData, are_described_alike
 from fastpq.options import ReaderProperties
-from fastpq.read.int96 import coarser, units_of
+from fastpq.read.int96 import coarser, nulls_in_unit, units_of
 from fastpq.read.opener import StringLayout
 from fastpq.read.rows import number_of_rows
 from fastpq.schema.nested_types import Field
@@ -332,11 +332,11 @@ class ParquetDataset(DatasetRows):
             else file.iter_batches(batch_size, paths, filters=member.pushed, progress=told)
         )
         for table in tables:
-            whole = self._completed(table, wanted, member.number)
+            whole = self._completed(table, wanted, member.number, units)
             yield matching(whole, member.filters, self._schema, self._unit_of).select(names) if member.is_converted else whole
 
-    def _completed(self, table: Table, names: list[str], number: int) -> Table:
-        """Rows of a file with all columns of the result."""
+    def _completed(self, table: Table, names: list[str], number: int, units: Units) -> Table:
+        """Rows of a file with all columns of the result, nulls in the place of INT96 columns in given units."""
         columns: dict[str, AnyColumn] = {}
         for name in names:
             field = self._fields[name]
@@ -349,14 +349,15 @@ class ParquetDataset(DatasetRows):
                     raise error.at(column=name, path=self._files[number].path) from None
             else:
                 value = self._values[number].get(name)
-                columns[name] = field.of_value(value, table.num_rows, self._strings)
+                column = field.of_value(value, table.num_rows, self._strings)
+                columns[name] = nulls_in_unit(column, units[name, 0]) if (name, 0) in units else column
         return Table(columns, num_rows=table.num_rows, metadata=self._common.added_to(table.metadata))
 
     def _nothing(self, names: list[str]) -> Table:
         """A table without rows, with the Arrow types of the first file."""
         with self._opened.opened(0) as file:
             own = self._look(0, file)
-            return self._completed(file.read([(name,) for name in self._read_from(names, own)], row_groups=[]), names, 0)
+            return self._completed(file.read([(name,) for name in self._read_from(names, own)], row_groups=[]), names, 0, {})
 
     def _chosen(self, columns: Iterable[str] | None) -> list[str]:
         if isinstance(columns, str):

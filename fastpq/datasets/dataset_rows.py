@@ -41,7 +41,7 @@ class DatasetRows(DatasetAnswers):
         _common: CommonMetadata
 
         def read(self, columns: Any = None, *, filters: Any = None, progress: Progress | None = None) -> Table: ...
-        def _completed(self, table: Table, names: list[str], number: int) -> Table: ...
+        def _completed(self, table: Table, names: list[str], number: int, units: Units) -> Table: ...
         def _nothing(self, names: list[str]) -> Table: ...
         def _units_of_batches(self, names: list[str], filters: Any) -> Units: ...
 
@@ -171,7 +171,8 @@ class DatasetRows(DatasetAnswers):
         if member.filters is None and self._options.get("on_error") != "skip":      # which leaves out rows of a file's head
             file = member.file._in_units(units)
             paths = [(name,) for name in self._read_from(names, member.own)]
-            return [self._completed(file.head(n, paths) if is_head else file.tail(n, paths), names, member.number)]
+            table = file.head(n, paths) if is_head else file.tail(n, paths)
+            return [self._completed(table, names, member.number, units)]
         kept: deque[Table] = deque()
         count = 0
         for table in self._tables(member, names, min(max(n, LEAST_BATCH), DEFAULT_BATCH_SIZE), units, None):
@@ -199,7 +200,7 @@ class DatasetRows(DatasetAnswers):
             with self._opened.opened(number) as file:
                 paths = [(name,) for name in self._read_from(names, self._look(number, file))]
                 before = len(file._losses)
-                table = self._completed(file._in_units(units).take(own_rows, paths), names, number)
+                table = self._completed(file._in_units(units).take(own_rows, paths), names, number, units)
                 if table.num_rows < len(own_rows):      # on_error="skip"
                     for loss in file._losses[before:]:
                         own_rows = own_rows[(own_rows < loss.start) | (own_rows >= loss.stop)]

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from fastpq.arrays.table import Table
+from fastpq.arrays.table import AnyColumn, Column, Table
 from fastpq.column.layout import OutsideUnitError
 from fastpq.read.file_reader import Batches, OpenFile, Wanted
 from fastpq.schema.parquet_schema import ColumnDescriptor, ParquetSchema
-from fastpq.schema.types import TimeUnitName, Type
+from fastpq.schema.types import Timestamp, TimeUnitName, Type
 
 if TYPE_CHECKING:
     from fastpq.filters.predicate import Condition, Predicate
@@ -124,6 +125,18 @@ def numbered_leaves(schema: ParquetSchema) -> Iterator[tuple[tuple[str, int], Co
         name = leaf.path[0]
         yield (name, counts[name]), leaf
         counts[name] += 1
+
+
+def nulls_in_unit(column: AnyColumn, unit: TimeUnitName) -> AnyColumn:
+    """A column of nulls in the place of an INT96 column, in a unit; a nested one and a column of another type stay as they are.
+
+    Args:
+        column: nulls alone.
+        unit: the unit of the other columns of its name.
+    """
+    if not isinstance(column, Column) or column.type.physical is not Type.INT96:
+        return column
+    return column._with(type=replace(column.type, logical=Timestamp(unit)))
 
 
 def coarser(one: TimeUnitName, other: TimeUnitName) -> TimeUnitName:

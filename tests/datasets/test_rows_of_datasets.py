@@ -249,3 +249,17 @@ def test_int96_has_one_unit(tmp_path: Path) -> None:
     dataset = fastpq.ParquetDataset(tmp_path)
     for found in (dataset.tail(2), dataset.take([0, 1]), dataset.tail(2, filters=("t", "is not null")), *dataset.iter_batches(2)):
         assert found["t"].to_pylist() == moments
+
+
+def test_files_without_an_int96_column(tmp_path: Path) -> None:
+    moments = [None, dt.datetime(3020, 1, 1), None, dt.datetime(2020, 1, 1)]
+    for number, moment in enumerate(moments):
+        columns = {"x": [number]} | ({} if moment is None else {"t": pa.array([moment], pa.timestamp("us"))})
+        pq.write_table(pa.table(columns), tmp_path / f"{number}.parquet", use_deprecated_int96_timestamps=True)
+    dataset = fastpq.ParquetDataset(tmp_path)
+    tables = [
+        dataset.read(), dataset.head(4), dataset.tail(4), dataset.take(range(4)), *dataset.iter_batches(4),
+        dataset.tail(4, filters=("x", ">=", 0)), pa.table(dataset),
+    ]
+    for table in tables:
+        assert table["t"].to_pylist() == moments
