@@ -11,7 +11,7 @@ from fastpq.arrays.table import Table
 from fastpq.filters.expressions import filter_of, is_expression
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.literals import domain_of
-from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, UnitOf, bind_filters
+from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, UnitOf, bind_filters, is_condition, joined
 from fastpq.schema.parquet_schema import ParquetSchema
 
 
@@ -48,7 +48,7 @@ def filtered_columns(rest: Any) -> list[str]:
     """Names of the columns in the filters left for a file."""
     if isinstance(rest, And | Or):
         return [name for child in rest.children for name in filtered_columns(child)]
-    return [rest[0][0]] if isinstance(rest, tuple) else []
+    return [rest[0][0]] if is_condition(rest) else []
 
 
 def matching(table: Table, filters: Any, schema: ParquetSchema, unit_of: UnitOf | None = None) -> Table:
@@ -69,14 +69,12 @@ def matching(table: Table, filters: Any, schema: ParquetSchema, unit_of: UnitOf 
 def _rest(
     filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str] | None, unit_of: UnitOf | None = None
 ) -> Any:
-    if isinstance(filters, And | Or):
-        return _simplified(type(filters), [_rest(child, schema, values, columns, unit_of) for child in filters.children])
-    if isinstance(filters, list):
-        kind = Or if filters and all(isinstance(child, list) for child in filters) else And
-        return _simplified(kind, [_rest(child, schema, values, columns, unit_of) for child in filters])
+    if (found := joined(filters)) is not None:
+        kind, parts = found
+        return _simplified(kind, [_rest(part, schema, values, columns, unit_of) for part in parts])
     if is_expression(filters):
         return _rest(filter_of(filters, schema), schema, values, columns, unit_of)
-    if columns is None and not (isinstance(filters, tuple) and filters and _top(filters[0]) in values):
+    if columns is None and not (is_condition(filters) and _top(filters[0]) in values):
         return filters
     leaf = bind_filters(filters, schema, unit_of=unit_of)
     assert isinstance(leaf, Condition)
