@@ -21,7 +21,9 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "filters", [[("p", "==", 2)], [("p", "in", [1, 3])], [("p", "<", 3), ("p", "!=", 1)], [[("p", "==", 1)], [("p", ">", 2)]]], ids=str
+    "filters",
+    [[("p", "==", 2)], [("p", "in", [1, 3])], [("p", "<", 3), ("p", "!=", 1)], [[("p", "==", 1)], [("p", ">", 2)]]],
+    ids=str,
 )
 def test_partition_columns(root: Path, filters: Any) -> None:
     expected = pq.ParquetDataset(root, filters=filters).read(["n"])["n"].to_pylist()
