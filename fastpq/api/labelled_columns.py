@@ -10,7 +10,7 @@ from fastpq.convert.dataframes import dataframe_of
 from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, PandasMetadata, pandas_metadata
 from fastpq.convert.series import becomes_objects
 from fastpq.errors import SchemaError
-from fastpq.filters.predicate import is_condition, joined
+from fastpq.filters.predicate import is_condition, junction
 
 if TYPE_CHECKING:
     import pandas
@@ -74,7 +74,7 @@ def with_fields(filters: Any, by_label: Mapping[Any, str]) -> Any:
     """Filters with fields in the place of column labels."""
     if not by_label or filters is None:
         return filters
-    if (found := joined(filters)) is not None:
+    if (found := junction(filters)) is not None:
         kind, parts = found
         return kind(*(with_fields(part, by_label) for part in parts))
     if is_condition(filters):

@@ -13,7 +13,7 @@ from fastpq.errors import SchemaError
 from fastpq.filters.expressions import filter_of, is_expression
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.literals import domain_of
-from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, UnitOf, bind_filters, is_condition, joined
+from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, UnitOf, bind_filters, is_condition, junction
 from fastpq.schema.parquet_schema import ParquetSchema
 
 
@@ -92,7 +92,7 @@ def matching(table: Table, filters: Any, schema: ParquetSchema, unit_of: UnitOf 
 def _rest(
     filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str] | None, unit_of: UnitOf | None = None
 ) -> Any:
-    if (found := joined(filters)) is not None:
+    if (found := junction(filters)) is not None:
         kind, parts = found
         return _simplified(kind, [_rest(part, schema, values, columns, unit_of) for part in parts])
     if is_expression(filters):

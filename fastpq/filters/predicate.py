@@ -298,7 +298,7 @@ def is_condition(filters: Any) -> bool:
     return isinstance(filters, tuple | list) and len(filters) in (2, 3) and isinstance(filters[1], str)
 
 
-def joined(filters: Any) -> tuple[type[And | Or], Sequence[Any]] | None:
+def junction(filters: Any) -> tuple[type[And | Or], Sequence[Any]] | None:
     """And or Or, and the filters joined by it; None for a condition, an expression, and objects that are no filters."""
     if isinstance(filters, And | Or):
         return type(filters), filters.children
@@ -311,7 +311,7 @@ def joined(filters: Any) -> tuple[type[And | Or], Sequence[Any]] | None:
 
 
 def _bind(filters: Any, schema: ParquetSchema, domains: _Domains) -> Predicate:
-    if (found := joined(filters)) is not None:
+    if (found := junction(filters)) is not None:
         kind, parts = found
         return _join(kind, [_bind(part, schema, domains) for part in parts])
     if is_condition(filters):

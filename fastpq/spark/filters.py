@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import datasource as ds
 
 from fastpq.errors import SchemaError
-from fastpq.filters.predicate import And, Or, is_condition, joined
+from fastpq.filters.predicate import And, Or, is_condition, junction
 
 _COMPARISONS: dict[type[ds.Filter], str] = {
     ds.EqualTo: "==",
@@ -63,7 +63,7 @@ def _condition(found: ds.Filter) -> tuple[Any, ...] | None:
 
 def tree_of(filters: Any) -> Any:
     """Filters as a tree of And, Or and conditions; a list of conditions becomes And, a list of lists Or of And."""
-    if (found := joined(filters)) is not None:
+    if (found := junction(filters)) is not None:
         kind, parts = found
         return kind(*map(tree_of, parts))
     if is_condition(filters) and isinstance(filters[0], str):

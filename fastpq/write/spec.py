@@ -181,7 +181,7 @@ def _bloom_filter(column: ColumnDescriptor, option: BloomFilterOption) -> tuple[
         return None, None
     if option is not True and not isinstance(option, Mapping):
         raise TypeError(f"the bloom filter of {column.name} is True, False or options by name, not {option!r}")
-    given: Mapping[str, float | int | None] = {} if option is True else option
+    given: Mapping[str, object] = {} if option is True else option      # of any type in untyped code
     if unknown := sorted(given.keys() - {"fpp", "ndv"}):
         raise ValueError(f"unknown options of the bloom filter of {column.name}: {', '.join(unknown)}")
     fpp, ndv = given.get("fpp"), given.get("ndv")

@@ -213,7 +213,8 @@ def test_options_of_bloom_filters(option: Any, message: str) -> None:
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     fastpq.write_table({"a": np.arange(10), "b": np.arange(10)}, tmp_path / "x.parquet", row_group_size=5)
     numbers: Any = np.arange(2)
-    fastpq.write_table({"a": np.arange(10)}, io.BytesIO(), bloom_filter={"a": {"ndv": np.int64(10), "fpp": np.float64(0.1)}})
+    bloom: Any = {"a": {"ndv": np.int64(10), "fpp": np.float64(0.1)}}
+    fastpq.write_table({"a": np.arange(10)}, io.BytesIO(), bloom_filter=bloom)
     with fastpq.ParquetFile(tmp_path / "x.parquet") as file:
         assert file.read(numbers[1:], row_groups=numbers[1:])["b"].to_pylist() == [5, 6, 7, 8, 9]
         assert [batch.num_rows for batch in file.iter_batches(numbers[1] + 5)] == [6, 4]
