@@ -11,7 +11,7 @@ from fastpq.convert.dataframes import dataframe_of
 from fastpq.convert.pandas_metadata import ATTRIBUTES_KEY, PANDAS_KEY, PandasMetadata, pandas_metadata
 from fastpq.convert.series import becomes_objects
 from fastpq.errors import SchemaError
-from fastpq.filters.predicate import And, Or
+from fastpq.filters.predicate import is_condition, junction
 
 if TYPE_CHECKING:
     import pandas
@@ -79,10 +79,9 @@ def with_fields(filters: Any, by_label: Mapping[Any, str]) -> Any:
     """Filters with fields in the place of column labels."""
     if not by_label or filters is None:
         return filters
-    if isinstance(filters, And | Or):
-        return type(filters)(*(with_fields(child, by_label) for child in filters.children))
-    if isinstance(filters, list):
-        return [with_fields(child, by_label) for child in filters]
-    if isinstance(filters, tuple) and filters:
+    if (found := junction(filters)) is not None:
+        kind, parts = found
+        return kind(*(with_fields(part, by_label) for part in parts))
+    if is_condition(filters):
         return (field_of_label(filters[0], by_label), *filters[1:])
     return filters

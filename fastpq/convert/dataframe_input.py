@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -82,7 +83,8 @@ def table_from_dataframe(
     series = [(name, label_text(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)]
     taken = {field for _, field, _ in series}
     if len(taken) < len(series):
-        raise SchemaError("a DataFrame with two columns of one name")
+        twice = sorted(field for field, count in Counter(field for _, field, _ in series).items() if count > 1)
+        raise SchemaError(f"a DataFrame with two columns of one name, {', '.join(map(repr, twice[:5]))}: rename the duplicate")
     levels: list[Any] = []
     if index is not False:
         for number, values in enumerate(levels_of(frame.index)):

@@ -53,7 +53,8 @@ class ParquetDataset(DatasetRows):
             ``"first"``: the columns of the first file. Or a ParquetSchema, an Arrow schema, or a
             mapping of names to types as for ``write_table``. Values are converted where nothing is lost, other columns are left
             out. Partition columns come in any case; their types are inferred from all values unless the schema gives them.
-        filters: conditions on partition columns leave out files, unopened; conditions on other columns have no effect here.
+        filters: conditions on partition columns, which leave out files, unopened. ``read`` and the other methods take conditions
+            on all columns.
         partitioning: ``"hive"`` (``name=value`` directories) or None.
         decryption_properties: keys, or a function from a file's path to its keys, for remote files called in several threads. For
             URLs the path has the form used by the filesystem; a CryptoFactory with external key material then also needs its
@@ -62,7 +63,7 @@ class ParquetDataset(DatasetRows):
 
     Raises:
         FileNotFoundError: there is no file.
-        SchemaError: files with incompatible columns or different partition columns.
+        SchemaError: files with incompatible columns or different partition columns, or filters on other columns.
         FormatError, CryptoError: an unreadable footer.
     """
 

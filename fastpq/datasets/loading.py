@@ -10,6 +10,7 @@ from fastpq.arrays.table import Table
 from fastpq.common.progress import Progress
 from fastpq.datasets.dataset import DatasetSchema, ParquetDataset
 from fastpq.datasets.opened_files import DatasetDecryption
+from fastpq.datasets.partition_filters import RowFilters
 
 if TYPE_CHECKING:
     import pandas
@@ -51,7 +52,7 @@ def read_dataset(
     dataset = ParquetDataset(
         where,
         schema=schema,
-        filters=filters,
+        filters=None if filters is None else RowFilters(filters),
         partitioning=partitioning,
         decryption_properties=decryption_properties,
         **options,
@@ -63,5 +64,5 @@ def read_frame(
     where: Any, columns: Iterable[Any] | None, *, filters: Any, dtype_backend: Any, progress: Progress | None, **options: Any
 ) -> pandas.DataFrame:
     """Read a dataset as a DataFrame, for ``read_pandas``."""
-    dataset = ParquetDataset(where, filters=filters, **options)
+    dataset = ParquetDataset(where, filters=None if filters is None else RowFilters(filters), **options)
     return dataset.to_pandas(columns, filters=filters, dtype_backend=dtype_backend, progress=progress)

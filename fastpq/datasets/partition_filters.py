@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fastpq.arrays.table import Table
+from fastpq.errors import SchemaError
 from fastpq.filters.expressions import filter_of, is_expression
 from fastpq.filters.filtering import mask_of
 from fastpq.filters.literals import domain_of
-from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, UnitOf, bind_filters
+from fastpq.filters.predicate import And, Bounds, Condition, Or, Outcome, UnitOf, bind_filters, is_condition, junction
 from fastpq.schema.parquet_schema import ParquetSchema
 
 
+@dataclass(frozen=True, slots=True)
+class RowFilters:
+    """Filters of a read that follows: they leave out files, and the read leaves out rows."""
+
+    filters: Any
+
+
 def may_match(filters: Any, schema: ParquetSchema, values: Mapping[str, Any]) -> bool:
-    """Whether rows of a file may match, as far as its partition values tell.
+    """Whether rows of a file match, by its partition values.
 
     Args:
-        filters: as for ``ParquetFile.read``.
+        filters: as for ``ParquetFile.read``, on partition columns; or RowFilters, on any columns.
         schema: schema of the partition columns alone.
         values: the file's value of each partition column.
+
+    Raises:
+        SchemaError: filters on other columns that are no RowFilters.
     """
-    return _rest(filters, schema, values, None) is not False
+    if isinstance(filters, RowFilters):
+        return _rest(filters.filters, schema, values, None) is not False
+    rest = _rest(filters, schema, values, None)
+    if isinstance(rest, bool):
+        return rest
+    names = dict.fromkeys(name for name in filtered_columns(rest) if name not in values)
+    if not names:
+        bind_filters(filters, schema)       # tells the fault of invalid filters
+    raise SchemaError(
+        f"filters of a dataset choose its files, by partition columns, and {', '.join(map(repr, names))} is none: "
+        "give filters on other columns to read, count and the others, or all to read_table"
+    )
 
 
 def rest_for(
@@ -48,7 +71,7 @@ def filtered_columns(rest: Any) -> list[str]:
     """Names of the columns in the filters left for a file."""
     if isinstance(rest, And | Or):
         return [name for child in rest.children for name in filtered_columns(child)]
-    return [rest[0][0]] if isinstance(rest, tuple) else []
+    return [_top(rest[0])] if is_condition(rest) else []
 
 
 def matching(table: Table, filters: Any, schema: ParquetSchema, unit_of: UnitOf | None = None) -> Table:
@@ -69,14 +92,12 @@ def matching(table: Table, filters: Any, schema: ParquetSchema, unit_of: UnitOf 
 def _rest(
     filters: Any, schema: ParquetSchema, values: Mapping[str, Any], columns: Collection[str] | None, unit_of: UnitOf | None = None
 ) -> Any:
-    if isinstance(filters, And | Or):
-        return _simplified(type(filters), [_rest(child, schema, values, columns, unit_of) for child in filters.children])
-    if isinstance(filters, list):
-        kind = Or if filters and all(isinstance(child, list) for child in filters) else And
-        return _simplified(kind, [_rest(child, schema, values, columns, unit_of) for child in filters])
+    if (found := junction(filters)) is not None:
+        kind, parts = found
+        return _simplified(kind, [_rest(part, schema, values, columns, unit_of) for part in parts])
     if is_expression(filters):
         return _rest(filter_of(filters, schema), schema, values, columns, unit_of)
-    if columns is None and not (isinstance(filters, tuple) and filters and _top(filters[0]) in values):
+    if columns is None and not (is_condition(filters) and _top(filters[0]) in values):
         return filters
     leaf = bind_filters(filters, schema, unit_of=unit_of)
     assert isinstance(leaf, Condition)

@@ -1,8 +1,9 @@
 """Predicates: the filters of callers, parsed and typed to the columns of a schema, as an expression tree; pure, no I/O.
 
 A filter is a condition ``(column, op, value)``, a list of conditions (all must hold), a list of lists (the conditions of one of
-the inner lists must hold: disjunctive normal form, as in pyarrow), or a tree of ``And``, ``Or`` and conditions. An expression of
-pyarrow.compute or Polars stands for the rows kept by the other library (fastpq.filters.expressions). op is one of
+the inner lists must hold: disjunctive normal form, as in pyarrow), or a tree of ``And``, ``Or`` and conditions. Lists and tuples
+are alike, so that filters may come from JSON: ``["x", ">", 3]`` is a condition, too. An expression of pyarrow.compute or Polars
+stands for the rows kept by the other library (fastpq.filters.expressions). op is one of
 ``==  !=  <  <=  >  >=  in  not in  starts with``, or ``is null  is not null`` without a value.
 
 The semantics are SQL's:
@@ -289,23 +290,37 @@ def bind_filters(
             return domain_of_durations(lambda: unit_of(column))
         return domain_of(type_)
 
-    return _bind(filters, schema, domain, And)
+    return _bind(filters, schema, domain)
 
 
-def _bind(filters: Any, schema: ParquetSchema, domains: _Domains, joined: type[And | Or]) -> Predicate:
+def is_condition(filters: Any) -> bool:
+    """Whether a filter is one condition, a tuple or list of a column, an operator and at most one value."""
+    return isinstance(filters, tuple | list) and len(filters) in (2, 3) and isinstance(filters[1], str)
+
+
+def junction(filters: Any) -> tuple[type[And | Or], Sequence[Any]] | None:
+    """And or Or, and the filters joined by it; None for a condition, an expression, and objects that are no filters."""
     if isinstance(filters, And | Or):
-        return _join(type(filters), [_bind(child, schema, domains, And) for child in filters.children])
-    if isinstance(filters, tuple) and len(filters) in (2, 3) and isinstance(filters[1], str):
+        return type(filters), filters.children
+    if not isinstance(filters, list | tuple) or is_condition(filters):
+        return None
+    if isinstance(filters, tuple) and not all(isinstance(part, list | tuple | And | Or) for part in filters):
+        return None
+    alternatives = bool(filters) and all(isinstance(part, list | tuple) and not is_condition(part) for part in filters)
+    return Or if alternatives else And, filters
+
+
+def _bind(filters: Any, schema: ParquetSchema, domains: _Domains) -> Predicate:
+    if (found := junction(filters)) is not None:
+        kind, parts = found
+        return _join(kind, [_bind(part, schema, domains) for part in parts])
+    if is_condition(filters):
         return _condition(schema, domains, *filters)
-    if isinstance(filters, list):
-        if filters and all(isinstance(child, list) for child in filters):
-            return _join(Or, [_bind(child, schema, domains, And) for child in filters])
-        return _join(And, [_bind(child, schema, domains, And) for child in filters])
     if type(filters).__module__.partition(".")[0] in ("pyarrow", "polars"):
         from fastpq.filters.expressions import filter_of, is_expression
 
         if is_expression(filters):
-            return _bind(filter_of(filters, schema), schema, domains, joined)
+            return _bind(filter_of(filters, schema), schema, domains)
     what = repr(type(filters)) if hasattr(filters, "__array__") else repr(filters)      # no values of a mask in logs
     raise SchemaError(
         f"{what} is not a filter: a tuple (column, op, value), a list of filters, a list of lists, And or Or, or an expression "

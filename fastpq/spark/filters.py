@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import datasource as ds
 
 from fastpq.errors import SchemaError
-from fastpq.filters.predicate import And, Or
+from fastpq.filters.predicate import And, Or, is_condition, junction
 
 _COMPARISONS: dict[type[ds.Filter], str] = {
     ds.EqualTo: "==",
@@ -63,16 +63,11 @@ def _condition(found: ds.Filter) -> tuple[Any, ...] | None:
 
 def tree_of(filters: Any) -> Any:
     """Filters as a tree of And, Or and conditions; a list of conditions becomes And, a list of lists Or of And."""
-    if isinstance(filters, And):
-        return And(*map(tree_of, filters.children))
-    if isinstance(filters, Or):
-        return Or(*map(tree_of, filters.children))
-    if isinstance(filters, list):
-        if all(isinstance(part, list) for part in filters) and filters:
-            return Or(*(And(*map(tree_of, part)) for part in filters))
-        return And(*map(tree_of, filters))
-    if isinstance(filters, tuple) and len(filters) in (2, 3) and isinstance(filters[0], str):
-        return filters
+    if (found := junction(filters)) is not None:
+        kind, parts = found
+        return kind(*map(tree_of, parts))
+    if is_condition(filters) and isinstance(filters[0], str):
+        return tuple(filters)
     raise SchemaError(f"filters are conditions (column, op, value), lists, And and Or of them, not {type(filters).__name__}")
 
 

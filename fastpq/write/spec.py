@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from fastpq import format as fmt
 from fastpq.codecs.catalogue import codec_for_write
 from fastpq.codecs.codec import Codec
@@ -87,7 +89,8 @@ def column_specs(schema: ParquetSchema, properties: WriterProperties) -> list[Co
     entries: list[tuple[object, object]] = [*properties.key_value_metadata.items()]
     for key, text in entries:
         if not isinstance(key, str) or not isinstance(text, str):
-            raise TypeError(f"key_value_metadata maps text to text: {key!r:.50} has {text!r:.50}; json.dumps(value) makes a text")
+            mend = "value.decode()" if isinstance(key, bytes) or isinstance(text, bytes) else "json.dumps(value)"
+            raise TypeError(f"key_value_metadata maps text to text: {key!r:.50} has {text!r:.50}; {mend} makes a text")
         _check_text(key)
         _check_text(text)
     for option in ("data_page_size", "data_page_rows", "dictionary_page_size"):
@@ -178,18 +181,18 @@ def _bloom_filter(column: ColumnDescriptor, option: BloomFilterOption) -> tuple[
         return None, None
     if option is not True and not isinstance(option, Mapping):
         raise TypeError(f"the bloom filter of {column.name} is True, False or options by name, not {option!r}")
-    given: Mapping[str, float | int | None] = {} if option is True else option
+    given: Mapping[str, object] = {} if option is True else option      # of any type in untyped code
     if unknown := sorted(given.keys() - {"fpp", "ndv"}):
         raise ValueError(f"unknown options of the bloom filter of {column.name}: {', '.join(unknown)}")
     fpp, ndv = given.get("fpp"), given.get("ndv")
-    fpp = DEFAULT_BLOOM_FILTER_FPP if fpp is None else float(fpp)
-    if not 0.0 < fpp < 1.0:
-        raise ValueError(f"fpp of the bloom filter of {column.name} must be between 0 and 1, not {fpp}")
-    if ndv is not None and (not isinstance(ndv, int) or ndv < 0):
-        raise ValueError(f"ndv of the bloom filter of {column.name} must be a number of values, not {ndv}")
+    fpp = DEFAULT_BLOOM_FILTER_FPP if fpp is None else fpp
+    if not isinstance(fpp, float | int) or not 0.0 < fpp < 1.0:
+        raise ValueError(f"fpp of the bloom filter of {column.name} must be a number between 0 and 1, not {fpp!r}")
+    if ndv is not None and (not isinstance(ndv, int | np.integer) or ndv < 0):
+        raise ValueError(f"ndv of the bloom filter of {column.name} must be a whole number of values, not {ndv!r}")
     if column.type.physical is Type.BOOLEAN:
         raise SchemaError("a BOOLEAN column has no bloom filter", column=column.name)
-    return fpp, ndv
+    return float(fpp), None if ndv is None else int(ndv)
 
 
 def _encoding_asked_for(

@@ -47,9 +47,16 @@ def test_data(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("metadata", [{"k": 5}, {5: "v"}, {"k": None}, {"k": b"v"}], ids=str)
-def test_metadata(tmp_path: Path, metadata: Any) -> None:
-    with pytest.raises(TypeError, match=r"maps text to text.*json\.dumps"):
+@pytest.mark.parametrize(
+    ("metadata", "mend"),
+    [
+        ({"k": 5}, r"json\.dumps"), ({5: "v"}, r"json\.dumps"), ({"k": None}, r"json\.dumps"),
+        ({"k": b"v"}, r"value\.decode\(\)"), ({b"k": "v"}, r"value\.decode\(\)"),
+    ],
+    ids=str,
+)
+def test_metadata(tmp_path: Path, metadata: Any, mend: str) -> None:
+    with pytest.raises(TypeError, match=f"maps text to text.*{mend}.* makes a text"):
         fastpq.write_table({"a": [1]}, tmp_path / "x", key_value_metadata=metadata)
     assert not (tmp_path / "x").exists()
 
@@ -193,9 +200,21 @@ def test_arguments_of_datasets_and_frames(tmp_path: Path) -> None:
         frame(tmp_path / "x.parquet", columns=5)
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [({"ndv": "100"}, "ndv .*whole number of values, not '100'"), ({"fpp": "0.1"}, "fpp .*number between 0 and 1, not '0.1'")],
+    ids=str,
+)
+def test_options_of_bloom_filters(option: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        fastpq.write_table({"a": np.arange(10)}, io.BytesIO(), bloom_filter={"a": option})
+
+
 def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     fastpq.write_table({"a": np.arange(10), "b": np.arange(10)}, tmp_path / "x.parquet", row_group_size=5)
     numbers: Any = np.arange(2)
+    bloom: Any = {"a": {"ndv": np.int64(10), "fpp": np.float64(0.1)}}
+    fastpq.write_table({"a": np.arange(10)}, io.BytesIO(), bloom_filter=bloom)
     with fastpq.ParquetFile(tmp_path / "x.parquet") as file:
         assert file.read(numbers[1:], row_groups=numbers[1:])["b"].to_pylist() == [5, 6, 7, 8, 9]
         assert [batch.num_rows for batch in file.iter_batches(numbers[1] + 5)] == [6, 4]

@@ -156,8 +156,13 @@ def test_fields_of_structs_and_prefixes(path: Path) -> None:
 
 def test_datasets(tmp_path: Path) -> None:
     fastpq.write_dataset({"x": np.arange(6.0), "p": np.arange(6) % 3}, tmp_path, partition_by=["p"])
-    for expression in ((pc.field("p") == 1) & ~(pc.field("x").is_nan()), (pl.col("p") == 1) & pl.col("x").is_not_nan()):
-        dataset = fastpq.ParquetDataset(tmp_path, filters=expression)
+    for expression, of_partitions in (
+        ((pc.field("p") == 1) & ~(pc.field("x").is_nan()), pc.field("p") == 1),
+        ((pl.col("p") == 1) & pl.col("x").is_not_nan(), pl.col("p") == 1),
+    ):
+        with pytest.raises(fastpq.SchemaError, match="'x' is none"):
+            fastpq.ParquetDataset(tmp_path, filters=expression)
+        dataset = fastpq.ParquetDataset(tmp_path, filters=of_partitions)
         assert len(dataset.files) == 1
         assert dataset.read(filters=expression)["x"].to_pylist() == [1.0, 4.0]
         assert fastpq.read_table(tmp_path, filters=expression)["x"].to_pylist() == [1.0, 4.0]

@@ -95,6 +95,28 @@ def test_shapes() -> None:
     assert isinstance(bind_filters(Or(one) & other, SCHEMA), And)
 
 
+JSON_ONE, JSON_OTHER = ["int64", "==", 1], ["text", "=", "a"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "same"),
+    [
+        (JSON_ONE, [("int64", "==", 1)]),
+        ([JSON_ONE], [("int64", "==", 1)]),
+        ([JSON_ONE, JSON_OTHER], [("int64", "==", 1), ("text", "=", "a")]),
+        ([["int64", "is null"]], [("int64", "is null")]),
+        ([JSON_ONE, ("text", "=", "a")], [("int64", "==", 1), ("text", "=", "a")]),
+        ([[JSON_ONE, JSON_OTHER], [JSON_OTHER]], [[("int64", "==", 1), ("text", "=", "a")], [("text", "=", "a")]]),
+        ((("int64", "==", 1), ("text", "=", "a")), [("int64", "==", 1), ("text", "=", "a")]),
+        ([(("int64", "==", 1),), (("text", "=", "a"),)], [[("int64", "==", 1)], [("text", "=", "a")]]),
+        (And(JSON_ONE, Or(JSON_OTHER, JSON_ONE)), And(("int64", "==", 1), Or(("text", "=", "a"), ("int64", "==", 1)))),
+    ],
+    ids=str,
+)
+def test_lists_and_tuples_are_alike(filters: Any, same: Any) -> None:
+    assert bind_filters(filters, SCHEMA) == bind_filters(same, SCHEMA)
+
+
 @pytest.mark.parametrize("filters", [[], [[]], And(), Or(), "int64 == 1", ("int64",), {"int64": 1}, [("int64", "==", 1), 3], 5])
 def test_what_is_no_filter(filters: Any) -> None:
     with pytest.raises(fastpq.SchemaError):

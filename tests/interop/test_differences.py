@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import io
 import re
 from collections.abc import Callable
@@ -183,6 +184,70 @@ def damaged(_: Path) -> None:
     assert fastpq.read_table(bytes(data), properties=unverified).num_rows == 1000
 
 
+@case("`ParquetDataset(filters=)`")
+def filters_of_datasets(folder: Path) -> None:
+    pq.write_table(TABLE, folder / "x.parquet")
+    chosen = [("n", ">", 1)]
+    assert pq.ParquetDataset(folder, filters=chosen).read()["n"].to_pylist() == [2, 3]
+    with pytest.raises(fastpq.SchemaError, match="by partition columns"):
+        fastpq.ParquetDataset(folder, filters=chosen)
+    assert fastpq.ParquetDataset(folder).read(filters=chosen)["n"].to_pylist() == [2, 3]
+
+
+@case("dates and numbers in the names of partitions")
+def names_of_partitions(folder: Path) -> None:
+    import fastparquet
+
+    frame = pd.DataFrame({"n": [1, 2], "date": ["2020-01-02", "2020-01-03"], "number": ["10", "0.5"]})
+    fastparquet.write(str(folder / "d"), frame, file_scheme="hive", partition_on=["date", "number"])
+    text = {"date": ["2020-01-02", "2020-01-03"], "number": ["10", "0.5"]}
+    found = fastparquet.ParquetFile(str(folder / "d")).to_pandas().sort_values("n")
+    assert {name: [*found[name]] for name in text} == text
+    assert pq.read_table(folder / "d")["date"].to_pylist() == text["date"]
+    ours = fastpq.read_table(folder / "d")
+    assert ours["date"].to_pylist() == [dt.date(2020, 1, 2), dt.date(2020, 1, 3)]
+    assert ours["number"].to_pylist() == [10.0, 0.5]
+    given = fastpq.read_dataset(folder / "d", schema={"n": "int64", "date": "string", "number": "string"})
+    assert given.select(["date", "number"]).to_pandas().to_dict("list") == text
+
+
+@case("structs, maps, decimals and dates in a DataFrame")
+def objects_of_frames(folder: Path) -> None:
+    import fastparquet
+
+    day, digits = dt.date(2020, 1, 2), decimal.Decimal("1.25")
+    columns = {"m": pa.array([[("k", 2)]], pa.map_("string", "int64")), "x": [digits], "d": [day], "s": [{"f": 1}]}
+    pq.write_table(pa.table(columns), folder / "x.parquet", store_schema=False)
+    theirs = fastparquet.ParquetFile(str(folder / "x.parquet")).to_pandas()
+    assert [*theirs.columns] == ["m", "x", "d", "s.f"]
+    assert [*theirs.iloc[0]] == [{"k": 2}, 1.25, pd.Timestamp(day), 1]
+    expected = [[("k", 2)], digits, day, {"f": 1}]
+    assert [*pd.read_parquet(folder / "x.parquet").iloc[0]] == expected
+    assert [*fastpq.read_pandas(folder / "x.parquet").iloc[0]] == expected
+
+
+@case("optional numbers without metadata of pandas")
+def optional_numbers(folder: Path) -> None:
+    import fastparquet
+
+    path = folder / "x.parquet"
+    pq.write_table(pa.table({"i": [1, None], "b": [True, None]}), path)
+    assert [*map(str, fastparquet.ParquetFile(str(path)).to_pandas().dtypes)] == ["Int64", "boolean"]
+    assert [*map(str, pd.read_parquet(path).dtypes)] == [*map(str, fastpq.read_pandas(path).dtypes)] == ["float64", "object"]
+    assert [*map(str, fastpq.read_pandas(path, dtype_backend="numpy_nullable").dtypes)] == ["Int64", "boolean"]
+
+
+@case("INT96 in seconds")
+def seconds(folder: Path) -> None:
+    pq.write_table(pa.table({"t": [dt.datetime(2020, 1, 2)]}), folder / "x", use_deprecated_int96_timestamps=True)
+    assert pq.read_table(folder / "x", coerce_int96_timestamp_unit="s")["t"].type == pa.timestamp("s")
+    asked: Any = "s"
+    with pytest.raises(ValueError, match=r"must be .*\"ms\""):
+        fastpq.read_table(folder / "x", coerce_int96_timestamp_unit=asked)
+    found = fastpq.read_table(folder / "x", coerce_int96_timestamp_unit="ms")["t"].to_numpy()
+    assert found.astype("datetime64[s]").tolist() == [dt.datetime(2020, 1, 2)]
+
+
 @case("a table without rows")
 def without_rows(_: Path) -> None:
     empty = TABLE.slice(0, 0)
@@ -316,6 +381,33 @@ def appended(folder: Path) -> None:
     with pytest.raises(fastpq.SchemaError):
         fastpq.write_dataset(other, folder / "ours")
     assert [len(list((folder / name).glob("*.parquet"))) for name in ("theirs", "ours")] == [2, 1]
+
+
+@case("nulls in a partition column")
+def null_partitions(folder: Path) -> None:
+    import fastparquet
+
+    frame = pd.DataFrame({"n": [1, 2, 3], "t": ["x", None, "z"]})
+    fastparquet.write(str(folder / "theirs"), frame, file_scheme="hive", partition_on=["t"])
+    fastpq.write_dataset(frame, folder / "ours", partition_by=["t"])
+    assert (folder / "ours" / "t=__HIVE_DEFAULT_PARTITION__").is_dir()
+    for read in (pq.read_table, fastpq.read_table):
+        assert [sorted(read(folder / name)["n"].to_pylist()) for name in ("theirs", "ours")] == [[1, 3], [1, 2, 3]]
+
+
+@case("a file that gets more rows")
+def longer_files(folder: Path) -> None:
+    import fastparquet
+
+    frame = pd.DataFrame({"n": [1, 2]})
+    fastparquet.write(str(folder / "theirs"), frame)
+    fastparquet.write(str(folder / "theirs"), frame, append=True)
+    assert pq.read_metadata(folder / "theirs").num_rows == 4
+    appending: Any = {"append": True}
+    with pytest.raises(TypeError, match="append: write_dataset adds files"):
+        fastpq.write_table(frame, folder / "ours", **appending)
+    assert len(fastpq.write_dataset(frame, folder / "files") + fastpq.write_dataset(frame, folder / "files")) == 2
+    assert pq.read_table(folder / "files").num_rows == 4
 
 
 def rows_of_page() -> list[str]:

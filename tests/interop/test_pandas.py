@@ -93,7 +93,7 @@ def test_metadata_that_is_none(text: str) -> None:
 
 
 def test_frames_that_are_refused() -> None:
-    with pytest.raises(SchemaError, match="two columns of one name"):
+    with pytest.raises(SchemaError, match="two columns of one name, 'a': rename"):
         written(pd.DataFrame([[1, 2]], columns=["a", "a"]))
 
 
