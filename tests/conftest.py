@@ -65,8 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         fixtures = set(getattr(item, "fixturenames", ()))
         for server in SERVERS.keys() & fixtures:
             item.add_marker("slow")
-            # tests of Spark with object stores are many: another process runs them, in a session of its own
-            item.add_marker(pytest.mark.xdist_group(SERVERS[server] + " in stores" * ("object_store" in fixtures)))
+            item.add_marker(pytest.mark.xdist_group(SERVERS[server]))
     absent = {"linux"} if sys.platform != "linux" else set()
     if "FASTPQ_TEST_FIPS" not in os.environ:
         absent.add("fips")
