@@ -91,7 +91,8 @@ class FileWriter:
 
     def encodings(self) -> dict[str, EncodingChoice]:
         """The encodings chosen so far, by dotted path."""
-        return {spec.descriptor.name: spec.choice for spec in self._specs if spec.choice is not None}
+        columns = zip(self._schema.columns, self._specs, strict=True)
+        return {column.name: spec.choice for column, spec in columns if spec.choice is not None}
 
     def check(self, table: Table, schema: ParquetSchema) -> None:
         """Refuse a table with other columns than the file, whose columns are the columns of its first table.
@@ -173,11 +174,11 @@ class FileWriter:
             )
             for start in starts
         ]
-        groups, specs = self._row_groups, self._specs
+        groups, columns = self._row_groups, [*zip(leaves, self._schema.paths, self._specs, strict=True)]
         wanted = (
-            ChunkToWrite(leaf, specs[index], groups.cipher(ordinal, index), ordinal, start, min(start + size, table.num_rows))
+            ChunkToWrite(leaf, path, spec, groups.cipher(ordinal, index), ordinal, start, min(start + size, table.num_rows))
             for ordinal, start in enumerate(starts, groups.next_ordinal(len(starts)))
-            for index, leaf in enumerate(leaves)
+            for index, (leaf, path, spec) in enumerate(columns)
         )
         # with threads, chunks are encoded ahead of the file, across row groups
         is_alone = self._threads == 1 or _table_bytes(table) < LEAST_PARALLEL * len(starts) * len(leaves)
@@ -204,7 +205,7 @@ class FileWriter:
             try:
                 return choose_by_sample(leaves[index], self._specs[index], num_rows, size)
             except ParquetError as error:
-                error.at(column=self._specs[index].descriptor.name)
+                error.at(column=self._schema.columns[index].name)
                 raise
 
         undecided = [index for index, spec in enumerate(self._specs) if spec.choice is None]
