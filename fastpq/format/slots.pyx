@@ -64,6 +64,25 @@ def untracked(made):
     return made
 
 
+def made_of(cls, tuple places not None, tuple values not None):
+    """An instance of a class with slots, without a call of ``__init__``, and out of the garbage collector's work.
+
+    Args:
+        cls: the class.
+        places: places of its slots, as ``place_of``.
+        values: a value for each place, without a way back to the instance.
+    """
+    cdef Py_ssize_t i
+    made = <object>PyType_GenericAlloc(<PyTypeObject*>cls, 0)
+    Py_XDECREF(<PyObject*>made)         # the reference that the call gave
+    untrack(made)
+    if len(values) != len(places):
+        raise TypeError(f"{len(values)} values for {len(places)} slots of {cls.__name__}")
+    for i in range(len(places)):
+        put(made, places[i], values[i])
+    return made
+
+
 cdef object new_filled(object cls, tuple places):
     """An instance of a class with slots, without a call of ``__init__``; every slot is None."""
     made = <object>PyType_GenericAlloc(<PyTypeObject*>cls, 0)
