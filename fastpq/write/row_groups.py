@@ -115,11 +115,10 @@ class RowGroups:
             chunks: its column chunks, whose pages are written one chunk after another as they are drawn.
         """
         row_group.file_offset, row_group.ordinal = self._sink.written, len(self._row_groups)
-        with self._sink.gathering():
-            placed = list(chunks)
-            for chunk in placed:
-                if chunk.bloom_filter is not None:
-                    self._place_filter(chunk.bloom_filter, chunk)
+        placed = list(chunks)
+        for chunk in placed:
+            if chunk.bloom_filter is not None:
+                self._place_filter(chunk.bloom_filter, chunk)
         described = [chunk.metadata for chunk in placed]
         row_group.total_byte_size = sum(metadata.total_uncompressed_size for metadata in described)
         row_group.total_compressed_size = sum(metadata.total_compressed_size for metadata in described)
